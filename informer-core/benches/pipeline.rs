@@ -1,5 +1,5 @@
-//! What the queue and the fan-out to handlers cost: the cases that client-go's `DeltaFIFO` and `sharedProcessor` are
-//! measured by. `cargo bench -p informer-core`.
+//! What the queue and the fan-out to handlers cost: the cases that client-go's `DeltaFIFO` and
+//! `sharedProcessor` are measured by. `cargo bench -p informer-core`.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -115,7 +115,8 @@ fn fan_out(c: &mut Criterion) {
     }
 }
 
-/// What handlers that never return cost the one who publishes: streams without a reader, and batches of a relist.
+/// What handlers that never return cost the one who publishes: streams without a reader, and
+/// batches of a relist.
 fn stuck(c: &mut Criterion) {
     const CHANGES: usize = 100_000;
     let objects = objects(CHANGES);
@@ -159,7 +160,8 @@ impl KnownObjects<u64> for Known {
     }
 }
 
-/// Prints for how long another thread waits at most for the queue's lock while 200,000 objects are resynced, or listed.
+/// Prints for how long another thread waits at most for the queue's lock while 200,000 objects are
+/// resynced, or listed.
 fn longest_waits() {
     const COUNT: usize = 200_000;
     let known = objects(COUNT).into_iter().map(|object| (object.key().clone(), object)).collect();

@@ -1,5 +1,6 @@
-//! A queue that is fed by namespaces against a naive model: whichever come and go, whenever they list, and whatever the
-//! consumer is in the midst of, its store ends up with the truth of those that are followed, and with nothing of others.
+//! A queue that is fed by namespaces against a naive model: whichever come and go, whenever they
+//! list, and whatever the consumer is in the midst of, its store ends up with the truth of those
+//! that are followed, and with nothing of others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -41,7 +42,8 @@ enum Step {
     MakeOptional(usize),
     Put(usize, u8),
     Delete(usize, u8),
-    /// What there is is listed in parts of this size; it may break off after so many, and nothing follows then.
+    /// What there is is listed in parts of this size; it may break off after so many, and nothing
+    /// follows then.
     List(usize, usize, Option<usize>),
     Resync,
     Take {

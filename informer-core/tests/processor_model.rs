@@ -1,8 +1,9 @@
-//! The processor against a naive model: whatever is published in whatever batches, and whenever readers join, read a
-//! little, and leave, each of them hears for every key a story that could be true, and that ends with the truth.
+//! The processor against a naive model: whatever is published in whatever batches, and whenever
+//! readers join, read a little, and leave, each of them hears for every key a story that could be
+//! true, and that ends with the truth.
 //!
-//! Readers are streams, which can be stepped one event at a time. Handlers with a task of their own take the same way
-//! up to the last step.
+//! Readers are streams, which can be stepped one event at a time. Handlers with a task of their own
+//! take the same way up to the last step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -242,14 +243,16 @@ impl World {
 impl Reader {
     /// Reads one event, if there is one, and checks that it can be true.
     fn read(&mut self, history: &BTreeSet<(ObjectKey, u64)>) -> bool {
-        // Unconstrained: otherwise the stream would pause now and then to let other tasks have their turn.
+        // Unconstrained: otherwise the stream would pause now and then to let other tasks have
+        // their turn.
         let next = tokio::task::unconstrained(self.stream.next()).now_or_never();
         let Some(event) = next.flatten() else { return false };
         let key = event.key().clone();
         let replayed = self.replay.remove(&key);
         match &event {
             Event::Added { object, is_in_initial_list } => {
-                // I5: what existed comes first, once, as it was; anything else comes after all of it.
+                // I5: what existed comes first, once, as it was; anything else comes after all of
+                // it.
                 assert!(replayed.is_none_or(|value| value == **object && *is_in_initial_list));
                 assert!(
                     replayed.is_some() || self.replay.is_empty(),

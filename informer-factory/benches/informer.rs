@@ -1,11 +1,12 @@
-//! What the whole informer does: prepared watch events through reflector, queue and store, with an index by namespace
-//! and one by node, to handlers that count. `cargo bench -p informer-factory --bench informer`; `-- --quick` for a
-//! glance, and any other words choose cases by their names.
+//! What the whole informer does: prepared watch events through reflector, queue and store, with an
+//! index by namespace and one by node, to handlers that count.
+//! `cargo bench -p informer-factory --bench informer`; `-- --quick` for a glance, and any other
+//! words choose cases by their names.
 //!
-//! The updates go in turn to 10,000 pods, or to slim views of as many. They are allocated before the clock starts, a round
-//! at a time, each where it stays; making their keys and freeing the versions they replace is part of what is measured.
-//! The source hands over batches of 1, 100 or 1,000 events; client-go's fake watcher hands over one at a time. The
-//! allocator is mimalloc.
+//! The updates go in turn to 10,000 pods, or to slim views of as many. They are allocated before
+//! the clock starts, a round at a time, each where it stays; making their keys and freeing the
+//! versions they replace is part of what is measured. The source hands over batches of 1, 100 or
+//! 1,000 events; client-go's fake watcher hands over one at a time. The allocator is mimalloc.
 
 mod prepared;
 
@@ -13,7 +14,8 @@ use informer_core::HandlerOptions;
 use k8s_openapi::api::core::v1::Pod;
 use prepared::{Bench, KEYS, Placement, Sample, Updates, median, report};
 
-/// The objects are large and pass from thread to thread, for which the system's allocator is not made.
+/// The objects are large and pass from thread to thread, for which the system's allocator is not
+/// made.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

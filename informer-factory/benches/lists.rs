@@ -1,10 +1,10 @@
-//! What a list needs at its peak, over what the informer holds when it is at rest: the first one, and one in which nothing,
-//! a tenth or everything has changed; streaming, and in pages of 500. 100,000 pods of 9 KB, whole, packed and metadata only,
-//! from JSON to store and a handler.
+//! What a list needs at its peak, over what the informer holds when it is at rest: the first one,
+//! and one in which nothing, a tenth or everything has changed; streaming, and in pages of 500.
+//! 100,000 pods of 9 KB, whole, packed and metadata only, from JSON to store and a handler.
 //! `cargo bench -p informer-factory --bench lists`; `-- --quick` for 10,000.
 //!
-//! The server is a service in this process that writes each pod when it is asked for, so that next to nothing of what is
-//! counted is the server's.
+//! The server is a service in this process that writes each pod when it is asked for, so that next
+//! to nothing of what is counted is the server's.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -69,7 +69,8 @@ async fn measure<K>(case: &str, server: &Server, options: InformerOptions<K>)
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
 {
-    // What was changed in another case must not count here: versions are to stay below that of the lists.
+    // What was changed in another case must not count here: versions are to stay below that of the
+    // lists.
     let server = &Server { changed: Arc::default(), ..server.clone() };
     let before = ALLOCATED.current_usage();
     ALLOCATED.reset_peak_usage();
@@ -87,7 +88,8 @@ where
     let over_steady = || (ALLOCATED.peak_usage() - before) as f64 / steady as f64;
     report_peak(&format!("{case}, first"), over_steady(), true);
 
-    // What has changed is there twice until handlers have been told of both states, so the more of it the higher the peak.
+    // What has changed is there twice until handlers have been told of both states, so the more of
+    // it the higher the peak.
     for (what, one_in) in [("unchanged", 0), ("a tenth changed", 10), ("all changed", 1)] {
         ALLOCATED.reset_peak_usage();
         let relist = Instant::now();
@@ -105,7 +107,8 @@ where
     task.await.expect("no panic");
 }
 
-/// The goal is kept, where there is one, or the program fails: bytes are counted, and the same on every machine.
+/// The goal is kept, where there is one, or the program fails: bytes are counted, and the same on
+/// every machine.
 fn report_peak(case: &str, over_steady: f64, is_goal: bool) {
     report(&format!("{case}: peak over what is held"), over_steady, "times");
     assert!(!is_goal || over_steady < 1.3, "{case}: the peak is {over_steady:.3} times what is held");

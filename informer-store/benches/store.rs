@@ -1,5 +1,5 @@
-//! What the store costs with 100,000 pods, an index by namespace and one by node: the cases that client-go's
-//! `ThreadSafeStore` is measured by. `cargo bench -p informer-store`.
+//! What the store costs with 100,000 pods, an index by namespace and one by node: the cases that
+//! client-go's `ThreadSafeStore` is measured by. `cargo bench -p informer-store`.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -111,7 +111,8 @@ fn writes(c: &mut Criterion, filled: &mut Filled) {
                         node = (node + move_node) % NODES;
                         objects.push(pod(n, filled.next_version(), (n + node) % NODES));
                     }
-                    // As in an informer, where events hold it: freeing the old object is not the store's affair.
+                    // As in an informer, where events hold it: freeing the old object is not the
+                    // store's affair.
                     let _old: Vec<_> =
                         objects.iter().map(|object| filled.indexer.get(object.key())).collect();
                     let started = Instant::now();
@@ -163,7 +164,8 @@ struct Waits {
     longest_by_the_clock: Duration,
 }
 
-/// How long this thread has been ready to run and waiting for a core, as Linux counts it; nothing elsewhere.
+/// How long this thread has been ready to run and waiting for a core, as Linux counts it; nothing
+/// elsewhere.
 fn waited_for_a_core() -> Duration {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = stat.split_whitespace().nth(1).and_then(|nanos| nanos.parse().ok());
@@ -197,8 +199,9 @@ fn read_while(filled: &mut Filled, meanwhile: impl FnOnce(&mut Filled)) -> Waits
     reader.join().unwrap_or_default()
 }
 
-/// How long a reader waits at worst while everything is replaced, and what of that is the machine's doing: the same reader
-/// beside nobody, beside a thread that only computes, and beside one that makes the same objects and frees them.
+/// How long a reader waits at worst while everything is replaced, and what of that is the machine's
+/// doing: the same reader beside nobody, beside a thread that only computes, and beside one that
+/// makes the same objects and frees them.
 fn stall(filled: &mut Filled) {
     let everything = |filled: &mut Filled| {
         let version = filled.next_version();

@@ -1,5 +1,5 @@
-//! What the queue promises its producers and its consumer; the names follow client-go's `delta_fifo_test.go` where there
-//! is a counterpart.
+//! What the queue promises its producers and its consumer; the names follow client-go's
+//! `delta_fifo_test.go` where there is a counterpart.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

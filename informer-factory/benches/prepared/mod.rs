@@ -1,5 +1,5 @@
-//! What the benchmarks of the informer share: pods, a source that hands over prepared batches, handlers that count, and
-//! the lines in which figures are printed.
+//! What the benchmarks of the informer share: pods, a source that hands over prepared batches,
+//! handlers that count, and the lines in which figures are printed.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -132,7 +132,8 @@ impl Updates {
     }
 }
 
-/// Lists all keys at version [`KEYS`], then watches: each poll gives the next of the batches that were prepared.
+/// Lists all keys at version [`KEYS`], then watches: each poll gives the next of the batches that
+/// were prepared.
 struct Prepared<K> {
     rounds: Arc<Mutex<mpsc::UnboundedReceiver<Round<K>>>>,
 }
@@ -204,7 +205,8 @@ pub(crate) struct Bench<K> {
 }
 
 impl<K: Sample> Bench<K> {
-    /// Starts one with an index by namespace and one by node, adds what `and_add` adds, and waits until it has synced.
+    /// Starts one with an index by namespace and one by node, adds what `and_add` adds, and waits
+    /// until it has synced.
     pub(crate) fn start(
         handlers: usize,
         options: &HandlerOptions,
@@ -232,8 +234,8 @@ impl<K: Sample> Bench<K> {
         Self { runtime, sender, countdown, lefts, _registrations: registrations, shutdown, run }
     }
 
-    /// Returns the informer a round, and returns how long it took until each handler had heard of so many updates to
-    /// versions later than `after`; zero counts every update.
+    /// Returns the informer a round, and returns how long it took until each handler had heard of
+    /// so many updates to versions later than `after`; zero counts every update.
     pub(crate) fn deliver(&self, round: Round<K>, after: u64, updates: usize) -> Duration {
         self.countdown.after.store(after, Ordering::Relaxed);
         for left in &self.lefts {

@@ -1,7 +1,9 @@
-//! [`Discovery`]: asks the server what a resource is that is only known by name, and remembers the answer for a while.
+//! [`Discovery`]: asks the server what a resource is that is only known by name, and remembers the
+//! answer for a while.
 //!
-//! client-go: `ForResource` of informers/generic.go knows Kubernetes' own resources only; for others its users combine
-//! a `RESTMapper` (restmapper/discovery.go) with a dynamic factory, as is done here.
+//! client-go: `ForResource` of informers/generic.go knows Kubernetes' own resources only; for
+//! others its users combine a `RESTMapper` (restmapper/discovery.go) with a dynamic factory, as is
+//! done here.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -8,7 +8,8 @@ use tokio::sync::watch;
 pub enum InformerState {
     /// Its task has not been run yet.
     Idle,
-    /// It follows the server, or tries to: how that goes is its [health](super::SharedIndexInformer::health).
+    /// It follows the server, or tries to: how that goes is its
+    /// [health](super::SharedIndexInformer::health).
     Running,
     /// It has ended for good. Its store can still be read, and stays as it is.
     Stopped(StopCause),

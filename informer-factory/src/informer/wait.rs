@@ -1,4 +1,5 @@
-//! Waiting for the store to have what one knows to be true: a controller that reads its own writes (I9).
+//! Waiting for the store to have what one knows to be true: a controller that reads its own writes
+//! (I9).
 
 use std::time::Duration;
 
@@ -35,20 +36,22 @@ pub enum Visibility {
     Nothing,
     /// The object as it was written, or a later version.
     TheWrite,
-    /// The removal of the object: the written object is outside the selector. If an earlier write has removed it already, the
-    /// informer receives nothing else.
+    /// The removal of the object: the written object is outside the selector. If an earlier write
+    /// has removed it already, the informer receives nothing else.
     LeavesSelector,
 }
 
 impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     /// Waits until the store has everything up to `resource_version`, at most for `timeout` (I9).
     ///
-    /// The version has to be of the same resource, and of a state that concerns the informer: one of an object
-    /// outside its namespace or selector is only reached with the next bookmark or event, mostly within a minute. Where
-    /// the object is at hand, [`wait_for_write`](Self::wait_for_write) knows better.
+    /// The version has to be of the same resource, and of a state that concerns the informer: one
+    /// of an object outside its namespace or selector is only reached with the next bookmark or
+    /// event, mostly within a minute. Where the object is at hand,
+    /// [`wait_for_write`](Self::wait_for_write) knows better.
     ///
-    /// An informer that follows several namespaces one by one has to have reached it in each, and there is a bookmark for
-    /// each, so that a quiet one can hold this up for a minute, and one that can't be listed until the timeout.
+    /// An informer that follows several namespaces one by one has to have reached it in each, and
+    /// there is a bookmark for each, so that a quiet one can hold this up for a minute, and one
+    /// that can't be listed until the timeout.
     ///
     /// # Cancel safety
     /// Nothing is lost if the future is dropped.
@@ -65,16 +68,17 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         wait(self.shared.watermark.clone(), has_reached, timeout).await
     }
 
-    /// Waits until the store has an object as the server returned it from a write, or a later version of it, at most
-    /// for `timeout` (I9). So a controller can read its own writes.
+    /// Waits until the store has an object as the server returned it from a write, or a later
+    /// version of it, at most for `timeout` (I9). So a controller can read its own writes.
     ///
-    /// Answers [`WaitOutcome::NotCovered`] at once for an object that the store does not have and, as it was written, will
-    /// not get, because it is in another namespace or its labels don't match; also when its namespace ceases to be followed
-    /// meanwhile. Of several namespaces that are followed one by one, its own is waited for, and no other. A write
-    /// that takes an object out of the selector is reached when the store has removed it, and not covered from then on.
-    /// If an earlier version did match and is still on its way, the store may yet have that one for a moment. A field
-    /// selector is only understood where it is about `metadata.name` and `metadata.namespace`; for others the answer comes
-    /// with the timeout.
+    /// Answers [`WaitOutcome::NotCovered`] at once for an object that the store does not have and,
+    /// as it was written, will not get, because it is in another namespace or its labels don't
+    /// match; also when its namespace ceases to be followed meanwhile. Of several namespaces that
+    /// are followed one by one, its own is waited for, and no other. A write that takes an object
+    /// out of the selector is reached when the store has removed it, and not covered from then on.
+    /// If an earlier version did match and is still on its way, the store may yet have that one for
+    /// a moment. A field selector is only understood where it is about `metadata.name` and
+    /// `metadata.namespace`; for others the answer comes with the timeout.
     ///
     /// # Cancel safety
     /// Nothing is lost if the future is dropped.
@@ -104,8 +108,9 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         }
     }
 
-    /// Reads an object's metadata from the server, or the version of the state that lacks the object. `None` if the informer's
-    /// source can't read single objects, or the object's namespace is not watched.
+    /// Reads an object's metadata from the server, or the version of the state that lacks the
+    /// object. `None` if the informer's source can't read single objects, or the object's namespace
+    /// is not watched.
     pub(crate) fn read(
         &self,
         object: &ObjectKey,
@@ -164,8 +169,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         }
     }
 
-    /// Follows the store's watermark, as far as it concerns this object. It moves after the store has, and is closed once
-    /// the informer has stopped, or follows the object's namespace no more.
+    /// Follows the store's watermark, as far as it concerns this object. It moves after the store
+    /// has, and is closed once the informer has stopped, or follows the object's namespace no more.
     pub(crate) fn watermark_for(&self, object: &ObjectMeta) -> watch::Receiver<ResourceVersion> {
         let Source::Namespaces(namespaces) = self.shared.source.as_ref() else {
             return self.shared.watermark.clone();

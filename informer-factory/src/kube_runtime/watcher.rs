@@ -1,7 +1,8 @@
 //! [`watcher_events`]: an informer's events as those of `kube_runtime::watcher`.
 //!
-//! kube-runtime's beginning (`Init`, `InitApply`, `InitDone`) has no word for an object that goes before it is over: its
-//! readers collect what was applied, and put it in place at the end. So such deletions wait until after `InitDone`.
+//! kube-runtime's beginning (`Init`, `InitApply`, `InitDone`) has no word for an object that goes
+//! before it is over: its readers collect what was applied, and put it in place at the end. So such
+//! deletions wait until after `InitDone`.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -15,14 +16,16 @@ use ::kube_runtime::watcher;
 
 use crate::SharedIndexInformer;
 
-/// Returns an informer's events in the form of `kube_runtime::watcher`'s: `Init`, an `InitApply` for each object that
-/// exists, `InitDone`, and from then on `Apply` and `Delete`. It can be called at any time, and begins anew each time.
+/// Returns an informer's events in the form of `kube_runtime::watcher`'s: `Init`, an `InitApply`
+/// for each object that exists, `InitDone`, and from then on `Apply` and `Delete`. It can be called
+/// at any time, and begins anew each time.
 ///
-/// Objects are cloned for it, since kube-runtime's events own theirs. There are no errors in it: to list and to watch
-/// again is the informer's business. What kube-runtime's own watcher doesn't tell, the deletions that were missed, is
-/// told as `Delete`; a [resync](Event::Resynced) is told as `Apply`, and a [release](Event::Released), for which kube-runtime
-/// has no equivalent, as `Delete`: readers drop their copies, and finalizers protect against mistaken cleanups. A reader that falls behind by more than 1,024 events
-/// gets one per object.
+/// Objects are cloned for it, since kube-runtime's events own theirs. There are no errors in it: to
+/// list and to watch again is the informer's business. What kube-runtime's own watcher doesn't
+/// tell, the deletions that were missed, is told as `Delete`; a [resync](Event::Resynced) is told
+/// as `Apply`, and a [release](Event::Released), for which kube-runtime has no equivalent, as
+/// `Delete`: readers drop their copies, and finalizers protect against mistaken cleanups. A reader
+/// that falls behind by more than 1,024 events gets one per object.
 ///
 /// The stream ends when the informer stops.
 pub fn watcher_events<K: Clone + Send + Sync + 'static>(
@@ -47,7 +50,8 @@ pub struct WatcherEvents<K> {
 }
 
 impl<K: Clone + Send + Sync + 'static> WatcherEvents<K> {
-    /// Ends the beginning, if it is over: this was told all that existed, and has come back for more.
+    /// Ends the beginning, if it is over: this was told all that existed, and has come back for
+    /// more.
     fn end_beginning(&mut self) {
         if self.events.registration().has_synced()
             && let Some(gone) = self.beginning.take()

@@ -1,4 +1,5 @@
-//! Handlers of every form: what an async handler and the reader of a stream hear is what the server did.
+//! Handlers of every form: what an async handler and the reader of a stream hear is what the server
+//! did.
 
 use futures::StreamExt;
 use informer_factory::{

@@ -1,5 +1,5 @@
-//! Objects of any form against the real server: metadata only, and dynamic ones of a custom resource; and stores that
-//! are compared with the server at exactly their state.
+//! Objects of any form against the real server: metadata only, and dynamic ones of a custom
+//! resource; and stores that are compared with the server at exactly their state.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! What is missed while the connection is down is told afterwards, in full where the server still knows it.
+//! What is missed while the connection is down is told afterwards, in full where the server still
+//! knows it.
 
 use informer_factory::{Cached, Health, InformerOptions, SharedIndexInformer};
 use informer_reflector::KubeListWatch;

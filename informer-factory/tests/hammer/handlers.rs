@@ -1,4 +1,5 @@
-//! Handlers of every form. Each ends in a [`Witness`], who remembers what it was told and what could not be.
+//! Handlers of every form. Each ends in a [`Witness`], who remembers what it was told and what
+//! could not be.
 
 use std::panic::panic_any;
 use std::sync::Arc;
@@ -77,7 +78,8 @@ impl EventHandler<Item> for Witness {
     }
 }
 
-/// Waits now and then in the middle of a call: for the others, or, if it stalls, for the next phase.
+/// Waits now and then in the middle of a call: for the others, or, if it stalls, for the next
+/// phase.
 pub(crate) struct Pauses {
     pub(crate) random: Mutex<Rng>,
     pub(crate) phase: Option<watch::Receiver<u64>>,

@@ -114,8 +114,8 @@ impl Member {
         Self { form, replica, complaints, token: weak, hold }
     }
 
-    /// I6: once it is synced, it has been told of what existed when it joined. What never is synced, or only when the
-    /// others have got on, is not waited for.
+    /// I6: once it is synced, it has been told of what existed when it joined. What never is
+    /// synced, or only when the others have got on, is not waited for.
     async fn wait_until_synced(&self, world: &World) {
         let synced = match &self.hold {
             _ if self.form.stalls() => return,
@@ -172,7 +172,8 @@ impl Member {
         }
     }
 
-    /// Waits until it has been told of everything that the server has; it need not have been, if it has removed itself.
+    /// Waits until it has been told of everything that the server has; it need not have been, if it
+    /// has removed itself.
     pub(crate) async fn catch_up(&self, world: &World) {
         let of_the_server: BTreeMap<_, _> = world
             .source
@@ -263,8 +264,8 @@ pub(crate) fn set_to_work(world: &Arc<World>) -> JoinSet<Vec<Member>> {
     (0..MANAGERS).map(|number| manage(Arc::clone(world), number)).collect()
 }
 
-/// Keeps its share of handlers in place, and replaces one at a time until the producers have stopped; returns those
-/// that are there in the end.
+/// Keeps its share of handlers in place, and replaces one at a time until the producers have
+/// stopped; returns those that are there in the end.
 async fn manage(world: Arc<World>, number: u64) -> Vec<Member> {
     let mut random = world.random(1000 + number);
     let mut members: Vec<_> = (0..HANDLERS / MANAGERS).map(|_| Member::join(&world, &mut random)).collect();

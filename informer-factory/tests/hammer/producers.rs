@@ -130,8 +130,8 @@ async fn make_trouble(world: &World, random: &mut Rng) {
     count(&world.tally.troubles);
 }
 
-/// Has the watch miss some changes, and end so that it can't be resumed: only a list can bring them. `list_error` meets
-/// the first list.
+/// Has the watch miss some changes, and end so that it can't be resumed: only a list can bring
+/// them. `list_error` meets the first list.
 fn lose_events(world: &World, random: &mut Rng, list_error: Option<ListWatchError>) {
     for _ in 0..random.u8(1..32) {
         let key = shared_key(random);

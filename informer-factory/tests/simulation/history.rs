@@ -1,4 +1,5 @@
-//! [`History`]: all that happens in a run, a line each, so that a failure can be read and two runs compared.
+//! [`History`]: all that happens in a run, a line each, so that a failure can be read and two runs
+//! compared.
 
 use std::sync::Arc;
 

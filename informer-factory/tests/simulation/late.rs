@@ -9,7 +9,8 @@ use crate::truth::{Scope, Sight, Truth};
 
 /// What there was for a handler to see when it joined, and what it has heard of that.
 pub(crate) struct Beginning {
-    /// Keys and resource versions; `None` for a handler that is there from the first list on, which has no past.
+    /// Keys and resource versions; `None` for a handler that is there from the first list on, which
+    /// has no past.
     present: Option<BTreeMap<String, u64>>,
     scope: Scope,
     truth: Truth,

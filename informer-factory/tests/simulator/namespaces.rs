@@ -1,4 +1,5 @@
-//! An informer whose namespaces come and go, over real HTTP: one list and watch for each, and for no other.
+//! An informer whose namespaces come and go, over real HTTP: one list and watch for each, and for
+//! no other.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! [`ReleasedNames`]: the namespaces that an informer has followed and follows no more. No lock, no waiting.
+//! [`ReleasedNames`]: the namespaces that an informer has followed and follows no more. No lock, no
+//! waiting.
 //!
 //! An object that is missing from such a namespace was released, and not deleted.
 
@@ -7,7 +8,8 @@ use std::sync::Arc;
 
 use informer_core::Completion;
 
-/// At least as many names are remembered. Each takes about a hundred bytes, and programs may follow new namespaces for years.
+/// At least as many names are remembered. Each takes about a hundred bytes, and programs may follow
+/// new namespaces for years.
 const MIN_REMEMBERED: u64 = 10_000;
 
 #[derive(Default)]
@@ -39,7 +41,8 @@ impl ReleasedNames {
         self.names.remove(name)?.again
     }
 
-    /// Returns the promise that a namespace is followed again; `None` if it has never been released.
+    /// Returns the promise that a namespace is followed again; `None` if it has never been
+    /// released.
     pub(super) fn again(&mut self, name: &str) -> Option<Completion> {
         Some(self.names.get_mut(name)?.again.get_or_insert_with(Completion::new).clone())
     }

@@ -1,4 +1,5 @@
-//! One namespace fares badly; the others do as if nothing was, and everybody can see which it is and why.
+//! One namespace fares badly; the others do as if nothing was, and everybody can see which it is
+//! and why.
 
 use std::sync::Arc;
 
