@@ -1,6 +1,5 @@
 //! Tests of the simulator's public interface: over its socket with kube's client, and in process with a paused clock.
 
-mod applying;
 mod cascades;
 mod clusters;
 mod corruption;
@@ -9,7 +8,6 @@ mod discovery;
 mod disturbances;
 mod encodings;
 mod faults;
-mod forms;
 mod history;
 mod http2;
 mod limits;
@@ -20,7 +18,6 @@ mod replicas;
 mod restarts;
 mod serving;
 mod shutdowns;
-mod subresources;
 mod support;
 mod timeouts;
 mod watch_cache;

@@ -63,11 +63,3 @@ async fn a_stopped_simulator_refuses_in_process_requests() {
         other => panic!("{other:?}"),
     }
 }
-
-#[tokio::test]
-async fn version_and_health_are_served() {
-    let simulator = simulator().await;
-    assert_eq!(simulator.client().unwrap().apiserver_version().await.unwrap().major, "1");
-    let ready = http::Request::get("/readyz").body(Vec::new()).unwrap();
-    assert_eq!(simulator.client().unwrap().request_text(ready).await.unwrap(), "ok");
-}

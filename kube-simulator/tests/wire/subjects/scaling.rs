@@ -137,6 +137,12 @@ async fn a_scale_shows_replicas_and_selector(server: Server) {
     assert_eq!(scale["spec"], json!({ "replicas": 2 }));
     assert_eq!(scale["status"], json!({ "replicas": 0, "selector": "app=a" }));
     assert_eq!(uid(&scale), uid(&object));
+
+    let mut other = deployment("b");
+    other["spec"].as_object_mut().expect("a spec").remove("replicas");
+    server.create(&server.group("apps/v1", "deployments"), &other).await;
+    let scale = server.get(&server.group("apps/v1", "deployments/b/scale")).await.expect(200);
+    assert_eq!(scale["spec"], json!({ "replicas": 1 }));
 }
 
 async fn a_patch_of_the_scale_sets_replicas(server: Server) {
