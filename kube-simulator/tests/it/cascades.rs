@@ -5,9 +5,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube_simulator::Simulator;
 use serde_json::{Value, json};
 
-use crate::support::{Lines, call, config_map, get, patch, simulator};
-
-const MAPS: &str = "/api/v1/namespaces/a/configmaps";
+use crate::support::{Lines, MAPS, call, config_map, get, patch, simulator};
 
 /// Creates a config map with these owners, and returns its UID.
 async fn owned(simulator: &Simulator, name: &str, owners: &[(&str, &str)], blocks: bool) -> String {

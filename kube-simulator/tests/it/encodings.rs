@@ -11,14 +11,11 @@ use kube_simulator::{
 use serde_json::json;
 use std::io::Read;
 
-use crate::support::{config_map, send};
+use crate::support::{MAPS, WATCH, config_map, send};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const CBOR: &str = "application/cbor";
 const YAML: &str = "application/yaml";
-
-const MAPS: &str = "/api/v1/namespaces/a/configmaps";
-const WATCH: &str = "/api/v1/namespaces/a/configmaps?watch=1&resourceVersion=1000";
 
 async fn simulator() -> Simulator {
     Simulator::builder().built_in_kinds().serve_cbor().start().await.expect("a loopback port")

@@ -8,9 +8,8 @@ use kube_simulator::{Simulator, SimulatorBuilder};
 use serde_json::Value;
 use tokio::time::{Instant, advance};
 
-use crate::support::{Lines, config_map, get, names, pod, request, send};
+use crate::support::{Lines, MAPS, config_map, event, get, names, pod, request, send};
 
-const MAPS: &str = "/api/v1/namespaces/a/configmaps";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
 /// Longer than a server keeps an event.
@@ -75,9 +74,7 @@ async fn storage_is_compacted_every_five_minutes() {
     let simulator = start(|builder| builder);
     let before = simulator.resource_version();
     let (first, _) = write(&simulator, 1);
-    let mut event = config_map("a", "happened");
-    event["kind"] = "Event".into();
-    simulator.create(&event).unwrap();
+    simulator.create(&event("happened")).unwrap();
     advance(Duration::from_secs(301)).await;
     let (second, _) = write(&simulator, 1);
     let events = "/api/v1/namespaces/a/events";
@@ -316,10 +313,8 @@ async fn slow_watch_of_events_is_not_ended() {
     let now = simulator.resource_version();
     let events = "/api/v1/namespaces/a/events";
     let mut watch = Lines::open(&simulator, &format!("{events}?watch=1&resourceVersion={now}")).await;
-    let mut event = config_map("a", "happened");
-    event["kind"] = "Event".into();
     for _ in 0..100 {
-        simulator.apply(&event).unwrap();
+        simulator.apply(&event("happened")).unwrap();
     }
     advance(Duration::from_secs(60)).await;
     for _ in 0..100 {

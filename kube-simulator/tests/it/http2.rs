@@ -7,13 +7,9 @@ use http::{Method, Request, Response, StatusCode};
 use kube_simulator::{RequestFilter, ShutdownAnswer, Simulator};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
-use crate::support::{config_map, simulator};
-
-const MAPS: &str = "/api/v1/namespaces/a/configmaps";
-const WATCH: &str = "/api/v1/namespaces/a/configmaps?watch=1&resourceVersion=1000";
+use crate::support::{MAPS, WATCH, config_map, connect, simulator};
 
 /// A connection and its task, which ends with it.
 struct Connection {
@@ -61,10 +57,6 @@ impl Connection {
         drop(self.sender);
         self.ended.await.unwrap().unwrap();
     }
-}
-
-async fn connect(simulator: &Simulator) -> TcpStream {
-    TcpStream::connect(simulator.url().trim_start_matches("http://")).await.unwrap()
 }
 
 /// Returns the object name in the next event of a watch, if there is one.

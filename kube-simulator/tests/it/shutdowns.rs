@@ -10,9 +10,7 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tower::Service as _;
 
-use crate::support::{Lines, config_map, get, request, send, simulator};
-
-const MAPS: &str = "/api/v1/namespaces/a/configmaps";
+use crate::support::{Lines, MAPS, config_map, get, request, send, simulator};
 
 async fn refusal(simulator: &Simulator, method: Method) -> http::Response<kube_simulator::ResponseBody> {
     send(simulator, request(method, MAPS, &config_map("a", "one"))).await

@@ -10,9 +10,7 @@ use kube_simulator::{RequestFilter, Simulator};
 use serde_json::{Value, json};
 use tower::Service as _;
 
-use crate::support::{Lines, config_map, get, names, request, send, simulator};
-
-const MAPS: &str = "/api/v1/namespaces/a/configmaps";
+use crate::support::{Lines, MAPS, config_map, get, names, request, send, simulator};
 
 #[tokio::test(start_paused = true)]
 async fn unready_cache_raises_retry_after() {

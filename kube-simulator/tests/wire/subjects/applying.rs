@@ -5,9 +5,7 @@ use serde_json::{Value, json};
 use crate::answer::Answer;
 use crate::objects::{containers, deployment, secret, version};
 use crate::scenario::{Scenario, scenario};
-use crate::server::{MERGE, Server};
-
-const APPLY: &str = "application/apply-patch+yaml";
+use crate::server::{APPLY, MERGE, Server};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![

@@ -6,7 +6,7 @@ use crate::answer::Refusal;
 use crate::custom::{DEFINITIONS, Widgets};
 use crate::objects::{names, version};
 use crate::scenario::{Scenario, scenario};
-use crate::server::{JSON_PATCH, MERGE, STRATEGIC, Server, with_query};
+use crate::server::{JSON_PATCH, MERGE, STRATEGIC, STREAMING, Server, with_query};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
@@ -267,12 +267,7 @@ async fn a_streaming_list_of_custom_objects(server: Server) {
     let widgets = Widgets::define(&server).await;
     widgets.create("b", "red").await;
     widgets.create("a", "red").await;
-    let parameters = [
-        ("sendInitialEvents", "true"),
-        ("resourceVersionMatch", "NotOlderThan"),
-        ("allowWatchBookmarks", "true"),
-    ];
-    let mut watch = server.watch_path(&widgets.path(), &parameters).await;
+    let mut watch = server.watch_path(&widgets.path(), &STREAMING).await;
     assert_eq!(watch.briefs(2).await, ["ADDED a", "ADDED b"]);
     let end = watch.expect("BOOKMARK").await;
     let expected = json!({

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::objects::{deployment, pod, uid, version};
 use crate::scenario::{Scenario, scenario};
-use crate::server::{MERGE, Server};
+use crate::server::{APPLY, MERGE, Server};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
@@ -181,8 +181,6 @@ async fn a_scale_below_zero_is_refused(server: Server) {
     let message = "spec.replicas: Invalid value: -1: must be greater than or equal to 0";
     answer.refused_with(422, "Invalid", message).has_causes(&[("FieldValueInvalid", "spec.replicas")]);
 }
-
-const APPLY: &str = "application/apply-patch+yaml";
 
 fn scale(replicas: u64) -> Value {
     let metadata = json!({ "name": "a" });

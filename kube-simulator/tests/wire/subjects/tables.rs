@@ -5,9 +5,7 @@ use serde_json::{Value, json};
 use crate::custom::{DEFINITIONS, Widgets};
 use crate::objects::{deployment, pod, secret, token, version};
 use crate::scenario::{Scenario, scenario};
-use crate::server::{Server, with_query};
-
-const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
+use crate::server::{Server, TABLE, with_query};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
