@@ -22,32 +22,6 @@ async fn whole_list(simulator: &Simulator) -> Bytes {
 }
 
 #[tokio::test]
-async fn list_body_can_end_or_break_off_at_any_byte() {
-    let simulator = simulator().await;
-    simulator.create(&config_map("a", "one")).unwrap();
-    let whole = whole_list(&simulator).await;
-    for bytes in 0..whole.len() {
-        simulator.fail_next(1, any(), Fault::close_body_after(bytes as u64));
-        assert_eq!(whole_list(&simulator).await, whole[..bytes], "closed in good order after {bytes}");
-
-        simulator.fail_next(1, any(), Fault::abort_body_after(bytes as u64));
-        let mut body = send(&simulator, request(Method::GET, MAPS, &Value::Null)).await.into_body();
-        let mut read = Vec::new();
-        let error = loop {
-            match body.frame().await.expect("an error before the end") {
-                Ok(frame) => read.extend_from_slice(&frame.into_data().expect("data")),
-                Err(error) => break error,
-            }
-        };
-        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionAborted);
-        assert_eq!(read, whole[..bytes]);
-        assert!(body.frame().await.is_none());
-    }
-    simulator.fail_next(1, any(), Fault::close_body_after(whole.len() as u64 + 1));
-    assert_eq!(whole_list(&simulator).await, whole, "there is nothing to cut off");
-}
-
-#[tokio::test]
 async fn a_watch_can_be_closed_in_the_middle_of_an_event() {
     let simulator = simulator().await;
     simulator.create(&config_map("a", "one")).unwrap();

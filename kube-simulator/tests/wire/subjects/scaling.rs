@@ -1,4 +1,4 @@
-//! Scale, and other subresources of workloads and pods.
+//! Scales, bindings of pods, and both versions of autoscalers.
 
 use serde_json::{Value, json};
 
@@ -26,9 +26,6 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_binding_for_another_uid_is_a_conflict),
         scenario(a_binding_of_what_is_not_there_is_not_found),
         scenario(a_binding_is_write_only),
-        scenario(an_eviction_deletes_a_pod),
-        scenario(an_eviction_has_preconditions),
-        scenario(an_eviction_of_what_is_not_there_is_not_found),
         scenario(autoscaler_of_v2_shows_in_v1_with_annotations),
         scenario(autoscaler_of_v1_shows_in_v2_with_metrics),
         scenario(patch_of_an_autoscaler_in_v1_keeps_the_rest_of_v2),
@@ -315,33 +312,4 @@ async fn a_binding_is_write_only(server: Server) {
     server.create(&server.core("pods"), &pod("a")).await;
     let message = "the server does not allow this method on the requested resource";
     server.get(&server.core("pods/a/binding")).await.refused(405, "MethodNotAllowed", message);
-}
-
-fn eviction(options: &Value) -> Value {
-    let metadata = json!({ "name": "a" });
-    json!({ "apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata, "deleteOptions": options })
-}
-
-async fn an_eviction_deletes_a_pod(server: Server) {
-    server.create(&server.core("pods"), &pod("a")).await;
-    let done = server.post(&server.core("pods/a/eviction"), &eviction(&json!({}))).await.expect(201);
-    assert_eq!(
-        (&done["kind"], &done["status"], &done["code"]),
-        (&json!("Status"), &json!("Success"), &json!(201))
-    );
-    server.get(&server.core("pods/a")).await.refused_with(404, "NotFound", "pods \"a\" not found");
-}
-
-async fn an_eviction_has_preconditions(server: Server) {
-    server.create(&server.core("pods"), &pod("a")).await;
-    let options = json!({ "preconditions": { "uid": "another" } });
-    let answer = server.post(&server.core("pods/a/eviction"), &eviction(&options)).await;
-    let message =
-        "Operation cannot be fulfilled on Pod \"a\": the UID in the precondition (another) does not match";
-    answer.refused_with(409, "Conflict", message);
-}
-
-async fn an_eviction_of_what_is_not_there_is_not_found(server: Server) {
-    let answer = server.post(&server.core("pods/a/eviction"), &eviction(&json!({}))).await;
-    answer.refused(404, "NotFound", "pods \"a\" not found");
 }
