@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tower::Service as _;
 
-use crate::support::{MAPS, body_of, config_map, event, names, request, simulator};
+use crate::support::{Lines, MAPS, body_of, config_map, event, names, request, simulator};
 
 async fn send(replica: &LaggingReplica, path_and_query: &str) -> http::Response<ResponseBody> {
     let request: Request<Full<bytes::Bytes>> = request(Method::GET, path_and_query, &Value::Null);
@@ -119,13 +119,12 @@ async fn lagging_cache_still_sends_bookmarks() {
     replica.hold();
     let held_at = replica.resource_version();
     let path = format!("{MAPS}?watch=1&allowWatchBookmarks=true&resourceVersion={held_at}");
-    let mut watch = send(&replica, &path).await.into_body();
+    let mut watch = Lines::of(send(&replica, &path).await);
     for name in ["one", "two", "three"] {
         simulator.create(&config_map("a", name)).unwrap();
     }
     let asked = Instant::now();
-    let bookmark = watch.frame().await.expect("not the end").expect("no error").into_data().expect("data");
-    let bookmark: Value = serde_json::from_slice(&bookmark).expect("JSON");
+    let bookmark = watch.next().await.unwrap();
     assert_eq!(bookmark["object"]["metadata"]["resourceVersion"], held_at.to_string());
     assert!(asked.elapsed().as_secs() < 62, "{:?}", asked.elapsed());
 }

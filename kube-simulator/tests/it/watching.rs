@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use crate::support::{Lines, config_map, pod, simulator};
 
 const WATCH: &str = "/api/v1/namespaces/a/configmaps?watch=1";
+
 fn event(kind: &str, name: &str, version: u64) -> Option<(String, String, u64)> {
     Some((kind.to_owned(), name.to_owned(), version))
 }
@@ -72,7 +73,7 @@ async fn a_watch_from_the_future_gets_no_bookmark_until_then() {
     let version = simulator.resource_version() + 1;
     let path = format!("{WATCH}&allowWatchBookmarks=true&timeoutSeconds=3600&resourceVersion={version}");
     let mut watch = Lines::open(&simulator, &path).await;
-    let a_while = std::time::Duration::from_secs(300);
+    let a_while = Duration::from_secs(300);
     assert!(
         tokio::time::timeout(a_while, watch.next()).await.is_err(),
         "it would say what has not been reached"

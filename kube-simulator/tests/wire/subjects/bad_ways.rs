@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::connection::Connection;
-use crate::objects::secret;
+use crate::objects::{secret, version};
 use crate::scenario::{Scenario, scenario};
 use crate::server::{AGAIN, Server};
 use crate::trouble::FLOW_SCHEMA;
@@ -37,7 +37,7 @@ async fn unreadable_deletion_is_an_error_event(server: Server) {
     let begin = async {
         // After the write that has corrupted the object.
         let last = server.create_secrets(&["last"]).await;
-        let version = last["metadata"]["resourceVersion"].as_str().expect("a version").to_owned();
+        let version = version(&last).to_string();
         server.watch_path(&events, &[("resourceVersion", &version)]).await
     };
     let mut watch = server.delete_unreadable_event("bad", begin).await;

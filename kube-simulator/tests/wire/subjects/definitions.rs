@@ -193,6 +193,7 @@ async fn a_definition_stores_one_version(server: Server) {
         definition["spec"]["versions"][1]["storage"] = second.into();
         let message = "must have exactly one version marked as storage version";
         let refusal = server.post(DEFINITIONS, &definition).await.refused_with(422, "Invalid", message);
-        assert_eq!(refusal.details()["causes"][0]["field"], "spec.versions");
+        let causes = refusal.details()["causes"].as_array().expect("causes");
+        assert!(causes.iter().any(|cause| cause["field"] == "spec.versions"), "{}", refusal.0);
     }
 }
