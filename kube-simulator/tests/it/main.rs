@@ -1,4 +1,5 @@
-//! Tests of the simulator's public interface: over its socket with kube's client, and in process with a paused clock.
+//! Tests of behaviour that only the simulator has: faults, restarts, replicas, limits and the Rust API. Behaviour that
+//! clients of any API server see is in the wire scenarios.
 
 mod cascades;
 mod clusters;
