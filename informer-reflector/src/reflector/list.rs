@@ -229,7 +229,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     fn take_items(&mut self, items: Vec<Result<OwnedObject<K>, RejectedObject>>, listing: &mut Listing<K>) {
         let mut objects = Vec::with_capacity(items.len());
         for item in items {
-            match item.and_then(|object| self.intake.take(object)) {
+            match item.and_then(|object| self.ingest.take(object)) {
                 Ok(object) => objects.push(object),
                 Err(rejected) => self.quarantine_listed(&rejected, listing),
             }

@@ -79,7 +79,7 @@ pub struct Reflector<K> {
     lister_watcher: Arc<dyn ListerWatcher<K>>,
     store: Arc<dyn ReflectorStore<K>>,
     config: ReflectorConfig,
-    intake: Ingest<K>,
+    ingest: Ingest<K>,
     history: ListHistory,
     setbacks: WatchFailures,
     backoff: Backoff,
@@ -147,7 +147,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             backoff: config.backoff.clone(),
             config,
             pace: Pace::new(),
-            intake: Ingest::default(),
+            ingest: Ingest::default(),
             history: ListHistory::default(),
             setbacks: WatchFailures::default(),
             open: None,
@@ -174,7 +174,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         mut self,
         transform: impl Fn(&mut K) -> Result<(), E> + Send + Sync + 'static,
     ) -> Self {
-        self.intake.set_transform(transform);
+        self.ingest.set_transform(transform);
         self
     }
 
@@ -191,14 +191,14 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     where
         K: Serialize + DeserializeOwned,
     {
-        self.intake.set_storage(decide);
+        self.ingest.set_storage(decide);
         self
     }
 
     #[doc(hidden)]
     #[must_use]
     pub fn ingest(mut self, ingest: Ingest<K>) -> Self {
-        self.intake = ingest;
+        self.ingest = ingest;
         self
     }
 

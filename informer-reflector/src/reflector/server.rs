@@ -1,6 +1,6 @@
 //! [`SharedServer`]: the state of a server that all reflectors of a client share.
 //!
-//! It remembers resources without streaming lists, and coordinates requests while the server is
+//! It records resources without streaming lists, and coordinates requests while the server is
 //! unavailable. client-go has no counterpart: there, N informers send N times as many retries in an
 //! outage.
 

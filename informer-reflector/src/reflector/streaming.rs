@@ -243,7 +243,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                 allowance.changes_have_begun();
             }
             match event {
-                WatchEvent::Added(object) | WatchEvent::Modified(object) => match self.intake.take(object) {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => match self.ingest.take(object) {
                     Ok(object) => objects.push(object),
                     Err(rejected) => self.quarantine_listed(&rejected, listing),
                 },

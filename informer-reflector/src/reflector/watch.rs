@@ -234,7 +234,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                 ending = self.take_piece(next, &mut gathered);
             }
             let count = gathered.count;
-            self.hand_on_changes(gathered);
+            self.apply_changes(gathered);
             if ending.is_some() {
                 return ending;
             }
@@ -299,7 +299,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         None
     }
 
-    fn hand_on_changes(&mut self, PendingApply { changes, count }: PendingApply<K>) {
+    fn apply_changes(&mut self, PendingApply { changes, count }: PendingApply<K>) {
         if count == 0 {
             return;
         }
@@ -331,7 +331,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         if_malformed: RejectedKind,
         delta: fn(Cached<K>) -> Delta<K>,
     ) -> Result<Option<Delta<K>>, Ending> {
-        let object = match self.intake.take(object) {
+        let object = match self.ingest.take(object) {
             Ok(object) => object,
             Err(rejected) => return self.take_rejected(if_malformed, rejected),
         };
@@ -385,6 +385,6 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
 /// Returns whether a relist can help if resuming does not: not if the server is unavailable, or
 /// requests fewer requests or other credentials.
 fn is_curable_by_list(error: &ListWatchError) -> bool {
-    let is_about_us = error.is_too_many_requests() || error.is_unauthorized() || error.is_forbidden();
-    !is_about_us && !error.is_unavailable()
+    let is_about_client = error.is_too_many_requests() || error.is_unauthorized() || error.is_forbidden();
+    !is_about_client && !error.is_unavailable()
 }
