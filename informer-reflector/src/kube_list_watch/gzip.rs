@@ -75,7 +75,7 @@ impl Gunzip {
 
 fn not_gzip(error: &DecompressError) -> ListWatchError {
     let detail = error.message().unwrap_or("bad data");
-    ListWatchError::Protocol(format!("the body calls itself gzip, and isn't: {detail}"))
+    ListWatchError::Protocol(format!("the body is not valid gzip, contrary to its header: {detail}"))
 }
 
 #[cfg(test)]
