@@ -211,7 +211,7 @@ impl<E: Clone> SlotMap<E> {
         self.next > SMALLEST_SPARSE && self.len * 4 < self.next as usize
     }
 
-    /// Moves the entries together, in their order, and frees the rest.
+    /// Moves the entries to the lowest slots, in their order, and frees the other slots.
     pub(crate) fn compact(&mut self) -> Renumbering {
         let mut new_slots = vec![FREE; self.next as usize];
         let mut entries = Entries::with_len(self.len);

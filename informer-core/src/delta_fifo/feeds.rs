@@ -143,7 +143,7 @@ impl Feeds {
         self.get(id).is_some_and(|feed| feed.is_initial)
     }
 
-    /// Fixes the feeds of the queue's initial list.
+    /// Ends the addition of feeds to the queue's initial list.
     pub(super) fn start(&mut self) {
         self.has_started = true;
     }

@@ -7,7 +7,7 @@
 /// key in flight. So an empty list has a batch, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Population {
-    /// Nothing has arrived yet.
+    /// No part of the list has arrived yet.
     Awaited,
     Arriving {
         /// Whether the whole list has been queued.

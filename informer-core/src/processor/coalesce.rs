@@ -23,7 +23,7 @@ pub(super) struct Coalesced<K> {
     taken: usize,
     /// Whether an update keeps the last object that the handler received.
     keeps_old: bool,
-    /// The end of the entries that complete the initial list.
+    /// The place after the last entry of the initial list, until that entry is taken.
     initial_end: Option<usize>,
     len: usize,
     /// Whether an entry is or was a resync, or [`NetChange::Vanished`]: only some handlers receive

@@ -54,7 +54,7 @@ impl<K: Send + Sync + 'static> Handler<K> {
 
 /// A handler and the listener whose events it receives.
 struct HandlerTask<K: Send + Sync + 'static> {
-    // Declared first: the listener has ended once the handler is dropped.
+    // Declared before `listener`, and so dropped before it: a listener ends after its handler.
     handler: Handler<K>,
     listener: ListenerGuard<K>,
     stopwatch: Stopwatch,

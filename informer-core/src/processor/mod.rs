@@ -250,7 +250,7 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
     }
 
     /// Fixes and returns the interval of [`check_resync`](Self::check_resync): the shortest period
-    /// that a handler has requested, or `None`. All periods start now. Later ones are not shorter.
+    /// that a handler requested, or `None`. All periods start now. Later handlers get none shorter.
     #[must_use]
     pub fn fix_check_period(&self) -> Option<Duration> {
         let mut registry = self.shared.registry.lock();

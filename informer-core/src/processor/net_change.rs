@@ -22,7 +22,7 @@ pub(super) enum End<K> {
     Deleted(Deleted<K>),
     /// With the last object that the handler received.
     Released(Cached<K>),
-    /// As [`NetChange::Vanished`].
+    /// The object was added and deleted; see [`NetChange::Vanished`].
     Vanished(Deleted<K>),
 }
 
@@ -57,7 +57,7 @@ impl<K> NetChange<K> {
     }
 
     /// Merges `next` into this entry. Returns `None` if nothing is left to deliver. Skipped events
-    /// go to `garbage`; skipped objects do so as resyncs.
+    /// go to `garbage`; a skipped object is wrapped in a resync event for that.
     pub(super) fn then(self, next: &Event<K>, garbage: &mut Vec<Event<K>>) -> Option<Self> {
         let merged = match (self, next) {
             // A resync adds nothing to a pending event of the object.

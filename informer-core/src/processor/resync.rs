@@ -35,6 +35,8 @@ impl ResyncClock {
         self.period
     }
 
+    /// Returns whether the handler receives resyncs until the next check. client-go's name; not
+    /// related to the initial sync.
     pub(super) fn is_syncing(&self) -> bool {
         self.syncing
     }

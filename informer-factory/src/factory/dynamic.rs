@@ -22,7 +22,7 @@ impl SharedInformerFactory {
         DynamicInformers { factory: self }
     }
 
-    /// Returns the informers of nothing but metadata, in the scope of this handle.
+    /// Returns the metadata-only informers in the scope of this handle.
     #[must_use]
     #[doc(alias = "metadatainformer")]
     pub fn metadata(&self) -> MetadataInformers<'_> {
@@ -94,9 +94,9 @@ impl DynamicInformers<'_> {
         self.factory.described(resource, scope)
     }
 
-    /// Returns the informer of a resource with this group, version and plural. It asks the server
-    /// for the resource's kind, and remembers the answer for ten minutes, or until a resource is
-    /// requested that is not in it.
+    /// Returns the informer of a resource with this group, version and plural. The server's
+    /// discovery gives the resource's kind. It is cached for ten minutes, or until a resource is
+    /// requested that the cached response lacks.
     ///
     /// # Errors
     /// [`ForResourceError`] if the server doesn't serve the resource, can't list and watch it, or

@@ -1,7 +1,7 @@
 //! [`SharedIndexInformer`]: one watch, one indexed store, many handlers, for one resource in one
 //! scope.
 //!
-//! client-go: `SharedIndexInformer` of `tools/cache/shared_informer.go`. Its promises:
+//! client-go: `SharedIndexInformer` of `tools/cache/shared_informer.go`. Its guarantees:
 //!
 //! - For each object, the states in the store are a subsequence of the server's states, in order
 //!   (I1).

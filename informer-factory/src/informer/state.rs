@@ -11,7 +11,8 @@ pub enum InformerState {
     /// It follows the server, or tries to: how that goes is its
     /// [health](super::SharedIndexInformer::health).
     Running,
-    /// It has ended for good. Its store can still be read, and stays as it is.
+    /// The informer has ended and cannot be started again. Its store can still be read and stays
+    /// unchanged.
     Stopped(StopCause),
 }
 

@@ -70,13 +70,13 @@ pub enum PrunePathError {
     /// The text is not a path.
     #[error("\"{path}\" is not a path: expected names joined by dots, or [\"name\"]")]
     Unparsable {
-        /// The text.
+        /// The path as it was given.
         path: String,
     },
     /// The field identifies an object or its version.
     #[error("\"{path}\" can't be pruned: it identifies an object or its version")]
     Needed {
-        /// The text.
+        /// The path as it was given.
         path: String,
     },
     /// A part of the library needs the field.
@@ -84,7 +84,7 @@ pub enum PrunePathError {
         "\"{path}\" can't be pruned: {reader} need it; remove the path, or clear the field in a transform"
     )]
     Read {
-        /// The text.
+        /// The path as it was given.
         path: String,
         /// The reader of the field.
         reader: &'static str,

@@ -137,7 +137,7 @@ impl<K: Resource + Clone> MemorySource<K> {
     /// predecessor.
     ///
     /// # Errors
-    /// [`Error::Refused`] if there is no object of this name, or the object has none.
+    /// [`Error::Refused`] if no object has this name, or if `object` has no name.
     #[doc(alias = "Modify")]
     pub fn update(&self, object: K) -> Result<Cached<K>, Error> {
         self.put(object, Before::Present, true)
@@ -146,7 +146,7 @@ impl<K: Resource + Clone> MemorySource<K> {
     /// Replaces an object like [`update`](Self::update), without an event for open watches.
     ///
     /// # Errors
-    /// [`Error::Refused`] if there is no object of this name, or the object has none.
+    /// [`Error::Refused`] if no object has this name, or if `object` has no name.
     #[doc(alias = "ModifyDropWatch")]
     pub fn update_unseen(&self, object: K) -> Result<Cached<K>, Error> {
         self.put(object, Before::Present, false)
