@@ -69,7 +69,7 @@ pub(super) enum Where {
     #[default]
     Everywhere,
     In(String),
-    /// In those that the factory follows one by one.
+    /// In the namespaces that the factory watches separately.
     Followed,
 }
 

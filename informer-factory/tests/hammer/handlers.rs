@@ -209,7 +209,7 @@ pub(crate) fn closures(witness: Witness) -> Handlers<Item> {
         .on_delete(move |object| for_deletes.on_delete(object))
 }
 
-/// Reads a stream until it is told to stop, or the stream ends.
+/// Reads a stream until it is cancelled, or the stream ends.
 pub(crate) async fn read(
     mut events: EventStream<Item>,
     witness: Witness,

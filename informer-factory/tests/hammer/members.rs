@@ -251,7 +251,7 @@ fn add(world: &World, random: &mut Rng, form: Form, witness: Witness) -> Hold {
 fn some_options(random: &mut Rng, form: Form) -> HandlerOptions {
     let thresholds = [Some(0), Some(1), Some(16), Some(1024), None];
     let resyncs = [Resync::Never, Resync::Default, Resync::Every(Duration::from_secs(2))];
-    // Nobody promises that a stalled handler without a threshold has enough memory.
+    // The memory of a stalled handler without a threshold is unbounded.
     let threshold = random.usize(..if form.stalls() { 4 } else { 5 });
     HandlerOptions::new()
         .name(format!("{form:?}"))

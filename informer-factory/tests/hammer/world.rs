@@ -106,13 +106,13 @@ impl World {
 
     /// Has the producers stop, and then everybody else.
     pub(crate) async fn end(&self, producers: JoinSet<()>) {
-        // Panics of theirs come out here.
+        // This propagates panics of the producers.
         producers.join_all().await;
         self.over.cancel();
         self.phase.send_replace(Self::NO_MORE_STALLS);
     }
 
-    /// Random numbers of somebody's own.
+    /// A separate random number generator for one task.
     pub(crate) fn random(&self, whose: u64) -> fastrand::Rng {
         fastrand::Rng::with_seed(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(whose))
     }

@@ -93,7 +93,7 @@ impl Running {
     }
 }
 
-/// What a handler was told.
+/// The events of a handler.
 pub(crate) struct Heard(UnboundedReceiver<String>);
 
 impl Heard {

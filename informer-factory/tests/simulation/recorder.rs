@@ -17,7 +17,7 @@ use crate::item::Item;
 use crate::late::Beginning;
 use crate::truth::{Scope, Sight, Truth};
 
-/// A handler that notes all that it hears. Clones are the same handler.
+/// A handler that records all its events. Clones are the same handler.
 #[derive(Clone)]
 pub(crate) struct Recorder {
     shared: Arc<Shared>,
@@ -45,7 +45,7 @@ struct Notes {
     copy: BTreeMap<String, u64>,
     heard: BTreeMap<String, Vec<Heard>>,
     busy: bool,
-    /// Whether it was taken away, and must hear nothing more.
+    /// Whether the handler was removed, so that it must receive nothing more.
     removed: bool,
 }
 

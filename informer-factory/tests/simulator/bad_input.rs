@@ -96,7 +96,7 @@ async fn client_with_own_retries_works() {
     let overloaded =
         CannedResponse::failure(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", "because");
     simulator.fail_next(3, of_pods.clone(), overloaded);
-    // As kube makes it, unless it is told otherwise.
+    // kube's default.
     let mut config = simulator.kube_config();
     config.default_retry = true;
     let client = kube::Client::try_from(config).expect("a client");

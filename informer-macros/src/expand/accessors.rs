@@ -211,8 +211,8 @@ fn built_in(model: &Model, place: &Place, names: &Names) -> TokenStream {
     quote!(#informers #on_it)
 }
 
-/// Generates the trait with only the accessor, and its implementation for the type of an existing
-/// version.
+/// Generates a trait with the accessor as its only method, and implements it for `on`, the existing
+/// type of a group version.
 fn on_accessor(model: &Model, place: &Place, names: &Names, on: &TokenStream) -> [TokenStream; 2] {
     let Model { factory_path, vis, object, .. } = model;
     let (informers, accessor) = (&names.informers, &place.accessor);

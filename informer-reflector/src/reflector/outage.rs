@@ -99,7 +99,7 @@ enum Go {
 }
 
 impl Waiter {
-    /// Returns the place in the order. Resources that alone are unavailable come last.
+    /// Returns the sort key of the waiter. A waiter whose resource alone is unavailable comes last.
     fn rank(&self) -> (bool, Instant, u64) {
         (self.is_own, self.due, self.id)
     }

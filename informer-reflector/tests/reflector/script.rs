@@ -260,7 +260,7 @@ impl Run {
     }
 }
 
-/// A reflector that nobody runs yet, and what its store will note.
+/// A reflector that does not run yet, and the calls that its store records.
 pub(super) fn unspawned(lines: Vec<Line>) -> (impl Future<Output = ()>, UnboundedReceiver<String>) {
     let (note_sender, notes) = unbounded_channel();
     (reflect_into(lines, Arc::new(Notes(note_sender))), notes)

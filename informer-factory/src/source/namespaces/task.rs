@@ -70,7 +70,7 @@ async fn refused(mut status: ReflectorStatus) -> Health {
     }
 }
 
-/// The work of following namespaces that come and go.
+/// The task that runs the reflectors of all namespaces.
 pub(crate) struct NamespacesTask<K: 'static> {
     namespaces: Arc<Namespaces<K>>,
 }
@@ -80,7 +80,7 @@ impl<K: Resource + Send + Sync + 'static> NamespacesTask<K> {
         Self { namespaces }
     }
 
-    /// From here on, what is added is not of the first list.
+    /// Starts the queue's initial list. Namespaces that are added later are not part of it.
     pub(in crate::source) fn begin(&self) {
         self.namespaces.queue.start_feeds();
     }
