@@ -153,7 +153,7 @@ impl World {
         }
     }
 
-    /// A promise that a namespace is gone is true, as long as it isn't followed again.
+    /// If a completion of a removal is set, the namespace has no objects, until it is added again.
     fn check_released(&self) {
         for (name, place) in NAMESPACES.iter().zip(&self.places) {
             let last = self.released.iter().rfind(|feed| feed.namespace() == *name);

@@ -1,5 +1,5 @@
-//! What a store promises its readers and its writer, one behaviour at a time; `store_model.rs` has
-//! the histories.
+//! The store's guarantees to its readers and its writer, one behaviour per test; `store_model.rs`
+//! tests random histories.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;

@@ -38,10 +38,10 @@ const PATIENCE: Duration = Duration::from_secs(64);
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verification {
-    /// The state that was compared: the store's watermark. Where namespaces are followed one by
-    /// one, each was compared at its own, and this is the least.
+    /// The compared state: the store's watermark. With several namespaces, each is compared at its
+    /// own watermark, and this is the lowest.
     pub resource_version: ResourceVersion,
-    /// How many objects the server had in it.
+    /// The number of objects that the server has in that state.
     pub objects: usize,
     /// The number of quarantined objects (I10), which were not compared.
     pub quarantined: usize,
@@ -51,7 +51,7 @@ pub struct Verification {
 }
 
 impl Verification {
-    /// Returns whether the store had what the server had.
+    /// Returns whether the store had the server's state.
     #[must_use]
     pub fn is_equal(&self) -> bool {
         self.differences.is_empty()
@@ -146,13 +146,13 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     /// the differences. If there are any, they are logged and a relist is requested, which corrects
     /// them after this function has returned.
     ///
-    /// Objects that are quarantined (I10) are left out. Where the server has compacted the state,
-    /// this waits for the store to move on, and compares that state, up to three times: a quiet
-    /// resource gets a bookmark about once a minute, so that `verify` may take minutes where the
-    /// server compacts often. This is a list of metadata only, if the informer's source offers
-    /// that. Namespaces that are followed one by one are compared one after the other.
-    /// [`InformerOptions::verify_every`](super::InformerOptions::verify_every) has it done from
-    /// time to time.
+    /// Quarantined objects (I10) are not compared. If the server has compacted the state, the call
+    /// waits until the store reaches a later state and compares that one, up to three times. A
+    /// resource without changes gets a bookmark about once a minute, so `verify` can take minutes
+    /// if the server compacts often. The list contains only metadata if the informer's source
+    /// supports that. Several namespaces are compared one after the other.
+    /// [`InformerOptions::verify_every`](super::InformerOptions::verify_every) runs it
+    /// periodically.
     ///
     /// # Errors
     /// If there is no comparable state, or the list fails or returns another state. Then nothing is

@@ -1,7 +1,7 @@
-//! A watch that has really expired: the server itself says that it knows no history so old.
+//! A watch that expires on a real server, because the server has no history that old.
 //!
-//! A server keeps the recent history of each resource in memory. A CRD that changes makes it start
-//! that memory anew, as a restart does for all resources; who watches from before is then told 410.
+//! A server keeps the recent history of each resource in memory. A change of a CRD clears that
+//! memory, as a restart does for all resources; watches from earlier versions then end with 410.
 
 use std::pin::pin;
 

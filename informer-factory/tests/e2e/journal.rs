@@ -1,5 +1,5 @@
-//! [`Journal`]: a handler that writes down what it is told, for tests of the words rather than of
-//! the outcome.
+//! [`Journal`]: a handler that records its events, for tests of single events rather than of the
+//! final state.
 
 use informer_factory::{Cached, Deleted, EventHandler};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};

@@ -1,4 +1,4 @@
-//! [`Beginning`]: I5, what a handler that joins a running informer has to hear first.
+//! [`Beginning`]: I5, the initial adds that a handler of a running informer must receive first.
 
 use std::collections::{BTreeMap, BTreeSet};
 

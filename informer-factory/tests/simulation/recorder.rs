@@ -1,5 +1,5 @@
-//! [`Recorder`]: what a handler hears, checked against itself on the spot and against the truth
-//! afterwards.
+//! [`Recorder`]: the events of a handler. Their order is checked at once, and their content is
+//! compared with the server's history afterwards.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
