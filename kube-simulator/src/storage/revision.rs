@@ -124,7 +124,7 @@ impl Revision {
 
     /// Waits until the counter has reached `wanted`, and returns an error after 3 seconds.
     pub(crate) async fn reach(&self, wanted: u64) -> Result<(), ReadError> {
-        // Most reads need not wait. Without this check, listeners would accumulate on a server without writes.
+        // Most reads need not wait.
         if self.current() >= wanted {
             return Ok(());
         }

@@ -9,6 +9,7 @@ use crate::server::{APPLY, MERGE, Server};
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(a_scale_shows_replicas_and_selector),
+        scenario(a_scale_without_replicas_shows_their_default),
         scenario(a_patch_of_the_scale_sets_replicas),
         scenario(an_update_of_the_scale_sets_replicas),
         scenario(a_scale_from_an_old_version_is_a_conflict),
@@ -36,6 +37,16 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
 const AUTOSCALERS: &str = "horizontalpodautoscalers";
 
 /// Creates an autoscaler with a metric that v1 has, one that v1 lacks, and a behavior.
+async fn a_scale_without_replicas_shows_their_default(server: Server) {
+    let path = server.group("apps/v1", "deployments");
+    server.create(&path, &deployment("a")).await;
+    let removed = json!({ "spec": { "replicas": null } });
+    let patched = server.patch(&format!("{path}/a"), MERGE, &removed).await.expect(200);
+    assert_eq!(patched["spec"]["replicas"], 1);
+    let scale = server.get(&format!("{path}/a/scale")).await.expect(200);
+    assert_eq!(scale["spec"]["replicas"], 1);
+}
+
 async fn autoscaler(server: &Server) -> String {
     let path = server.group("autoscaling/v2", AUTOSCALERS);
     let metric = |name: &str, target: Value| json!({ "type": "Resource", "resource": { "name": name, "target": target } });
