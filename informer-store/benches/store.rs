@@ -164,8 +164,8 @@ struct Waits {
     longest_by_the_clock: Duration,
 }
 
-/// Returns the time in which this thread was ready to run and waited for a core, from Linux; zero on
-/// other systems.
+/// Returns the time in which this thread was ready to run and waited for a core, from Linux; zero
+/// on other systems.
 fn waited_for_a_core() -> Duration {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = stat.split_whitespace().nth(1).and_then(|nanos| nanos.parse().ok());

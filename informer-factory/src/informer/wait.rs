@@ -73,8 +73,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     ///
     /// Returns [`WaitOutcome::NotCovered`] at once if the store does not have the object and its
     /// written version is outside the informer's namespace or label selector. It also returns
-    /// `NotCovered` if the object's namespace is removed meanwhile. With several namespaces, it waits
-    /// for the object's namespace only.
+    /// `NotCovered` if the object's namespace is removed meanwhile. With several namespaces, it
+    /// waits for the object's namespace only.
     ///
     /// A write that moves an object out of the selector is reached when the store has removed the
     /// object; later calls return `NotCovered`. If the event of an earlier, matching version is
