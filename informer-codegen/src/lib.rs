@@ -1,9 +1,9 @@
 //! Generates Rust types and typed accessors of informers from `CustomResourceDefinition`s in YAML, for programs with
 //! [informer-factory](https://docs.rs/informer-factory): `factory.stable().v1().cron_tabs()`.
 //!
-//! The program `informer-codegen` and the library do the same. The types come from
-//! [kopium](https://github.com/kube-rs/kopium), a program that must be installed in the version [`KOPIUM_VERSION`], and
-//! rustfmt formats the code. A build script that keeps a folder in the source tree up to date:
+//! The program `informer-codegen` and the library do the same. The types come from the program
+//! [kopium](https://github.com/kube-rs/kopium), whose version must be [`KOPIUM_VERSION`]. rustfmt formats the code. A
+//! build script that updates a committed folder:
 //!
 //! ```no_run
 //! // build.rs
@@ -11,13 +11,19 @@
 //!
 //! fn main() -> Result<(), informer_codegen::Error> {
 //!     println!("cargo::rerun-if-changed=crds");
-//!     Generator::new(["crds/crontabs.yaml"]).write("src/groups")?;
+//!     // docs.rs has no kopium and a read-only source folder. It uses the committed files.
+//!     if std::env::var_os("DOCS_RS").is_none() {
+//!         Generator::new(["crds/crontabs.yaml"]).write("src/groups")?;
+//!     }
 //!     Ok(())
 //! }
 //! ```
 //!
 //! The program then has `mod groups;`, and `use groups::CustomGroups;` where it calls the accessors. It needs
 //! informer-factory, kube with its feature `derive`, k8s-openapi, serde and `serde_json`.
+//!
+//! Each user of a crate with such a build script needs kopium. For a published crate, run the program instead, and
+//! [`check`](Generator::check) the committed folder in a test.
 
 mod definition;
 mod generator;
@@ -66,7 +72,7 @@ impl Generator {
     ///
     /// # Errors
     ///
-    /// If a definition is invalid, if kopium or rustfmt is missing or fails, if the folder cannot be written, or if a
+    /// If there is no usable definition, if a definition is invalid, if kopium or rustfmt is missing or fails, if the folder cannot be written, or if a
     /// file is in the way that was not generated. No file is written then, unless writing itself fails.
     pub fn write(&self, folder: impl AsRef<Path>) -> Result<Report, Error> {
         generator::run(&self.definitions, &self.kopium, folder.as_ref(), false).map_err(Error)
