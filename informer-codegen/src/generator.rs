@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_wrote_is_neither_written_over_nor_deleted() {
+    fn foreign_files_are_kept_and_reported() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["mod.rs", "stable_v1/cron_tab.rs"] {
             let path = folder.path().join(name);

@@ -39,7 +39,7 @@ impl Kopium {
     pub(crate) fn new(program: &Path) -> anyhow::Result<Self> {
         let remedy = || {
             format!(
-                "install it with `cargo install kopium --locked --version {VERSION}`; it derives the types"
+                "kopium generates the types; install it with `cargo install kopium --locked --version {VERSION}`"
             )
         };
         let name = program.display();
@@ -60,7 +60,7 @@ impl Kopium {
         command.args(["--api-version", version]).args(ARGUMENTS);
         pipe::through(&mut command, value.to_string()).with_context(|| {
             let (kind, path) = (&definition.kind, definition.path.display());
-            format!("no types can be made of `{kind}` ({version}) in {path}")
+            format!("cannot generate types for `{kind}` ({version}) in {path}; correct its schema")
         })
     }
 }
@@ -104,6 +104,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn readme_installs_the_pinned_version() {
+        assert!(include_str!("../README.md").contains(&format!("kopium --locked --version {VERSION} ")));
+    }
 
     #[test]
     fn descriptions_hold_nothing_that_rustdoc_would_test() {
