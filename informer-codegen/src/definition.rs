@@ -159,7 +159,8 @@ fn definition(path: &Path, value: Value, left_out: &mut Vec<String>) -> anyhow::
     }))
 }
 
-/// Returns the fields beside `spec` and `status` that a version has, or the reason for which it is unusable.
+/// Returns the fields beside `spec` and `status` that a version has, or the reason for which it is
+/// unusable.
 fn usable(version: &Version) -> Result<Vec<String>, &'static str> {
     let schema = version.schema.as_ref().and_then(|schema| schema.open_api.as_ref());
     let Some(fields) = schema.and_then(|schema| schema["properties"].as_object()) else {

@@ -1,8 +1,9 @@
 //! Generates the files for definitions: types, accessors, and the modules around them.
 //!
-//! [kopium](https://github.com/kube-rs/kopium) generates the types from schemas. `#[derive(Informer)]` adds indexes for
-//! selectable fields, and an informer without a factory. The folder has `mod.rs` with the trait `CustomGroups` and the
-//! types of its accessors, and a module for each version of a group, with a file for each kind.
+//! [kopium](https://github.com/kube-rs/kopium) generates the types from schemas.
+//! `#[derive(Informer)]` adds indexes for selectable fields, and an informer without a factory. The
+//! folder has `mod.rs` with the trait `CustomGroups` and the types of its accessors, and a module
+//! for each version of a group, with a file for each kind.
 
 use std::path::{Path, PathBuf};
 

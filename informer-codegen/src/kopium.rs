@@ -1,6 +1,7 @@
 //! kopium, the program that generates Rust types from schemas: runs it.
 //!
-//! It is a program and not a dependency, because it uses an older kube. Its output depends on its version, which is pinned.
+//! It is a program and not a dependency, because it uses an older kube. Its output depends on its
+//! version, which is pinned.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,8 +15,8 @@ use crate::pipe;
 /// The version of kopium that generates the types.
 pub const VERSION: &str = "0.24.1";
 
-/// Its options: documentation, and `Default` and `PartialEq` if a type can have them. No schema, because users with definitions as
-/// files do not install them from Rust.
+/// Its options: documentation, and `Default` and `PartialEq` if a type can have them. No schema,
+/// because users with definitions as files do not install them from Rust.
 const ARGUMENTS: [&str; 9] = [
     "--hide-prelude",
     "--docs",

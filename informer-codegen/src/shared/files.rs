@@ -51,7 +51,8 @@ pub fn stale(folder: &Path, files: &Files, mark: &str) -> anyhow::Result<BTreeMa
     Ok(stale)
 }
 
-/// Updates the folder and returns the stale files. Unchanged files are not written, so that cargo does not rebuild them.
+/// Updates the folder and returns the stale files. Unchanged files are not written, so that cargo
+/// does not rebuild them.
 pub fn update(folder: &Path, files: &Files, mark: &str) -> anyhow::Result<BTreeMap<String, Stale>> {
     let stale = stale(folder, files, mark)?;
     for name in stale.keys() {

@@ -12,7 +12,8 @@ use crate::shared::expand::{Module, Part};
 /// The edition of the workspace, which also determines the style.
 const EDITION: &str = "2024";
 
-/// Returns the text of a file in `folder`, whose rustfmt settings apply. `origin` names the source of the file.
+/// Returns the text of a file in `folder`, whose rustfmt settings apply. `origin` names the source
+/// of the file.
 pub fn source(folder: &Path, origin: &str, module: &Module) -> anyhow::Result<String> {
     let mut text = String::new();
     for line in &module.docs {
@@ -42,7 +43,8 @@ fn part_text(folder: &Path, part: &Part) -> anyhow::Result<String> {
     }))
 }
 
-/// Returns the items as text. In tokens, documentation is attributes, which rustfmt ignores; prettyplease turns them into comments.
+/// Returns the items as text. In tokens, documentation is attributes, which rustfmt ignores;
+/// prettyplease turns them into comments.
 fn items(tokens: &TokenStream) -> anyhow::Result<String> {
     let file = syn::parse2(tokens.clone())
         .with_context(|| format!("informer-codegen generated invalid Rust; report this bug: {tokens}"))?;
