@@ -114,7 +114,8 @@ fn root(lowered: &Lowered) -> Module {
     let mut parts = vec![
         // Unused generated code is no mistake of the program.
         Part::Items(quote!(#![allow(
-            clippy::all, clippy::pedantic, dead_code, missing_docs, rustdoc::all, unreachable_pub
+            clippy::all, clippy::pedantic, dead_code, missing_docs, rustdoc::all, unreachable_pub,
+            unused_imports
         )])),
         Part::Items(quote!(#(pub mod #modules;)*)),
         Part::Items(quote!(#doc pub trait CustomGroups { #(#declared)* })),
