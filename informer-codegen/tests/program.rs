@@ -1,4 +1,4 @@
-//! Exit codes and messages of the program, with a script in the place of kopium.
+//! Exit codes and messages of the program. A script acts as kopium.
 #![cfg(unix)]
 
 use std::fs;
