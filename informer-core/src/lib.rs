@@ -56,6 +56,7 @@ pub use lister_watcher::{
 };
 pub use owned_object::OwnedObject;
 pub use packed::Packed;
+#[doc(hidden)]
 pub use panics::panic_message;
 pub use processor::{
     EventStream, HandlerOptions, HandlerRegistration, HandlerStats, PublishGuard, Resync, SharedProcessor,

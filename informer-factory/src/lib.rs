@@ -61,7 +61,9 @@ pub use informer_core::{
     HandlerOptions, HandlerRegistration, HandlerStats, Handlers, KeyError, ListWatchError, NeverSynced,
     ObjectKey, ResourceVersion, Resync, Uid,
 };
-pub use informer_reflector::{Health, ListTweaks, ListWatchFailure, NextRequest, PrunePaths, connect};
+pub use informer_reflector::{
+    Health, ListTweaks, ListWatchFailure, NextRequest, PrunePathError, PrunePaths, connect,
+};
 pub use informer_store::{
     Index, IndexError, IndexFailure, Indexer, Lister, NamespaceLister, Objects, SelectorError, parse_selector,
 };

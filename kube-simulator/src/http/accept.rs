@@ -102,7 +102,8 @@ pub(super) fn takes_json(headers: &HeaderMap) -> bool {
 
 pub(super) fn takes_gzip(headers: &HeaderMap) -> bool {
     let encodings = headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    encodings.split(',').any(|encoding| encoding.split(';').next().unwrap_or_default().trim() == "gzip")
+    // As in the real server, a name with a weight does not count.
+    encodings.split(',').any(|encoding| encoding.trim() == "gzip")
 }
 
 /// Returns the offers, best first.

@@ -5,9 +5,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube_simulator::Simulator;
 use serde_json::{Value, json};
 
-use crate::support::{Lines, call, config_map, get, patch, pod, simulator};
-
-const MAPS: &str = "/api/v1/namespaces/a/configmaps";
+use crate::support::{Lines, MAPS, call, config_map, get, patch, simulator};
 
 /// Creates a config map with these owners, and returns its UID.
 async fn owned(simulator: &Simulator, name: &str, owners: &[(&str, &str)], blocks: bool) -> String {
@@ -78,28 +76,6 @@ async fn without_controllers_a_delete_does_not_cascade() {
 }
 
 #[tokio::test]
-async fn default_policy_orphans_pods_of_jobs_only() {
-    let simulator = simulator().await;
-    for (api_version, kind, plural, is_left) in
-        [("batch/v1", "Job", "jobs", true), ("apps/v1", "StatefulSet", "statefulsets", false)]
-    {
-        let owner =
-            json!({ "apiVersion": api_version, "kind": kind, "metadata": { "namespace": "a", "name": "o" } });
-        let uid = simulator.create(&owner).unwrap().uid().to_owned();
-        let mut owned = config_map("a", plural);
-        owned["metadata"]["ownerReferences"] =
-            json!([{ "apiVersion": api_version, "kind": kind, "name": "o", "uid": uid }]);
-        simulator.create(&owned).unwrap();
-        let path = format!("/apis/{api_version}/namespaces/a/{plural}/o");
-        assert_eq!(call(&simulator, Method::DELETE, &path, &Value::Null).await.0, StatusCode::OK);
-        assert_eq!(get(&simulator, &path).await.0, StatusCode::NOT_FOUND);
-        assert_eq!(left(&simulator).await.contains(&plural.to_owned()), is_left, "{kind}");
-    }
-    let (_, orphan) = get(&simulator, &format!("{MAPS}/jobs")).await;
-    assert!(orphan["metadata"].get("ownerReferences").is_none(), "{orphan}");
-}
-
-#[tokio::test]
 async fn without_controllers_a_namespace_keeps_its_finalizer() {
     let simulator = Simulator::builder().built_in_kinds().without_controllers().start().await.unwrap();
     let namespace = json!({ "metadata": { "name": "a" } });
@@ -153,10 +129,6 @@ async fn namespace_is_deleted_after_its_content() {
     let (code, marked) = call(&simulator, Method::DELETE, "/api/v1/namespaces/a", &Value::Null).await;
     assert_eq!((code, &marked["status"]["phase"]), (StatusCode::OK, &json!("Terminating")));
     assert_eq!(left(&simulator).await, ["held"]);
-    let (code, refusal) = call(&simulator, Method::POST, MAPS, &config_map("a", "late")).await;
-    assert_eq!(code, StatusCode::FORBIDDEN);
-    assert!(refusal["message"].as_str().unwrap().contains("because it is being terminated"), "{refusal}");
-
     // A change to the namespace does not remove it early.
     let labels = json!({ "metadata": { "labels": { "x": "y" } } });
     patch(&simulator, "/api/v1/namespaces/a", "merge-patch", &labels).await;
@@ -165,32 +137,4 @@ async fn namespace_is_deleted_after_its_content() {
     patch(&simulator, &format!("{MAPS}/held"), "merge-patch", &released).await;
     assert_eq!(get(&simulator, "/api/v1/namespaces/a").await.0, StatusCode::NOT_FOUND);
     assert_eq!(get(&simulator, "/api/v1/configmaps").await.1["items"].as_array().map(Vec::len), Some(1));
-}
-
-#[tokio::test]
-async fn where_namespaces_are_required_they_must_exist() {
-    let simulator = Simulator::builder().built_in_kinds().require_namespaces().start().await.unwrap();
-    let (code, refusal) = call(&simulator, Method::POST, MAPS, &config_map("a", "one")).await;
-    assert_eq!((code, &refusal["details"]["kind"]), (StatusCode::NOT_FOUND, &json!("namespaces")));
-    let path = "/api/v1/namespaces/default/configmaps";
-    assert_eq!(
-        call(&simulator, Method::POST, path, &config_map("default", "one")).await.0,
-        StatusCode::CREATED
-    );
-    let (_, default) = get(&simulator, "/api/v1/namespaces/default").await;
-    assert_eq!(default["metadata"]["labels"]["kubernetes.io/metadata.name"], "default");
-}
-
-#[tokio::test]
-async fn pods_wait_for_their_kubelet_if_configured() {
-    let simulator = Simulator::builder().built_in_kinds().graceful_pod_deletion().start().await.unwrap();
-    simulator.create(&pod("web", "n1", "web")).unwrap();
-    let path = "/api/v1/namespaces/default/pods/web";
-    let (code, marked) = call(&simulator, Method::DELETE, path, &json!({ "gracePeriodSeconds": 5 })).await;
-    assert_eq!((code, &marked["metadata"]["deletionGracePeriodSeconds"]), (StatusCode::OK, &json!(5)));
-    let status = json!({ "status": { "reason": "Stopping" } });
-    patch(&simulator, &format!("{path}/status"), "merge-patch", &status).await;
-    assert_eq!(get(&simulator, path).await.0, StatusCode::OK, "the kubelet is not done");
-    call(&simulator, Method::DELETE, path, &json!({ "gracePeriodSeconds": 0 })).await;
-    assert_eq!(get(&simulator, path).await.0, StatusCode::NOT_FOUND);
 }

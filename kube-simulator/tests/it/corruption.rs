@@ -2,21 +2,11 @@
 
 use http::StatusCode;
 use kube_simulator::Simulator;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::support::{Lines, config_map, get, names, simulator};
+use crate::support::{Lines, MAPS, config_map, event, get, names, simulator};
 
 const EVENTS: &str = "/api/v1/namespaces/a/events";
-const MAPS: &str = "/api/v1/namespaces/a/configmaps";
-
-fn event(name: &str) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": { "namespace": "a", "name": name, "finalizers": ["example.com/hold"] },
-        "involvedObject": { "namespace": "a" },
-    })
-}
 
 async fn watch(simulator: &Simulator, path: &str, query: &str) -> Lines {
     Lines::open(simulator, &format!("{path}?watch=1&{query}")).await
@@ -25,7 +15,9 @@ async fn watch(simulator: &Simulator, path: &str, query: &str) -> Lines {
 #[tokio::test]
 async fn deleted_corrupt_event_ends_its_watches_with_an_error() {
     let simulator = simulator().await;
-    let from = simulator.create(&event("bad")).unwrap().resource_version();
+    let mut bad = event("bad");
+    bad["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    let from = simulator.create(&bad).unwrap().resource_version();
     let since = format!("resourceVersion={from}");
     let elsewhere = EVENTS.replace("/a/", "/b/");
     let mut open = watch(&simulator, EVENTS, &since).await;

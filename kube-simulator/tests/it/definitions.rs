@@ -4,7 +4,7 @@ use http::{Method, StatusCode};
 use kube_simulator::Simulator;
 use serde_json::{Value, json};
 
-use crate::support::{Lines, call, get};
+use crate::support::{Lines, call, get, names, patch, request, send};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const DEFINITION: &str =
@@ -109,35 +109,6 @@ async fn post(simulator: &Simulator, object: &Value) -> (StatusCode, Value) {
 }
 
 #[tokio::test]
-async fn definition_is_established_and_its_resource_served() {
-    let simulator = crate::support::simulator().await;
-    let missing = http::Request::get(CRON_TABS).body(Default::default()).unwrap();
-    assert_eq!(crate::support::send(&simulator, missing).await.status(), StatusCode::NOT_FOUND);
-    define(&simulator, &cron_tabs()).await;
-    let (_, stored) = get(&simulator, DEFINITION).await;
-    let conditions: Vec<_> = stored["status"]["conditions"].as_array().unwrap().iter().collect();
-    assert!(conditions.iter().all(|condition| condition["status"] == "True"));
-    assert_eq!(conditions[1]["type"], "Established");
-    assert_eq!(stored["status"]["storedVersions"], json!(["v1"]));
-    assert_eq!(stored["spec"]["names"]["singular"], "crontab");
-    assert_eq!(post(&simulator, &cron_tab("one")).await.0, StatusCode::CREATED);
-}
-
-#[tokio::test]
-async fn invalid_definition_is_refused() {
-    let simulator = crate::support::simulator().await;
-    let mut misnamed = cron_tabs();
-    misnamed["metadata"]["name"] = "tabs.stable.example.com".into();
-    let mut unstored = cron_tabs();
-    unstored["spec"]["versions"][0]["storage"] = false.into();
-    for (definition, field) in [(misnamed, "metadata.name"), (unstored, "spec.versions")] {
-        let (code, refusal) = call(&simulator, Method::POST, DEFINITIONS, &definition).await;
-        assert_eq!(code, StatusCode::UNPROCESSABLE_ENTITY);
-        assert_eq!(refusal["details"]["causes"][0]["field"], field);
-    }
-}
-
-#[tokio::test]
 async fn unknown_fields_are_pruned_and_defaults_filled_in() {
     let simulator = simulator().await;
     let mut tab = cron_tab("one");
@@ -179,67 +150,17 @@ async fn schema_violations_are_all_reported() {
 }
 
 #[tokio::test]
-async fn unknown_fields_are_reported_per_field_validation() {
+async fn applied_lists_are_merged_by_the_keys_of_the_schema() {
     let simulator = simulator().await;
-    let mut tab = cron_tab("one");
-    tab["spec"]["unknown"] = 1.into();
-    let (code, refusal) =
-        call(&simulator, Method::POST, &format!("{CRON_TABS}?fieldValidation=Strict"), &tab).await;
-    assert_eq!(code, StatusCode::BAD_REQUEST);
-    assert!(refusal["message"].as_str().unwrap().contains("unknown field \"spec.unknown\""), "{refusal}");
-    let warned = crate::support::request(Method::POST, &format!("{CRON_TABS}?fieldValidation=Warn"), &tab);
-    let response = crate::support::send(&simulator, warned).await;
-    assert_eq!(response.status(), StatusCode::CREATED);
-    assert_eq!(response.headers()["warning"], "299 - \"unknown field \\\"spec.unknown\\\"\"");
-}
-
-#[tokio::test]
-async fn all_versions_serve_the_same_objects() {
-    let simulator = simulator().await;
-    let beta = "/apis/stable.example.com/v1beta1/namespaces/a/crontabs";
-    let mut watch = Lines::open(&simulator, &format!("{beta}?watch=true&resourceVersion=0")).await;
-    post(&simulator, &cron_tab("one")).await;
-    assert_eq!(watch.next().await.unwrap()["object"]["apiVersion"], "stable.example.com/v1beta1");
-    let (_, one) = get(&simulator, &format!("{beta}/one")).await;
-    assert_eq!(one["apiVersion"], "stable.example.com/v1beta1");
-
-    let mut changed = one.clone();
-    changed["spec"]["cronSpec"] = "1 1 1".into();
-    let (code, written) = call(&simulator, Method::PUT, &format!("{beta}/one"), &changed).await;
-    assert_eq!((code, &written["apiVersion"]), (StatusCode::OK, &json!("stable.example.com/v1beta1")));
-    let (_, stored) = get(&simulator, &format!("{CRON_TABS}/one")).await;
-    assert_eq!(
-        (&stored["apiVersion"], &stored["spec"]["cronSpec"]),
-        (&json!("stable.example.com/v1"), &json!("1 1 1"))
-    );
-    assert_eq!(get(&simulator, beta).await.1["items"][0]["apiVersion"], "stable.example.com/v1beta1");
-}
-
-#[tokio::test]
-async fn selectable_fields_of_a_definition_can_be_selected() {
-    let simulator = simulator().await;
-    post(&simulator, &cron_tab("one")).await;
-    let mut other = cron_tab("two");
-    other["spec"]["image"] = "nginx".into();
-    post(&simulator, &other).await;
-    let (_, list) = get(&simulator, &format!("{CRON_TABS}?fieldSelector=spec.image%3Dnginx")).await;
-    assert_eq!(crate::support::names(&list), ["two"]);
-}
-
-#[tokio::test]
-async fn deleted_definition_deletes_objects_and_ends_watches() {
-    let simulator = simulator().await;
-    post(&simulator, &cron_tab("one")).await;
-    let mut watch = Lines::open(&simulator, &format!("{CRON_TABS}?watch=true&resourceVersion=0")).await;
-    assert_eq!(watch.brief().await.unwrap().0, "ADDED");
-    let (code, deleted) = call(&simulator, Method::DELETE, DEFINITION, &Value::Null).await;
-    assert_eq!(code, StatusCode::OK);
-    assert!(deleted["metadata"]["deletionTimestamp"].is_string());
-    assert_eq!(watch.brief().await.unwrap().0, "DELETED");
-    assert!(watch.next().await.is_none(), "a clean end");
-    let gone = http::Request::get(CRON_TABS).body(Default::default()).unwrap();
-    assert_eq!(crate::support::send(&simulator, gone).await.status(), StatusCode::NOT_FOUND);
-    assert_eq!(get(&simulator, DEFINITION).await.0, StatusCode::NOT_FOUND);
+    for (manager, name) in [("one", "A"), ("two", "B")] {
+        let mut tab = cron_tab("one");
+        tab["spec"]["env"] = json!([{ "name": name, "value": "1" }]);
+        let path = format!("{CRON_TABS}/one?fieldManager={manager}");
+        let (code, answer) = patch(&simulator, &path, "apply-patch", &tab).await;
+        assert!(code.is_success(), "{answer}");
+    }
+    let (_, tab) = get(&simulator, &format!("{CRON_TABS}/one")).await;
+    assert_eq!(tab["spec"]["env"], json!([{ "name": "A", "value": "1" }, { "name": "B", "value": "1" }]));
 }
 
 #[tokio::test]
@@ -251,19 +172,9 @@ async fn deleted_definition_waits_for_objects_with_finalizers() {
     call(&simulator, Method::DELETE, DEFINITION, &Value::Null).await;
     assert_eq!(get(&simulator, DEFINITION).await.0, StatusCode::OK);
     let released = json!({ "metadata": { "finalizers": null } });
-    let code =
-        crate::support::patch(&simulator, &format!("{CRON_TABS}/held"), "merge-patch", &released).await.0;
+    let code = patch(&simulator, &format!("{CRON_TABS}/held"), "merge-patch", &released).await.0;
     assert_eq!(code, StatusCode::OK);
     assert_eq!(get(&simulator, DEFINITION).await.0, StatusCode::NOT_FOUND);
-}
-
-#[tokio::test]
-async fn a_definition_can_be_created_again_and_starts_empty() {
-    let simulator = simulator().await;
-    post(&simulator, &cron_tab("one")).await;
-    call(&simulator, Method::DELETE, DEFINITION, &Value::Null).await;
-    define(&simulator, &cron_tabs()).await;
-    assert_eq!(get(&simulator, CRON_TABS).await.1["items"], json!([]));
 }
 
 #[tokio::test]
@@ -277,7 +188,7 @@ async fn unserved_version_is_gone_and_its_watches_end() {
     assert!(watch.next().await.is_none());
     assert_eq!(get(&simulator, CRON_TABS).await.0, StatusCode::OK);
     let gone = http::Request::get(beta).body(Default::default()).unwrap();
-    assert_eq!(crate::support::send(&simulator, gone).await.status(), StatusCode::NOT_FOUND);
+    assert_eq!(send(&simulator, gone).await.status(), StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]
@@ -289,14 +200,14 @@ async fn restored_backup_restores_its_definitions() {
     let with = simulator.backup();
     simulator.restore_ahead(&without, 10);
     let gone = http::Request::get(CRON_TABS).body(Default::default()).unwrap();
-    assert_eq!(crate::support::send(&simulator, gone).await.status(), StatusCode::NOT_FOUND);
+    assert_eq!(send(&simulator, gone).await.status(), StatusCode::NOT_FOUND);
     simulator.restore_ahead(&with, 10);
-    assert_eq!(crate::support::names(&get(&simulator, CRON_TABS).await.1), ["one"]);
+    assert_eq!(names(&get(&simulator, CRON_TABS).await.1), ["one"]);
 }
 
 /// Sends a write and returns the warnings of the response.
 async fn warnings(simulator: &Simulator, path: &str, object: &Value) -> Vec<String> {
-    let response = crate::support::send(simulator, crate::support::request(Method::POST, path, object)).await;
+    let response = send(simulator, request(Method::POST, path, object)).await;
     assert_eq!(response.status(), StatusCode::CREATED);
     let warnings = response.headers().get_all("warning").iter();
     warnings.map(|warning| warning.to_str().unwrap().to_owned()).collect()

@@ -11,14 +11,11 @@ use kube_simulator::{
 use serde_json::json;
 use std::io::Read;
 
-use crate::support::{config_map, send};
+use crate::support::{MAPS, WATCH, config_map, send};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const CBOR: &str = "application/cbor";
 const YAML: &str = "application/yaml";
-
-const MAPS: &str = "/api/v1/namespaces/a/configmaps";
-const WATCH: &str = "/api/v1/namespaces/a/configmaps?watch=1&resourceVersion=1000";
 
 async fn simulator() -> Simulator {
     Simulator::builder().built_in_kinds().serve_cbor().start().await.expect("a loopback port")
@@ -40,7 +37,11 @@ async fn read(mut body: ResponseBody) -> (Vec<u8>, bool) {
     while let Some(frame) = body.frame().await {
         match frame {
             Ok(frame) => read.extend_from_slice(&frame.into_data().expect("data")),
-            Err(_) => return (read, false),
+            Err(error) => {
+                assert_eq!(error.kind(), std::io::ErrorKind::ConnectionAborted);
+                assert!(body.frame().await.is_none());
+                return (read, false);
+            }
         }
     }
     (read, true)
@@ -59,7 +60,7 @@ fn contains(bytes: &[u8], text: &str) -> bool {
 async fn bodies_can_end_at_any_byte_in_every_encoding() {
     let simulator = simulator().await;
     simulator.create(&config_map("a", "one")).unwrap();
-    for accept in [PROTOBUF, CBOR, YAML] {
+    for accept in ["application/json", PROTOBUF, CBOR, YAML] {
         let (whole, _) = read(open(&simulator, MAPS, accept).await).await;
         for bytes in 0..whole.len() {
             let faults = [Fault::close_body_after(bytes as u64), Fault::abort_body_after(bytes as u64)];
@@ -69,6 +70,8 @@ async fn bodies_can_end_at_any_byte_in_every_encoding() {
                 assert_eq!(cut, (whole[..bytes].to_vec(), cleanly), "{accept} after {bytes}");
             }
         }
+        simulator.fail_next(1, RequestFilter::any(), Fault::close_body_after(whole.len() as u64 + 1));
+        assert_eq!(read(open(&simulator, MAPS, accept).await).await, (whole, true), "nothing is cut");
     }
 }
 

@@ -6,10 +6,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams, WatchEvent, WatchParams};
 use kube_simulator::{CannedResponse, RequestFilter, Verb, WatchInjection};
 
-use crate::support::{Lines, config_map, get, simulator};
-
-const MAPS: &str = "/api/v1/namespaces/a/configmaps";
-const WATCH: &str = "/api/v1/namespaces/a/configmaps?watch=1&resourceVersion=1000";
+use crate::support::{Lines, MAPS, WATCH, config_map, get, simulator};
 
 #[tokio::test]
 async fn prepared_responses_are_used_up_in_order() {

@@ -8,9 +8,8 @@ use kube_simulator::{Simulator, SimulatorBuilder};
 use serde_json::Value;
 use tokio::time::{Instant, advance};
 
-use crate::support::{Lines, config_map, get, names, pod, request, send};
+use crate::support::{Lines, MAPS, config_map, event, get, names, pod, request, send};
 
-const MAPS: &str = "/api/v1/namespaces/a/configmaps";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
 /// Longer than a server keeps an event.
@@ -46,56 +45,28 @@ async fn list_exactly(simulator: &Simulator, path: &str, version: u64) -> (Statu
 }
 
 #[tokio::test(start_paused = true)]
-async fn recent_events_are_kept() {
-    let simulator = start(|builder| builder);
-    let before = simulator.resource_version();
-    write(&simulator, 5_000);
-    assert!(can_watch(&simulator, MAPS, before).await);
-    advance(LONG).await;
-    write(&simulator, 100);
-    assert!(can_watch(&simulator, MAPS, before).await, "there is room for 6,400 by now");
-}
-
-#[tokio::test(start_paused = true)]
 async fn events_of_75_seconds_are_kept() {
     for (age, is_kept) in [(74, true), (76, false)] {
         let simulator = start(|builder| builder);
         let before = simulator.resource_version();
-        write(&simulator, 100);
+        write(&simulator, 5_000);
         advance(Duration::from_secs(age)).await;
-        write(&simulator, 1);
+        write(&simulator, 5_000);
         assert_eq!(can_watch(&simulator, MAPS, before).await, is_kept, "{age} s");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn old_events_are_dropped_when_the_window_is_full() {
+async fn quiet_resource_keeps_at_least_100_events() {
     let simulator = start(|builder| builder);
     let before = simulator.resource_version();
-    let (first, _) = write(&simulator, 150);
+    let (first, _) = write(&simulator, 400);
     advance(LONG).await;
-    let (_, last) = write(&simulator, 100);
-    // The ring has grown to 200 events, and does not grow further for old events.
-    let oldest = last - 199;
-    assert!(can_watch(&simulator, MAPS, oldest - 1).await);
-    assert!(!can_watch(&simulator, MAPS, oldest - 2).await);
+    let (_, last) = write(&simulator, 5);
+    assert!(can_watch(&simulator, MAPS, last - 100).await);
     assert!(!can_watch(&simulator, MAPS, before).await);
     let (code, list) = list_exactly(&simulator, MAPS, first).await;
     assert_eq!((code, names(&list).len()), (StatusCode::OK, 1), "the storage has forgotten nothing");
-}
-
-#[tokio::test(start_paused = true)]
-async fn quiet_resource_keeps_at_least_100_events() {
-    let simulator = start(|builder| builder);
-    write(&simulator, 400);
-    advance(LONG).await;
-    // Each time the ring is full of old events, it shrinks by half.
-    let (_, last) = write(&simulator, 1);
-    assert!(can_watch(&simulator, MAPS, last - 200).await && !can_watch(&simulator, MAPS, last - 201).await);
-    let (_, last) = write(&simulator, 1);
-    assert!(can_watch(&simulator, MAPS, last - 100).await && !can_watch(&simulator, MAPS, last - 101).await);
-    let (_, last) = write(&simulator, 1);
-    assert!(can_watch(&simulator, MAPS, last - 100).await && !can_watch(&simulator, MAPS, last - 101).await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -103,9 +74,7 @@ async fn storage_is_compacted_every_five_minutes() {
     let simulator = start(|builder| builder);
     let before = simulator.resource_version();
     let (first, _) = write(&simulator, 1);
-    let mut event = config_map("a", "happened");
-    event["kind"] = "Event".into();
-    simulator.create(&event).unwrap();
+    simulator.create(&event("happened")).unwrap();
     advance(Duration::from_secs(301)).await;
     let (second, _) = write(&simulator, 1);
     let events = "/api/v1/namespaces/a/events";
@@ -148,6 +117,9 @@ async fn a_page_that_has_waited_for_ten_minutes_has_expired() {
     assert_eq!(get(&simulator, &next).await.0, StatusCode::GONE);
 }
 
+/// More events than the channels of a watch hold.
+const TOO_MANY: u64 = 100;
+
 /// Opens a watch on a server that has been up for a while, and writes `events` times.
 async fn behind(simulator: &Simulator, events: u64) -> Lines {
     advance(Duration::from_secs(10)).await;
@@ -160,7 +132,7 @@ async fn behind(simulator: &Simulator, events: u64) -> Lines {
 #[tokio::test(start_paused = true)]
 async fn slow_watch_within_its_channels_stays_open() {
     let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
-    let mut watch = behind(&simulator, 20).await;
+    let mut watch = behind(&simulator, 10).await;
     advance(Duration::from_secs(5)).await;
     assert!(watch.next().await.is_some());
 }
@@ -168,7 +140,7 @@ async fn slow_watch_within_its_channels_stays_open() {
 #[tokio::test(start_paused = true)]
 async fn watch_with_full_channels_is_closed_after_100_ms() {
     let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
-    let mut watch = behind(&simulator, 21).await;
+    let mut watch = behind(&simulator, TOO_MANY).await;
     advance(Duration::from_millis(101)).await;
     assert_eq!(watch.next().await, None);
 }
@@ -176,18 +148,18 @@ async fn watch_with_full_channels_is_closed_after_100_ms() {
 #[tokio::test(start_paused = true)]
 async fn slow_watch_budget_is_spent_and_refilled() {
     let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
-    let mut first = behind(&simulator, 21).await;
+    let mut first = behind(&simulator, TOO_MANY).await;
     advance(Duration::from_millis(60)).await;
     assert!(first.next().await.is_some());
     let now = simulator.resource_version();
     let path = format!("{MAPS}?watch=1&resourceVersion={now}");
     let open = || Lines::open(&simulator, &path);
     let (mut second, mut third) = (open().await, open().await);
-    write(&simulator, 21);
+    write(&simulator, TOO_MANY);
     advance(Duration::from_millis(60)).await;
     assert_eq!(second.next().await, None, "there were 100 milliseconds for all");
     assert_eq!(third.next().await, None);
-    let mut fourth = behind(&simulator, 21).await;
+    let mut fourth = behind(&simulator, TOO_MANY).await;
     advance(Duration::from_millis(60)).await;
     assert!(fourth.next().await.is_some(), "ten seconds later there is patience again");
 }
@@ -196,7 +168,7 @@ async fn slow_watch_budget_is_spent_and_refilled() {
 async fn watch_of_one_node_has_shorter_channels() {
     let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
     // The ring grows until a second corresponds to about a hundred events.
-    for _ in 0..6_401 {
+    for _ in 0..6_000 {
         simulator.apply(&pod("a", "n1", "web")).unwrap();
     }
     advance(Duration::from_secs(10)).await;
@@ -204,7 +176,7 @@ async fn watch_of_one_node_has_shorter_channels() {
     let open = |more: &str| format!("{PODS}?watch=1&resourceVersion={now}{more}");
     let mut all = Lines::open(&simulator, &open("")).await;
     let mut of_a_node = Lines::open(&simulator, &open("&fieldSelector=spec.nodeName%3Dn1")).await;
-    for _ in 0..341 {
+    for _ in 0..TOO_MANY {
         simulator.apply(&pod("a", "n1", "web")).unwrap();
     }
     advance(Duration::from_secs(1)).await;
@@ -235,29 +207,35 @@ async fn bookmarks_come_about_every_minute_and_not_all_at_once() {
     assert!((Duration::from_millis(59_700)..Duration::from_millis(60_700)).contains(&mean), "{mean:?}");
 }
 
+/// Returns the wait for a bookmark after a minute in which the client has not read this number of events, or `None`
+/// if the watch has ended.
+async fn bookmark_wait(events: u64) -> Option<Duration> {
+    let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
+    let now = simulator.resource_version();
+    let query = format!("watch=1&allowWatchBookmarks=true&timeoutSeconds=3600&resourceVersion={now}");
+    let mut watch = Lines::open(&simulator, &format!("{MAPS}?{query}")).await;
+    write(&simulator, events);
+    advance(Duration::from_secs(62)).await;
+    for _ in 0..events {
+        assert_ne!(watch.next().await?["type"], "BOOKMARK");
+    }
+    let read = Instant::now();
+    assert_eq!(watch.next().await?["type"], "BOOKMARK");
+    Some(read.elapsed())
+}
+
 #[tokio::test(start_paused = true)]
 async fn bookmark_is_dropped_while_the_channels_are_full() {
-    // The buffer has room for 20 events.
-    for (events, is_dropped) in [(19, false), (20, true)] {
-        let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
-        let now = simulator.resource_version();
-        let query = format!("watch=1&allowWatchBookmarks=true&timeoutSeconds=3600&resourceVersion={now}");
-        let mut watch = Lines::open(&simulator, &format!("{MAPS}?{query}")).await;
-        write(&simulator, events);
-        advance(Duration::from_secs(62)).await;
-        for number in 0..events {
-            let expected = if number == 0 { "ADDED" } else { "MODIFIED" };
-            assert_eq!(watch.next().await.unwrap()["type"], expected);
+    let mut last = bookmark_wait(5).await.expect("the channels hold five events");
+    assert!(last < Duration::from_secs(50), "{last:?}");
+    for events in 6..=TOO_MANY {
+        match bookmark_wait(events).await {
+            Some(wait) => last = wait,
+            None => break,
         }
-        let read = Instant::now();
-        assert_eq!(watch.next().await.unwrap()["type"], "BOOKMARK");
-        assert_eq!(
-            read.elapsed() > Duration::from_secs(50),
-            is_dropped,
-            "{events} events: {:?}",
-            read.elapsed()
-        );
     }
+    assert!(last > Duration::from_secs(50), "{last:?}");
+    assert_eq!(bookmark_wait(TOO_MANY).await, None);
 }
 
 async fn metrics(simulator: &Simulator) -> String {
@@ -279,7 +257,7 @@ async fn slow_watches_are_counted_by_resource() {
     assert!(gone.next().await.is_none_or(|event| event["type"] != "ERROR"), "it has begun anew");
     assert_eq!(metrics(&simulator).await, "", "it was not slow");
     for count in 1..=2 {
-        let mut watch = behind(&simulator, 21).await;
+        let mut watch = behind(&simulator, TOO_MANY).await;
         advance(Duration::from_millis(101)).await;
         assert_eq!(watch.next().await, None);
         let line =
@@ -335,10 +313,8 @@ async fn slow_watch_of_events_is_not_ended() {
     let now = simulator.resource_version();
     let events = "/api/v1/namespaces/a/events";
     let mut watch = Lines::open(&simulator, &format!("{events}?watch=1&resourceVersion={now}")).await;
-    let mut event = config_map("a", "happened");
-    event["kind"] = "Event".into();
     for _ in 0..100 {
-        simulator.apply(&event).unwrap();
+        simulator.apply(&event("happened")).unwrap();
     }
     advance(Duration::from_secs(60)).await;
     for _ in 0..100 {
@@ -354,19 +330,16 @@ async fn refilled_watch_cache_keeps_its_capacity() {
     simulator.objects("v1", "ConfigMap").unwrap().delete_corrupt("a/unreadable").unwrap();
     let (first, _) = write(&simulator, 100);
     advance(LONG).await;
-    let (_, last) = write(&simulator, 100);
-    assert_eq!(last - first, 199, "it had room for 200");
-    assert!(can_watch(&simulator, MAPS, first - 1).await);
+    write(&simulator, 50);
+    assert!(can_watch(&simulator, MAPS, first - 1).await, "a new cache has room for 100");
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_most_102_400_events_are_kept() {
+async fn history_of_a_busy_resource_is_bounded() {
     let simulator = start(|builder| builder);
-    let (first, last) = write(&simulator, 102_401);
-    let oldest = last - 102_399;
-    assert_eq!(first, oldest - 1);
-    assert!(can_watch(&simulator, MAPS, oldest - 1).await);
-    assert!(!can_watch(&simulator, MAPS, oldest - 2).await);
+    let (first, last) = write(&simulator, 110_000);
+    assert!(can_watch(&simulator, MAPS, last - 100_000).await);
+    assert!(!can_watch(&simulator, MAPS, first - 1).await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -379,7 +352,7 @@ async fn simultaneous_slow_watches_spend_the_budget_once() {
     for _ in 0..3 {
         watches.push(Lines::open(&simulator, &path).await);
     }
-    write(&simulator, 21);
+    write(&simulator, TOO_MANY);
     advance(Duration::from_millis(40)).await;
     for mut watch in watches {
         assert!(watch.next().await.is_some());

@@ -7,13 +7,9 @@ use http::{Method, Request, Response, StatusCode};
 use kube_simulator::{RequestFilter, ShutdownAnswer, Simulator};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
-use crate::support::{config_map, names, simulator};
-
-const MAPS: &str = "/api/v1/namespaces/a/configmaps";
-const WATCH: &str = "/api/v1/namespaces/a/configmaps?watch=1&resourceVersion=1000";
+use crate::support::{MAPS, WATCH, config_map, connect, simulator};
 
 /// A connection and its task, which ends with it.
 struct Connection {
@@ -63,34 +59,12 @@ impl Connection {
     }
 }
 
-async fn connect(simulator: &Simulator) -> TcpStream {
-    TcpStream::connect(simulator.url().trim_start_matches("http://")).await.unwrap()
-}
-
-/// Returns the body of a response that arrives in one piece.
-async fn body(response: Response<RecvStream>) -> Value {
-    let bytes = response.into_body().data().await.unwrap().unwrap();
-    serde_json::from_slice(&bytes).unwrap()
-}
-
 /// Returns the object name in the next event of a watch, if there is one.
 async fn next_name(watch: &mut RecvStream) -> Option<String> {
     let line = watch.data().await?.unwrap();
     // The end of the stream is a separate frame.
     let event: Value = serde_json::from_slice(&line).ok().filter(|_| !line.is_empty())?;
     Some(event["object"]["metadata"]["name"].as_str().unwrap().to_owned())
-}
-
-#[tokio::test]
-async fn over_http_2_a_watch_and_other_requests_share_a_connection() {
-    let simulator = simulator().await;
-    let mut connection = Connection::open(&simulator).await;
-    let watch = connection.get(WATCH).await;
-    assert_eq!(watch.status(), StatusCode::OK);
-    let created = connection.send(Method::POST, MAPS, &config_map("a", "one")).await.unwrap();
-    assert_eq!(created.status(), StatusCode::CREATED);
-    assert_eq!(next_name(&mut watch.into_body()).await.unwrap(), "one");
-    assert_eq!(names(&body(connection.get(MAPS).await).await), ["one"]);
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
-//! Tests of the simulator's public interface: over its socket with kube's client, and in process with a paused clock.
+//! Tests of behaviour that only the simulator has: faults, restarts, replicas, limits and the Rust API. Behaviour that
+//! clients of any API server see is in the wire scenarios.
 
-mod applying;
 mod cascades;
 mod clusters;
 mod corruption;
@@ -9,7 +9,6 @@ mod discovery;
 mod disturbances;
 mod encodings;
 mod faults;
-mod forms;
 mod history;
 mod http2;
 mod limits;
@@ -20,7 +19,6 @@ mod replicas;
 mod restarts;
 mod serving;
 mod shutdowns;
-mod subresources;
 mod support;
 mod timeouts;
 mod watch_cache;

@@ -9,9 +9,7 @@ use kube_simulator::{FaultPlan, FaultPlanOptions, RequestFilter, Simulator, Trou
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::support::{config_map, get, request, send};
-
-const MAPS: &str = "/api/v1/namespaces/a/configmaps";
+use crate::support::{MAPS, config_map, get, request, send};
 
 #[test]
 fn same_seed_makes_the_same_plan() {

@@ -9,9 +9,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tower::Service as _;
 
-use crate::support::{config_map, names, request, simulator};
-
-const MAPS: &str = "/api/v1/namespaces/a/configmaps";
+use crate::support::{Lines, MAPS, body_of, config_map, event, names, request, simulator};
 
 async fn send(replica: &LaggingReplica, path_and_query: &str) -> http::Response<ResponseBody> {
     let request: Request<Full<bytes::Bytes>> = request(Method::GET, path_and_query, &Value::Null);
@@ -20,18 +18,7 @@ async fn send(replica: &LaggingReplica, path_and_query: &str) -> http::Response<
 
 async fn get(replica: &LaggingReplica, path_and_query: &str) -> (StatusCode, Value) {
     let response = send(replica, path_and_query).await;
-    let code = response.status();
-    let bytes = response.into_body().collect().await.expect("a body").to_bytes();
-    (code, serde_json::from_slice(&bytes).expect("JSON"))
-}
-
-fn event(name: &str) -> Value {
-    serde_json::json!({
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": { "namespace": "a", "name": name },
-        "involvedObject": { "namespace": "a" },
-    })
+    (response.status(), body_of(response).await)
 }
 
 /// Returns the object names in the next piece of a watch.
@@ -98,7 +85,7 @@ async fn replica_without_storage_refuses_the_newest_list() {
     assert!((3_000..3_010).contains(&asked.elapsed().as_millis()), "{:?}", asked.elapsed());
     assert_eq!(response.headers()["retry-after"], "1");
     assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
-    let status = crate::support::body_of(response).await;
+    let status = body_of(response).await;
     assert_eq!(status["reason"], "TooManyRequests");
     let message = format!("Timeout: Too large resource version: {version}, current: {held_at}");
     assert_eq!(status["message"], message);
@@ -132,13 +119,12 @@ async fn lagging_cache_still_sends_bookmarks() {
     replica.hold();
     let held_at = replica.resource_version();
     let path = format!("{MAPS}?watch=1&allowWatchBookmarks=true&resourceVersion={held_at}");
-    let mut watch = send(&replica, &path).await.into_body();
+    let mut watch = Lines::of(send(&replica, &path).await);
     for name in ["one", "two", "three"] {
         simulator.create(&config_map("a", name)).unwrap();
     }
     let asked = Instant::now();
-    let bookmark = watch.frame().await.expect("not the end").expect("no error").into_data().expect("data");
-    let bookmark: Value = serde_json::from_slice(&bookmark).expect("JSON");
+    let bookmark = watch.next().await.unwrap();
     assert_eq!(bookmark["object"]["metadata"]["resourceVersion"], held_at.to_string());
     assert!(asked.elapsed().as_secs() < 62, "{:?}", asked.elapsed());
 }
@@ -216,9 +202,7 @@ async fn events_do_not_lag_because_etcd_serves_them() {
     let simulator = simulator().await;
     let replica = simulator.lagging_replica();
     replica.hold();
-    let mut event = config_map("a", "late");
-    event["kind"] = "Event".into();
-    let created = simulator.create(&event).unwrap();
+    let created = simulator.create(&event("late")).unwrap();
     let events = "/api/v1/namespaces/a/events";
     for path in [format!("{events}?resourceVersion=0"), format!("{events}/late?resourceVersion=0")] {
         assert_eq!(get(&replica, &path).await.0, StatusCode::OK, "{path}");

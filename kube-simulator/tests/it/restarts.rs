@@ -7,9 +7,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube_simulator::{RequestFilter, Simulator, StreamingLists};
 use serde_json::{Value, json};
 
-use crate::support::{Lines, config_map, get, names, simulator};
+use crate::support::{Lines, MAPS, config_map, get, names, simulator};
 
-const MAPS: &str = "/api/v1/namespaces/a/configmaps";
 const WATCH: &str = "/api/v1/namespaces/a/configmaps?watch=1&resourceVersion=";
 
 async fn watch_from(simulator: &Simulator, version: u64) -> Lines {

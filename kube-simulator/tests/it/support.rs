@@ -5,7 +5,13 @@ use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use kube_simulator::{ResponseBody, Service, Simulator};
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
 use tower::Service as _;
+
+pub(crate) const MAPS: &str = "/api/v1/namespaces/a/configmaps";
+
+/// The path of a watch from before the first write of a test.
+pub(crate) const WATCH: &str = "/api/v1/namespaces/a/configmaps?watch=1&resourceVersion=1000";
 
 pub(crate) async fn simulator() -> Simulator {
     Simulator::builder().built_in_kinds().start().await.expect("a loopback port")
@@ -27,6 +33,21 @@ pub(crate) fn pod(name: &str, node: &str, app: &str) -> Value {
         "metadata": { "namespace": "default", "name": name, "labels": { "app": app } },
         "spec": { "nodeName": node, "containers": [{ "name": "main", "image": "example" }] },
         "status": { "phase": "Running" },
+    })
+}
+
+/// Opens a connection to the socket of a simulator.
+pub(crate) async fn connect(simulator: &Simulator) -> TcpStream {
+    TcpStream::connect(simulator.url().trim_start_matches("http://")).await.expect("the port is open")
+}
+
+/// Returns an event of the core group in the namespace `a`.
+pub(crate) fn event(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": { "namespace": "a", "name": name },
+        "involvedObject": { "namespace": "a" },
     })
 }
 
@@ -52,9 +73,7 @@ pub(crate) async fn call(
     body: &Value,
 ) -> (StatusCode, Value) {
     let response = send(simulator, request(method, path_and_query, body)).await;
-    let code = response.status();
-    let bytes = response.into_body().collect().await.expect("a body").to_bytes();
-    (code, serde_json::from_slice(&bytes).expect("JSON"))
+    (response.status(), body_of(response).await)
 }
 
 /// Sends a patch of this type in process, such as `merge-patch`.

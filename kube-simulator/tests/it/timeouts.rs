@@ -2,19 +2,13 @@
 
 use std::time::Duration;
 
-use kube_simulator::Simulator;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
-use crate::support::simulator;
+use crate::support::{connect, simulator};
 
 const REQUEST: &[u8] = b"GET /version HTTP/1.1\r\nhost: localhost\r\n\r\n";
-
-async fn connect(simulator: &Simulator) -> TcpStream {
-    let url = simulator.url();
-    TcpStream::connect(url.strip_prefix("http://").unwrap()).await.unwrap()
-}
 
 /// Reads until the peer closes the connection. Returns the received text and the elapsed time.
 async fn read_to_end(stream: &mut TcpStream) -> (String, Duration) {

@@ -1,18 +1,15 @@
 //! Watches: start, events, and end.
 
 use futures::{StreamExt, TryStreamExt};
-use http::StatusCode;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, WatchEvent, WatchParams};
 use kube_simulator::{RequestFilter, Simulator, StreamingLists, Verb};
-use serde_json::json;
 use std::time::Duration;
 use tokio::time::Instant;
 
-use crate::support::{Lines, config_map, get, pod, simulator};
+use crate::support::{Lines, config_map, pod, simulator};
 
 const WATCH: &str = "/api/v1/namespaces/a/configmaps?watch=1";
-const PODS: &str = "/api/v1/namespaces/default/pods?watch=1";
 
 fn event(kind: &str, name: &str, version: u64) -> Option<(String, String, u64)> {
     Some((kind.to_owned(), name.to_owned(), version))
@@ -43,18 +40,6 @@ async fn kubes_client_sees_every_change_over_the_socket() {
 }
 
 #[tokio::test]
-async fn watch_replays_events_after_its_resource_version() {
-    let simulator = simulator().await;
-    let first = simulator.create(&config_map("a", "one")).unwrap().resource_version();
-    let second = simulator.create(&config_map("a", "two")).unwrap().resource_version();
-    simulator.create(&config_map("b", "elsewhere")).unwrap();
-    let gone = simulator.delete::<ConfigMap>("a/one").unwrap().resource_version();
-    let mut watch = Lines::open(&simulator, &format!("{WATCH}&resourceVersion={first}")).await;
-    assert_eq!(watch.brief().await, event("ADDED", "two", second));
-    assert_eq!(watch.brief().await, event("DELETED", "one", gone));
-}
-
-#[tokio::test]
 async fn a_watch_from_before_history_gets_an_error_in_the_stream() {
     let simulator = Simulator::builder().built_in_kinds().history_limit(2).start().await.unwrap();
     let old = simulator.resource_version();
@@ -82,66 +67,13 @@ async fn compaction_keeps_open_watches_and_limits_new_ones() {
     assert_eq!(late.next().await.unwrap()["object"]["code"], 410);
 }
 
-#[tokio::test]
-async fn a_streaming_list_ends_with_the_annotated_bookmark() {
-    let simulator = simulator().await;
-    simulator.create(&pod("b", "n1", "web")).unwrap();
-    let last = simulator.create(&pod("a", "n1", "web")).unwrap().resource_version();
-    let query = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
-    let mut watch = Lines::open(&simulator, &format!("{PODS}{query}")).await;
-    assert_eq!(watch.brief().await, event("ADDED", "a", last));
-    assert_eq!(watch.brief().await, event("ADDED", "b", last - 1));
-    let bookmark = watch.next().await.unwrap();
-    assert_eq!(bookmark["type"], "BOOKMARK");
-    assert_eq!(bookmark["object"]["metadata"]["resourceVersion"], last.to_string());
-    assert_eq!(bookmark["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
-    assert_eq!(bookmark["object"]["spec"], json!({ "containers": null }), "as the zero value of a pod");
-    let next = simulator.create(&pod("c", "n1", "web")).unwrap().resource_version();
-    assert_eq!(watch.brief().await, event("ADDED", "c", next));
-}
-
-#[tokio::test]
-async fn kubes_client_takes_a_streaming_list() {
-    let simulator = simulator().await;
-    simulator.create(&pod("a", "n1", "web")).unwrap();
-    let pods: Api<Pod> = Api::all(simulator.client().unwrap());
-    let events = pods.watch(&WatchParams::default().initial_events(), "").await.unwrap();
-    let first: Vec<WatchEvent<Pod>> = events.take(2).try_collect().await.unwrap();
-    assert!(matches!(&first[0], WatchEvent::Added(pod) if pod.metadata.name.as_deref() == Some("a")));
-    assert!(matches!(&first[1], WatchEvent::Bookmark(_)));
-}
-
-#[tokio::test]
-async fn unversioned_watch_begins_with_the_current_objects() {
-    let simulator = simulator().await;
-    let version = simulator.create(&config_map("a", "one")).unwrap().resource_version();
-    for query in ["", "&resourceVersion=0"] {
-        let mut watch = Lines::open(&simulator, &format!("{WATCH}{query}")).await;
-        assert_eq!(watch.brief().await, event("ADDED", "one", version));
-    }
-    let now = "&resourceVersion=0&sendInitialEvents=false&resourceVersionMatch=NotOlderThan";
-    let mut watch = Lines::open(&simulator, &format!("{WATCH}{now}")).await;
-    let next = simulator.create(&config_map("a", "two")).unwrap().resource_version();
-    assert_eq!(watch.brief().await, event("ADDED", "two", next));
-}
-
-#[tokio::test]
-async fn watch_from_a_future_version_is_silent_until_then() {
-    let simulator = simulator().await;
-    let now = simulator.resource_version();
-    let mut watch = Lines::open(&simulator, &format!("{WATCH}&resourceVersion={}", now + 1)).await;
-    simulator.create(&config_map("a", "one")).unwrap();
-    let version = simulator.create(&config_map("a", "two")).unwrap().resource_version();
-    assert_eq!(watch.brief().await, event("ADDED", "two", version));
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_watch_from_the_future_gets_no_bookmark_until_then() {
     let simulator = simulator().await;
     let version = simulator.resource_version() + 1;
     let path = format!("{WATCH}&allowWatchBookmarks=true&timeoutSeconds=3600&resourceVersion={version}");
     let mut watch = Lines::open(&simulator, &path).await;
-    let a_while = std::time::Duration::from_secs(300);
+    let a_while = Duration::from_secs(300);
     assert!(
         tokio::time::timeout(a_while, watch.next()).await.is_err(),
         "it would say what has not been reached"
@@ -150,26 +82,6 @@ async fn a_watch_from_the_future_gets_no_bookmark_until_then() {
     let bookmark = watch.next().await.unwrap();
     assert_eq!(bookmark["type"], "BOOKMARK");
     assert_eq!(bookmark["object"]["metadata"]["resourceVersion"], version.to_string());
-}
-
-#[tokio::test]
-async fn objects_start_and_stop_matching_a_selector() {
-    let simulator = simulator().await;
-    let path = format!("{PODS}&resourceVersion={}&labelSelector=app%3Dweb", simulator.resource_version());
-    let mut watch = Lines::open(&simulator, &path).await;
-    simulator.create(&pod("a", "n1", "db")).unwrap();
-    let came = simulator.apply(&pod("a", "n2", "web")).unwrap().resource_version();
-    let stayed = simulator.apply(&pod("a", "n3", "web")).unwrap().resource_version();
-    let left = simulator.apply(&pod("a", "n4", "db")).unwrap().resource_version();
-    simulator.delete::<Pod>("default/a").unwrap();
-    assert_eq!(watch.brief().await, event("ADDED", "a", came));
-    assert_eq!(watch.brief().await, event("MODIFIED", "a", stayed));
-    let departure = watch.next().await.unwrap();
-    assert_eq!(departure["type"], "DELETED");
-    assert_eq!(departure["object"]["metadata"]["resourceVersion"], left.to_string());
-    assert_eq!(departure["object"]["spec"]["nodeName"], "n3", "the content that was last in view");
-    simulator.close_watches();
-    assert_eq!(watch.next().await, None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -194,23 +106,6 @@ async fn bookmarks_report_writes_to_other_resources() {
     let mut watch = Lines::open(&simulator, &path).await;
     let elsewhere = simulator.create(&pod("a", "n1", "web")).unwrap().resource_version();
     assert_eq!(watch.brief().await, event("BOOKMARK", "", elsewhere));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_watch_without_bookmarks_is_silent_until_its_end() {
-    let simulator = simulator().await;
-    let mut watch =
-        Lines::open(&simulator, &format!("{WATCH}&resourceVersion=1000&timeoutSeconds=600")).await;
-    assert_eq!(watch.next().await, None);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_streaming_list_from_the_future_gets_an_error_in_the_stream() {
-    let simulator = simulator().await;
-    let query = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=999999";
-    let mut watch = Lines::open(&simulator, &format!("{WATCH}{query}")).await;
-    assert_eq!(watch.next().await.unwrap()["object"]["code"], 504);
-    assert_eq!(watch.next().await, None);
 }
 
 #[tokio::test]
@@ -243,23 +138,6 @@ async fn stopping_the_simulator_ends_its_watches() {
     let mut events = maps.watch(&WatchParams::default(), "1000").await.unwrap().boxed();
     simulator.shutdown().await;
     assert!(events.try_next().await.unwrap().is_none());
-}
-
-#[tokio::test]
-async fn unsupported_field_labels_are_refused() {
-    let simulator = simulator().await;
-    let (code, _) = get(&simulator, &format!("{WATCH}&fieldSelector=data.answer%3D42")).await;
-    assert_eq!(code, StatusCode::BAD_REQUEST);
-}
-
-#[tokio::test]
-async fn a_server_without_streaming_lists_refuses_them() {
-    let builder = Simulator::builder().built_in_kinds().streaming_lists(StreamingLists::Refused);
-    let simulator = builder.start().await.unwrap();
-    let query = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
-    let (code, refusal) = get(&simulator, &format!("{WATCH}{query}")).await;
-    assert_eq!((code, &refusal["reason"]), (StatusCode::UNPROCESSABLE_ENTITY, &json!("Invalid")));
-    assert_eq!(refusal["details"]["causes"][0]["field"], "sendInitialEvents");
 }
 
 #[tokio::test(start_paused = true)]
@@ -355,24 +233,4 @@ async fn watch_without_timeout_lasts_30_to_60_minutes() {
     let minute = Duration::from_secs(60);
     assert!(lasted.iter().all(|lasted| (30 * minute..=60 * minute).contains(lasted)), "{lasted:?}");
     assert!(lasted.iter().any(|other| *other != lasted[0]), "not all end at once: {lasted:?}");
-}
-
-#[tokio::test]
-async fn expired_version_of_events_gets_the_error_of_etcd() {
-    let simulator = simulator().await;
-    let old = simulator.resource_version();
-    let event = |name: &str| json!({ "apiVersion": "v1", "kind": "Event", "metadata": { "name": name }, "involvedObject": {} });
-    simulator.create(&event("one")).unwrap();
-    simulator.compact();
-    for (path, message) in [
-        ("events", "The resourceVersion for the provided watch is too old.".to_owned()),
-        ("configmaps", format!("too old resource version: {old} ({})", simulator.resource_version())),
-    ] {
-        let mut watch =
-            Lines::open(&simulator, &format!("/api/v1/{path}?watch=1&resourceVersion={old}")).await;
-        let error = watch.next().await.unwrap();
-        assert_eq!((&error["type"], &error["object"]["reason"]), (&json!("ERROR"), &json!("Expired")));
-        assert_eq!(error["object"]["message"], message);
-        assert_eq!(watch.next().await, None);
-    }
 }

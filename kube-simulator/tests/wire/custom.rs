@@ -105,14 +105,17 @@ impl<'a> Widgets<'a> {
         self.server.create(&self.path(), &self.widget(name, color)).await
     }
 
-    /// Waits until widgets can be created and listed. The server needs time for a new or changed definition, and
-    /// returns various errors meanwhile.
-    pub(crate) async fn served(&self) {
+    /// Waits until widgets can be created and listed, and returns the list. The server needs time for a new or changed
+    /// definition, and returns various errors meanwhile, also after a success.
+    pub(crate) async fn served(&self) -> Value {
         let probe = format!("{}?dryRun=All", self.path());
         let mut ticks = tokio::time::interval(AGAIN);
-        while self.server.post(&probe, &self.widget("probe", "none")).await.code != 201
-            || self.server.get(&self.path()).await.code != 200
-        {
+        loop {
+            let created = self.server.post(&probe, &self.widget("probe", "none")).await;
+            let list = self.server.get(&self.path()).await;
+            if (created.code, list.code) == (201, 200) {
+                return list.expect(200);
+            }
             ticks.tick().await;
         }
     }

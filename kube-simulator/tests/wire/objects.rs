@@ -42,6 +42,15 @@ pub(crate) fn ingress(name: &str) -> Value {
     })
 }
 
+/// Returns name, image and `tty` of each container of a Deployment.
+pub(crate) fn containers(deployment: &Value) -> Vec<Value> {
+    let containers = deployment["spec"]["template"]["spec"]["containers"].as_array().expect("containers");
+    containers
+        .iter()
+        .map(|container| json!([container["name"], container["image"], container["tty"]]))
+        .collect()
+}
+
 pub(crate) fn names(list: &Value) -> Vec<&str> {
     let items = list["items"].as_array().expect("a list has items");
     items.iter().map(name).collect()

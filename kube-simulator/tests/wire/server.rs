@@ -25,7 +25,19 @@ const PREFIX: &str = "wire-";
 pub(crate) const MERGE: &str = "application/merge-patch+json";
 pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
 pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
+pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 pub(crate) const JSON: &str = "application/json";
+
+/// Media types of responses.
+pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+pub(crate) const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
+
+/// The parameters of a streaming list.
+pub(crate) const STREAMING: [(&str, &str); 3] = [
+    ("sendInitialEvents", "true"),
+    ("resourceVersionMatch", "NotOlderThan"),
+    ("allowWatchBookmarks", "true"),
+];
 
 /// An API server, and a namespace that no other scenario uses.
 pub(crate) struct Server {

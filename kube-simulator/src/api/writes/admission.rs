@@ -14,6 +14,13 @@ use crate::kinds::ResourceKind;
 /// Prunes and validates an object and applies defaults.
 pub(super) fn admit(kind: &ResourceKind, body: &mut Body) -> Result<(), Refusal> {
     limits::check_depth(body)?;
+    if kind.is_built_in() && kind.scale.is_some() {
+        // `/scale` needs this default of a built-in spec, and no other.
+        let replicas = object_mut(body, "spec").entry("replicas").or_insert(Value::Null);
+        if replicas.is_null() {
+            *replicas = 1.into();
+        }
+    }
     let mut errors = metadata::check(body);
     errors.extend(if kind.is_definition() {
         admit_definition(body)

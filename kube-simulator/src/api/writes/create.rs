@@ -107,10 +107,6 @@ pub(super) fn prepare(
 ) -> Result<(), Refusal> {
     if guard == Guard::Client {
         settle_status(kind, body);
-        if kind.is_built_in() && kind.scale.is_some() {
-            // `/scale` needs this default of a built-in spec, and no other.
-            object_mut(body, "spec").entry("replicas").or_insert_with(|| 1.into());
-        }
         if kind.is_namespace() {
             namespace::hold(body);
         }

@@ -3,11 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
-use crate::objects::{deployment, secret, version};
+use crate::objects::{containers, deployment, secret, version};
 use crate::scenario::{Scenario, scenario};
-use crate::server::{MERGE, Server};
-
-const APPLY: &str = "application/apply-patch+yaml";
+use crate::server::{APPLY, MERGE, Server};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
@@ -16,6 +14,10 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(applying_another_value_of_anothers_field_is_a_conflict),
         scenario(applying_by_force_takes_fields_over),
         scenario(applying_the_same_value_shares_a_field),
+        scenario(applying_merges_containers_by_name),
+        scenario(containers_no_longer_applied_are_removed_unless_owned),
+        scenario(applying_another_image_is_a_conflict_of_one_container),
+        scenario(an_empty_entry_removes_all_managed_fields),
         scenario(fields_no_longer_applied_are_removed_unless_owned),
         scenario(applying_needs_a_manager),
         scenario(applying_needs_a_kind),
@@ -154,9 +156,13 @@ async fn applying_to_a_status_owns_nothing_that_it_can_not_set(server: Server) {
     });
     let path = format!("{path}/a/status?fieldManager=one");
     let object = server.patch(&path, APPLY, &applied).await.expect(200);
-    assert_eq!(object["metadata"]["labels"], Value::Null);
+    assert_eq!(
+        (&object["status"]["collisionCount"], &object["metadata"]["labels"]),
+        (&json!(7), &Value::Null)
+    );
     let entries = object["metadata"]["managedFields"].as_array().expect("entries");
     let entry = entries.iter().find(|entry| entry["manager"] == "one").expect("an entry");
+    assert_eq!(entry["subresource"], "status");
     let owned = json!({
         "f:metadata": { "f:annotations": { "f:x": {} } },
         "f:status": { "f:collisionCount": {} },
@@ -165,9 +171,11 @@ async fn applying_to_a_status_owns_nothing_that_it_can_not_set(server: Server) {
 }
 
 async fn an_update_takes_ownership_of_what_it_changes(server: Server) {
-    apply(&server, "fieldManager=one", &json!({ "data": { "a": "YQ==" } })).await.expect(201);
+    apply(&server, "fieldManager=one", &json!({ "data": { "a": "YQ==", "b": "YQ==" } })).await.expect(201);
     let path = format!("{}?fieldManager=two", server.secret_path("a"));
-    server.patch(&path, MERGE, &json!({ "data": { "a": "Yg==" } })).await.expect(200);
+    let object = server.patch(&path, MERGE, &json!({ "data": { "a": "Yg==" } })).await.expect(200);
+    assert_eq!(owned_by(&object, "one"), ("Apply".to_owned(), json!({ "f:data": { "f:b": {} } })));
+    assert_eq!(owned_by(&object, "two"), ("Update".to_owned(), json!({ "f:data": { "f:a": {} } })));
     let answer = apply(&server, "fieldManager=one", &json!({ "data": { "a": "YQ==" } })).await;
     let message = "Apply failed with 1 conflict: conflict with \"two\" using v1";
     answer.refused_with(409, "Conflict", message).has_causes(&[("FieldManagerConflict", ".data.a")]);
@@ -227,4 +235,67 @@ async fn managed_fields_list_appliers_first(server: Server) {
     let operations: Vec<&Value> = entries.iter().map(|entry| &entry["operation"]).collect();
     assert_eq!(operations, ["Apply", "Update", "Update"], "{object}");
     assert_eq!(entries[0]["manager"], "z");
+}
+
+/// Applies a Deployment with these containers.
+async fn apply_containers(server: &Server, query: &str, containers: Value) -> Answer {
+    let mut object = deployment("a");
+    object["spec"]["template"]["spec"]["containers"] = containers;
+    server.patch(&format!("{}?{query}", server.group("apps/v1", "deployments/a")), APPLY, &object).await
+}
+
+/// Returns the operation and the fields of a manager.
+fn owned_by(object: &Value, manager: &str) -> (String, Value) {
+    let entries = object["metadata"]["managedFields"].as_array().expect("entries");
+    let entry = entries.iter().find(|entry| entry["manager"] == manager).expect("an entry");
+    (entry["operation"].as_str().expect("text").to_owned(), entry["fieldsV1"].clone())
+}
+
+async fn applying_merges_containers_by_name(server: Server) {
+    let main = json!({ "name": "main", "image": "example.test/1", "tty": true });
+    let side = json!({ "name": "side", "image": "example.test/1" });
+    apply_containers(&server, "fieldManager=one", json!([main])).await.expect(201);
+    let merged = apply_containers(&server, "fieldManager=two", json!([side])).await.expect(200);
+    let mut names: Vec<String> =
+        containers(&merged).iter().map(|container| container[0].to_string()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["\"main\"", "\"side\""]);
+    assert_eq!(owned_by(&merged, "one").0, "Apply");
+    let (operation, owned) = owned_by(&merged, "two");
+    assert_eq!(operation, "Apply");
+    let owned = &owned["f:spec"]["f:template"]["f:spec"]["f:containers"];
+    assert_eq!(owned, &json!({ "k:{\"name\":\"side\"}": { ".": {}, "f:name": {}, "f:image": {} } }));
+}
+
+async fn containers_no_longer_applied_are_removed_unless_owned(server: Server) {
+    let main = json!({ "name": "main", "image": "example.test/1" });
+    let mut with_terminal = main.clone();
+    with_terminal["tty"] = true.into();
+    let both = json!([with_terminal, { "name": "side", "image": "example.test/1" }]);
+    apply_containers(&server, "fieldManager=one", both).await.expect(201);
+    apply_containers(&server, "fieldManager=two", json!([main])).await.expect(200);
+    let left = apply_containers(&server, "fieldManager=one", json!([])).await.expect(200);
+    assert_eq!(containers(&left), [json!(["main", "example.test/1", null])]);
+}
+
+async fn applying_another_image_is_a_conflict_of_one_container(server: Server) {
+    let path = format!("{}?fieldManager=creator", server.group("apps/v1", "deployments"));
+    server.create(&path, &deployment("a")).await;
+    let other = json!([{ "name": "main", "image": "example.test/2" }]);
+    let answer = apply_containers(&server, "fieldManager=one", other.clone()).await;
+    let message = "Apply failed with 1 conflict: conflict with \"creator\" using apps/v1";
+    let field = ".spec.template.spec.containers[name=\"main\"].image";
+    answer.refused_with(409, "Conflict", message).has_causes(&[("FieldManagerConflict", field)]);
+    let taken = apply_containers(&server, "fieldManager=one&force=true", other.clone()).await.expect(200);
+    assert_eq!(containers(&taken), [json!(["main", "example.test/2", null])]);
+    let (operation, owned) = owned_by(&taken, "creator");
+    assert!(operation == "Update" && !owned.to_string().contains("\"f:image\""), "{owned}");
+}
+
+async fn an_empty_entry_removes_all_managed_fields(server: Server) {
+    apply(&server, "fieldManager=one", &json!({ "data": { "a": "YQ==" } })).await.expect(201);
+    let forget = json!({ "metadata": { "managedFields": [{}] } });
+    let forgotten = server.patch(&server.secret_path("a"), MERGE, &forget).await.expect(200);
+    assert!(forgotten["metadata"].get("managedFields").is_none(), "{forgotten}");
+    assert_eq!(server.get(&server.secret_path("a")).await.expect(200), forgotten);
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::answer::Answer;
 use crate::objects::{secret, version};
 use crate::scenario::{Scenario, scenario};
-use crate::server::{JSON, MERGE, Server, with_query};
+use crate::server::{JSON, MERGE, PROTOBUF, STREAMING, Server, with_query};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
@@ -74,7 +74,7 @@ async fn responses_are_not_compressed_without_request(server: Server) {
 
 async fn a_response_longer_than_128_kib_is_compressed(server: Server) {
     server.create_secrets(&["a"]).await;
-    for accept in [JSON, "application/vnd.kubernetes.protobuf"] {
+    for accept in [JSON, PROTOBUF] {
         for list in [false, true] {
             let path = answer_of_length(&server, accept, list, 128 * 1024).await;
             let answer = get_as(&server, &path, accept, "gzip").await;
@@ -136,16 +136,11 @@ fn members(mut rest: &[u8]) -> Vec<String> {
 }
 
 async fn streaming_list_is_compressed_on_request(server: Server) {
-    let streaming_list = [
-        ("sendInitialEvents", "true"),
-        ("resourceVersionMatch", "NotOlderThan"),
-        ("allowWatchBookmarks", "true"),
-    ];
     let version = server.get("/version").await.expect(200);
     let minor: u32 = version["minor"].as_str().expect("text").parse().expect("a number");
     let is_older = server.is_real() && minor < 37;
     // A watch without a version is a streaming list too.
-    for parameters in [&streaming_list[..], &streaming_list[2..]] {
+    for parameters in [&STREAMING[..], &STREAMING[2..]] {
         let answer = watch(&server, parameters).await;
         if is_older {
             assert_eq!(answer.header("content-encoding"), "");

@@ -22,6 +22,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(uid_and_times_from_clients_are_ignored),
         scenario(a_given_generation_is_kept_where_none_are_counted),
         scenario(generations_begin_at_1_where_they_are_counted),
+        scenario(a_string_of_a_secret_is_stored_in_base64),
         scenario(a_first_status_from_clients_is_ignored),
         scenario(a_node_registers_with_a_status),
         scenario(job_selects_its_pods_by_its_uid),
@@ -404,4 +405,12 @@ async fn job_selects_its_pods_by_its_uid(server: Server) {
         "x": "1",
     });
     assert_eq!(created["spec"]["template"]["metadata"]["labels"], labels);
+}
+
+async fn a_string_of_a_secret_is_stored_in_base64(server: Server) {
+    let mut object = secret("a");
+    object["stringData"] = json!({ "a": "b" });
+    let created = server.create(&server.secrets(), &object).await;
+    assert_eq!((&created["data"], &created["type"]), (&json!({ "a": "Yg==" }), &json!("Opaque")));
+    assert!(created.get("stringData").is_none(), "{created}");
 }

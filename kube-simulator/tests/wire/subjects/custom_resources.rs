@@ -6,7 +6,7 @@ use crate::answer::Refusal;
 use crate::custom::{DEFINITIONS, Widgets};
 use crate::objects::{names, version};
 use crate::scenario::{Scenario, scenario};
-use crate::server::{JSON_PATCH, MERGE, STRATEGIC, Server, with_query};
+use crate::server::{JSON_PATCH, MERGE, STRATEGIC, STREAMING, Server, with_query};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
@@ -178,11 +178,14 @@ async fn the_scale_of_a_custom_object(server: Server) {
     let path = format!("{}/scale", path_of(&widgets, "a"));
     let scale = server.get(&path).await.expect(200);
     assert_eq!((&scale["kind"], &scale["apiVersion"]), (&json!("Scale"), &json!("autoscaling/v1")));
-    assert_eq!(scale["spec"]["replicas"], 1);
-    let scale = server.patch(&path, MERGE, &json!({ "spec": { "replicas": 5 } })).await.expect(200);
+    assert_eq!((&scale["spec"]["replicas"], scale["status"].get("selector")), (&json!(1), None));
+    let mut scale = server.patch(&path, MERGE, &json!({ "spec": { "replicas": 5 } })).await.expect(200);
     assert_eq!(scale["spec"]["replicas"], 5);
+    scale["spec"]["replicas"] = 6.into();
+    server.put(&path, &scale).await.expect(200);
+    server.put(&path, &scale).await.refused_with(409, "Conflict", "the object has been modified");
     let object = server.get(&path_of(&widgets, "a")).await.expect(200);
-    assert_eq!((&object["spec"]["replicas"], &object["metadata"]["generation"]), (&json!(5), &json!(2)));
+    assert_eq!((&object["spec"]["replicas"], &object["metadata"]["generation"]), (&json!(6), &json!(3)));
 }
 
 async fn a_custom_object_is_selected_by_its_fields(server: Server) {
@@ -264,12 +267,7 @@ async fn a_streaming_list_of_custom_objects(server: Server) {
     let widgets = Widgets::define(&server).await;
     widgets.create("b", "red").await;
     widgets.create("a", "red").await;
-    let parameters = [
-        ("sendInitialEvents", "true"),
-        ("resourceVersionMatch", "NotOlderThan"),
-        ("allowWatchBookmarks", "true"),
-    ];
-    let mut watch = server.watch_path(&widgets.path(), &parameters).await;
+    let mut watch = server.watch_path(&widgets.path(), &STREAMING).await;
     assert_eq!(watch.briefs(2).await, ["ADDED a", "ADDED b"]);
     let end = watch.expect("BOOKMARK").await;
     let expected = json!({

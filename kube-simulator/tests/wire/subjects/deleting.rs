@@ -273,6 +273,8 @@ async fn a_pod_on_a_node_has_30_seconds(server: Server) {
     let marked = server.delete(&server.core("pods/a")).await.expect(200);
     assert_eq!(marked["metadata"]["deletionGracePeriodSeconds"], 30);
     assert_eq!(marked["metadata"]["generation"], 2);
+    let stopping = json!({ "status": { "reason": "Stopping" } });
+    server.patch(&server.core("pods/a/status"), MERGE, &stopping).await.expect(200);
     server.get(&server.core("pods/a")).await.expect(200);
     // The kubelet sends this delete when all containers have ended.
     server.delete_with(&server.core("pods/a"), &json!({ "gracePeriodSeconds": 0 })).await.expect(200);

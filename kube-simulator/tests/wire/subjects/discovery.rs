@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use crate::scenario::{Scenario, scenario};
 use crate::server::Server;
 
-/// The media type of aggregated discovery.
-const AGGREGATED: &str =
-    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
+/// The media types of aggregated discovery, as client-go requests them.
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
+    application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
@@ -107,7 +107,8 @@ async fn subresources_are_listed_too(server: Server) {
     );
     let list = server.get("/api/v1").await.expect(200);
     assert_eq!(resource(&list, "pods/binding")["verbs"], json!(["create"]));
-    assert_eq!(resource(&list, "pods/eviction")["kind"], "Eviction");
+    let eviction = resource(&list, "pods/eviction");
+    assert_eq!((&eviction["kind"], &eviction["group"]), (&json!("Eviction"), &json!("policy")));
 }
 
 async fn namespaces_have_no_deletecollection(server: Server) {
@@ -142,10 +143,13 @@ async fn aggregated_discovery_of_groups_on_request(server: Server) {
         (&deployments["scope"], &deployments["singularResource"]),
         (&json!("Namespaced"), &json!("deployment"))
     );
-    assert_eq!(deployments["responseKind"]["kind"], "Deployment");
+    let kind = json!({ "group": "apps", "version": "v1", "kind": "Deployment" });
+    assert_eq!(deployments["responseKind"], kind);
     let subresources = deployments["subresources"].as_array().expect("subresources");
-    let names: Vec<&Value> = subresources.iter().map(|subresource| &subresource["subresource"]).collect();
-    assert!(names.contains(&&json!("scale")) && names.contains(&&json!("status")), "{names:?}");
+    for (name, group) in [("scale", "autoscaling"), ("status", "apps")] {
+        let found = subresources.iter().find(|subresource| subresource["subresource"] == name).expect(name);
+        assert_eq!(found["responseKind"]["group"], group);
+    }
 }
 
 async fn aggregated_discovery_of_the_core_on_request(server: Server) {

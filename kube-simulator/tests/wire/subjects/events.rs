@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::answer::Refusal;
 use crate::objects::{names, token, version};
 use crate::scenario::{Scenario, scenario};
-use crate::server::{Server, with_query};
+use crate::server::{STREAMING, Server, with_query};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
@@ -82,12 +82,6 @@ async fn a_watch_of_events_begins_with_what_is_there(server: Server) {
         assert_eq!(watch.briefs(2).await, ["ADDED a", "ADDED b"]);
     }
 }
-
-const STREAMING: [(&str, &str); 3] = [
-    ("sendInitialEvents", "true"),
-    ("resourceVersionMatch", "NotOlderThan"),
-    ("allowWatchBookmarks", "true"),
-];
 
 async fn a_streaming_list_of_events_ends_with_a_bookmark(server: Server) {
     let last = make(&server, &["a"]).await;

@@ -12,6 +12,8 @@ use crate::server::{AGAIN, MERGE, Server};
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(an_eviction_deletes_a_pod_and_says_why),
+        scenario(an_eviction_has_preconditions),
+        scenario(an_eviction_of_what_is_not_there_is_not_found),
         scenario(an_eviction_is_taken_off_the_budget),
         scenario(a_budget_that_is_spent_refuses),
         scenario(a_budget_that_allows_nothing_refuses),
@@ -49,11 +51,15 @@ fn web() -> Value {
     json!({ "matchLabels": { "app": "web" } })
 }
 
+fn has_controllers(server: &Server) -> bool {
+    server.is_real() && server.target.has_controllers()
+}
+
 /// Creates a budget for two pods with `healthy` healthy ones, of which one is enough, with the status from its
 /// controller.
 async fn one_of_two(server: &Server, healthy: u64) -> Value {
     create(server, "b", &web(), 1).await;
-    if server.is_real() && server.target.has_controllers() {
+    if has_controllers(server) {
         return as_its_controller_sees_it(server, healthy).await;
     }
     let allowed = healthy - 1;
@@ -125,7 +131,8 @@ async fn an_eviction_deletes_a_pod_and_says_why(server: Server) {
     run(&server, &[("a", true)]).await;
     let from = version(&server.get(&server.core("pods/a")).await.expect(200)).to_string();
     let answer = evict(&server, "a").await.expect(201);
-    assert_eq!((&answer["kind"], &answer["status"]), (&json!("Status"), &json!("Success")));
+    assert_eq!([&answer["kind"], &answer["status"]], ["Status", "Success"]);
+    assert_eq!(answer["code"], 201);
     assert!(!is_there(&server, "a").await);
     let mut watch = server.watch_path(&server.core("pods"), &[("resourceVersion", &from)]).await;
     let noted = watch.expect("MODIFIED").await;
@@ -133,6 +140,18 @@ async fn an_eviction_deletes_a_pod_and_says_why(server: Server) {
     let target = conditions.iter().find(|condition| condition["type"] == "DisruptionTarget").expect("why");
     let said = ["status", "reason", "message"].map(|field| target[field].as_str().unwrap_or_default());
     assert_eq!(said, ["True", "EvictionByEvictionAPI", "Eviction API: evicting"]);
+}
+
+async fn an_eviction_has_preconditions(server: Server) {
+    server.create(&server.core("pods"), &pod("a")).await;
+    let answer = evict_with(&server, "a", &json!({ "preconditions": { "uid": "another" } })).await;
+    let message =
+        "Operation cannot be fulfilled on Pod \"a\": the UID in the precondition (another) does not match";
+    answer.refused_with(409, "Conflict", message);
+}
+
+async fn an_eviction_of_what_is_not_there_is_not_found(server: Server) {
+    evict(&server, "a").await.refused(404, "NotFound", "pods \"a\" not found");
 }
 
 async fn an_eviction_is_taken_off_the_budget(server: Server) {
@@ -165,7 +184,13 @@ async fn a_budget_that_is_spent_refuses(server: Server) {
 async fn a_budget_that_allows_nothing_refuses(server: Server) {
     run(&server, &[("a", true)]).await;
     create(&server, "b", &web(), 5).await;
-    refused(evict(&server, "a").await, "The disruption budget b ");
+    let answer = evict(&server, "a").await;
+    if has_controllers(&server) {
+        refused(answer, "The disruption budget b ");
+    } else {
+        assert_eq!(answer.header("retry-after"), "10");
+        refused(answer, "The disruption budget b is still being processed by the server.");
+    }
     assert!(is_there(&server, "a").await);
 }
 

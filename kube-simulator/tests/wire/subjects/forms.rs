@@ -6,7 +6,7 @@ use crate::answer::Refusal;
 use crate::custom::Widgets;
 use crate::objects::{labelled, names, secret, version};
 use crate::scenario::{Scenario, scenario};
-use crate::server::{JSON, Server};
+use crate::server::{JSON, PROTOBUF, Server, TABLE};
 
 /// The media type of metadata only, of an object and of a list.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
@@ -155,7 +155,7 @@ async fn what_a_delete_answers_is_a_status_in_any_form(server: Server) {
 
 /// Asserts that a watch from an expired version gets a plain status, independent of the form of its objects.
 async fn error_event_is_a_plain_status(server: &Server, path: &str, from: &str) {
-    for form in [METADATA, "application/json;as=Table;g=meta.k8s.io;v=v1"] {
+    for form in [METADATA, TABLE] {
         let mut watch = server.watch_as(path, form, &[("resourceVersion", from)]).await;
         let refusal = Refusal(watch.expect("ERROR").await);
         refusal.is_status(410, "Expired");
@@ -194,9 +194,8 @@ async fn an_object_is_no_list_of_metadata(server: Server) {
 
 async fn protobuf_comes_before_json_where_both_are_acceptable(server: Server) {
     server.create_secrets(&["a"]).await;
-    let protobuf = "application/vnd.kubernetes.protobuf";
-    let answer = server.get_as(&server.secret_path("a"), &format!("{protobuf},application/json")).await;
-    assert_eq!((answer.code, answer.header("content-type")), (200, protobuf));
+    let answer = server.get_as(&server.secret_path("a"), &format!("{PROTOBUF},application/json")).await;
+    assert_eq!((answer.code, answer.header("content-type")), (200, PROTOBUF));
     assert!(answer.bytes.starts_with(b"k8s\0"));
 }
 

@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::objects::{name, secret, uid};
+use crate::objects::{name, secret, uid, version};
 use crate::scenario::{Scenario, scenario};
 use crate::server::{AGAIN, JSON, MERGE, Server};
 use crate::watch::Watch;
@@ -91,7 +91,7 @@ async fn background_deletion_deletes_dependents(server: Server) {
 async fn foreground_deletion_deletes_the_owner_last(server: Server) {
     let parent = server.create_secrets(&["parent"]).await;
     let child = owned_by(&server, "child", &[&parent], true).await;
-    let from = child["metadata"]["resourceVersion"].as_str().expect("a version").to_owned();
+    let from = version(&child).to_string();
     delete(&server, "parent", "Foreground").await;
     let mut watch = server.watch(&[("resourceVersion", &from)]).await;
     let marked = watch.expect("MODIFIED").await;
@@ -132,7 +132,8 @@ async fn object_with_another_owner_loses_the_deleted_one(server: Server) {
     owned_by(&server, "child", &[&one, &two], true).await;
     delete(&server, "one", "Background").await;
     until(&server, |secrets| owners(&secrets[0]) == [uid(&two)]).await;
-    delete(&server, "two", "Background").await;
+    // The default policy is the same one.
+    server.delete(&server.secret_path("two")).await.expect(200);
     until_left(&server, &[]).await;
 }
 
@@ -159,7 +160,7 @@ async fn ends_up_to(watch: &mut Watch, last: &str) -> Vec<String> {
 
 async fn foreground_owner_waits_for_the_whole_chain(server: Server) {
     let a = server.create_secrets(&["a"]).await;
-    let from = a["metadata"]["resourceVersion"].as_str().expect("a version").to_owned();
+    let from = version(&a).to_string();
     let b = owned_by(&server, "b", &[&a], true).await;
     let c = owned_by(&server, "c", &[&b], true).await;
     owned_by(&server, "d", &[&c], true).await;
@@ -179,7 +180,7 @@ async fn an_owner_waits_for_what_is_going_already(server: Server) {
     let one = server.create_secrets(&["one"]).await;
     let two = server.create_secrets(&["two"]).await;
     let child = owned_by(&server, "child", &[&one, &two], true).await;
-    let from = child["metadata"]["resourceVersion"].as_str().expect("a version").to_owned();
+    let from = version(&child).to_string();
     hold(&server, "child", true).await;
     delete(&server, "child", "Background").await;
     delete(&server, "one", "Foreground").await;

@@ -167,7 +167,13 @@ async fn a_requirement_that_is_empty_is_refused(server: Server) {
 }
 
 async fn what_follows_a_requirement_must_be_another(server: Server) {
-    all_refused(server, &[("a in (x) b", "found 'b', expected: ',' or 'end of string'")]).await;
+    let cases = [
+        ("a in (x) b", "found 'b', expected: ',' or 'end of string'"),
+        ("a in (x)b", "found 'b', expected: ',' or 'end of string'"),
+        ("a=b=c", "found '=', expected: ',' or 'end of string'"),
+        ("=x", "found '=', expected: !, identifier, or 'end of string'"),
+    ];
+    all_refused(server, &cases).await;
 }
 
 async fn an_invalid_label_in_a_selector_is_refused(server: Server) {

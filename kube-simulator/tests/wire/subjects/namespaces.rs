@@ -97,7 +97,8 @@ async fn a_deleted_namespace_is_terminating_first(server: Server) {
 
 async fn default_namespace_has_the_service_of_the_api_server(server: Server) {
     for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
-        server.get(&format!("/api/v1/namespaces/{name}")).await.expect(200);
+        let namespace = server.get(&format!("/api/v1/namespaces/{name}")).await.expect(200);
+        assert_eq!(namespace["metadata"]["labels"]["kubernetes.io/metadata.name"], name);
     }
     let service = server.get("/api/v1/namespaces/default/services/kubernetes").await.expect(200);
     let labels = json!({ "component": "apiserver", "provider": "kubernetes" });

@@ -4,7 +4,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
-use crate::objects::{secret, uid, version};
+use crate::objects::{containers, deployment, secret, uid, version};
 use crate::scenario::{Scenario, scenario};
 use crate::server::{JSON_PATCH, MERGE, STRATEGIC, Server};
 
@@ -19,6 +19,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_json_patch_with_an_unknown_operation_is_refused),
         scenario(a_json_patch_that_is_no_list_is_refused),
         scenario(a_strategic_merge_patch_sets_labels),
+        scenario(a_strategic_merge_patch_merges_containers_by_name),
         scenario(a_patch_that_is_no_json_is_refused),
         scenario(a_merge_patch_that_is_no_object_is_refused),
         scenario(a_patch_from_an_old_version_is_a_conflict),
@@ -240,4 +241,19 @@ async fn patch_with_too_large_a_body_is_refused(server: Server) {
     send(change(3 * 1024 * 1024)).await.expect(200);
     let message = "Request entity too large: limit is 3145728";
     send(change(3 * 1024 * 1024 + 1)).await.refused(413, "RequestEntityTooLarge", message);
+}
+
+async fn a_strategic_merge_patch_merges_containers_by_name(server: Server) {
+    let mut object = deployment("a");
+    object["spec"]["template"]["spec"]["containers"] = json!([
+        { "name": "main", "image": "example.test/1", "tty": true },
+        { "name": "side", "image": "example.test/1" },
+    ]);
+    let path = server.group("apps/v1", "deployments");
+    server.create(&path, &object).await;
+    let newer = json!([{ "name": "main", "image": "example.test/2" }]);
+    let change = json!({ "spec": { "template": { "spec": { "containers": newer } } } });
+    let patched = server.patch(&format!("{path}/a"), STRATEGIC, &change).await.expect(200);
+    let expected = [json!(["main", "example.test/2", true]), json!(["side", "example.test/1", null])];
+    assert_eq!(containers(&patched), expected);
 }

@@ -85,6 +85,7 @@ async fn the_server_says_its_version(server: Server) {
     for field in ["major", "minor", "gitVersion", "platform"] {
         assert!(version[field].is_string(), "{version}");
     }
+    assert_eq!(version["major"], "1");
 }
 
 async fn the_server_says_that_it_is_well(server: Server) {

@@ -8,9 +8,7 @@ use crate::custom::Widgets;
 use crate::objects::{deployment, labelled, name, pod, secret, token, uid, version};
 use crate::protobuf::{Document, Message};
 use crate::scenario::{Scenario, scenario};
-use crate::server::{JSON, MERGE, Server, with_query};
-
-const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+use crate::server::{JSON, MERGE, PROTOBUF, STREAMING, Server, with_query};
 
 /// The media type of metadata only, of an object and of a list.
 const METADATA: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
@@ -140,12 +138,6 @@ async fn a_watch_in_protobuf_has_lengths_before_its_events(server: Server) {
         assert_eq!(document.name(), "a");
     }
 }
-
-const STREAMING: [(&str, &str); 3] = [
-    ("sendInitialEvents", "true"),
-    ("resourceVersionMatch", "NotOlderThan"),
-    ("allowWatchBookmarks", "true"),
-];
 
 async fn a_streaming_list_in_protobuf_ends_with_a_bookmark(server: Server) {
     server.create_secrets(&["a"]).await;

@@ -1,14 +1,15 @@
-//! Scale, and other subresources of workloads and pods.
+//! Scales, bindings of pods, and both versions of autoscalers.
 
 use serde_json::{Value, json};
 
 use crate::objects::{deployment, pod, uid, version};
 use crate::scenario::{Scenario, scenario};
-use crate::server::{MERGE, Server};
+use crate::server::{APPLY, MERGE, Server};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(a_scale_shows_replicas_and_selector),
+        scenario(a_scale_without_replicas_shows_their_default),
         scenario(a_patch_of_the_scale_sets_replicas),
         scenario(an_update_of_the_scale_sets_replicas),
         scenario(a_scale_from_an_old_version_is_a_conflict),
@@ -26,9 +27,6 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_binding_for_another_uid_is_a_conflict),
         scenario(a_binding_of_what_is_not_there_is_not_found),
         scenario(a_binding_is_write_only),
-        scenario(an_eviction_deletes_a_pod),
-        scenario(an_eviction_has_preconditions),
-        scenario(an_eviction_of_what_is_not_there_is_not_found),
         scenario(autoscaler_of_v2_shows_in_v1_with_annotations),
         scenario(autoscaler_of_v1_shows_in_v2_with_metrics),
         scenario(patch_of_an_autoscaler_in_v1_keeps_the_rest_of_v2),
@@ -39,6 +37,16 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
 const AUTOSCALERS: &str = "horizontalpodautoscalers";
 
 /// Creates an autoscaler with a metric that v1 has, one that v1 lacks, and a behavior.
+async fn a_scale_without_replicas_shows_their_default(server: Server) {
+    let path = server.group("apps/v1", "deployments");
+    server.create(&path, &deployment("a")).await;
+    let removed = json!({ "spec": { "replicas": null } });
+    let patched = server.patch(&format!("{path}/a"), MERGE, &removed).await.expect(200);
+    assert_eq!(patched["spec"]["replicas"], 1);
+    let scale = server.get(&format!("{path}/a/scale")).await.expect(200);
+    assert_eq!(scale["spec"]["replicas"], 1);
+}
+
 async fn autoscaler(server: &Server) -> String {
     let path = server.group("autoscaling/v2", AUTOSCALERS);
     let metric = |name: &str, target: Value| json!({ "type": "Resource", "resource": { "name": name, "target": target } });
@@ -137,6 +145,12 @@ async fn a_scale_shows_replicas_and_selector(server: Server) {
     assert_eq!(scale["spec"], json!({ "replicas": 2 }));
     assert_eq!(scale["status"], json!({ "replicas": 0, "selector": "app=a" }));
     assert_eq!(uid(&scale), uid(&object));
+
+    let mut other = deployment("b");
+    other["spec"].as_object_mut().expect("a spec").remove("replicas");
+    server.create(&server.group("apps/v1", "deployments"), &other).await;
+    let scale = server.get(&server.group("apps/v1", "deployments/b/scale")).await.expect(200);
+    assert_eq!(scale["spec"], json!({ "replicas": 1 }));
 }
 
 async fn a_patch_of_the_scale_sets_replicas(server: Server) {
@@ -175,8 +189,6 @@ async fn a_scale_below_zero_is_refused(server: Server) {
     let message = "spec.replicas: Invalid value: -1: must be greater than or equal to 0";
     answer.refused_with(422, "Invalid", message).has_causes(&[("FieldValueInvalid", "spec.replicas")]);
 }
-
-const APPLY: &str = "application/apply-patch+yaml";
 
 fn scale(replicas: u64) -> Value {
     let metadata = json!({ "name": "a" });
@@ -311,33 +323,4 @@ async fn a_binding_is_write_only(server: Server) {
     server.create(&server.core("pods"), &pod("a")).await;
     let message = "the server does not allow this method on the requested resource";
     server.get(&server.core("pods/a/binding")).await.refused(405, "MethodNotAllowed", message);
-}
-
-fn eviction(options: &Value) -> Value {
-    let metadata = json!({ "name": "a" });
-    json!({ "apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata, "deleteOptions": options })
-}
-
-async fn an_eviction_deletes_a_pod(server: Server) {
-    server.create(&server.core("pods"), &pod("a")).await;
-    let done = server.post(&server.core("pods/a/eviction"), &eviction(&json!({}))).await.expect(201);
-    assert_eq!(
-        (&done["kind"], &done["status"], &done["code"]),
-        (&json!("Status"), &json!("Success"), &json!(201))
-    );
-    server.get(&server.core("pods/a")).await.refused_with(404, "NotFound", "pods \"a\" not found");
-}
-
-async fn an_eviction_has_preconditions(server: Server) {
-    server.create(&server.core("pods"), &pod("a")).await;
-    let options = json!({ "preconditions": { "uid": "another" } });
-    let answer = server.post(&server.core("pods/a/eviction"), &eviction(&options)).await;
-    let message =
-        "Operation cannot be fulfilled on Pod \"a\": the UID in the precondition (another) does not match";
-    answer.refused_with(409, "Conflict", message);
-}
-
-async fn an_eviction_of_what_is_not_there_is_not_found(server: Server) {
-    let answer = server.post(&server.core("pods/a/eviction"), &eviction(&json!({}))).await;
-    answer.refused(404, "NotFound", "pods \"a\" not found");
 }

@@ -5,14 +5,7 @@ use serde_json::json;
 use crate::answer::Refusal;
 use crate::objects::{labelled, pod, version};
 use crate::scenario::{Scenario, scenario};
-use crate::server::Server;
-
-/// The parameters of a streaming list.
-const STREAMING: [(&str, &str); 3] = [
-    ("sendInitialEvents", "true"),
-    ("resourceVersionMatch", "NotOlderThan"),
-    ("allowWatchBookmarks", "true"),
-];
+use crate::server::{STREAMING, Server};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![

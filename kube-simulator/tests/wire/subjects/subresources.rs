@@ -1,4 +1,4 @@
-//! Status, binding and eviction: the parts of an object that have a path of their own.
+//! Status: the part of an object that has a path of its own.
 
 use serde_json::{Value, json};
 

@@ -2,11 +2,10 @@
 
 use serde_json::{Value, json};
 
+use crate::custom::{DEFINITIONS, Widgets};
 use crate::objects::{deployment, pod, secret, token, version};
 use crate::scenario::{Scenario, scenario};
-use crate::server::{Server, with_query};
-
-const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
+use crate::server::{Server, TABLE, with_query};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
@@ -22,6 +21,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(the_columns_of_pods),
         scenario(the_columns_of_deployments),
         scenario(the_columns_of_events_begin_with_the_time),
+        scenario(the_columns_of_custom_objects),
         scenario(the_cells_of_workloads),
         scenario(the_cells_of_services_and_ingresses),
         scenario(the_cells_of_volumes_and_quotas),
@@ -151,11 +151,9 @@ async fn the_columns_of_pods(server: Server) {
     let table = server.get_as(&server.core("pods"), TABLE).await.expect(200);
     let expected = "Name, Ready, Status, Restarts, Age | IP, Node, Nominated Node, Readiness Gates";
     assert_eq!(columns(&table), expected);
-    assert_eq!(rows(&table)[0]["cells"][1], "0/1");
-    assert_eq!(
-        (&rows(&table)[0]["cells"][2], &rows(&table)[0]["cells"][6]),
-        (&json!("Pending"), &json!("<none>"))
-    );
+    let cells = rows(&table)[0]["cells"].as_array().expect("cells");
+    assert_eq!(cells[..4], ["a", "0/1", "Pending", "0"]);
+    assert_eq!(cells[6], "<none>");
 }
 
 async fn the_columns_of_deployments(server: Server) {
@@ -333,10 +331,26 @@ async fn a_refusal_is_no_table(server: Server) {
 }
 
 async fn a_table_of_an_unknown_version_is_not_acceptable(server: Server) {
-    let answer = server.get_as(&server.secrets(), "application/json;as=Table;g=meta.k8s.io;v=v9").await;
-    answer.refused_with(
-        406,
-        "NotAcceptable",
-        "only the following media types are accepted: application/json",
-    );
+    for form in ["as=Table;g=meta.k8s.io;v=v9", "as=Table;g=wire.test;v=v1"] {
+        let answer = server.get_as(&server.secrets(), &format!("application/json;{form}")).await;
+        let message = "only the following media types are accepted: application/json";
+        answer.refused_with(406, "NotAcceptable", message);
+    }
+}
+
+async fn the_columns_of_custom_objects(server: Server) {
+    let widgets = Widgets::of(&server);
+    let mut definition = widgets.definition();
+    for version in definition["spec"]["versions"].as_array_mut().expect("versions") {
+        version["additionalPrinterColumns"] = json!([
+            { "name": "Color", "type": "string", "jsonPath": ".spec.color" },
+            { "name": "Replicas", "type": "integer", "jsonPath": ".spec.replicas" },
+        ]);
+    }
+    server.create(DEFINITIONS, &definition).await;
+    widgets.served().await;
+    widgets.create("a", "red").await;
+    let table = server.get_as(&widgets.path(), TABLE).await.expect(200);
+    assert_eq!(columns(&table), "Name, Color, Replicas | ");
+    assert_eq!(rows(&table)[0]["cells"], json!(["a", "red", 1]));
 }

@@ -60,6 +60,7 @@ async fn invalid_request_is_refused_before_an_unready_cache(server: Server) {
 
 async fn in_the_place_of_an_unready_cache_etcd_gives_pages(server: Server) {
     let widgets = UnreadyWidgets::with(&server, &THREE).await;
+    let mut tokens = Vec::new();
     for parameters in [
         "limit=2",
         "limit=2&resourceVersion=0",
@@ -67,7 +68,9 @@ async fn in_the_place_of_an_unready_cache_etcd_gives_pages(server: Server) {
     ] {
         let page = widgets.ask(&format!("?{parameters}")).await.expect(200);
         assert_eq!(names(&page), ["a", "b"], "{parameters}");
+        assert_eq!(page["metadata"]["remainingItemCount"], 1);
         let next = format!("?limit=1&continue={}", token(&page));
+        tokens.push(next.clone());
         let second = widgets.ask(&next).await.expect(200);
         assert_eq!((names(&second), version(&second)), (vec!["c"], version(&page)));
         let exactly = format!("?limit=2&resourceVersion={}", version(&page));
@@ -77,6 +80,9 @@ async fn in_the_place_of_an_unready_cache_etcd_gives_pages(server: Server) {
         }
     }
     widgets.become_ready().await;
+    for next in tokens {
+        assert_eq!(names(&server.get(&format!("{}{next}", widgets.path)).await.expect(200)), ["c"]);
+    }
 }
 
 async fn etcd_serves_objects_and_writes_without_cache(server: Server) {

@@ -8,7 +8,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use crate::answer::Answer;
 use crate::protobuf::{Document, Message};
 use crate::scenario::{Scenario, scenario};
-use crate::server::Server;
+use crate::server::{PROTOBUF, STREAMING, Server};
 use crate::websocket::{Conversation, KEY, ORIGIN, VERSION, ask};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
@@ -59,7 +59,7 @@ async fn a_websocket_goes_on_with_what_happens(server: Server) {
 
 async fn a_websocket_brings_protobuf_without_lengths(server: Server) {
     server.create_secrets(&["a"]).await;
-    let accept = [("accept", "application/vnd.kubernetes.protobuf")];
+    let accept = [("accept", PROTOBUF)];
     let mut watch = Conversation::open(&server, &[], &accept).await;
     let event = Message::read(&watch.binary().await);
     assert_eq!(event.text(1), "ADDED");
@@ -69,12 +69,7 @@ async fn a_websocket_brings_protobuf_without_lengths(server: Server) {
 
 async fn a_websocket_brings_the_end_of_a_streaming_list(server: Server) {
     server.create_secrets(&["a"]).await;
-    let parameters = [
-        ("sendInitialEvents", "true"),
-        ("resourceVersionMatch", "NotOlderThan"),
-        ("allowWatchBookmarks", "true"),
-    ];
-    let mut watch = Conversation::open(&server, &parameters, &[]).await;
+    let mut watch = Conversation::open(&server, &STREAMING, &[]).await;
     assert_eq!(event(&watch.text().await)["type"], "ADDED");
     let bookmark = event(&watch.text().await);
     assert_eq!(bookmark["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
