@@ -274,7 +274,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a panic of a handler ends its task",
         file: "informer-core/src/processor/handler_task.rs",
         text: "                    catch_unwind(AssertUnwindSafe(|| dispatch(handler.as_ref(), event))).into()\n",
-        becomes: "                    dispatch(handler.as_ref(), event);\n                    Called::Returned\n",
+        becomes: "                    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| dispatch(handler.as_ref(), event))) {
+                        std::panic::resume_unwind(panic);
+                    }
+                    Called::Returned
+",
     },
     Mutant {
         found_by: FoundBy::Test {
