@@ -146,8 +146,11 @@ impl Mutant {
 
     fn judge(&self, copy: &Path, signals: &Signals) -> anyhow::Result<Verdict> {
         let mut build = in_copy(self.found_by.command(), copy);
-        let built = process::run(build.args(["--quiet", "--no-run"]), signals, || Ok(()))?;
-        if !built.success() {
+        // A bug may cause warnings, so the messages are printed only if the build fails.
+        let messages = copy.with_file_name("build.txt");
+        build.args(["--quiet", "--no-run"]).stderr(fs::File::create(&messages)?);
+        if !process::run(&mut build, signals, || Ok(()))?.success() {
+            eprint!("{}", fs::read_to_string(&messages)?);
             bail!("`{}` does not compile; adapt xtask/src/mutants/table.rs", self.name);
         }
         let began = Instant::now();
