@@ -65,13 +65,16 @@ pub(crate) struct Definitions {
 
 /// Reads all definitions in the files. Unusable ones are skipped, unless all are unusable.
 pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<Definitions> {
+    if paths.is_empty() {
+        bail!("no definitions are given; name at least one file with a CustomResourceDefinition");
+    }
     let mut definitions = Definitions::default();
     for path in paths {
         let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         parse(path, &text, &mut definitions)?;
     }
     if definitions.usable.is_empty() {
-        bail!("{}", definitions.left_out.join("\n"));
+        bail!("no definition is usable:\n{}", definitions.left_out.join("\n"));
     }
     unlike(&definitions.usable)?;
     Ok(definitions)
@@ -87,7 +90,7 @@ fn parse(path: &Path, text: &str, definitions: &mut Definitions) -> anyhow::Resu
         definitions.usable.extend(found);
     }
     if is_empty {
-        bail!("{} has no CustomResourceDefinition; remove it from `--crd`", path.display());
+        bail!("{} has no CustomResourceDefinition; leave the file out", path.display());
     }
     Ok(())
 }
@@ -156,7 +159,8 @@ fn definition(path: &Path, value: Value, left_out: &mut Vec<String>) -> anyhow::
     }))
 }
 
-/// Returns the fields beside `spec` and `status` that a version has, or the reason for which it is unusable.
+/// Returns the fields beside `spec` and `status` that a version has, or the reason for which it is
+/// unusable.
 fn usable(version: &Version) -> Result<Vec<String>, &'static str> {
     let schema = version.schema.as_ref().and_then(|schema| schema.open_api.as_ref());
     let Some(fields) = schema.and_then(|schema| schema["properties"].as_object()) else {
@@ -298,6 +302,12 @@ spec:
             let named = message.contains("one.yaml") && message.contains("two.yaml");
             assert!(named && message.contains(expected), "{message}");
         }
+    }
+
+    #[test]
+    fn missing_files_are_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(read(&[]).unwrap_err().to_string().contains("name at least one file"));
         let message = format!("{:#}", read(&[folder.path().join("none.yaml")]).unwrap_err());
         assert!(message.contains("cannot read") && message.contains("none.yaml"), "{message}");
     }

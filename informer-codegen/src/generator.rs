@@ -1,8 +1,9 @@
 //! Generates the files for definitions: types, accessors, and the modules around them.
 //!
-//! [kopium](https://github.com/kube-rs/kopium) generates the types from schemas. `#[derive(Informer)]` adds indexes for
-//! selectable fields, and an informer without a factory. The folder has `mod.rs` with the trait `CustomGroups` and the
-//! types of its accessors, and a module for each version of a group, with a file for each kind.
+//! [kopium](https://github.com/kube-rs/kopium) generates the types from schemas.
+//! `#[derive(Informer)]` adds indexes for selectable fields, and an informer without a factory. The
+//! folder has `mod.rs` with the trait `CustomGroups` and the types of its accessors, and a module
+//! for each version of a group, with a file for each kind.
 
 use std::path::{Path, PathBuf};
 
@@ -113,7 +114,8 @@ fn root(lowered: &Lowered) -> Module {
     let mut parts = vec![
         // Unused generated code is no mistake of the program.
         Part::Items(quote!(#![allow(
-            clippy::all, clippy::pedantic, dead_code, missing_docs, rustdoc::all, unreachable_pub
+            clippy::all, clippy::pedantic, dead_code, missing_docs, rustdoc::all, unreachable_pub,
+            unused_imports
         )])),
         Part::Items(quote!(#(pub mod #modules;)*)),
         Part::Items(quote!(#doc pub trait CustomGroups { #(#declared)* })),
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_wrote_is_neither_written_over_nor_deleted() {
+    fn foreign_files_are_kept_and_reported() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["mod.rs", "stable_v1/cron_tab.rs"] {
             let path = folder.path().join(name);

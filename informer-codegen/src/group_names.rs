@@ -1,8 +1,8 @@
 //! The names of accessors for custom groups.
 //!
-//! `factory.stable()` is for `stable.example.com`: the first label of the group. If that is taken, or is no name in Rust, the next
-//! label is added: `networking.example.com` is `networking_example()`, because the factory's own `networking()` would hide a trait's
-//! method.
+//! `factory.stable()` is for `stable.example.com`: the first label of the group. If that is taken,
+//! or is no name in Rust, the next label is added: `networking.example.com` is
+//! `networking_example()`, because the factory's own `networking()` would hide a trait's method.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,8 @@
-//! Indexes for the selectable fields of a definition (KEP-4358): the fields by which objects can be selected on the server.
+//! Indexes for the selectable fields of a definition (KEP-4358): the fields by which objects can be
+//! selected on the server.
 //!
-//! A JSON path becomes a path of Rust fields, from the types of kopium. There is no index if the path ends at another type than a plain
-//! value, for example at an enum.
+//! A JSON path becomes a path of Rust fields, from the types of kopium. There is no index if the
+//! path ends at another type than a plain value, for example at an enum.
 
 use std::collections::BTreeMap;
 

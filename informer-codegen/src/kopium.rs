@@ -1,6 +1,7 @@
 //! kopium, the program that generates Rust types from schemas: runs it.
 //!
-//! It is a program and not a dependency, because it uses an older kube. Its output depends on its version, which is pinned.
+//! It is a program and not a dependency, because it uses an older kube. Its output depends on its
+//! version, which is pinned.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,8 +15,8 @@ use crate::pipe;
 /// The version of kopium that generates the types.
 pub const VERSION: &str = "0.24.1";
 
-/// Its options: documentation, and `Default` and `PartialEq` if a type can have them. No schema, because users with definitions as
-/// files do not install them from Rust.
+/// Its options: documentation, and `Default` and `PartialEq` if a type can have them. No schema,
+/// because users with definitions as files do not install them from Rust.
 const ARGUMENTS: [&str; 9] = [
     "--hide-prelude",
     "--docs",
@@ -39,7 +40,7 @@ impl Kopium {
     pub(crate) fn new(program: &Path) -> anyhow::Result<Self> {
         let remedy = || {
             format!(
-                "install it with `cargo install kopium --locked --version {VERSION}`; it derives the types"
+                "kopium generates the types; install it with `cargo install kopium --locked --version {VERSION}`"
             )
         };
         let name = program.display();
@@ -60,7 +61,7 @@ impl Kopium {
         command.args(["--api-version", version]).args(ARGUMENTS);
         pipe::through(&mut command, value.to_string()).with_context(|| {
             let (kind, path) = (&definition.kind, definition.path.display());
-            format!("no types can be made of `{kind}` ({version}) in {path}")
+            format!("cannot generate types for `{kind}` ({version}) in {path}; correct its schema")
         })
     }
 }
@@ -104,6 +105,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn readme_installs_the_pinned_version() {
+        assert!(include_str!("../README.md").contains(&format!("kopium --locked --version {VERSION} ")));
+    }
 
     #[test]
     fn descriptions_hold_nothing_that_rustdoc_would_test() {

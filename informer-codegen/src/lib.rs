@@ -1,9 +1,10 @@
-//! Generates Rust types and typed accessors of informers from `CustomResourceDefinition`s in YAML, for programs with
-//! [informer-factory](https://docs.rs/informer-factory): `factory.stable().v1().cron_tabs()`.
+//! Generates Rust types and typed accessors of informers from `CustomResourceDefinition`s in YAML,
+//! for programs with [informer-factory](https://docs.rs/informer-factory):
+//! `factory.stable().v1().cron_tabs()`.
 //!
-//! The program `informer-codegen` and the library do the same. The types come from
-//! [kopium](https://github.com/kube-rs/kopium), a program that must be installed in the version [`KOPIUM_VERSION`], and
-//! rustfmt formats the code. A build script that keeps a folder in the source tree up to date:
+//! The program `informer-codegen` and the library do the same. The types come from the program
+//! [kopium](https://github.com/kube-rs/kopium), whose version must be [`KOPIUM_VERSION`]. rustfmt
+//! formats the code. A build script that updates a committed folder:
 //!
 //! ```no_run
 //! // build.rs
@@ -11,13 +12,20 @@
 //!
 //! fn main() -> Result<(), informer_codegen::Error> {
 //!     println!("cargo::rerun-if-changed=crds");
-//!     Generator::new(["crds/crontabs.yaml"]).write("src/groups")?;
+//!     // docs.rs has no kopium and a read-only source folder. It uses the committed files.
+//!     if std::env::var_os("DOCS_RS").is_none() {
+//!         Generator::new(["crds/crontabs.yaml"]).write("src/groups")?;
+//!     }
 //!     Ok(())
 //! }
 //! ```
 //!
-//! The program then has `mod groups;`, and `use groups::CustomGroups;` where it calls the accessors. It needs
-//! informer-factory, kube with its feature `derive`, k8s-openapi, serde and `serde_json`.
+//! The program then has `mod groups;`, and `use groups::CustomGroups;` where it calls the
+//! accessors. It needs informer-factory, kube with its feature `derive`, k8s-openapi, serde and
+//! `serde_json`.
+//!
+//! Each user of a crate with such a build script needs kopium. For a published crate, run the
+//! program instead, and [`check`](Generator::check) the committed folder in a test.
 
 mod definition;
 mod generator;
@@ -37,8 +45,8 @@ pub use kopium::VERSION as KOPIUM_VERSION;
 
 /// Generates types and accessors for the definitions in some files.
 ///
-/// A version of a definition without a usable schema is skipped, as [`Report::skipped`] says. The same definitions give
-/// the same files, in any order.
+/// A version of a definition without a usable schema is skipped, as [`Report::skipped`] says. The
+/// same definitions give the same files, in any order.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Generator {
@@ -47,7 +55,8 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// Creates a generator for the definitions in these YAML or JSON files. A file can have several.
+    /// Creates a generator for the definitions in these YAML or JSON files. A file can have
+    /// several.
     pub fn new<P: Into<PathBuf>>(definitions: impl IntoIterator<Item = P>) -> Self {
         Self {
             definitions: definitions.into_iter().map(Into::into).collect(),
@@ -61,13 +70,14 @@ impl Generator {
         self
     }
 
-    /// Writes the files into a folder, and deletes those that it has generated before and that are no longer needed.
-    /// Unchanged files are not written.
+    /// Writes the files into a folder, and deletes those that it has generated before and that are
+    /// no longer needed. Unchanged files are not written.
     ///
     /// # Errors
     ///
-    /// If a definition is invalid, if kopium or rustfmt is missing or fails, if the folder cannot be written, or if a
-    /// file is in the way that was not generated. No file is written then, unless writing itself fails.
+    /// If there is no usable definition, if a definition is invalid, if kopium or rustfmt is
+    /// missing or fails, if the folder cannot be written, or if a file is in the way that was not
+    /// generated. No file is written then, unless writing itself fails.
     pub fn write(&self, folder: impl AsRef<Path>) -> Result<Report, Error> {
         generator::run(&self.definitions, &self.kopium, folder.as_ref(), false).map_err(Error)
     }

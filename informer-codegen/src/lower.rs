@@ -98,7 +98,8 @@ fn version(
     let module = ident(&format!("{accessor}_{name}"))?;
     let (mut kinds, mut types) = (Vec::new(), Vec::new());
     for (index, definition) in definitions {
-        kinds.push(kind(definition, &module)?);
+        let place = || format!("cannot name `{}` in {}", definition.kind, definition.path.display());
+        kinds.push(kind(definition, &module).with_context(place)?);
         // Not `mod.rs`, and no keyword.
         let file = ident(&snake(&definition.kind))
             .or_else(|_| ident(&format!("{}_kind", snake(&definition.kind))))?;

@@ -36,8 +36,12 @@ fn main() -> ExitCode {
             for what in &report.skipped {
                 eprintln!("skipped {what}");
             }
-            let (written, files) = (report.written, report.files);
-            eprintln!("wrote {written} of {files} files in {}", args.out.display());
+            let (written, files, out) = (report.written, report.files, args.out.display());
+            if args.check {
+                eprintln!("all {files} files in {out} are up to date");
+            } else {
+                eprintln!("wrote {written} of {files} files in {out}");
+            }
             ExitCode::SUCCESS
         }
         Err(error) => {

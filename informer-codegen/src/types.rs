@@ -22,15 +22,16 @@ const NAMES: [(&str, &[&str]); 6] = [
     ("std::collections", &["BTreeMap"]),
 ];
 
-/// The types of kopium for times and dates, which need chrono, and their replacements. Kubernetes has no type for a date without a
-/// time.
+/// The types of kopium for times and dates, which need chrono, and their replacements. Kubernetes
+/// has no type for a date without a time.
 const TIMES: [(&str, &str); 2] =
     [("DateTime<Utc>", "k8s_openapi::apimachinery::pkg::apis::meta::v1::Time"), ("NaiveDate", "String")];
 
 /// The start of kopium's spec type, from which kube derives the type of the objects.
 const SPEC: &str = "#[derive(CustomResource, ";
 
-/// Returns the name of kopium's type for a kind: `HTTPRoute` becomes `HttpRoute`. It uses the same crate as kopium.
+/// Returns the name of kopium's type for a kind: `HTTPRoute` becomes `HttpRoute`. It uses the same
+/// crate as kopium.
 pub(crate) fn root_name(kind: &str) -> String {
     kind.to_upper_camel_case()
 }
@@ -87,7 +88,8 @@ impl Types {
         Ok(Self { root: Ident::new(&root, Span::call_site()), source, indices, uses })
     }
 
-    /// Returns the exported names: the type of the objects, and the trait with their indexes, if any.
+    /// Returns the exported names: the type of the objects, and the trait with their indexes, if
+    /// any.
     pub(crate) fn exports(&self) -> TokenStream {
         let root = &self.root;
         let indices = format_ident!("{root}Indices");
@@ -122,7 +124,8 @@ fn name(item: &syn::Item) -> Option<String> {
     }
 }
 
-/// Adds a variant for other texts to each enum, because a newer definition can have more values, whose objects are valid.
+/// Adds a variant for other texts to each enum, because a newer definition can have more values,
+/// whose objects are valid.
 fn open_enums(source: &str, file: &syn::File) -> String {
     let mut opened = source.to_owned();
     for item in &file.items {
@@ -149,7 +152,8 @@ fn open_enums(source: &str, file: &syn::File) -> String {
     opened
 }
 
-/// Adds the field types that kopium omits, for objects whose fields the schema does not define: they can have any content.
+/// Adds the field types that kopium omits, for objects whose fields the schema does not define:
+/// they can have any content.
 fn with_missing(source: &str, root: &str, file: &syn::File, defined: &BTreeSet<String>) -> String {
     let mut named = BTreeSet::new();
     for item in &file.items {

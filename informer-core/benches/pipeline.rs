@@ -1,5 +1,5 @@
-//! What the queue and the fan-out to handlers cost: the cases that client-go's `DeltaFIFO` and `sharedProcessor` are
-//! measured by. `cargo bench -p informer-core`.
+//! The cost of the queue and of the fan-out to handlers, in the same cases as client-go's
+//! `DeltaFIFO` and `sharedProcessor`. `cargo bench -p informer-core`.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// As many events as come in one piece when a backlog is worked off.
+/// The number of events in one batch of a backlog.
 const BATCH: usize = 1_000;
 
 fn objects(count: usize) -> Vec<Cached<u64>> {
@@ -64,7 +64,7 @@ fn queue(c: &mut Criterion) {
     });
 }
 
-/// Counts down, and tells when there is nothing left.
+/// Counts down to zero, and signals zero.
 struct Countdown {
     left: AtomicUsize,
     done: Notify,
@@ -115,7 +115,8 @@ fn fan_out(c: &mut Criterion) {
     }
 }
 
-/// What handlers that never return cost the one who publishes: streams without a reader, and batches of a relist.
+/// The publisher's cost of handlers that never return: streams without a reader, and batches of a
+/// relist.
 fn stuck(c: &mut Criterion) {
     const CHANGES: usize = 100_000;
     let objects = objects(CHANGES);
@@ -145,7 +146,7 @@ fn until_in_the_store(objects: &[Cached<u64>], handlers: usize) -> Duration {
     committed - started
 }
 
-/// A store of which the queue asks what is known.
+/// The queue's known objects.
 struct Known(BTreeMap<ObjectKey, Cached<u64>>);
 
 impl KnownObjects<u64> for Known {
@@ -159,7 +160,8 @@ impl KnownObjects<u64> for Known {
     }
 }
 
-/// Prints for how long another thread waits at most for the queue's lock while 200,000 objects are resynced, or listed.
+/// Prints the longest wait of another thread for the queue's lock while 200,000 objects are
+/// resynced or listed.
 fn longest_waits() {
     const COUNT: usize = 200_000;
     let known = objects(COUNT).into_iter().map(|object| (object.key().clone(), object)).collect();

@@ -1,7 +1,8 @@
 //! [`Cached`]: the handle to an object in every part of the pipeline.
 //!
-//! client-go passes pointers and computes the key again in each part. A handler that writes through such a pointer corrupts
-//! the cache, so client-go has a mutation detector. A [`Cached`] is immutable.
+//! client-go passes pointers and computes the key again in each part. A handler that writes through
+//! such a pointer corrupts the cache, so client-go has a mutation detector. A [`Cached`] is
+//! immutable.
 
 use std::fmt;
 use std::ops::Deref;
@@ -13,7 +14,8 @@ use crate::{KeyError, ObjectKey, Packed, ResourceVersion, Uid};
 
 /// A shared, immutable object that is cheap to clone.
 ///
-/// It dereferences to the object. Key, resource version and UID are computed once and stored in the same allocation.
+/// It dereferences to the object. Key, resource version and UID are computed once and stored in the
+/// same allocation.
 ///
 /// ```
 /// use informer_core::Cached;
@@ -33,8 +35,8 @@ pub struct Cached<K> {
     inner: Arc<Inner<K>>,
 }
 
-// `repr(C)` keeps this order in memory: a lookup reads the key and the reference count before it, while the rest of a large
-// object is on other pages.
+// `repr(C)` keeps this order in memory: a lookup reads the key and the reference count before it,
+// while the rest of a large object is on other pages.
 #[repr(C)]
 pub(crate) struct Inner<K> {
     key: ObjectKey,
@@ -97,8 +99,8 @@ impl<K: Resource> Cached<K> {
 }
 
 impl<K> Cached<K> {
-    /// Wraps any object, with a key from a function. It has neither resource version nor UID, so each copy counts as a
-    /// change. Use it for objects that are not Kubernetes objects.
+    /// Wraps any object, with a key from a function. It has neither resource version nor UID, so
+    /// each copy counts as a change. Use it for objects that are not Kubernetes objects.
     ///
     /// # Errors
     /// [`KeyError::Function`] if the function fails.
@@ -117,7 +119,8 @@ impl<K> Cached<K> {
         Self::from_inner(Arc::new(Inner::new(key, resource_version, uid, object)))
     }
 
-    /// Wraps an encoded object, which is decoded on first use; otherwise the same as [`from_parts`](Self::from_parts).
+    /// Wraps an encoded object, which is decoded on first use; otherwise the same as
+    /// [`from_parts`](Self::from_parts).
     #[must_use]
     pub fn from_packed(
         key: ObjectKey,
@@ -173,8 +176,8 @@ impl<K> Cached<K> {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// Returns whether both are the same version of the same object: UID and resource version are equal, and the resource
-    /// version is not empty.
+    /// Returns whether both are the same version of the same object: UID and resource version are
+    /// equal, and the resource version is not empty.
     #[must_use]
     pub fn same_version(&self, other: &Self) -> bool {
         !self.resource_version().is_empty()

@@ -6,8 +6,8 @@ use crate::sync::Latch;
 
 /// The completion of something that happens once, for example that an initial list is in the store.
 ///
-/// Clones share one state. It ends in one of two ways, and both wake all waiters: it is [set](Self::set), or it is
-/// [given up](Self::give_up) because it will never be set.
+/// Clones share one state. It ends in one of two ways, and both wake all waiters: it is
+/// [set](Self::set), or it is [given up](Self::give_up) because it will never be set.
 #[doc(alias = "DoneChecker")]
 #[doc(alias = "InformerSynced")]
 #[derive(Debug, Clone, Default)]
@@ -16,7 +16,8 @@ pub struct Completion {
     given_up: Latch,
 }
 
-/// The error of a wait for a [`Completion`] that was given up: its informer or handler has stopped before it synced.
+/// The error of a wait for a [`Completion`] that was given up: its informer or handler has stopped
+/// before it synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("stopped before it was synced")]
 pub struct NeverSynced;

@@ -1,7 +1,7 @@
 //! [`ContinueTokens`]: detects a list whose pages form a cycle.
 //!
-//! client-go's pager (tools/pager) follows every token. Note: the order of objects does not show a cycle, because extension
-//! API servers can return objects in any order.
+//! client-go's pager (tools/pager) follows every token. Note: the order of objects does not show a
+//! cycle, because extension API servers can return objects in any order.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,10 +10,12 @@ use crate::ListWatchError;
 
 /// The continue tokens that a list has returned so far.
 ///
-/// The same token requests the same page, which ends with the same token. So a list that returns a token twice never ends.
+/// The same token requests the same page, which ends with the same token. So a list that returns a
+/// token twice never ends.
 #[derive(Debug, Clone, Default)]
 pub struct ContinueTokens {
-    /// Hashes, because tokens can be long and a list can have thousands of pages. A collision of 64-bit hashes is negligible.
+    /// Hashes, because tokens can be long and a list can have thousands of pages. A collision of
+    /// 64-bit hashes is negligible.
     given: HashSet<u64>,
 }
 

@@ -19,8 +19,8 @@ pub enum Delta<K> {
     Sync(ObjectKey),
     /// The object was deleted.
     Deleted(Deleted<K>),
-    /// The object, in its newest known state, left the informer's scope, because its namespace is no longer watched. It has
-    /// not been deleted.
+    /// The object, in its newest known state, left the informer's scope, because its namespace is
+    /// no longer watched. It has not been deleted.
     Released(Cached<K>),
 }
 
@@ -35,8 +35,8 @@ impl<K> Delta<K> {
         }
     }
 
-    /// Returns the object after the change, or its last known state if it was deleted or released; `None` for
-    /// [`Sync`](Self::Sync), and for a deletion whose last state is unknown.
+    /// Returns the object after the change, or its last known state if it was deleted or released;
+    /// `None` for [`Sync`](Self::Sync), and for a deletion whose last state is unknown.
     #[must_use]
     pub fn object(&self) -> Option<&Cached<K>> {
         match self {
@@ -77,9 +77,10 @@ pub type Deltas<K> = SmallVec<[Delta<K>; 1]>;
 
 /// A deleted object.
 ///
-/// If the watch reported the deletion, [`is_exact`](Self::is_exact) is `true` and [`last_known`](Self::last_known) is the
-/// object's last state. A tombstone is inferred from a later list that lacks the object; its state is the newest one that
-/// this process received, and can be older than the last.
+/// If the watch reported the deletion, [`is_exact`](Self::is_exact) is `true` and
+/// [`last_known`](Self::last_known) is the object's last state. A tombstone is inferred from a
+/// later list that lacks the object; its state is the newest one that this process received, and
+/// can be older than the last.
 #[doc(alias = "DeletedFinalStateUnknown")]
 #[doc(alias = "DeletedObject")]
 #[derive(Debug)]
@@ -97,7 +98,8 @@ impl<K> Deleted<K> {
         Self { key: last.key().clone(), last_known: Some(last), previous: None, exact: true }
     }
 
-    /// Returns a tombstone: a deletion inferred from a list. `last_known` is the newest known state, if any.
+    /// Returns a tombstone: a deletion inferred from a list. `last_known` is the newest known
+    /// state, if any.
     #[must_use]
     pub fn missed(key: ObjectKey, last_known: Option<Cached<K>>) -> Self {
         Self { key, last_known, previous: None, exact: false }
@@ -137,8 +139,8 @@ impl<K> Deleted<K> {
 
     /// Returns the object that handlers received before this deletion, if it is known.
     ///
-    /// It can differ from [`last_known`](Self::last_known): a deletion can carry a last change, and a handler that is behind
-    /// does not receive all states.
+    /// It can differ from [`last_known`](Self::last_known): a deletion can carry a last change, and
+    /// a handler that is behind does not receive all states.
     #[must_use]
     pub fn previous(&self) -> Option<&Cached<K>> {
         self.previous.as_ref()
@@ -150,7 +152,8 @@ impl<K> Deleted<K> {
         self.exact
     }
 
-    /// Sets the object that handlers received before. It is also the last known state if the deletion has none.
+    /// Sets the object that handlers received before. It is also the last known state if the
+    /// deletion has none.
     #[must_use]
     pub fn after(mut self, previous: Cached<K>) -> Self {
         self.last_known.get_or_insert_with(|| previous.clone());

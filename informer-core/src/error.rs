@@ -63,7 +63,8 @@ fn short_type_name<K>() -> &'static str {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ListWatchError {
-    /// The server returned an error. Code and reason of the status decide whether to wait, to relist or to grant permissions.
+    /// The server returned an error. Code and reason of the status decide whether to wait, to
+    /// relist or to grant permissions.
     #[error("the server answered {code} {reason}: {message}", code = status.code, reason = status.reason,
             message = status.message)]
     Status {
@@ -75,15 +76,15 @@ pub enum ListWatchError {
     /// The request didn't reach the server, or the response didn't arrive: wait and retry.
     #[error("the server can't be reached: {0}")]
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The request can't be built, for example because the server's resource version makes it too long: list without a
-    /// version.
+    /// The request can't be built, for example because the server's resource version makes it too
+    /// long: list without a version.
     #[error("the request can't be built: {0}")]
     InvalidRequest(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The response ended early: continue after the received events.
     #[error("the answer broke off: {0}")]
     Interrupted(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The response violates the protocol, for example because the body is not JSON. The server is no Kubernetes API server,
-    /// or a proxy changes responses.
+    /// The response violates the protocol, for example because the body is not JSON. The server is
+    /// no Kubernetes API server, or a proxy changes responses.
     #[error("the answer is not understood: {0}")]
     Protocol(String),
 }
@@ -102,7 +103,8 @@ pub enum SelectorError {
         /// The token that was found.
         found: String,
     },
-    /// The API server supports this operator, but kube's `Selector` can't express it. Compare values in the program instead.
+    /// The API server supports this operator, but kube's `Selector` can't express it. Compare
+    /// values in the program instead.
     #[error("the operator \"{operator}\" of label selectors is not supported")]
     Unsupported {
         /// The operator.
@@ -136,7 +138,8 @@ impl ListWatchError {
         self.status().is_some_and(|status| status.code == code || reasons.contains(&status.reason.as_str()))
     }
 
-    /// Returns whether the resource version or continue token has expired, so that a relist is needed (410).
+    /// Returns whether the resource version or continue token has expired, so that a relist is
+    /// needed (410).
     #[must_use]
     #[doc(alias = "IsResourceExpired")]
     #[doc(alias = "IsGone")]
@@ -146,7 +149,8 @@ impl ListWatchError {
 
     /// Returns whether the server has not reached the requested resource version yet.
     ///
-    /// Servers of different versions report it in three forms: a cause, a message of a cause, and a message only.
+    /// Servers of different versions report it in three forms: a cause, a message of a cause, and a
+    /// message only.
     #[must_use]
     #[doc(alias = "IsTooLargeResourceVersion")]
     pub fn is_too_large_resource_version(&self) -> bool {
@@ -158,7 +162,8 @@ impl ListWatchError {
         })
     }
 
-    /// Returns whether the server considers the request invalid (400, 422), for example its resource version.
+    /// Returns whether the server considers the request invalid (400, 422), for example its
+    /// resource version.
     #[must_use]
     #[doc(alias = "IsBadRequest")]
     #[doc(alias = "IsInvalid")]
@@ -190,8 +195,8 @@ impl ListWatchError {
         self.has(429, &["TooManyRequests"])
     }
 
-    /// Returns whether the server is unavailable: it can't be reached, or it or a proxy returned 502, 503 or 504. Neither
-    /// a relist nor another resource version would help.
+    /// Returns whether the server is unavailable: it can't be reached, or it or a proxy returned
+    /// 502, 503 or 504. Neither a relist nor another resource version would help.
     #[must_use]
     #[doc(alias = "IsServiceUnavailable")]
     #[doc(alias = "IsServerTimeout")]

@@ -23,8 +23,9 @@ pub enum Event<K> {
     Resynced(Cached<K>),
     /// An object was deleted.
     Deleted(Deleted<K>),
-    /// An object was released: it left the store because its namespace is no longer watched. It can still exist, so a handler
-    /// must not clean up after it; the handler can drop its own data about the object.
+    /// An object was released: it left the store because its namespace is no longer watched. It can
+    /// still exist, so a handler must not clean up after it; the handler can drop its own data
+    /// about the object.
     ///
     /// This is the object that the handler received last.
     Released(Cached<K>),

@@ -1,7 +1,8 @@
 //! [`ObjectKey`]: the name of an object within its resource, `namespace/name` or `name`.
 //!
-//! client-go: `MetaNamespaceKeyFunc`, `SplitMetaNamespaceKey` and `ObjectName` of tools/cache/store.go. client-go builds the
-//! string again in each step; here it is built and hashed once, and then shared.
+//! client-go: `MetaNamespaceKeyFunc`, `SplitMetaNamespaceKey` and `ObjectName` of
+//! tools/cache/store.go. client-go builds the string again in each step; here it is built and
+//! hashed once, and then shared.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -13,8 +14,8 @@ use kube_core::Resource;
 
 use crate::KeyError;
 
-/// One seed for the process, so that all maps can use the hash in the key. It is random, so that names can't be chosen to
-/// collide.
+/// One seed for the process, so that all maps can use the hash in the key. It is random, so that
+/// names can't be chosen to collide.
 static HASH_SEED: LazyLock<RandomState> = LazyLock::new(RandomState::default);
 
 thread_local! {
@@ -22,10 +23,11 @@ thread_local! {
     static SCRATCH: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// The name of an object within its resource: `namespace/name`, or `name` for cluster-scoped objects.
+/// The name of an object within its resource: `namespace/name`, or `name` for cluster-scoped
+/// objects.
 ///
-/// Cloning is cheap (a reference count), and the hash is computed once, when the key is made. Keys are ordered as the
-/// API server orders a list: by the bytes of `namespace/name`.
+/// Cloning is cheap (a reference count), and the hash is computed once, when the key is made. Keys
+/// are ordered as the API server orders a list: by the bytes of `namespace/name`.
 ///
 /// ```
 /// use informer_core::ObjectKey;
@@ -44,7 +46,8 @@ pub struct ObjectKey {
 }
 
 impl ObjectKey {
-    /// Returns the key of an object in a namespace, or of a cluster-scoped object if `namespace` is empty.
+    /// Returns the key of an object in a namespace, or of a cluster-scoped object if `namespace` is
+    /// empty.
     #[must_use]
     pub fn namespaced(namespace: &str, name: &str) -> Self {
         if namespace.is_empty() {
@@ -66,7 +69,8 @@ impl ObjectKey {
         Self::from_text(name.into())
     }
 
-    /// Returns the key of an object in `namespace`, or of a cluster-scoped object if that is `None` or empty.
+    /// Returns the key of an object in `namespace`, or of a cluster-scoped object if that is `None`
+    /// or empty.
     #[must_use]
     pub fn new(namespace: Option<&str>, name: &str) -> Self {
         Self::namespaced(namespace.unwrap_or_default(), name)
@@ -86,7 +90,8 @@ impl ObjectKey {
 
     /// Wraps any text as a key, for objects that are not Kubernetes objects.
     ///
-    /// The text is not checked; [`namespace`](Self::namespace) is the part before the first `/`, if there is one.
+    /// The text is not checked; [`namespace`](Self::namespace) is the part before the first `/`, if
+    /// there is one.
     #[must_use]
     #[doc(alias = "ExplicitKey")]
     pub fn from_text(text: Arc<str>) -> Self {
@@ -175,7 +180,8 @@ impl std::str::FromStr for ObjectKey {
     /// Parses `name` or `namespace/name`.
     ///
     /// # Errors
-    /// [`KeyError::Unparsable`] for an empty part or more than one `/`, as client-go's `SplitMetaNamespaceKey`.
+    /// [`KeyError::Unparsable`] for an empty part or more than one `/`, as client-go's
+    /// `SplitMetaNamespaceKey`.
     fn from_str(text: &str) -> Result<Self, KeyError> {
         let mut parts = text.split('/');
         let well_formed = parts.clone().count() <= 2 && parts.all(|part| !part.is_empty());

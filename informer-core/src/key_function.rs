@@ -1,13 +1,15 @@
 //! Key functions for keys other than `namespace/name`.
 //!
-//! client-go: `KeyFunc` of tools/cache/store.go and `IndexFuncToKeyFuncAdapter` of tools/cache/index.go. There, queue and
-//! store call the function in each step; here, [`Cached::keyed`](crate::Cached::keyed) calls it once.
+//! client-go: `KeyFunc` of tools/cache/store.go and `IndexFuncToKeyFuncAdapter` of
+//! tools/cache/index.go. There, queue and store call the function in each step; here,
+//! [`Cached::keyed`](crate::Cached::keyed) calls it once.
 
 use std::fmt;
 
 use crate::ObjectKey;
 
-/// Turns an index function into a key function, for objects with exactly one value each, which no other object has.
+/// Turns an index function into a key function, for objects with exactly one value each, which no
+/// other object has.
 ///
 /// ```
 /// use informer_core::{Cached, unique_value_as_key};

@@ -1,7 +1,8 @@
 //! The vocabulary of Kubernetes informers and their in-memory pipeline.
 //!
-//! An informer keeps a local copy of some Kubernetes objects and calls handlers for every change. This crate has the parts
-//! that need neither network nor store, in the order in which an event passes them:
+//! An informer keeps a local copy of some Kubernetes objects and calls handlers for every change.
+//! This crate has the parts that need neither network nor store, in the order in which an event
+//! passes them:
 //!
 //! | part | what it does |
 //! |---|---|
@@ -13,8 +14,8 @@
 //! | [`EventBatch`], [`Event`], [`Deleted`] | the events of one transaction of the store |
 //! | [`SharedProcessor`], [`EventHandler`], [`AsyncEventHandler`], [`EventStream`] | delivers events to each handler at its own pace |
 //!
-//! The reflector that fills the queue is in `informer-reflector`, and the store in `informer-store`. Most users want
-//! `informer-factory`, which connects all parts.
+//! The reflector that fills the queue is in `informer-reflector`, and the store in
+//! `informer-store`. Most users want `informer-factory`, which connects all parts.
 //!
 //! Objects need not be Kubernetes objects: [`Cached::keyed`] accepts any object under any key.
 

@@ -1,8 +1,8 @@
 //! [`ListerWatcher`]: the source of a reflector's objects.
 //!
-//! `KubeListWatch` of informer-reflector is the implementation over the network. client-go: `ListerWatcher` of
-//! tools/cache/listwatch.go. client-go returns a whole decoded list; here, a list arrives in parts, so that it is never in
-//! memory twice.
+//! `KubeListWatch` of informer-reflector is the implementation over the network. client-go:
+//! `ListerWatcher` of tools/cache/listwatch.go. client-go returns a whole decoded list; here, a
+//! list arrives in parts, so that it is never in memory twice.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,48 +16,55 @@ use crate::{ListWatchError, ObjectKey, OwnedObject, ResourceVersion};
 
 /// Lists objects, and watches them from a resource version on.
 ///
-/// One value has one resource and one scope: it was created with its namespace, selectors and credentials.
+/// One value has one resource and one scope: it was created with its namespace, selectors and
+/// credentials.
 ///
-/// It returns objects as [`OwnedObject`], in their final place in memory; `object.into()` creates one.
+/// It returns objects as [`OwnedObject`], in their final place in memory; `object.into()` creates
+/// one.
 #[async_trait]
 pub trait ListerWatcher<K>: Send + Sync + 'static {
-    /// Returns the resource and scope for messages: `pods`, or `deployments.apps in namespace "shop"`.
+    /// Returns the resource and scope for messages: `pods`, or
+    /// `deployments.apps in namespace "shop"`.
     fn description(&self) -> &str;
 
-    /// Returns the resource without its scope: `deployments.apps`. Reflectors with the same resource share observations about
-    /// the server. Default: the [description](Self::description).
+    /// Returns the resource without its scope: `deployments.apps`. Reflectors with the same
+    /// resource share observations about the server. Default: the [description](Self::description).
     fn resource(&self) -> &str {
         self.description()
     }
 
-    /// Returns whether to try streaming lists (KEP-3157): a [watch](Self::watch) that begins with the existing objects
-    /// ([`send_initial_events`](WatchOptions::send_initial_events)). Sends no request. Default: `false`; lists are used.
+    /// Returns whether to try streaming lists (KEP-3157): a [watch](Self::watch) that begins with
+    /// the existing objects ([`send_initial_events`](WatchOptions::send_initial_events)). Sends no
+    /// request. Default: `false`; lists are used.
     #[doc(alias = "IsWatchListSemanticsUnSupported")]
     fn can_stream_lists(&self) -> bool {
         false
     }
 
-    /// Returns whether an object with this metadata is in the scope; `true` if that is unknown. Default: `true`.
+    /// Returns whether an object with this metadata is in the scope; `true` if that is unknown.
+    /// Default: `true`.
     fn covers(&self, object: &ObjectMeta) -> bool {
         let _ = object;
         true
     }
 
-    /// Returns a source of the same objects with their metadata only, which costs much less. Default: `None`; callers then
-    /// list whole objects.
+    /// Returns a source of the same objects with their metadata only, which costs much less.
+    /// Default: `None`; callers then list whole objects.
     fn metadata_only(&self) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
         None
     }
 
-    /// Returns a source of the metadata of the object with this key, whether or not selectors match the object. It serves to
-    /// read the current state of one object. Default: `None`; it is not supported.
+    /// Returns a source of the metadata of the object with this key, whether or not selectors match
+    /// the object. It serves to read the current state of one object. Default: `None`; it is not
+    /// supported.
     fn only(&self, object: &ObjectKey) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
         let _ = object;
         None
     }
 
-    /// Returns a function that creates the source of one namespace, if each namespace is watched separately and the caller
-    /// selects the namespaces. Default: `None`; this source is listed and watched as a whole.
+    /// Returns a function that creates the source of one namespace, if each namespace is watched
+    /// separately and the caller selects the namespaces. Default: `None`; this source is listed and
+    /// watched as a whole.
     fn namespace_by_namespace(&self) -> Option<InNamespace<K>> {
         None
     }
@@ -71,7 +78,8 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
     /// Dropping the future or the stream cancels the list.
     async fn list(&self, options: ListOptions) -> Result<ListStream<K>, ListWatchError>;
 
-    /// Starts a watch and returns its events as they arrive. A batch has the events that arrived together.
+    /// Starts a watch and returns its events as they arrive. A batch has the events that arrived
+    /// together.
     ///
     /// The stream ends when the server closes the watch properly. Otherwise its last item is
     /// [`ListWatchError::Interrupted`].
@@ -120,8 +128,8 @@ pub enum WatchEvent<K> {
     Added(OwnedObject<K>),
     /// A new version of an object.
     Modified(OwnedObject<K>),
-    /// An object was deleted, or no longer matches the selectors. It has its last state, and the resource version of the
-    /// deletion.
+    /// An object was deleted, or no longer matches the selectors. It has its last state, and the
+    /// resource version of the deletion.
     Deleted(OwnedObject<K>),
     /// The server has sent all changes up to a resource version.
     Bookmark(Bookmark),
@@ -172,8 +180,8 @@ pub struct RejectedObject {
 /// The options of a list request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListOptions {
-    /// `None`: the newest state, from a quorum read. `0`: any state, from the server's cache. Other versions: see
-    /// `resource_version_match`.
+    /// `None`: the newest state, from a quorum read. `0`: any state, from the server's cache. Other
+    /// versions: see `resource_version_match`.
     pub resource_version: Option<ResourceVersion>,
     /// The meaning of `resource_version`; `None`: the server's default.
     pub resource_version_match: Option<ResourceVersionMatch>,
@@ -195,13 +203,15 @@ pub enum ResourceVersionMatch {
 /// The options of a watch request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchOptions {
-    /// The server sends events after this version. Empty: it first sends an event for each existing object.
+    /// The server sends events after this version. Empty: it first sends an event for each existing
+    /// object.
     pub resource_version: ResourceVersion,
     /// The time after which the server ends the watch; sent in whole seconds.
     pub timeout: Duration,
     /// Whether the server may send bookmarks.
     pub allow_bookmarks: bool,
-    /// Whether to request a streaming list: an event for each existing object, then an annotated bookmark.
+    /// Whether to request a streaming list: an event for each existing object, then an annotated
+    /// bookmark.
     pub send_initial_events: bool,
 }
 

@@ -1,7 +1,8 @@
 //! [`OwnedObject`]: a newly decoded object with a single owner.
 //!
-//! Objects are large: a pod without content has 2.4 KB. So an object is decoded into its final place in memory, and only the
-//! handle is moved. client-go's sources create pointers for the same reason.
+//! Objects are large: a pod without content has 2.4 KB. So an object is decoded into its final
+//! place in memory, and only the handle is moved. client-go's sources create pointers for the same
+//! reason.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -10,10 +11,11 @@ use std::sync::Arc;
 use crate::cached::Inner;
 use crate::{Cached, ObjectKey, ResourceVersion, Uid};
 
-/// An object in its final place in memory, with one owner who can change it, until it becomes a [`Cached`].
+/// An object in its final place in memory, with one owner who can change it, until it becomes a
+/// [`Cached`].
 ///
-/// A [`ListerWatcher`](crate::ListerWatcher) returns objects in this form. `object.into()` creates one. It dereferences to the
-/// object.
+/// A [`ListerWatcher`](crate::ListerWatcher) returns objects in this form. `object.into()` creates
+/// one. It dereferences to the object.
 ///
 /// ```
 /// use informer_core::{OwnedObject, WatchEvent};

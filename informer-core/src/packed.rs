@@ -1,7 +1,7 @@
 //! [`Packed`]: an encoded object, which is decoded on first use.
 //!
-//! A decoded object is several times the size of its text: a pod has a hundred small allocations. If most objects of a cache
-//! are never read, the encoded form saves memory.
+//! A decoded object is several times the size of its text: a pod has a hundred small allocations.
+//! If most objects of a cache are never read, the encoded form saves memory.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -14,8 +14,9 @@ pub struct Packed<K> {
 }
 
 impl<K> Packed<K> {
-    /// Stores an object as these bytes. `unpack` decodes the object on first use, and is called at most once; the decoded
-    /// object is then kept beside the bytes. `unpack` must not fail, so try it before.
+    /// Stores an object as these bytes. `unpack` decodes the object on first use, and is called at
+    /// most once; the decoded object is then kept beside the bytes. `unpack` must not fail, so try
+    /// it before.
     #[must_use]
     pub fn new(bytes: Vec<u8>, unpack: fn(&[u8]) -> K) -> Self {
         Self { bytes: bytes.into(), unpack, object: OnceLock::new() }

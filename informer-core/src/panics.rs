@@ -3,8 +3,8 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Returns the message of a panic and drops its payload. If that drop panics too, the second payload is leaked, because its
-/// drop could panic again.
+/// Returns the message of a panic and drops its payload. If that drop panics too, the second
+/// payload is leaked, because its drop could panic again.
 #[doc(hidden)]
 #[must_use]
 pub fn panic_message(payload: Box<dyn Any + Send>) -> String {

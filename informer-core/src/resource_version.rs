@@ -1,7 +1,8 @@
 //! [`ResourceVersion`]: the server's version of an object or of a list.
 //!
-//! Versions are compared as KEP-5504 requires (`CompareResourceVersion` of apimachinery): decimal numbers without leading
-//! zeros, of any length. Some aggregated API servers use other texts, which are kept unchanged and have no order.
+//! Versions are compared as KEP-5504 requires (`CompareResourceVersion` of apimachinery): decimal
+//! numbers without leading zeros, of any length. Some aggregated API servers use other texts, which
+//! are kept unchanged and have no order.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -9,8 +10,8 @@ use std::sync::Arc;
 
 /// A resource version, with the server's text.
 ///
-/// Two versions are equal if their texts are equal. [`compare`](Self::compare) returns their order, if they have one; it is
-/// meaningful only within one resource.
+/// Two versions are equal if their texts are equal. [`compare`](Self::compare) returns their order,
+/// if they have one; it is meaningful only within one resource.
 ///
 /// ```
 /// use std::cmp::Ordering;
@@ -45,8 +46,8 @@ impl ResourceVersion {
         self.0 == Repr::Empty
     }
 
-    /// Compares two versions of one resource. Returns `None` if either is empty, `0`, or not a decimal number without leading
-    /// zeros.
+    /// Compares two versions of one resource. Returns `None` if either is empty, `0`, or not a
+    /// decimal number without leading zeros.
     #[must_use]
     #[doc(alias = "CompareResourceVersion")]
     pub fn compare(&self, other: &Self) -> Option<Ordering> {

@@ -1,7 +1,7 @@
 //! [`parse_selector`]: parses label selectors as kubectl and the API server do.
 //!
-//! The grammar is that of `labels.Parse` (apimachinery, pkg/labels/selector.go). A missing value is the empty value:
-//! `x in (a,)` selects `a` and the empty value, `x in ()` only the latter.
+//! The grammar is that of `labels.Parse` (apimachinery, pkg/labels/selector.go). A missing value is
+//! the empty value: `x in (a,)` selects `a` and the empty value, `x in ()` only the latter.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,8 @@ use kube_core::{Expression, Selector};
 
 use crate::SelectorError;
 
-/// Parses a label selector such as `app=web,tier!=cache,env in (prod, stage),!canary`. An empty text selects everything.
+/// Parses a label selector such as `app=web,tier!=cache,env in (prod, stage),!canary`. An empty
+/// text selects everything.
 ///
 /// ```
 /// use informer_core::parse_selector;
@@ -137,7 +138,8 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// Returns whether a text has at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends.
+/// Returns whether a text has at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit
+/// at both ends.
 fn is_name(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     let is_end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);

@@ -54,8 +54,8 @@ mod model {
         }
     }
 
-    /// A model of `tokio::sync::Notify`: a permit is stored if no task waits; an unused permit passes to the next waiter;
-    /// `notify_waiters` wakes every existing `Notified`.
+    /// A model of `tokio::sync::Notify`: a permit is stored if no task waits; an unused permit
+    /// passes to the next waiter; `notify_waiters` wakes every existing `Notified`.
     #[derive(Debug, Default)]
     pub(crate) struct Notify(Mutex<Waiters>);
 

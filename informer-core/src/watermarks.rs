@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use crate::ResourceVersion;
 
-/// The identity of a [feed](crate::NamespaceFeed) of a queue. A namespace that is added again gets a new feed.
+/// The identity of a [feed](crate::NamespaceFeed) of a queue. A namespace that is added again gets
+/// a new feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FeedId(pub(crate) u64);
 
@@ -19,8 +20,8 @@ pub struct NamespaceProgress {
     pub feed: FeedId,
     /// The namespace.
     pub namespace: Arc<str>,
-    /// The watermark of the namespace, empty if its state has no version; `None` if the namespace has been released and the
-    /// consumer has no objects of it any more.
+    /// The watermark of the namespace, empty if its state has no version; `None` if the namespace
+    /// has been released and the consumer has no objects of it any more.
     pub reached: Option<ResourceVersion>,
 }
 

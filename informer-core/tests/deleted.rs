@@ -1,4 +1,5 @@
-//! What is known of an object that is gone: client-go's tables for `DeletedObject` and `DeletionHandlingObjectToName`.
+//! What is known of an object that is gone: client-go's tables for `DeletedObject` and
+//! `DeletionHandlingObjectToName`.
 
 use informer_core::{Cached, Deleted, ObjectKey, Uid};
 

@@ -1,5 +1,6 @@
-//! A queue that is fed by namespaces against a naive model: whichever come and go, whenever they list, and whatever the
-//! consumer is in the midst of, its store ends up with the truth of those that are followed, and with nothing of others.
+//! A queue that is fed by namespaces against a naive model: whichever come and go, whenever they
+//! list, and whatever the consumer is in the midst of, its store ends up with the truth of those
+//! that are followed, and with nothing of others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -41,7 +42,8 @@ enum Step {
     MakeOptional(usize),
     Put(usize, u8),
     Delete(usize, u8),
-    /// What there is is listed in parts of this size; it may break off after so many, and nothing follows then.
+    /// What there is is listed in parts of this size; it may break off after so many, and nothing
+    /// follows then.
     List(usize, usize, Option<usize>),
     Resync,
     Take {
@@ -151,7 +153,7 @@ impl World {
         }
     }
 
-    /// A promise that a namespace is gone is true, as long as it isn't followed again.
+    /// If a completion of a removal is set, the namespace has no objects, until it is added again.
     fn check_released(&self) {
         for (name, place) in NAMESPACES.iter().zip(&self.places) {
             let last = self.released.iter().rfind(|feed| feed.namespace() == *name);

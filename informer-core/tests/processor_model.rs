@@ -1,8 +1,9 @@
-//! The processor against a naive model: whatever is published in whatever batches, and whenever readers join, read a
-//! little, and leave, each of them hears for every key a story that could be true, and that ends with the truth.
+//! The processor against a naive model: random batches are published while readers join, read a
+//! little, and leave. For each key, the events of a reader must be a possible history that ends
+//! with the current state.
 //!
-//! Readers are streams, which can be stepped one event at a time. Handlers with a task of their own take the same way
-//! up to the last step.
+//! Readers are streams, which can be stepped one event at a time. Handlers with a task of their own
+//! take the same path except for the last step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -96,19 +97,19 @@ struct World {
     readers: Vec<Reader>,
 }
 
-/// A stream, and what its reader knows from it.
+/// A stream, and the state that its reader has from it.
 struct Reader {
     stream: EventStream<u64>,
     threshold: Option<usize>,
     wants_resyncs: bool,
     coalesce_drops_old: bool,
-    /// What existed when it joined and it has not been told of.
+    /// Objects that existed when it joined and that it has not received.
     replay: BTreeMap<ObjectKey, u64>,
     joined_late: bool,
     known: BTreeMap<ObjectKey, u64>,
-    /// The newest state of each key that it has ever heard of.
+    /// The newest received state of each key.
     newest: BTreeMap<ObjectKey, u64>,
-    /// What it was told is not followed any more, and may be told of again as it was.
+    /// Keys that it received as released; they can be added again in the same state.
     released: BTreeSet<ObjectKey>,
     largest_batch: usize,
 }
@@ -242,14 +243,16 @@ impl World {
 impl Reader {
     /// Reads one event, if there is one, and checks that it can be true.
     fn read(&mut self, history: &BTreeSet<(ObjectKey, u64)>) -> bool {
-        // Unconstrained: otherwise the stream would pause now and then to let other tasks have their turn.
+        // Unconstrained: otherwise the stream would pause now and then to let other tasks have
+        // their turn.
         let next = tokio::task::unconstrained(self.stream.next()).now_or_never();
         let Some(event) = next.flatten() else { return false };
         let key = event.key().clone();
         let replayed = self.replay.remove(&key);
         match &event {
             Event::Added { object, is_in_initial_list } => {
-                // I5: what existed comes first, once, as it was; anything else comes after all of it.
+                // I5: what existed comes first, once, as it was; anything else comes after all of
+                // it.
                 assert!(replayed.is_none_or(|value| value == **object && *is_in_initial_list));
                 assert!(
                     replayed.is_some() || self.replay.is_empty(),
@@ -292,7 +295,7 @@ impl Reader {
         true
     }
 
-    /// I1: what is told is a state that there was, and newer than all that was told before.
+    /// I1: a received state existed, and is newer than all earlier ones.
     fn hear_of(&mut self, key: &ObjectKey, value: u64, history: &BTreeSet<(ObjectKey, u64)>) {
         assert!(history.contains(&(key.clone(), value)), "{key} never was {value}");
         let before = self.newest.insert(key.clone(), value);

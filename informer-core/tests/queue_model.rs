@@ -1,5 +1,6 @@
-//! The queue against a naive model: whatever happens on the producer's side, and whenever the consumer takes, finishes
-//! or is in the midst of a batch, the consumer's store ends up with the producer's truth.
+//! The queue against a naive model: whatever happens on the producer's side, and whenever the
+//! consumer takes, finishes or is in the midst of a batch, the consumer's store ends up with the
+//! producer's truth.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -41,14 +42,15 @@ enum Step {
     Put(u8),
     /// The watch reports a deletion.
     Delete(u8),
-    /// The watch breaks; these objects change and those vanish unseen, and a list tells what is there, in parts of this
-    /// many objects. Between the parts the consumer goes on. It may break off after so many parts, and starts over then.
+    /// The watch breaks. The objects `changed` change and the objects `gone` are deleted without an
+    /// event, and then a list arrives in parts of `part` objects. Between the parts the consumer
+    /// continues. After `breaks_after` parts, if set, the list breaks off and starts again.
     Relist { changed: Vec<u8>, gone: Vec<u8>, part: usize, breaks_after: Option<usize> },
     /// All known objects are resynced.
     Resync,
     /// The consumer takes a batch, all or one key.
     Take { all: bool },
-    /// The consumer has processed the oldest batch it took, but for the item at this position (if there is one).
+    /// The consumer has processed its oldest batch, except for the item at this position, if any.
     Finish { fails: Option<u8> },
 }
 
@@ -137,7 +139,8 @@ impl World {
         }
     }
 
-    /// Tells the queue of what there is in so many parts of this size, as copies of what was told before.
+    /// Passes up to `parts` parts of a list to the queue, each of `size` objects, as copies of the
+    /// earlier objects.
     fn list(&mut self, size: usize, parts: usize) -> Vec<Cached<u64>> {
         let copy = |object: &Cached<u64>| {
             let version = object.resource_version().clone();

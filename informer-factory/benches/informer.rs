@@ -1,11 +1,12 @@
-//! What the whole informer does: prepared watch events through reflector, queue and store, with an index by namespace
-//! and one by node, to handlers that count. `cargo bench -p informer-factory --bench informer`; `-- --quick` for a
-//! glance, and any other words choose cases by their names.
+//! The throughput of a whole informer: prepared watch events through reflector, queue and store,
+//! with an index by namespace and one by node, to handlers that count.
+//! `cargo bench -p informer-factory --bench informer`; `-- --quick` for a rough result; other
+//! arguments select cases by name.
 //!
-//! The updates go in turn to 10,000 pods, or to slim views of as many. They are allocated before the clock starts, a round
-//! at a time, each where it stays; making their keys and freeing the versions they replace is part of what is measured.
-//! The source hands over batches of 1, 100 or 1,000 events; client-go's fake watcher hands over one at a time. The
-//! allocator is mimalloc.
+//! The updates are spread over 10,000 pods, or slim views of them. The objects of a round are
+//! allocated before its measurement; creating keys and freeing replaced versions is measured. The
+//! source returns batches of 1, 100 or 1,000 events; client-go's fake watcher returns single
+//! events. The allocator is mimalloc.
 
 mod prepared;
 
@@ -13,7 +14,8 @@ use informer_core::HandlerOptions;
 use k8s_openapi::api::core::v1::Pod;
 use prepared::{Bench, KEYS, Placement, Sample, Updates, median, report};
 
-/// The objects are large and pass from thread to thread, for which the system's allocator is not made.
+/// The objects are large and pass from thread to thread, for which the system's allocator is not
+/// made.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -48,7 +50,7 @@ fn main() {
     }
 }
 
-/// Updates a second, each told to each handler: none falls so far behind that events are merged.
+/// Updates per second, where each handler receives each update: nothing is coalesced.
 fn every_update<K: Sample>(handlers: usize, batch: usize, updates: usize, effort: &Effort) -> f64 {
     let bench = Bench::<K>::start(handlers, &HandlerOptions::default().threshold(None), |_| {});
     let mut source = Updates::new();
@@ -56,14 +58,14 @@ fn every_update<K: Sample>(handlers: usize, batch: usize, updates: usize, effort
         let round = source.round(updates, batch);
         updates as f64 / bench.deliver(round, 0, updates).as_secs_f64()
     };
-    // The first round is the allocator's, which has to get its memory from the system.
+    // In the first round, the allocator requests its memory from the system; it does not count.
     speed();
     let speed = median((0..effort.rounds).map(|_| speed()).collect());
     bench.stop();
     speed
 }
 
-/// Updates a second until each handler knows what is true now, with the default threshold.
+/// Updates per second until each handler has the latest state, with the default threshold.
 fn last_versions(handlers: usize, updates: usize, effort: &Effort) -> f64 {
     let bench = Bench::<Pod>::start(handlers, &HandlerOptions::default(), |_| {});
     let mut source = Updates::new();

@@ -1,10 +1,10 @@
-//! What a list needs at its peak, over what the informer holds when it is at rest: the first one, and one in which nothing,
-//! a tenth or everything has changed; streaming, and in pages of 500. 100,000 pods of 9 KB, whole, packed and metadata only,
-//! from JSON to store and a handler.
+//! The peak memory of a list, above the memory of the idle informer: the initial list, and a relist
+//! where nothing, a tenth or everything has changed; streaming, and in pages of 500.
+//! 100,000 pods of 9 KB, whole, packed and metadata only, from JSON to store and a handler.
 //! `cargo bench -p informer-factory --bench lists`; `-- --quick` for 10,000.
 //!
-//! The server is a service in this process that writes each pod when it is asked for, so that next to nothing of what is
-//! counted is the server's.
+//! The server is a service in this process that generates each pod on request, so that its own
+//! memory is negligible.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ static ALLOCATED: PeakAlloc = PeakAlloc;
 
 type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
-/// How many pods come in one piece of a body.
+/// The number of pods in one chunk of a body.
 const PIECE: usize = 10;
 
 fn main() {
@@ -54,7 +54,7 @@ fn main() {
         measure::<Pod>("list in pages", &server, in_pages()).await;
         let packed = InformerOptions::new().storage(|_| Storage::Packed);
         measure::<Pod>("streaming list, packed", &server, packed).await;
-        // Where objects are small, what a list needs beside them weighs more.
+        // With small objects, the list's other memory has a larger share.
         measure::<PartialObjectMeta<Pod>>("streaming list of metadata", &server, InformerOptions::new())
             .await;
         measure::<PartialObjectMeta<Pod>>("list of metadata in pages", &server, in_pages()).await;
@@ -69,7 +69,8 @@ async fn measure<K>(case: &str, server: &Server, options: InformerOptions<K>)
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
 {
-    // What was changed in another case must not count here: versions are to stay below that of the lists.
+    // What was changed in another case must not count here: versions are to stay below that of the
+    // lists.
     let server = &Server { changed: Arc::default(), ..server.clone() };
     let before = ALLOCATED.current_usage();
     ALLOCATED.reset_peak_usage();
@@ -87,7 +88,8 @@ where
     let over_steady = || (ALLOCATED.peak_usage() - before) as f64 / steady as f64;
     report_peak(&format!("{case}, first"), over_steady(), true);
 
-    // What has changed is there twice until handlers have been told of both states, so the more of it the higher the peak.
+    // What has changed is there twice until handlers have been told of both states, so the more of
+    // it the higher the peak.
     for (what, one_in) in [("unchanged", 0), ("a tenth changed", 10), ("all changed", 1)] {
         ALLOCATED.reset_peak_usage();
         let relist = Instant::now();
@@ -105,13 +107,14 @@ where
     task.await.expect("no panic");
 }
 
-/// The goal is kept, where there is one, or the program fails: bytes are counted, and the same on every machine.
+/// The goal is kept, where there is one, or the program fails: bytes are counted, and the same on
+/// every machine.
 fn report_peak(case: &str, over_steady: f64, is_goal: bool) {
     report(&format!("{case}: peak over what is held"), over_steady, "times");
     assert!(!is_goal || over_steady < 1.3, "{case}: the peak is {over_steady:.3} times what is held");
 }
 
-/// Waits until the informer follows its watch, and handlers have heard of everything.
+/// Waits until the informer watches and the handlers have received all events.
 async fn at_rest<K>(informer: &SharedIndexInformer<K>, handler: &HandlerRegistration)
 where
     K: Resource + Send + Sync + 'static,
@@ -146,7 +149,7 @@ async fn templates() -> Vec<[String; 4]> {
     pods.into_iter().map(template).collect()
 }
 
-/// Serves pods, and watches on which nothing happens.
+/// Serves pods, and watches without events.
 #[derive(Clone)]
 struct Server {
     templates: Arc<Vec<[String; 4]>>,
@@ -156,7 +159,7 @@ struct Server {
     changed: Arc<Changed>,
 }
 
-/// How often pods have been changed behind the informer's back.
+/// The number of changes of pods that open watches did not report.
 #[derive(Default)]
 struct Changed {
     all: AtomicUsize,
@@ -183,7 +186,7 @@ impl Server {
         format!("{start}{number}{named}{version}{versioned}{number}{end}")
     }
 
-    /// So many pods as text, in pieces, each pod between `before` and `after`.
+    /// This number of pods as text, in chunks, each pod between `before` and `after`.
     fn pieces(
         &self,
         pods: std::ops::Range<usize>,

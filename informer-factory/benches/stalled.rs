@@ -1,10 +1,12 @@
-//! What one stalled handler among ten costs: a million updates to 10,000 pods, while one handler does not return from
-//! its call. `cargo bench -p informer-factory --bench stalled`; `-- --quick` for a glance.
+//! The cost of one stalled handler among ten: a million updates to 10,000 pods, while one handler
+//! does not return from its call. `cargo bench -p informer-factory --bench stalled`; `-- --quick`
+//! for a rough result.
 //!
-//! Counts the bytes that are allocated when the nine others have heard of everything, with the stall and without, and
-//! how fast they have. The difference is what the stalled handler holds: for each key an entry, and the version that it
-//! was last told of, which nothing else holds any more; unless it forgoes those. The source hands over one event at a
-//! time, as client-go's fake watcher does.
+//! Counts the bytes that are allocated when the nine other handlers have received all events, with
+//! and without the stall, and their throughput. The difference is the memory of the stalled
+//! handler: for each key an entry, and the last version that it received, unless
+//! `coalesce_drops_old` is set. The source returns one event at a time, like client-go's fake
+//! watcher.
 
 mod prepared;
 
@@ -19,7 +21,7 @@ use prepared::{Bench, Placement, Sample, Updates, median, report};
 #[global_allocator]
 static ALLOCATED: PeakAlloc = PeakAlloc;
 
-/// Returns from none of its calls before it is released.
+/// A handler whose calls block until it is released.
 struct Stalled {
     entered: mpsc::SyncSender<()>,
     release: Mutex<mpsc::Receiver<()>>,
@@ -27,8 +29,8 @@ struct Stalled {
 
 impl<K: 'static> EventHandler<K> for Stalled {
     fn on_update(&self, _old: &Cached<K>, _new: &Cached<K>) {
-        // The runtime gives the other tasks of this thread to another one. A handler that blocks without telling it
-        // would take one of its threads.
+        // The runtime gives the other tasks of this thread to another one. A handler that blocks
+        // without telling it would take one of its threads.
         tokio::task::block_in_place(|| {
             // Both fail only when the run is over.
             _ = self.entered.try_send(());

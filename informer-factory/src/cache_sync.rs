@@ -16,14 +16,15 @@ pub trait CacheSync: Send + Sync {
     /// Returns a [`Completion`] that is set once it has processed the initial list.
     fn synced(&self) -> Completion;
 
-    /// Returns the [`Completion`] of one namespace's initial list, for a namespace that was added later. Default: the same as
-    /// [`synced`](Self::synced).
+    /// Returns the [`Completion`] of one namespace's initial list, for a namespace that was added
+    /// later. Default: the same as [`synced`](Self::synced).
     fn synced_in(&self, namespace: &str) -> Completion {
         _ = namespace;
         self.synced()
     }
 
-    /// Returns whether it watches a namespace, if it watches namespaces separately. Default: [`Following::Fixed`].
+    /// Returns whether it watches a namespace, if it watches namespaces separately. Default:
+    /// [`Following::Fixed`].
     fn following(&self, namespace: &str) -> Following {
         _ = namespace;
         Following::Fixed
@@ -40,7 +41,8 @@ pub enum Following {
     Fixed,
     /// The cache watches the namespace.
     Followed {
-        /// Cancelled when the namespace is removed, before the first of its objects leaves the store.
+        /// Cancelled when the namespace is removed, before the first of its objects leaves the
+        /// store.
         removed: CancellationToken,
     },
     /// The namespace was removed. An object that is not in the cache can exist.
@@ -58,8 +60,8 @@ pub struct NamespaceCache<K: 'static> {
 }
 
 impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
-    /// Returns one namespace of the informer as a [`CacheSync`], for a program that requires it. The informer itself also syncs
-    /// without a namespace that is [refused](Self::synced).
+    /// Returns one namespace of the informer as a [`CacheSync`], for a program that requires it.
+    /// The informer itself also syncs without a namespace that is [refused](Self::synced).
     ///
     /// ```no_run
     /// # async fn run(
@@ -156,8 +158,8 @@ pub(crate) async fn all_set(completions: impl IntoIterator<Item = Completion>) -
 
 /// Waits until all `caches` are synced, at most for `timeout`.
 ///
-/// A handler is synced later than its informer: when it has returned from its last initial add (I6). A program that uses
-/// results of handlers must wait for the handlers, too.
+/// A handler is synced later than its informer: when it has returned from its last initial add
+/// (I6). A program that uses results of handlers must wait for the handlers, too.
 ///
 /// ```no_run
 /// # async fn run(pods: informer_factory::SharedIndexInformer<k8s_openapi::api::core::v1::Pod>)
@@ -172,7 +174,8 @@ pub(crate) async fn all_set(completions: impl IntoIterator<Item = Completion>) -
 /// ```
 ///
 /// # Errors
-/// [`NotSynced`] after the timeout, or when one of the caches has stopped. It names the caches that are not synced.
+/// [`NotSynced`] after the timeout, or when one of the caches has stopped. It names the caches that
+/// are not synced.
 ///
 /// # Cancel safety
 /// Cancel safe: dropping the future has no effect.

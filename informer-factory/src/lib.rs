@@ -1,7 +1,8 @@
-//! Shared informers for Kubernetes: a local, indexed, always-current copy of the objects a process works with.
+//! Shared informers for Kubernetes: a local, indexed, always-current copy of the objects a process
+//! works with.
 //!
-//! This is the front door. A [`SharedInformerFactory`] has one [`SharedIndexInformer`] per resource, each with one
-//! watch, one store and any number of handlers:
+//! This is the front door. A [`SharedInformerFactory`] has one [`SharedIndexInformer`] per
+//! resource, each with one watch, one store and any number of handlers:
 //!
 //! ```no_run
 //! # async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -17,16 +18,18 @@
 //! # }
 //! ```
 //!
-//! The parts are in crates of their own, each useful alone: `informer-core` (queue, processor, handlers),
-//! `informer-store` (store and indices), `informer-reflector` (list and watch). This crate exports the types of theirs that
-//! most programs need; everything else is in [`informer_core`], [`informer_store`] and [`informer_reflector`].
+//! The parts are in crates of their own, each useful alone: `informer-core` (queue, processor,
+//! handlers), `informer-store` (store and indices), `informer-reflector` (list and watch). This
+//! crate exports the types of theirs that most programs need; everything else is in
+//! [`informer_core`], [`informer_store`] and [`informer_reflector`].
 //!
-//! `informer-controller` runs controllers on these informers: reconcile functions, tracking of own writes, leader election.
+//! `informer-controller` runs controllers on these informers: reconcile functions, tracking of own
+//! writes, leader election.
 //!
 //! # Cargo features
 //!
-//! `kube-runtime` brings a module of that name, with which informers feed programs that are written with that crate. It
-//! is off by default.
+//! `kube-runtime` brings a module of that name, with which informers feed programs that are written
+//! with that crate. It is off by default.
 
 #[doc(hidden)]
 #[path = "private/mod.rs"]

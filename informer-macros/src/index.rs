@@ -1,7 +1,7 @@
 //! `index(...)`: index values from a path of fields or from a function.
 //!
-//! Note: a path names Rust fields (`spec.node_name`), and `prune(...)` names JSON fields (`spec.nodeName`), because
-//! pruned fields need not exist in the Rust type.
+//! Note: a path names Rust fields (`spec.node_name`), and `prune(...)` names JSON fields
+//! (`spec.nodeName`), because pruned fields need not exist in the Rust type.
 
 use proc_macro2::{Ident, Span};
 use syn::{Expr, LitStr, Result, Type};

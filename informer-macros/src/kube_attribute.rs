@@ -1,6 +1,8 @@
-//! Reads the resource's names from `#[kube(...)]`, the attribute of kube's `#[derive(CustomResource)]`.
+//! Reads the resource's names from `#[kube(...)]`, the attribute of kube's
+//! `#[derive(CustomResource)]`.
 //!
-//! kube's own derive checks all other parts of the attribute, so that each mistake is reported once.
+//! kube's own derive checks all other parts of the attribute, so that each mistake is reported
+//! once.
 
 use syn::meta::ParseNestedMeta;
 use syn::{Attribute, Expr, LitStr, Result, Token};

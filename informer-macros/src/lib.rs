@@ -1,6 +1,8 @@
-//! `#[derive(Informer)]`: typed accessors, indices and slim views for the informers of informer-factory.
+//! `#[derive(Informer)]`: typed accessors, indices and slim views for the informers of
+//! informer-factory.
 //!
-//! Users import the derive as `informer_factory::Informer`. The README of this crate shows the generated code.
+//! Users import the derive as `informer_factory::Informer`. The README of this crate shows the
+//! generated code.
 
 mod attributes;
 mod built_in;
@@ -15,32 +17,36 @@ mod prune;
 
 use proc_macro::TokenStream;
 
-/// Generates the informer support of a type: an accessor, indices with their methods, and constructors.
+/// Generates the informer support of a type: an accessor, indices with their methods, and
+/// constructors.
 ///
 /// The derive supports three kinds of types:
 ///
-/// 1. **A spec with `#[derive(CustomResource)]`.** Group, version, kind, plural and scope are read from `#[kube(...)]`.
-///    The informers are for the type that kube generates from the spec.
-/// 2. **A slim view**: a struct with `metadata: ObjectMeta` and some fields of a resource. `group`, `version`, `kind`
-///    and `namespaced` or `cluster` identify the resource. The derive implements `kube::Resource`. The type must
-///    implement `Deserialize`, which skips all fields that the struct lacks. JSON field names are in camel case, so
-///    views usually need `#[serde(rename_all = "camelCase")]`.
-/// 3. **A type that implements `kube::Resource` itself**, with `own_resource`. `group` and `version` name its accessor;
-///    without them no accessor is generated.
+/// 1. **A spec with `#[derive(CustomResource)]`.** Group, version, kind, plural and scope are read
+///    from `#[kube(...)]`. The informers are for the type that kube generates from the spec.
+/// 2. **A slim view**: a struct with `metadata: ObjectMeta` and some fields of a resource. `group`,
+///    `version`, `kind` and `namespaced` or `cluster` identify the resource. The derive implements
+///    `kube::Resource`. The type must implement `Deserialize`, which skips all fields that the
+///    struct lacks. JSON field names are in camel case, so views usually need
+///    `#[serde(rename_all = "camelCase")]`.
+/// 3. **A type that implements `kube::Resource` itself**, with `own_resource`. `group` and
+///    `version` name its accessor; without them no accessor is generated.
 ///
 /// # Generated items
 ///
-/// For a kind `CronTab` of `stable.example.com/v1`, the derive generates these items in the module of the type and
-/// with the visibility of the type:
+/// For a kind `CronTab` of `stable.example.com/v1`, the derive generates these items in the module
+/// of the type and with the visibility of the type:
 ///
 /// - the trait `CronTabInformers`, which adds `factory.stable().v1().cron_tabs()`;
-/// - the trait `CronTabIndices`, with the methods `by_image` and `by_image_index` on its informers, for each index;
+/// - the trait `CronTabIndices`, with the methods `by_image` and `by_image_index` on its informers,
+///   for each index;
 /// - `CronTab::new_informer` and `CronTab::new_informer_from`, for informers without a factory.
 ///
-/// Import the traits where you use their methods. Informers made by the accessor or by `new_informer` have the indices
-/// from the start. In other informers, such as those of `factory.informer::<CronTab>()`, the first use of a method adds
-/// its index. The first request for an informer fixes its pruned paths and its resync period. Settings of the factory's
-/// builder, for the type or for all resyncs, take precedence.
+/// Import the traits where you use their methods. Informers made by the accessor or by
+/// `new_informer` have the indices from the start. In other informers, such as those of
+/// `factory.informer::<CronTab>()`, the first use of a method adds its index. The first request for
+/// an informer fixes its pruned paths and its resync period. Settings of the factory's builder, for
+/// the type or for all resyncs, take precedence.
 ///
 /// # Attributes
 ///
@@ -62,26 +68,27 @@ use proc_macro::TokenStream;
 ///
 /// # Indices
 ///
-/// `path = "spec.containers.image"` names Rust fields. A path passes through `Option`, `Box`, `Vec`, sets and the values
-/// of maps, also where two of them are nested. An object has one index value for each value at the path.
-/// `metadata.labels["app"]` is one entry of a map.
-/// `with = function` takes a function or closure of `&CronTab` that returns an iterable, or a `Result` of an iterable.
-/// An object whose function returns an error is listed in `Indexer::index_failures`. The values are `String`s, unless
-/// `value = i32` sets another type.
+/// `path = "spec.containers.image"` names Rust fields. A path passes through `Option`, `Box`,
+/// `Vec`, sets and the values of maps, also where two of them are nested. An object has one index
+/// value for each value at the path. `metadata.labels["app"]` is one entry of a map.
+/// `with = function` takes a function or closure of `&CronTab` that returns an iterable, or a
+/// `Result` of an iterable. An object whose function returns an error is listed in
+/// `Indexer::index_failures`. The values are `String`s, unless `value = i32` sets another type.
 ///
 /// # Several kinds of one group
 ///
-/// A derive cannot see other derives. One kind opens the group and its version, and every other kind names that kind:
-/// `beside = CronTab` for a kind of the same version, `group_of = CronTab` for the first kind of another version.
-/// Two kinds in one module that both open the group are a compile error. Two kinds in different modules compile, but
-/// only one of their traits can be in scope at a time. The factory opens Kubernetes' own groups, for any number of views.
+/// A derive cannot see other derives. One kind opens the group and its version, and every other
+/// kind names that kind: `beside = CronTab` for a kind of the same version, `group_of = CronTab`
+/// for the first kind of another version. Two kinds in one module that both open the group are a
+/// compile error. Two kinds in different modules compile, but only one of their traits can be in
+/// scope at a time. The factory opens Kubernetes' own groups, for any number of views.
 ///
 /// # Errors
 ///
-/// Each mistake is one compile error at its place, with the remedy. Errors at run time are state, as for every
-/// informer: a resource that the server lacks is `Health::NotServed`, and failures and panics of an index function are
-/// listed in `Indexer::index_failures`. A `namespaced` view of a cluster-scoped kind is `Health::NotServed` if the
-/// factory is limited to a namespace.
+/// Each mistake is one compile error at its place, with the remedy. Errors at run time are state,
+/// as for every informer: a resource that the server lacks is `Health::NotServed`, and failures and
+/// panics of an index function are listed in `Indexer::index_failures`. A `namespaced` view of a
+/// cluster-scoped kind is `Health::NotServed` if the factory is limited to a namespace.
 #[proc_macro_derive(Informer, attributes(informer))]
 pub fn derive_informer(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);

@@ -1,4 +1,5 @@
-//! [`Model`]: the checked input of a derive. All errors that depend only on the attributes are found here.
+//! [`Model`]: the checked input of a derive. All errors that depend only on the attributes are
+//! found here.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Converts Kubernetes names to Rust names, and checks names.
 //!
-//! Note: an accessor needs both the kind and the plural. `NetworkPolicy` and `networkpolicies` give `network_policies`;
-//! neither name alone shows both the words and the plural.
+//! Note: an accessor needs both the kind and the plural. `NetworkPolicy` and `networkpolicies` give
+//! `network_policies`; neither name alone shows both the words and the plural.
 
 use proc_macro2::{Ident, Span};
 
@@ -43,8 +43,8 @@ pub(crate) fn group_accessor(group: &str) -> String {
     }
 }
 
-/// Returns the accessor of a kind: its words in the plural form of the resource name, or the plural itself if kind and
-/// plural have nothing in common.
+/// Returns the accessor of a kind: its words in the plural form of the resource name, or the plural
+/// itself if kind and plural have nothing in common.
 pub(crate) fn kind_accessor(kind: &str, plural: &str) -> String {
     let mut rest = plural;
     let mut name = String::new();
@@ -66,7 +66,8 @@ pub(crate) fn kind_accessor(kind: &str, plural: &str) -> String {
     (name + rest).replace('-', "_")
 }
 
-/// Converts `CSIDriver` to `csi_driver`. A digit belongs to the word before it: `K8SCluster` becomes `k8s_cluster`.
+/// Converts `CSIDriver` to `csi_driver`. A digit belongs to the word before it: `K8SCluster`
+/// becomes `k8s_cluster`.
 pub(crate) fn snake(name: &str) -> String {
     let letters: Vec<char> = name.chars().collect();
     let (mut snake, mut after_lower) = (String::new(), false);
@@ -83,7 +84,8 @@ pub(crate) fn snake(name: &str) -> String {
     snake
 }
 
-/// Returns the plural of a lower-case English word, by the rules of kube's `#[derive(CustomResource)]`.
+/// Returns the plural of a lower-case English word, by the rules of kube's
+/// `#[derive(CustomResource)]`.
 pub(crate) fn pluralized(word: &str) -> String {
     let hisses = ["s", "x", "z", "ch", "sh"].iter().any(|end| word.ends_with(end));
     match word.strip_suffix('y') {
@@ -120,7 +122,8 @@ pub(crate) fn is_plural(text: &str) -> bool {
     is_dns_label(text) && !text.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// Returns whether the text is a valid group: empty for the core group, else DNS labels joined by dots.
+/// Returns whether the text is a valid group: empty for the core group, else DNS labels joined by
+/// dots.
 pub(crate) fn is_group(text: &str) -> bool {
     text.is_empty() || text.split('.').all(is_dns_label)
 }

@@ -1,7 +1,7 @@
 //! [`Place`]: the place of a kind's accessor, as in `factory.stable().v1().cron_tabs()`.
 //!
-//! A derive cannot see other derives, and two derives that both define a method `stable` would make every call of it
-//! ambiguous. So one kind *opens* its group, and the others name that kind.
+//! A derive cannot see other derives, and two derives that both define a method `stable` would make
+//! every call of it ambiguous. So one kind *opens* its group, and the others name that kind.
 
 use proc_macro2::{Ident, Span};
 use syn::{LitStr, Path, Result};
@@ -103,7 +103,8 @@ fn way(group: &str, attributes: &Attributes) -> Result<Way> {
     }
 }
 
-/// Checks an accessor in a built-in version. The factory's own accessors would hide one of the same name.
+/// Checks an accessor in a built-in version. The factory's own accessors would hide one of the same
+/// name.
 fn beside_built_in(group: &str, version: &LitStr, accessor: &str, span: Span) -> Result<()> {
     let (of_group, text) = (names::group_accessor(group), version.value());
     let versions = names::built_in_versions(group);

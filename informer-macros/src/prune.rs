@@ -1,4 +1,5 @@
-//! `prune(...)`: paths of JSON fields, checked like `PrunePaths` of informer-reflector checks them at run time.
+//! `prune(...)`: paths of JSON fields, checked like `PrunePaths` of informer-reflector checks them
+//! at run time.
 
 use syn::{LitStr, Result};
 

@@ -1,6 +1,7 @@
 //! Compile errors of `#[informer(...)]`: each mistake is one error at its place, with the remedy.
 //!
-//! `TRYBUILD=overwrite cargo test -p informer-macros --test ui` rewrites the expected errors in `tests/ui/*.stderr`.
+//! `TRYBUILD=overwrite cargo test -p informer-macros --test ui` rewrites the expected errors in
+//! `tests/ui/*.stderr`.
 
 #[test]
 fn each_mistake_is_one_error_at_its_position() {

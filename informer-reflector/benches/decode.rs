@@ -1,7 +1,8 @@
 //! The cost of decoding, compared with `serde_json` alone and with kube.
 //!
-//! Most lists and watches are of 1,000 pods of 8.4 KB, half of it managedFields, so milliseconds read as microseconds
-//! per pod. Note: the machine's noise is larger than most gains, so compare ratios within one run.
+//! Most lists and watches are of 1,000 pods of 8.4 KB, half of it managedFields, so milliseconds
+//! read as microseconds per pod. Note: the machine's noise is larger than most gains, so compare
+//! ratios within one run.
 
 use std::hint::black_box;
 use std::io::Write;
@@ -136,7 +137,8 @@ fn status(index: usize) -> Value {
     })
 }
 
-/// Writes down who owns which field, as the server does: one entry for the controller, one for the kubelet.
+/// Writes down who owns which field, as the server does: one entry for the controller, one for the
+/// kubelet.
 fn managed_fields(pod: &Value) -> Value {
     let entry = |manager: &str, part: Value| {
         json!({"manager": manager, "operation": "Update", "apiVersion": "v1", "time": "2026-11-02T09:41:29Z",

@@ -1,6 +1,7 @@
 //! [`connect`]: creates a client whose connections detect a dead server within seconds.
 //!
-//! client-go uses HTTP/2 pings. kube's connectors support HTTP/1.1 only, so this uses TCP keepalive.
+//! client-go uses HTTP/2 pings. kube's connectors support HTTP/1.1 only, so this uses TCP
+//! keepalive.
 
 use std::error::Error;
 use std::time::Duration;
@@ -27,22 +28,25 @@ const KEEPALIVE_RETRIES: u32 = 3;
 /// The maximum time for which sent data can stay unacknowledged (Linux only).
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
-/// The time after which an idle connection is not reused. It is shorter than the time in which the reflector detects a dead
-/// watch: otherwise, other dead connections would delay the next watch by 15 seconds each.
+/// The time after which an idle connection is not reused. It is shorter than the time in which the
+/// reflector detects a dead watch: otherwise, other dead connections would delay the next watch by
+/// 15 seconds each.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Returns a client for informers. It differs from `Client::try_from(config)`:
 ///
-/// - A dead connection is closed after 30 seconds, by TCP keepalive and, on Linux, a limit for unacknowledged data. With kube's
-///   client, a watch on it is silent until its [idle timeout](crate::ReflectorConfig::watch_idle_timeout).
+/// - A dead connection is closed after 30 seconds, by TCP keepalive and, on Linux, a limit for
+///   unacknowledged data. With kube's client, a watch on it is silent until its [idle
+///   timeout](crate::ReflectorConfig::watch_idle_timeout).
 /// - A connection that was idle for 20 seconds is not reused, because it can be dead.
 /// - Connecting times out after 10 seconds, or earlier if `config.connect_timeout` is shorter.
-/// - Requests are not retried, even if `config.default_retry` is set, so that the reflector's backoff counts all failures.
+/// - Requests are not retried, even if `config.default_retry` is set, so that the reflector's
+///   backoff counts all failures.
 /// - kube's tracing layer, which logs every failed request as an error, is not used.
 ///
-/// `tls` creates the connector for encrypted connections, because the program chooses the TLS library. Proxies of the
-/// configuration, and the expiry of client certificates from credential plugins, are not supported; use `Client::try_from` if
-/// you need them.
+/// `tls` creates the connector for encrypted connections, because the program chooses the TLS
+/// library. Proxies of the configuration, and the expiry of client certificates from credential
+/// plugins, are not supported; use `Client::try_from` if you need them.
 ///
 /// Call it within a tokio runtime.
 ///

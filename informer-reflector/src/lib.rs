@@ -1,7 +1,7 @@
 //! Lists and watches a Kubernetes resource, and keeps a local store up to date.
 //!
-//! [`Reflector`] is the state machine. [`KubeListWatch`] sends requests through a [`kube::Client`]. [`ListDecoder`] and
-//! [`WatchDecoder`] decode responses, and can be used alone.
+//! [`Reflector`] is the state machine. [`KubeListWatch`] sends requests through a [`kube::Client`].
+//! [`ListDecoder`] and [`WatchDecoder`] decode responses, and can be used alone.
 
 mod connect;
 mod decode;

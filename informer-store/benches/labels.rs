@@ -1,5 +1,6 @@
-//! What a label index saves and costs, with 100,000 pods of 200 deployments in 50 namespaces. A pod has five labels, one
-//! of them with a value of its own, as the pods of a `StatefulSet` have. `cargo bench -p informer-store --bench labels`.
+//! What a label index saves and costs, with 100,000 pods of 200 deployments in 50 namespaces. A pod
+//! has five labels, one of them with a value of its own, as the pods of a `StatefulSet` have.
+//! `cargo bench -p informer-store --bench labels`.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! What the store costs with 100,000 pods, an index by namespace and one by node: the cases that client-go's
-//! `ThreadSafeStore` is measured by. `cargo bench -p informer-store`.
+//! The cost of the store with 100,000 pods, an index by namespace and one by node, in the same
+//! cases as client-go's `ThreadSafeStore`. `cargo bench -p informer-store`.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use informer_store::{Change, Index, Indexer, StoreWriter, store};
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
 
 const PODS: u64 = 100_000;
-/// So that a node has 500 pods.
+/// The number of nodes; each has 500 pods.
 const NODES: u64 = 200;
 
 fn pod(n: u64, version: u64, node: u64) -> Cached<Pod> {
@@ -111,7 +111,8 @@ fn writes(c: &mut Criterion, filled: &mut Filled) {
                         node = (node + move_node) % NODES;
                         objects.push(pod(n, filled.next_version(), (n + node) % NODES));
                     }
-                    // As in an informer, where events hold it: freeing the old object is not the store's affair.
+                    // As in an informer, where events hold it: freeing the old object is not the
+                    // store's work.
                     let _old: Vec<_> =
                         objects.iter().map(|object| filled.indexer.get(object.key())).collect();
                     let started = Instant::now();
@@ -154,16 +155,17 @@ fn replaces(c: &mut Criterion, filled: &mut Filled) {
     group.finish();
 }
 
-/// How long a reader waited at worst for the store, and for a core.
+/// The longest waits of a reader for the store and for a core.
 #[derive(Default, Clone, Copy)]
 struct Waits {
     /// The longest get, without the time in which its thread was ready and no core was free for it.
     longest: Duration,
-    /// The longest get as the clock has it.
+    /// The longest get in real time.
     longest_by_the_clock: Duration,
 }
 
-/// How long this thread has been ready to run and waiting for a core, as Linux counts it; nothing elsewhere.
+/// Returns the time in which this thread was ready to run and waited for a core, from Linux; zero
+/// on other systems.
 fn waited_for_a_core() -> Duration {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = stat.split_whitespace().nth(1).and_then(|nanos| nanos.parse().ok());
@@ -183,7 +185,7 @@ fn read_while(filled: &mut Filled, meanwhile: impl FnOnce(&mut Filled)) -> Waits
                 black_box(indexer.get(&key));
                 let taken = started.elapsed();
                 if taken > Duration::from_micros(20) {
-                    // Also counts what was waited for since the last look, and so at most too much.
+                    // This includes waits since the last check, so the figure can only be too high.
                     let before = std::mem::replace(&mut no_core, waited_for_a_core());
                     waits.longest = waits.longest.max(taken.saturating_sub(no_core - before));
                     waits.longest_by_the_clock = waits.longest_by_the_clock.max(taken);
@@ -197,8 +199,9 @@ fn read_while(filled: &mut Filled, meanwhile: impl FnOnce(&mut Filled)) -> Waits
     reader.join().unwrap_or_default()
 }
 
-/// How long a reader waits at worst while everything is replaced, and what of that is the machine's doing: the same reader
-/// beside nobody, beside a thread that only computes, and beside one that makes the same objects and frees them.
+/// Measures the longest wait of a reader while all objects are replaced. For comparison, the same
+/// reader runs alone, beside a thread that only computes, and beside one that creates and frees the
+/// same objects: the machine causes those waits.
 fn stall(filled: &mut Filled) {
     let everything = |filled: &mut Filled| {
         let version = filled.next_version();

@@ -41,8 +41,8 @@ pub enum IndexError {
     },
 }
 
-/// A failure of an index function: the object is in the store and can't be found through that index until the function succeeds
-/// for a later version.
+/// A failure of an index function: the object is in the store and can't be found through that index
+/// until the function succeeds for a later version.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("index \"{index}\" can't place {key}{}: {error}", at(resource_version))]
 #[non_exhaustive]

@@ -1,10 +1,11 @@
 //! [`ExpirationCache`]: objects that expire.
 //!
-//! client-go: `NewTTLStore` and `NewExpirationStore` of `tools/cache/expiration_cache.go`. There, every read takes an
-//! exclusive lock, and the list of keys contains expired ones. Here, reads run in parallel and never return expired objects.
+//! client-go: `NewTTLStore` and `NewExpirationStore` of `tools/cache/expiration_cache.go`. There,
+//! every read takes an exclusive lock, and the list of keys contains expired ones. Here, reads run
+//! in parallel and never return expired objects.
 //!
-//! It is a store of entries with times. Locks: the writer's, then those of the store. The policy, the clock, and destructors of
-//! objects run without a lock (I8).
+//! It is a store of entries with times. Locks: the writer's, then those of the store. The policy,
+//! the clock, and destructors of objects run without a lock (I8).
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -19,13 +20,15 @@ type Policy<K> = Box<dyn Fn(&Cached<K>, Duration) -> bool + Send + Sync>;
 
 /// A cache of objects of any type, each of which expires some time after it was added.
 ///
-/// Reads never return an expired object, and remove it. Until it is read or [listed](Self::list), it uses memory. All methods
-/// take `&self`: share the cache between threads in an `Arc`. The key of an object is that of its [`Cached`], so objects and keys
-/// can have any type ([`Cached::from_parts`]).
+/// Reads never return an expired object, and remove it. Until it is read or [listed](Self::list),
+/// it uses memory. All methods take `&self`: share the cache between threads in an `Arc`. The key
+/// of an object is that of its [`Cached`], so objects and keys can have any type
+/// ([`Cached::from_parts`]).
 ///
-/// Use it for data without a watch: responses of other services, objects that were fetched one by one, decisions that expire. For
-/// Kubernetes objects that are read often, an informer is better, because it receives changes. For your own writes there are
-/// `wait_until` and [`MutationCache`](crate::MutationCache).
+/// Use it for data without a watch: responses of other services, objects that were fetched one by
+/// one, decisions that expire. For Kubernetes objects that are read often, an informer is better,
+/// because it receives changes. For your own writes there are `wait_until` and
+/// [`MutationCache`](crate::MutationCache).
 ///
 /// ```
 /// use std::time::Duration;
@@ -61,7 +64,8 @@ impl<K: Send + Sync + 'static> ExpirationCache<K> {
         Self::with_policy(move |_, age| !ttl.is_zero() && age > ttl)
     }
 
-    /// Returns an empty cache in which `is_expired` decides from the time since an object was added.
+    /// Returns an empty cache in which `is_expired` decides from the time since an object was
+    /// added.
     ///
     /// It is called at each read, from any thread. An object stays while it returns `false`.
     #[must_use]
@@ -136,7 +140,8 @@ impl<K: Send + Sync + 'static> ExpirationCache<K> {
         (!self.is_expired(&entry, now)).then(|| entry.object.clone())
     }
 
-    /// Replaces the whole content by `objects`, in one step. Their time starts now. If a key is given twice, the last object counts.
+    /// Replaces the whole content by `objects`, in one step. Their time starts now. If a key is
+    /// given twice, the last object counts.
     #[doc(alias = "Replace")]
     pub fn replace(&self, objects: impl IntoIterator<Item = Cached<K>>) {
         let now = self.clock.now();

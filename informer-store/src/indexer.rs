@@ -1,7 +1,7 @@
 //! [`Indexer`]: the read half of a store.
 //!
-//! client-go: `Indexer` and `Store` of tools/cache/index.go and store.go. There, the same value reads and writes; here, only the
-//! single [`StoreWriter`](crate::StoreWriter) writes.
+//! client-go: `Indexer` and `Store` of tools/cache/index.go and store.go. There, the same value
+//! reads and writes; here, only the single [`StoreWriter`](crate::StoreWriter) writes.
 
 use std::any::Any;
 use std::fmt;
@@ -21,8 +21,8 @@ pub const NAMESPACE_INDEX: &str = "namespace";
 
 /// Reads a store: by key, by index, or completely. A clone is another handle to the same store.
 ///
-/// Each query reads one state of objects and indexes (I7), and never waits while a transaction is prepared. For several queries
-/// of one state, use a [`snapshot`](Self::snapshot).
+/// Each query reads one state of objects and indexes (I7), and never waits while a transaction is
+/// prepared. For several queries of one state, use a [`snapshot`](Self::snapshot).
 #[doc(alias = "ThreadSafeStore")]
 #[doc(alias = "Store")]
 pub struct Indexer<K> {
@@ -72,8 +72,8 @@ impl<K> Indexer<K> {
         self.shared.state.read().objects.len()
     }
 
-    /// Returns the number of handles to the store: indexers, listers, indexes, and the writer. Snapshots and lists of objects do not
-    /// count.
+    /// Returns the number of handles to the store: indexers, listers, indexes, and the writer.
+    /// Snapshots and lists of objects do not count.
     #[must_use]
     pub fn handle_count(&self) -> usize {
         Arc::strong_count(&self.shared)
@@ -85,33 +85,36 @@ impl<K> Indexer<K> {
         self.len() == 0
     }
 
-    /// Returns the watermark: the resource version of the server's state that the store has; empty if there is none yet (I9). If each
-    /// namespace is watched separately, it is the minimum of [their watermarks](Self::watermarks).
+    /// Returns the watermark: the resource version of the server's state that the store has; empty
+    /// if there is none yet (I9). If each namespace is watched separately, it is the minimum of
+    /// [their watermarks](Self::watermarks).
     #[must_use]
     #[doc(alias = "LastStoreSyncResourceVersion")]
     pub fn watermark(&self) -> ResourceVersion {
         self.shared.state.read().watermark.clone()
     }
 
-    /// Returns the watermark of each namespace, if each namespace is watched separately (I9). It has no namespaces otherwise, and
-    /// none whose initial list has not been processed.
+    /// Returns the watermark of each namespace, if each namespace is watched separately (I9). It
+    /// has no namespaces otherwise, and none whose initial list has not been processed.
     #[must_use]
     pub fn watermarks(&self) -> Arc<Watermarks> {
         Arc::clone(&self.shared.state.read().watermarks)
     }
 
-    /// Returns the current state for any number of queries. It costs a few reference counts, whatever the size of the store. Objects
-    /// that change later stay in memory until the snapshot is dropped.
+    /// Returns the current state for any number of queries. It costs a few reference counts,
+    /// whatever the size of the store. Objects that change later stay in memory until the snapshot
+    /// is dropped.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot<K> {
         Snapshot { state: self.shared.state.read().clone() }
     }
 
-    /// Returns the objects with `value` in the index `name`, if its values are `String`s. The [`Index`] handle is faster and supports
-    /// other types.
+    /// Returns the objects with `value` in the index `name`, if its values are `String`s. The
+    /// [`Index`] handle is faster and supports other types.
     ///
     /// # Errors
-    /// [`IndexError::Unknown`] if there is no such index, [`IndexError::WrongType`] if its values are not `String`s.
+    /// [`IndexError::Unknown`] if there is no such index, [`IndexError::WrongType`] if its values
+    /// are not `String`s.
     #[doc(alias = "ByIndex")]
     pub fn by_index(&self, name: &str, value: &str) -> Result<Objects<K>, IndexError> {
         if name == NAMESPACE_INDEX {
@@ -129,7 +132,8 @@ impl<K> Indexer<K> {
         Ok(self.by_index(name, value)?.sorted_keys())
     }
 
-    /// Returns the values of all objects in the index `name`, if they are `String`s, in no particular order.
+    /// Returns the values of all objects in the index `name`, if they are `String`s, in no
+    /// particular order.
     ///
     /// # Errors
     /// As [`by_index`](Self::by_index).
@@ -141,11 +145,12 @@ impl<K> Indexer<K> {
         Ok(self.index::<String>(name)?.values())
     }
 
-    /// Returns the objects that have a value in common with `object` in the index `name`, whatever the type of its values:
-    /// [`Index::with_common_value`].
+    /// Returns the objects that have a value in common with `object` in the index `name`, whatever
+    /// the type of its values: [`Index::with_common_value`].
     ///
     /// # Errors
-    /// [`IndexError::Unknown`] if there is no such index, [`IndexError::Unplaceable`] if its function fails for `object`.
+    /// [`IndexError::Unknown`] if there is no such index, [`IndexError::Unplaceable`] if its
+    /// function fails for `object`.
     #[doc(alias = "Index")]
     pub fn with_common_value(&self, name: &str, object: &Cached<K>) -> Result<Objects<K>, IndexError> {
         let id = {
@@ -159,7 +164,8 @@ impl<K> Indexer<K> {
     /// Returns the handle of the index named `name`.
     ///
     /// # Errors
-    /// [`IndexError::Unknown`] if there is no such index, [`IndexError::WrongType`] if its values are not `V`s.
+    /// [`IndexError::Unknown`] if there is no such index, [`IndexError::WrongType`] if its values
+    /// are not `V`s.
     pub fn index<V: IndexValue>(&self, name: &str) -> Result<Index<K, V>, IndexError> {
         let state = self.shared.state.read();
         let Some(named) = state.indices.iter().find(|named| named.name() == name) else {
@@ -196,11 +202,12 @@ impl<K> Indexer<K> {
 }
 
 impl<K: Send + Sync + 'static> Indexer<K> {
-    /// Adds an index, at any time. `values` returns the values of an object: an `Option`, a `Vec`, an array.
+    /// Adds an index, at any time. `values` returns the values of an object: an `Option`, a `Vec`,
+    /// an array.
     ///
-    /// The index is built without blocking readers or the writer, and is complete when this returns. `values` can be called from any
-    /// thread and more than once for an object. If it panics, the index does not contain the object
-    /// ([`index_failures`](Self::index_failures)).
+    /// The index is built without blocking readers or the writer, and is complete when this
+    /// returns. `values` can be called from any thread and more than once for an object. If it
+    /// panics, the index does not contain the object ([`index_failures`](Self::index_failures)).
     ///
     /// # Errors
     /// [`IndexError::Duplicate`] if the name is taken.
@@ -239,14 +246,15 @@ impl<K: Send + Sync + 'static> Indexer<K> {
         install(&self.shared, Definition::of_object(name.to_owned(), function))
     }
 
-    /// Returns the handle of the index `name`, or adds it like [`try_add_index`](Self::try_add_index). If another thread is adding it,
-    /// waits until it is complete.
+    /// Returns the handle of the index `name`, or adds it like
+    /// [`try_add_index`](Self::try_add_index). If another thread is adding it, waits until it is
+    /// complete.
     ///
     /// An existing index keeps its function.
     ///
     /// # Errors
-    /// [`IndexError::WrongType`] if an index with other values exists, [`IndexError::Unknown`] if the other thread fails to add it or the
-    /// index is removed at this moment.
+    /// [`IndexError::WrongType`] if an index with other values exists, [`IndexError::Unknown`] if
+    /// the other thread fails to add it or the index is removed at this moment.
     pub fn index_or_try_add<V, I, E>(
         &self,
         name: &str,

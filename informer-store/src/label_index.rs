@@ -1,8 +1,9 @@
 //! The label index, with which a selector does not need to read every object.
 //!
-//! client-go has none; its listers read the labels of every object (tools/cache/listers.go). Here, an equality or `in`
-//! requirement is a lookup in an index whose values are pairs of label and value. An object has one value per label, so the
-//! results for several values of one label never overlap.
+//! client-go has none; its listers read the labels of every object (tools/cache/listers.go). Here,
+//! an equality or `in` requirement is a lookup in an index whose values are pairs of label and
+//! value. An object has one value per label, so the results for several values of one label never
+//! overlap.
 
 use informer_core::Cached;
 use kube_core::{Expression, Resource};
@@ -16,7 +17,8 @@ use crate::{IndexError, Indexer};
 /// The name of the label index ([`Indexer::add_label_index`]).
 pub const LABEL_INDEX: &str = "labels";
 
-/// A label and its value in one text. The length of the label is stored because no separator is safe.
+/// A label and its value in one text. The length of the label is stored because no separator is
+/// safe.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Label {
     text: Box<str>,
@@ -38,19 +40,20 @@ fn labels_of<K: Resource>(object: &K) -> Vec<Label> {
 }
 
 impl<K: Resource + Send + Sync + 'static> Indexer<K> {
-    /// Adds a label index, which the [`Lister`](crate::Lister)s of this store then use, with the same results. Does nothing if the index
-    /// exists or another thread is adding it.
+    /// Adds a label index, which the [`Lister`](crate::Lister)s of this store then use, with the
+    /// same results. Does nothing if the index exists or another thread is adding it.
     ///
-    /// It supports equality and `in` requirements. The lister looks up the requirement with the fewest objects, intersects it with the
-    /// others and the namespace, and compares only the remaining objects with the rest of the selector. A selector without such a
-    /// requirement reads all objects (of the namespace), as without an index.
+    /// It supports equality and `in` requirements. The lister looks up the requirement with the
+    /// fewest objects, intersects it with the others and the namespace, and compares only the
+    /// remaining objects with the rest of the selector. A selector without such a requirement reads
+    /// all objects (of the namespace), as without an index.
     ///
-    /// It is not added by default because of its cost: for pods with five labels, one of them with a unique value, it uses 600 to 900
-    /// bytes per pod and 1 µs per update. Among 100,000 such pods it finds the 500 of one deployment in 6 µs instead of 9 ms
-    /// (`benches/labels.rs`).
+    /// It is not added by default because of its cost: for pods with five labels, one of them with
+    /// a unique value, it uses 600 to 900 bytes per pod and 1 µs per update. Among 100,000 such
+    /// pods it finds the 500 of one deployment in 6 µs instead of 9 ms (`benches/labels.rs`).
     ///
-    /// It can be added at any time, like [`add_index`](Self::add_index), and removed with [`remove_index`](Self::remove_index) and the name
-    /// [`LABEL_INDEX`].
+    /// It can be added at any time, like [`add_index`](Self::add_index), and removed with
+    /// [`remove_index`](Self::remove_index) and the name [`LABEL_INDEX`].
     ///
     /// # Errors
     /// [`IndexError::Duplicate`] if another index has its name.
@@ -70,15 +73,16 @@ impl<K: Resource + Send + Sync + 'static> Indexer<K> {
 /// The objects that a selector finds through the index.
 pub(crate) struct LabelCandidates<K> {
     entries: Entries<Cached<K>>,
-    /// For each requirement that the index supports, and for the namespace: the matching objects, in parts that do not overlap.
+    /// For each requirement that the index supports, and for the namespace: the matching objects,
+    /// in parts that do not overlap.
     sets: Vec<Vec<Posting>>,
     /// The requirements that the index does not support.
     pub(crate) rest: Vec<Expression>,
 }
 
 impl<K> LabelCandidates<K> {
-    /// Looks up the requirements in the store's label index. Returns them as `Err` if there is no label index, or it supports none of
-    /// them.
+    /// Looks up the requirements in the store's label index. Returns them as `Err` if there is no
+    /// label index, or it supports none of them.
     pub(crate) fn look_up(
         state: &State<K>,
         namespace: Option<&str>,

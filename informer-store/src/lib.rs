@@ -1,7 +1,8 @@
-//! An indexed store of Kubernetes objects. Readers always see one consistent state and never wait for long.
+//! An indexed store of Kubernetes objects. Readers always see one consistent state and never wait
+//! for long.
 //!
-//! [`store`] returns its two halves. The [`StoreWriter`] changes it, one transaction at a time; any number of
-//! [`Indexer`]s read it, from any thread:
+//! [`store`] returns its two halves. The [`StoreWriter`] changes it, one transaction at a time; any
+//! number of [`Indexer`]s read it, from any thread:
 //!
 //! | query | result |
 //! |---|---|
@@ -12,19 +13,23 @@
 //! | [`Lister`] | by namespace and label selector; quickly with [`Indexer::add_label_index`] |
 //! | [`Indexer::snapshot`] | a [`Snapshot`] for several queries on one state |
 //!
-//! Two caches build on it. A [`MutationCache`] applies this process's own writes to a store, for code that can't wait until they
-//! arrive over the watch; if it can wait, an informer's `wait_until` is simpler. An [`ExpirationCache`] is for data without a
-//! watch: its objects expire.
+//! Two caches build on it. A [`MutationCache`] applies this process's own writes to a store, for
+//! code that can't wait until they arrive over the watch; if it can wait, an informer's
+//! `wait_until` is simpler. An [`ExpirationCache`] is for data without a watch: its objects expire.
 //!
-//! Objects and indices are persistent structures (`persistent_vec.rs`, `slot_map.rs`, `posting.rs`), so a snapshot costs a few
-//! reference counts, and a write copies only the changed parts, and only while a snapshot exists.
+//! Objects and indices are persistent structures (`persistent_vec.rs`, `slot_map.rs`,
+//! `posting.rs`), so a snapshot costs a few reference counts, and a write copies only the changed
+//! parts, and only while a snapshot exists.
 //!
-//! Only [`Lister`] requires Kubernetes objects: [`Cached::from_parts`](informer_core::Cached::from_parts) wraps any type under any
-//! key. Without a resource version, every put is a change.
+//! Only [`Lister`] requires Kubernetes objects:
+//! [`Cached::from_parts`](informer_core::Cached::from_parts) wraps any type under any key. Without
+//! a resource version, every put is a change.
 //!
-//! [`ReflectedStore`] makes a store the direct destination of a reflector, for programs without handlers.
+//! [`ReflectedStore`] makes a store the direct destination of a reflector, for programs without
+//! handlers.
 //!
-//! There is no mutation detector, because readers get [`Cached`](informer_core::Cached) objects, which are immutable.
+//! There is no mutation detector, because readers get [`Cached`](informer_core::Cached) objects,
+//! which are immutable.
 
 mod clock;
 mod error;

@@ -1,8 +1,8 @@
 //! [`Lister`]: a store seen as Kubernetes sees it, by namespace, name and label selector.
 //!
-//! client-go: tools/cache/listers.go and the generated listers of client-go/listers. A lister gives an answer, not an
-//! error, where nothing is found; and it looks labels up, instead of comparing those of every object, in a store with a
-//! label index.
+//! client-go: tools/cache/listers.go and the generated listers of client-go/listers. A lister gives
+//! an answer, not an error, where nothing is found; and it looks labels up, instead of comparing
+//! those of every object, in a store with a label index.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -32,8 +32,8 @@ use crate::shared::State;
 /// # Ok::<(), informer_store::SelectorError>(())
 /// ```
 ///
-/// A selector is compared with the labels of every object (of the namespace), unless the store has a label index:
-/// [`Indexer::add_label_index`]. Each result is from one state of the store (I7).
+/// A selector is compared with the labels of every object (of the namespace), unless the store has
+/// a label index: [`Indexer::add_label_index`]. Each result is from one state of the store (I7).
 #[doc(alias = "GenericLister")]
 pub struct Lister<K> {
     indexer: Indexer<K>,
@@ -46,7 +46,8 @@ impl<K: Resource> Lister<K> {
         Self { indexer }
     }
 
-    /// Returns the objects whose labels match, in no particular order. An empty selector matches all objects.
+    /// Returns the objects whose labels match, in no particular order. An empty selector matches
+    /// all objects.
     #[must_use]
     #[doc(alias = "ListAll")]
     pub fn list(&self, selector: &Selector) -> Vec<Cached<K>> {
@@ -82,7 +83,8 @@ impl<K: Resource> NamespaceLister<'_, K> {
         select(self.indexer, namespace, selector)
     }
 
-    /// Returns the object with this name in the namespace; the cluster-scoped one if the namespace is empty.
+    /// Returns the object with this name in the namespace; the cluster-scoped one if the namespace
+    /// is empty.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Cached<K>> {
         self.indexer.get(&ObjectKey::new(Some(self.namespace), name))
@@ -100,7 +102,8 @@ fn select<K: Resource>(indexer: &Indexer<K>, namespace: Option<&str>, selector: 
         return scope(&snapshot.state).to_vec();
     }
     let requirements = selector.clone().into_iter().collect();
-    // The snapshot is dropped before labels are compared, because the writer must copy what a snapshot shares.
+    // The snapshot is dropped before labels are compared, because the writer must copy what a
+    // snapshot shares.
     match LabelCandidates::look_up(&snapshot.state, namespace, requirements) {
         Ok(mut narrowed) => {
             drop(snapshot);

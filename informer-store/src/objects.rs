@@ -10,8 +10,8 @@ use crate::slot_map::Entries;
 
 /// The objects of a query's result, in no particular order.
 ///
-/// It shares the state of the store at the time of the query, without copying objects; later changes do not affect it. Iterating by
-/// reference returns `&Cached<K>`, by value `Cached<K>`.
+/// It shares the state of the store at the time of the query, without copying objects; later
+/// changes do not affect it. Iterating by reference returns `&Cached<K>`, by value `Cached<K>`.
 pub struct Objects<K> {
     entries: Entries<Cached<K>>,
     slots: Slots,

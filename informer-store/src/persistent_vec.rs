@@ -1,10 +1,13 @@
-//! [`PersistentVec`]: a vector with cheap copies. A copy is a reference count, and a write copies a few dozen slots at most.
+//! [`PersistentVec`]: a vector with cheap copies. A copy is a reference count, and a write copies a
+//! few dozen slots at most.
 //!
-//! It makes snapshots of the store cheap: a reader takes a copy, and a later write only copies the path to the changed slot (one
-//! leaf, one branch of 64, and the root). Without copies, writes are in place.
+//! It makes snapshots of the store cheap: a reader takes a copy, and a later write only copies the
+//! path to the changed slot (one leaf, one branch of 64, and the root). Without copies, writes are
+//! in place.
 //!
-//! `LEAF` is the number of slots of a leaf: small if copying a slot touches other memory, as for handles of objects; otherwise
-//! large, because larger leaves need fewer pointers on the way to a slot.
+//! `LEAF` is the number of slots of a leaf: small if copying a slot touches other memory, as for
+//! handles of objects; otherwise large, because larger leaves need fewer pointers on the way to a
+//! slot.
 
 use std::sync::Arc;
 
@@ -74,8 +77,8 @@ impl<T: Clone + Default, const LEAF: usize> PersistentVec<T, LEAF> {
         self.root.iter().flat_map(|branch| branch.iter()).flat_map(|leaf| leaf.iter())
     }
 
-    /// Calls `visit` with the index and both values of the slots that can differ between two vectors, without shared parts. A value is
-    /// `None` if only the other vector has that slot.
+    /// Calls `visit` with the index and both values of the slots that can differ between two
+    /// vectors, without shared parts. A value is `None` if only the other vector has that slot.
     pub(crate) fn for_each_difference<'a>(
         &'a self,
         other: &'a Self,

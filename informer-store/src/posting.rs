@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-/// The maximum number of slots in a chunk. An insert moves half of them, and a copy after a snapshot all of them.
+/// The maximum number of slots in a chunk. An insert moves half of them, and a copy after a
+/// snapshot all of them.
 const CHUNK: usize = 256;
 
-/// The number of slots that stay in a full chunk when it is split. Slots are mostly assigned in rising order, so the lower part stays
-/// full and the upper part grows.
+/// The number of slots that stay in a full chunk when it is split. Slots are mostly assigned in
+/// rising order, so the lower part stays full and the upper part grows.
 const FILLED: usize = CHUNK * 7 / 8;
 
 /// A sorted set of slots. A copy is a reference count.

@@ -1,6 +1,7 @@
 //! [`ReflectedStore`]: a store as the direct destination of a reflector, without a queue.
 //!
-//! client-go: `NewReflector` with a `NewStore`; kube-rs: `reflector()`. Use it for a local copy without handlers.
+//! client-go: `NewReflector` with a `NewStore`; kube-rs: `reflector()`. Use it for a local copy
+//! without handlers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,9 +13,10 @@ use crate::{Change, IndexFailure, Indexer, StoreWriter};
 
 /// Applies each call of a reflector to a store in one transaction.
 ///
-/// The objects of the initial list are visible as they arrive. When it is complete, the store equals the server's state at its
-/// watermark (I9), except for quarantined objects, of which it keeps the last known state. A store ignores resyncs. Failures of
-/// index functions are logged, and in [`Indexer::index_failures`].
+/// The objects of the initial list are visible as they arrive. When it is complete, the store
+/// equals the server's state at its watermark (I9), except for quarantined objects, of which it
+/// keeps the last known state. A store ignores resyncs. Failures of index functions are logged, and
+/// in [`Indexer::index_failures`].
 ///
 /// Calls must not overlap, because a store has one writer: the reflector.
 ///

@@ -1,7 +1,7 @@
 //! The data that writer and readers share: the [`State`] for readers, and the writer's own data.
 //!
-//! Lock order: `write`, then `state`. Under `state`, only finished changes are applied, so readers wait for microseconds. Neither
-//! lock is held while user code runs (I8).
+//! Lock order: `write`, then `state`. Under `state`, only finished changes are applied, so readers
+//! wait for microseconds. Neither lock is held while user code runs (I8).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -70,7 +70,8 @@ impl<K> Clone for NamedIndex<K> {
     }
 }
 
-/// The data that only the writer needs: the definitions of the indexes, and the values of each object.
+/// The data that only the writer needs: the definitions of the indexes, and the values of each
+/// object.
 pub(crate) struct WriterNotes<K> {
     /// In the order of [`State::indices`].
     pub(crate) indices: Vec<IndexNotes<K>>,
@@ -165,8 +166,8 @@ impl<K> WriterNotes<K> {
         self.position(name).is_some() || self.joining.iter().any(|joining| joining.definition.name() == name)
     }
 
-    /// Updates the failed objects after the index functions have run for `changes`. Returns the new failures. Those of indexes under
-    /// construction stay in `failures`.
+    /// Updates the failed objects after the index functions have run for `changes`. Returns the new
+    /// failures. Those of indexes under construction stay in `failures`.
     pub(crate) fn note_failures(
         &mut self,
         changes: &[Change<K>],
@@ -199,7 +200,8 @@ impl<K> WriterNotes<K> {
         new.extend_from_slice(panicked);
     }
 
-    /// Returns the indexes whose functions the writer calls: the complete ones, then those under construction.
+    /// Returns the indexes whose functions the writer calls: the complete ones, then those under
+    /// construction.
     pub(crate) fn definitions(&self) -> Vec<Arc<dyn AnyIndex<K>>> {
         let joining = self.joining.iter().map(|joining| Arc::clone(&joining.definition));
         self.indices.iter().map(|notes| Arc::clone(&notes.definition)).chain(joining).collect()
@@ -308,7 +310,8 @@ mod tests {
         let by_half = indexer
             .add_index("half", move |n: &u64| {
                 match *n {
-                    // In the first round, objects change, so that there is a second, and then a third.
+                    // In the first round, objects change, so that there is a second, and then a
+                    // third.
                     5 => meanwhile(&|writer| {
                         let changed = (0..2_000).map(|n| Change::Remove(object(n).key().clone()));
                         writer.transaction(changed.collect(), None);

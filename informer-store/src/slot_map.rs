@@ -1,17 +1,20 @@
-//! [`SlotMap`]: a hash map that assigns each entry a small number, its slot, for as long as the entry exists.
+//! [`SlotMap`]: a hash map that assigns each entry a small number, its slot, for as long as the
+//! entry exists.
 //!
-//! Indexes contain slots: four bytes instead of a handle, and an index does not change when only the object changes. Both parts are
-//! persistent, so a copy of a map is two reference counts.
+//! Indexes contain slots: four bytes instead of a handle, and an index does not change when only
+//! the object changes. Both parts are persistent, so a copy of a map is two reference counts.
 
 use crate::persistent_vec::PersistentVec;
 
 /// The entries by slot. A copy of an entry changes a reference count, so leaves are small.
 pub(crate) type Entries<E> = PersistentVec<Option<E>, 32>;
 
-/// A map from hashes to entries in numbered slots. The caller selects among entries with the same hash.
+/// A map from hashes to entries in numbered slots. The caller selects among entries with the same
+/// hash.
 #[derive(Debug)]
 pub(crate) struct SlotMap<E> {
-    /// Open addressing with linear probing. An entry is `hash (32 bits) << 32 | slot + 1`; zero is free.
+    /// Open addressing with linear probing. An entry is `hash (32 bits) << 32 | slot + 1`; zero is
+    /// free.
     table: PersistentVec<u64, 256>,
     mask: usize,
     entries: Entries<E>,
@@ -22,8 +25,8 @@ pub(crate) struct SlotMap<E> {
     len: usize,
 }
 
-/// Finds several entries. If they are requested in the order of their slots, which is that of the list, it checks the next slot first
-/// and needs no hash table.
+/// Finds several entries. If they are requested in the order of their slots, which is that of the
+/// list, it checks the next slot first and needs no hash table.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
     last: Option<u32>,
@@ -117,7 +120,8 @@ impl<E: Clone> SlotMap<E> {
         &self.entries
     }
 
-    /// Returns whether `additional` entries make the table grow, which takes time proportional to its size.
+    /// Returns whether `additional` entries make the table grow, which takes time proportional to
+    /// its size.
     pub(crate) fn would_grow(&self, additional: usize) -> bool {
         (self.len + additional) * 5 > (self.mask + 1) * 4
     }
@@ -201,13 +205,13 @@ impl<E: Clone> SlotMap<E> {
         }
     }
 
-    /// Returns whether [`compact`](Self::compact) frees three quarters or more. The number of removals until then is proportional to the
-    /// cost of compacting.
+    /// Returns whether [`compact`](Self::compact) frees three quarters or more. The number of
+    /// removals until then is proportional to the cost of compacting.
     pub(crate) fn is_sparse(&self) -> bool {
         self.next > SMALLEST_SPARSE && self.len * 4 < self.next as usize
     }
 
-    /// Moves the entries together, in their order, and frees the rest.
+    /// Moves the entries to the lowest slots, in their order, and frees the other slots.
     pub(crate) fn compact(&mut self) -> Renumbering {
         let mut new_slots = vec![FREE; self.next as usize];
         let mut entries = Entries::with_len(self.len);
@@ -255,7 +259,8 @@ impl<E: Clone> SlotMap<E> {
                 break;
             }
             let home = tag(cell) as usize & self.mask;
-            // The cell can move to the gap unless its home lies between the gap (exclusive) and itself.
+            // The cell can move to the gap unless its home lies between the gap (exclusive) and
+            // itself.
             if (position.wrapping_sub(home) & self.mask) >= (position.wrapping_sub(gap) & self.mask) {
                 *self.table.get_mut(gap) = cell;
                 gap = position;

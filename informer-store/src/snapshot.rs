@@ -45,14 +45,15 @@ impl<K> Snapshot<K> {
         self.len() == 0
     }
 
-    /// Returns the watermark of this state, empty if there is none. If each namespace is watched separately, it is the minimum of
-    /// [their watermarks](Self::watermarks).
+    /// Returns the watermark of this state, empty if there is none. If each namespace is watched
+    /// separately, it is the minimum of [their watermarks](Self::watermarks).
     #[must_use]
     pub fn watermark(&self) -> &ResourceVersion {
         &self.state.watermark
     }
 
-    /// Returns the watermark of each namespace, if each namespace is watched separately; otherwise none.
+    /// Returns the watermark of each namespace, if each namespace is watched separately; otherwise
+    /// none.
     #[must_use]
     pub fn watermarks(&self) -> &Watermarks {
         &self.state.watermarks

@@ -1,5 +1,6 @@
-//! The locks of this crate: those of `parking_lot`; or, under `--cfg informer_loom`, loom's with the same signatures, so that
-//! `tests/loom.rs` can try every order in which threads may come to them.
+//! The locks of this crate: those of `parking_lot`; or, under `--cfg informer_loom`, loom's with
+//! the same signatures, so that `tests/loom.rs` can try every order in which threads may come to
+//! them.
 
 #[cfg(not(informer_loom))]
 pub(crate) use parking_lot::{Mutex, MutexGuard, RwLock};

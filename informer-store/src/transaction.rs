@@ -1,8 +1,9 @@
 //! [`PreparedTransaction`]: changes for which the index functions have run, until readers see them.
 //!
-//! Many changes are applied to a copy of the state beforehand, and `commit` only swaps the states. Few changes are
-//! applied by `commit` itself. So a reader waits for a few hundred changes at most, whatever the size of the transaction.
-//! client-go holds its lock while it rebuilds every index (`threadSafeMap.Replace`).
+//! Many changes are applied to a copy of the state beforehand, and `commit` only swaps the states.
+//! Few changes are applied by `commit` itself. So a reader waits for a few hundred changes at most,
+//! whatever the size of the transaction. client-go holds its lock while it rebuilds every index
+//! (`threadSafeMap.Replace`).
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,11 +19,13 @@ use crate::{Change, IndexFailure};
 /// The largest number of changes that is applied in place. That takes some hundred microseconds.
 const MAX_IN_PLACE: usize = 256;
 
-/// A transaction that holds the store's write lock, made by [`StoreWriter::prepare`](crate::StoreWriter::prepare).
+/// A transaction that holds the store's write lock, made by
+/// [`StoreWriter::prepare`](crate::StoreWriter::prepare).
 ///
 /// Dropping it commits, so that the indices and the objects always agree.
 pub struct PreparedTransaction<'a, K> {
-    // I8: the lock is released before the objects of `transaction` are dropped, because it is declared first.
+    // I8: the lock is released before the objects of `transaction` are dropped, because it is
+    // declared first.
     notes: MutexGuard<'a, WriterNotes<K>>,
     transaction: Transaction<'a, K>,
     state: &'a RwLock<State<K>>,
@@ -56,8 +59,8 @@ impl<'a, K> PreparedTransaction<'a, K> {
 
     /// Makes the changes visible to readers, all at once (I3). Further calls change nothing.
     ///
-    /// It takes microseconds, and calls no code of the user, so the caller may hold a lock. Dropped objects are kept
-    /// until [`finish`](Self::finish).
+    /// It takes microseconds, and calls no code of the user, so the caller may hold a lock. Dropped
+    /// objects are kept until [`finish`](Self::finish).
     pub fn commit(&mut self) {
         if std::mem::replace(&mut self.is_committed, true) {
             return;
@@ -69,7 +72,8 @@ impl<'a, K> PreparedTransaction<'a, K> {
         }
     }
 
-    /// Commits if that has not been done, releases the write lock, and drops the objects that were replaced.
+    /// Commits if that has not been done, releases the write lock, and drops the objects that were
+    /// replaced.
     ///
     /// Returns the objects that an index function could place before and can't place now.
     #[must_use]
@@ -181,7 +185,8 @@ impl<'a, K> Transaction<'a, K> {
         }
     }
 
-    /// Adds the changes, and the failures of their own, to the logs of the indices under construction.
+    /// Adds the changes, and the failures of their own, to the logs of the indices under
+    /// construction.
     fn log(&mut self, notes: &mut WriterNotes<K>, mut failures: Vec<IndexFailure>) {
         let computed = self.computed.drain(notes.indices.len()..);
         for (joining, computed) in notes.joining.iter_mut().zip(computed) {

@@ -1,6 +1,7 @@
 //! [`StoreWriter`]: the write half of a store.
 //!
-//! The index functions run first, with no lock held. The rest of a transaction is in [`crate::transaction`].
+//! The index functions run first, with no lock held. The rest of a transaction is in
+//! [`crate::transaction`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -102,10 +103,11 @@ impl<K: Send + Sync + 'static> StoreWriter<K> {
         &self.shared
     }
 
-    /// Makes all changes and sets the watermark, in one step (I3). If a key is changed twice, the last change counts.
+    /// Makes all changes and sets the watermark, in one step (I3). If a key is changed twice, the
+    /// last change counts.
     ///
-    /// Returns the objects that an index function could place before and can't place now. [`Indexer::index_failures`]
-    /// has all that it can't place at present.
+    /// Returns the objects that an index function could place before and can't place now.
+    /// [`Indexer::index_failures`] has all that it can't place at present.
     pub fn transaction(
         &mut self,
         changes: Vec<Change<K>>,
@@ -114,12 +116,12 @@ impl<K: Send + Sync + 'static> StoreWriter<K> {
         self.prepare(changes, watermark, &[]).finish()
     }
 
-    /// Calls the index functions and takes the store's write lock; readers see the changes once the result is
-    /// [committed](PreparedTransaction::commit).
+    /// Calls the index functions and takes the store's write lock; readers see the changes once the
+    /// result is [committed](PreparedTransaction::commit).
     ///
-    /// This is for a caller that must publish the changes at the moment in which they become visible.
-    /// [`transaction`](Self::transaction) does both steps. `of_namespaces` has the watermarks of single namespaces that
-    /// are watched separately.
+    /// This is for a caller that must publish the changes at the moment in which they become
+    /// visible. [`transaction`](Self::transaction) does both steps. `of_namespaces` has the
+    /// watermarks of single namespaces that are watched separately.
     pub fn prepare<'a>(
         &'a mut self,
         changes: Vec<Change<K>>,
@@ -145,8 +147,9 @@ impl<K: Send + Sync + 'static> StoreWriter<K> {
         }
     }
 
-    /// Adds or replaces an object. The watermark stays the same, because other objects can have changed. Returns the same as
-    /// [`transaction`](Self::transaction), which is cheaper for many objects.
+    /// Adds or replaces an object. The watermark stays the same, because other objects can have
+    /// changed. Returns the same as [`transaction`](Self::transaction), which is cheaper for many
+    /// objects.
     #[doc(alias = "Add")]
     #[doc(alias = "Update")]
     pub fn put(&mut self, object: Cached<K>) -> Vec<IndexFailure> {
@@ -164,7 +167,8 @@ impl<K: Send + Sync + 'static> StoreWriter<K> {
 
     /// Replaces the whole content of the store by `objects`, in one step.
     ///
-    /// Unchanged objects keep their place in memory. Returns the same as [`transaction`](Self::transaction).
+    /// Unchanged objects keep their place in memory. Returns the same as
+    /// [`transaction`](Self::transaction).
     #[doc(alias = "Replace")]
     pub fn replace(
         &mut self,

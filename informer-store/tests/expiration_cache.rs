@@ -36,7 +36,8 @@ fn with_ttl(seconds: u64) -> (ExpirationCache<u32>, Time) {
     (ExpirationCache::new(Duration::from_secs(seconds)).with_clock(time.clock()), time)
 }
 
-/// A cache in which everything has expired but the names in the set, and a handle to tell what it still holds.
+/// A cache in which everything has expired but the names in the set, and a handle to tell what it
+/// still holds.
 fn with_immortals() -> (ExpirationCache<u32>, Arc<Mutex<BTreeSet<String>>>) {
     let immortals = Arc::new(Mutex::new(BTreeSet::<String>::new()));
     let kept = Arc::clone(&immortals);
@@ -227,7 +228,8 @@ fn i8_expiration_drops_and_asks_without_lock() {
             ExpirationCache::with_policy(policy).with_clock(time.clock())
         });
         let nosy = || object("foo", Nosy(Arc::downgrade(&cache)));
-        // Replaced, removed, replaced with all others, twice in one replacement, expired when got, when listed.
+        // Replaced, removed, replaced with all others, twice in one replacement, expired when got,
+        // when listed.
         cache.put(nosy());
         cache.put(nosy());
         drop(cache.remove(&key("foo")));

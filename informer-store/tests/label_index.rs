@@ -1,4 +1,5 @@
-//! The label index: its answers are those of a scan, whatever the selector and whatever has happened before.
+//! The label index: its answers are those of a scan, whatever the selector and whatever has
+//! happened before.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -241,7 +242,8 @@ fn label_index_requested_twice_at_once_is_shared() {
     let (b, other) = (object("b"), indexer.clone());
     let outcome = Rc::new(Cell::new(None));
     MEANWHILE.with_borrow_mut(|meanwhile| {
-        // The first round finds one object; so there is something left to look at when the name has been taken.
+        // The first round finds one object; so there is something left to look at when the name has
+        // been taken.
         meanwhile.push_back(Box::new(move || _ = writer.put(b)));
         let outcome = Rc::clone(&outcome);
         meanwhile.push_back(Box::new(move || outcome.set(Some(other.add_label_index()))));

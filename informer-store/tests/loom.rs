@@ -1,4 +1,5 @@
-//! Every order in which a writer, readers and those who add and remove indices can come to a store's locks, tried by loom.
+//! Every order in which a writer, readers and those who add and remove indices can come to a
+//! store's locks, tried by loom.
 //!
 //! `RUSTFLAGS="--cfg informer_loom" CARGO_TARGET_DIR=target/loom cargo test -p informer-store --release --test loom`
 
@@ -21,7 +22,8 @@ fn put_all(count: u64, value: u64) -> Vec<Change<u64>> {
     (0..count).map(|n| Change::Put(object(n, value))).collect()
 }
 
-/// Three switches from a thread that could go on find nearly everything that any number finds, in far less time.
+/// Three switches from a thread that could go on find nearly everything that any number finds, in
+/// far less time.
 fn model(test: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);

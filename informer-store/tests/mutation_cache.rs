@@ -204,7 +204,8 @@ fn deletion_ends_writes_of_the_same_and_older_objects() {
 // client-go: TestMutationCacheUpdateConcurrentDelete.
 #[test]
 fn write_recorded_after_deletion_is_ignored() {
-    // Of the written version itself; of an older one, as when the deletion was missed; and of a newer one.
+    // Of the written version itself; of an older one, as when the deletion was missed; and of a
+    // newer one.
     for deleted in ["2", "1", "3"] {
         let mut setup = Setup::with_adds();
         setup.put(object("a", "2", "x"));

@@ -1,5 +1,6 @@
-//! A mutation cache against the truth: a server with several writers, a store and a handler that lag behind it, and
-//! writes that are recorded late. Whatever is read is never older than the store or one's own writes, and never dead.
+//! A mutation cache against the truth: a server with several writers, a store and a handler that
+//! lag behind it, and writes that are recorded late. Whatever is read is never older than the store
+//! or one's own writes, and never dead.
 
 use informer_core::{Cached, Deleted, EventHandler, ObjectKey};
 use informer_store::{Change, Index, Indexer, MutationCache, MutationCacheOptions, StoreWriter, store};

@@ -124,7 +124,7 @@ fn initial_list_is_readable_before_it_has_a_version() {
     let first = store.list_part(list(&[("a", 1), ("b", 2)], 0).objects);
     assert_eq!(content(&indexer), set(&[("a", 1), ("b", 2)]));
     assert!(!synced.has_synced() && indexer.watermark().is_empty());
-    // It broke off, and the next try is told.
+    // That list broke off. This part belongs to the next attempt.
     let listed = store.list_part(list(&[("a", 1), ("c", 3)], 0).objects);
     assert!(listed[0].ptr_eq(&first[0]), "the copy of what is known is freed at once");
     store.replace(Replacement { objects: listed, ..list(&[], 5) });

@@ -1,4 +1,5 @@
-//! What a store promises its readers and its writer, one behaviour at a time; `store_model.rs` has the histories.
+//! The store's guarantees to its readers and its writer, one behaviour per test; `store_model.rs`
+//! tests random histories.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -84,7 +85,8 @@ fn i3_readers_see_a_transaction_whole_or_not_at_all() {
             let mut seen = 0_u64;
             while !stop.load(Ordering::Relaxed) {
                 let snapshot = indexer.snapshot();
-                // Each transaction moves all objects to the next tag; so at any time they share one.
+                // Each transaction moves all objects to the next tag; so at any time they share
+                // one.
                 let tags: BTreeSet<u8> = snapshot.list().iter().map(|object| object.tags[0]).collect();
                 assert!(tags.len() <= 1, "half a transaction is visible: {tags:?}");
                 for tag in tags {
@@ -561,7 +563,8 @@ fn a_store_holds_any_type_under_any_key() {
     assert_eq!((by_user.count("ann"), by_user.values()), (2, vec!["ann"]));
 }
 
-/// Asks everything of a store that takes a lock, from another thread; so a lock that is held shows as a silence.
+/// Asks everything of a store that takes a lock, from another thread; so a lock that is held shows
+/// as a silence.
 fn asks_in_vain(indexer: &Indexer<Probe>) -> bool {
     let (done, answer) = mpsc::channel();
     let indexer = indexer.clone();

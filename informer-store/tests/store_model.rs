@@ -1,5 +1,6 @@
-//! A store against a naive one, a map that is searched from end to end, over random histories: transactions, replaces,
-//! indices that come and go, bursts that make tables grow and shrink, and snapshots that are held all the while.
+//! A store against a naive one, a map that is searched from end to end, over random histories:
+//! transactions, replaces, indices that come and go, bursts that make tables grow and shrink, and
+//! snapshots that are held all the while.
 //!
 //! Two thousand histories per run, or as many as `INFORMER_CASES` says.
 
@@ -26,7 +27,8 @@ type Model = BTreeMap<String, (u64, Vec<u16>)>;
 enum Step {
     /// One transaction: keys that get these tags, or are removed.
     Change(Vec<(u8, Option<Vec<u16>>)>),
-    /// A list: keys that have new tags, or that it has unchanged if they exist; all others are gone.
+    /// A list: keys that have new tags, or that it has unchanged if they exist; all others are
+    /// gone.
     Replace(Vec<(u8, Option<Vec<u16>>)>),
     /// So many objects come in one transaction, and go again: in one transaction, or in a list.
     Burst(u16, bool),

@@ -1,7 +1,8 @@
-//! [`Replica`]: a handler that keeps a copy of the objects from its events, and detects invalid events.
+//! [`Replica`]: a handler that keeps a copy of the objects from its events, and detects invalid
+//! events.
 //!
-//! Each handler of a correct informer can rebuild the store from events alone. So comparing a replica with the server's
-//! list shows lost, repeated and reordered events.
+//! Each handler of a correct informer can rebuild the store from events alone. So comparing a
+//! replica with the server's list shows lost, repeated and reordered events.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +12,8 @@ use informer_core::{Cached, Deleted, EventHandler, ObjectKey};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-/// A handler with its own copy of the objects. Clones share the copy: give one to the informer, and query the other.
+/// A handler with its own copy of the objects. Clones share the copy: give one to the informer, and
+/// query the other.
 ///
 /// ```
 /// use informer_core::{HandlerOptions, SharedProcessor};
@@ -63,8 +65,8 @@ impl<K> Replica<K> {
             .collect()
     }
 
-    /// Returns every invalid call: an add of an existing object, an update or delete or release of a missing one, or a
-    /// version that goes back.
+    /// Returns every invalid call: an add of an existing object, an update or delete or release of
+    /// a missing one, or a version that goes back.
     #[must_use]
     pub fn violations(&self) -> Vec<String> {
         self.state.copy.lock().violations.clone()

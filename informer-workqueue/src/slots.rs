@@ -31,7 +31,8 @@ pub(crate) enum Place {
     /// Neither queued nor with a worker.
     Idle,
     Queued,
-    /// With a worker. `again` is the priority with which the key is queued when its item ends.
+    /// A worker has the item. `again`: the priority of the next queueing, if the key was added
+    /// meanwhile.
     Running {
         again: Option<Priority>,
     },

@@ -197,8 +197,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         !self.shared.is_open()
     }
 
-    /// Returns the number of items that were dropped without an end, because their workers
-    /// panicked, were cancelled, or returned early.
+    /// Returns the number of items that workers dropped without finishing them: the worker
+    /// panicked, was cancelled, or returned early.
     #[must_use]
     pub fn abandoned(&self) -> u64 {
         self.shared.abandoned()

@@ -51,7 +51,8 @@ pub fn stale(folder: &Path, files: &Files, mark: &str) -> anyhow::Result<BTreeMa
     Ok(stale)
 }
 
-/// Updates the folder and returns the stale files. Unchanged files are not written, so that cargo does not rebuild them.
+/// Updates the folder and returns the stale files. Unchanged files are not written, so that cargo
+/// does not rebuild them.
 pub fn update(folder: &Path, files: &Files, mark: &str) -> anyhow::Result<BTreeMap<String, Stale>> {
     let stale = stale(folder, files, mark)?;
     for name in stale.keys() {
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_staleness_is_found_and_mended() {
+    fn stale_files_are_found_and_updated() {
         let left = format!("//! C.\n// {MARK}\n");
         let folder = folder(&[("a.rs", "b\n"), ("c.rs", &left), ("d.rs", "//! By hand.\n"), ("e.txt", "")]);
         let found = stale(folder.path(), &wanted(), MARK).unwrap();
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_come_and_go_with_the_files_in_them() {
+    fn folders_are_made_and_removed_with_their_files() {
         let left = format!("//! C.\n// {MARK}\n");
         let folder = folder(&[("old/c.rs", &left), ("both/c.rs", &left), ("both/d.rs", "//! By hand.\n")]);
         let wanted: Files = [("new/a.rs".to_owned(), "a\n".to_owned())].into();
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_generated_is_named() {
+    fn foreign_files_are_named() {
         let head = format!("//! A.\n//! Long.\n//! Very.\n//! Much.\n//! So.\n// {MARK}\n");
         let folder = folder(&[("a.rs", &head), ("b.rs", "//! By hand.\n")]);
         let names: Vec<String> = wanted().into_keys().collect();

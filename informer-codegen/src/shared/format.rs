@@ -12,7 +12,8 @@ use crate::shared::expand::{Module, Part};
 /// The edition of the workspace, which also determines the style.
 const EDITION: &str = "2024";
 
-/// Returns the text of a file in `folder`, whose rustfmt settings apply. `origin` names the source of the file.
+/// Returns the text of a file in `folder`, whose rustfmt settings apply. `origin` names the source
+/// of the file.
 pub fn source(folder: &Path, origin: &str, module: &Module) -> anyhow::Result<String> {
     let mut text = String::new();
     for line in &module.docs {
@@ -42,10 +43,11 @@ fn part_text(folder: &Path, part: &Part) -> anyhow::Result<String> {
     }))
 }
 
-/// Returns the items as text. In tokens, documentation is attributes, which rustfmt ignores; prettyplease turns them into comments.
+/// Returns the items as text. In tokens, documentation is attributes, which rustfmt ignores;
+/// prettyplease turns them into comments.
 fn items(tokens: &TokenStream) -> anyhow::Result<String> {
     let file = syn::parse2(tokens.clone())
-        .with_context(|| format!("`codegen::expand` generated invalid Rust; fix it: {tokens}"))?;
+        .with_context(|| format!("informer-codegen generated invalid Rust; report this bug: {tokens}"))?;
     Ok(spaced(&prettyplease::unparse(&file)))
 }
 
@@ -88,7 +90,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_text_is_as_cargo_fmt_leaves_it() {
+    fn source_is_formatted_like_cargo_fmt() {
         let item = quote! {
             impl A {
                 #[doc = " B."]
@@ -111,7 +113,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_some_versions_lack_is_in_macros() {
+    fn gated_items_are_in_version_macros() {
         let all = ["v1_1", "v1_2", "v1_3", "v1_4"].map(str::to_owned);
         let gate = Gate::new(&all[1..3], &all).unwrap();
         let part = Part::Gated(
@@ -135,7 +137,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_not_rust_is_reported() {
+    fn invalid_rust_is_reported() {
         let module = Module { docs: Vec::new(), parts: vec![Part::Items(quote!(fn fn))] };
         let message = format!("{:#}", source(&root(), "", &module).unwrap_err());
         assert!(message.contains("fn fn"), "{message}");

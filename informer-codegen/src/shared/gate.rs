@@ -1,5 +1,6 @@
-//! Conditions on Kubernetes versions in the generated code: the `k8s_if_*` macros of k8s-openapi, which expand to their content or to
-//! nothing, depending on the version that the final binary selects.
+//! Conditions on Kubernetes versions in the generated code: the `k8s_if_*` macros of k8s-openapi,
+//! which expand to their content or to nothing, depending on the version that the final binary
+//! selects.
 
 use anyhow::bail;
 use proc_macro2::Ident;
@@ -16,7 +17,8 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Returns the gate of content that exists in the versions `present` of the ordered versions `all`. An empty `present` means all.
+    /// Returns the gate of content that exists in the versions `present` of the ordered versions
+    /// `all`. An empty `present` means all.
     pub fn new(present: &[String], all: &[String]) -> anyhow::Result<Self> {
         let at = |feature: &String| all.iter().position(|other| other == feature);
         let Some(places) = present.iter().map(at).collect::<Option<Vec<_>>>() else {

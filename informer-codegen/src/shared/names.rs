@@ -25,7 +25,8 @@ pub fn capitalized(name: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + letters.as_str())
 }
 
-/// Returns the kind in snake case, in the plural of the resource: `NetworkPolicy` and `networkpolicies` give `network_policies`.
+/// Returns the kind in snake case, in the plural of the resource: `NetworkPolicy` and
+/// `networkpolicies` give `network_policies`.
 pub fn plural(kind: &str, plural: &str) -> anyhow::Result<String> {
     let mut rest = plural;
     let mut name = String::new();

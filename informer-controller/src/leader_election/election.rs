@@ -5,9 +5,9 @@
 //! which they first saw its state, which is after the write, and the leader counts from the start
 //! of its write. Note: dates in leases are not compared, because each machine has its own clock.
 //!
-//! It is stricter than client-go: a leader that sees another holder has lost at once, and not only
-//! at its renew deadline. And a claim with the same identity that this candidate has not made
-//! belongs to another one.
+//! It is stricter than client-go. A leader that sees another holder loses its term at once, and not
+//! only at its renew deadline. A claim with this candidate's identity that the candidate did not
+//! make counts as the claim of another one.
 
 use std::time::Duration;
 

@@ -64,7 +64,7 @@ use status::Reporter;
 /// match elector.run(shutdown, |stop| runner.run(reconcile, stop)).await {
 ///     LeadershipEnd::NeverLed => {}
 ///     LeadershipEnd::Finished(synced) => synced?,
-///     LeadershipEnd::Lost(_) => std::process::exit(1), // And begin anew, as a candidate.
+///     LeadershipEnd::Lost(_) => std::process::exit(1), // Restart as a candidate.
 /// }
 /// # Ok(())
 /// # }

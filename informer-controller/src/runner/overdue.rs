@@ -38,14 +38,14 @@ impl Overdue {
         }
     }
 
-    /// Records a log line of a namespace. Returns `false` if there was one within the deadline.
+    /// Returns whether to log a line for a namespace, and records it: at most one per deadline.
     fn note(&self, namespace: &str) -> bool {
         let mut logged = self.logged.lock();
         logged.retain(|_, at| at.elapsed() < self.deadline);
-        let is_news = !logged.contains_key(namespace);
-        if is_news {
+        let is_due = !logged.contains_key(namespace);
+        if is_due {
             logged.insert(namespace.to_owned(), Instant::now());
         }
-        is_news
+        is_due
     }
 }

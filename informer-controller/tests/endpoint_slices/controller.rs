@@ -1,8 +1,9 @@
 //! [`Controller`]: keeps the endpoint slices of each service up to date.
 //!
-//! A change of a pod must reconcile the services that select the pod. To avoid checking every service, services are
-//! indexed by one label of their selectors, and a pod looks up its own labels. The result can contain services that do
-//! not select the pod; their reconcile calls change nothing.
+//! A change of a pod must reconcile the services that select the pod. To avoid checking every
+//! service, services are indexed by one label of their selectors, and a pod looks up its own
+//! labels. The result can contain services that do not select the pod; their reconcile calls change
+//! nothing.
 
 use std::sync::Arc;
 
@@ -25,7 +26,8 @@ use crate::views::{PodEndpoint, PodEndpointInformers};
 /// A namespace, and a label with its value.
 type Label = (String, String, String);
 
-/// A running controller with its own client and caches. Dropping it has the effect of killing its process.
+/// A running controller with its own client and caches. Dropping it has the effect of killing its
+/// process.
 pub(crate) struct Controller {
     monitor: RunnerMonitor,
     running: JoinSet<Result<(), Failure>>,
@@ -135,7 +137,8 @@ impl Shared {
     }
 }
 
-/// Returns one label of the selector. A selected pod has all labels of the selector, so one is enough for the index.
+/// Returns one label of the selector. A selected pod has all labels of the selector, so one is
+/// enough for the index.
 fn selected_label(service: &Service) -> Option<Label> {
     let (label, value) = slices::selector(service).into_iter().next()?;
     Some((service.metadata.namespace.clone()?, label, value))

@@ -1,6 +1,6 @@
-//! A controller of endpoint slices, as in Kubernetes: the addresses of the pods that a service selects. One index leads
-//! from pods to services, another from services to pods. The controller is killed during its work, and a second one
-//! continues.
+//! A controller of endpoint slices, as in Kubernetes: the addresses of the pods that a service
+//! selects. One index leads from pods to services, another from services to pods. The controller is
+//! killed during its work, and a second one continues.
 //!
 //! The server is simulated, or with `INFORMER_E2E_KUBECONFIG` a real one.
 
@@ -51,7 +51,8 @@ async fn run(workload: &Workload, changes: usize) -> Result<(), Failure> {
     println!("killed the controller after {made} slices for {} services", workload.services);
     first.kill();
 
-    // The next controller finds the first half of the changes in its initial lists, and receives the rest as events.
+    // The next controller finds the first half of the changes in its initial lists, and receives
+    // the rest as events.
     for step in 0..changes / 2 {
         workload.change(step).await?;
     }

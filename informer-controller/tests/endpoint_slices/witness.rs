@@ -15,7 +15,8 @@ use crate::Failure;
 use crate::slices::{self, MANAGED_BY, MANAGER};
 use crate::views::PodEndpoint;
 
-/// The sorted pods of each service with their addresses, with repetitions. Services without pods are left out.
+/// The sorted pods of each service with their addresses, with repetitions. Services without pods
+/// are left out.
 pub(crate) type Endpoints = BTreeMap<String, Vec<(String, String)>>;
 
 /// Timeout of each wait; a working program never reaches it.
@@ -52,7 +53,8 @@ impl Witness {
         Ok(*timeout(TIMEOUT, self.made.wait_for(|made| *made >= count)).await??)
     }
 
-    /// Waits until all slices are as expected, and returns their content. Services and pods must not change meanwhile.
+    /// Waits until all slices are as expected, and returns their content. Services and pods must
+    /// not change meanwhile.
     pub(crate) async fn settled(&mut self) -> Result<Endpoints, Failure> {
         let expected = self.expected().await?;
         let settled = async {

@@ -1,4 +1,5 @@
-//! Services, pods, and changes to them. The pods do not run: this module writes their addresses and conditions.
+//! Services, pods, and changes to them. The pods do not run: this module writes their addresses and
+//! conditions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -106,7 +107,8 @@ impl Workload {
         Ok(())
     }
 
-    /// Creates the service account that pods need. On a real server a controller creates it, with a delay.
+    /// Creates the service account that pods need. On a real server a controller creates it, with a
+    /// delay.
     async fn ensure_service_account(&self) -> Result<(), Failure> {
         let account = serde_json::from_value(json!({ "metadata": { "name": "default" } }))?;
         match self.api::<ServiceAccount>().create(&PostParams::default(), &account).await {

@@ -1,7 +1,8 @@
 //! The scheduling loop: takes a pod, finds a node, and binds the pod to the node.
 //!
-//! Decisions are made one at a time, under the cache's lock. The requests follow concurrently, without the lock.
-//! kube-scheduler: the scheduling cycle and the binding cycle of `pkg/scheduler/schedule_one.go`.
+//! Decisions are made one at a time, under the cache's lock. The requests follow concurrently,
+//! without the lock. kube-scheduler: the scheduling cycle and the binding cycle of
+//! `pkg/scheduler/schedule_one.go`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,13 +63,14 @@ async fn place(shared: &Shared, key: &ObjectKey) -> Result<(), NotPlaced> {
     if let Err(kube::Error::Api(status)) = &answer
         && (400..500).contains(&status.code)
     {
-        // The server rejected the binding. If the pod is already bound or deleted, the watch reports that, and nothing
-        // else is to do.
+        // The server rejected the binding. If the pod is already bound or deleted, the watch
+        // reports that, and nothing else is to do.
         shared.counts.count_refused();
         shared.cache().forget(key, pod.uid());
         return Err(NotPlaced);
     }
-    // Without an answer, the outcome is unknown: the pod may be bound. If not, it is queued again after the deadline.
+    // Without an answer, the outcome is unknown: the pod may be bound. If not, it is queued again
+    // after the deadline.
     match answer {
         Ok(()) => shared.counts.count_bound(),
         Err(_) => shared.counts.count_unanswered(),

@@ -1,8 +1,9 @@
-//! [`Cache`]: the resources that pods use on each node, from the watch and from decisions that it has not confirmed yet.
+//! [`Cache`]: the resources that pods use on each node, from the watch and from decisions that it
+//! has not confirmed yet.
 //!
-//! kube-scheduler: `pkg/scheduler/backend/cache/cache.go`. A decision counts at once, because further decisions are made
-//! before the watch confirms it; such a pod is *assumed*. Without confirmation, the assumption expires. The cache has no
-//! lock, no clock and no I/O.
+//! kube-scheduler: `pkg/scheduler/backend/cache/cache.go`. A decision counts at once, because
+//! further decisions are made before the watch confirms it; such a pod is *assumed*. Without
+//! confirmation, the assumption expires. The cache has no lock, no clock and no I/O.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -86,7 +87,8 @@ impl Cache {
         }
     }
 
-    /// Chooses the node on which the scarcest resource will have most left, and assumes the pod there.
+    /// Chooses the node on which the scarcest resource will have most left, and assumes the pod
+    /// there.
     pub(crate) fn assume(&mut self, key: &ObjectKey, uid: &Uid, request: Resources) -> Choice {
         if self.pods.contains_key(key) {
             return Choice::AlreadyPlaced;
@@ -101,7 +103,8 @@ impl Cache {
         Choice::Node(node)
     }
 
-    /// Sets the deadline for the watch to confirm an assumed pod that is bound or whose outcome is unknown.
+    /// Sets the deadline for the watch to confirm an assumed pod that is bound or whose outcome is
+    /// unknown.
     pub(crate) fn expect_until(&mut self, key: &ObjectKey, uid: &Uid, deadline: Instant) {
         let placed = self.pods.get_mut(key).filter(|placed| placed.uid == *uid);
         // The watch can confirm the pod before the response arrives.

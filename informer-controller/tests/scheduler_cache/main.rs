@@ -1,5 +1,6 @@
-//! A scheduler's cache, as in kube-scheduler: the handlers of two informers maintain the used resources of each node, and a
-//! loop binds pods to the nodes with most room. The scheduler is killed during its work, and a second one continues.
+//! A scheduler's cache, as in kube-scheduler: the handlers of two informers maintain the used
+//! resources of each node, and a loop binds pods to the nodes with most room. The scheduler is
+//! killed during its work, and a second one continues.
 //!
 //! The server is simulated, or with `INFORMER_E2E_KUBECONFIG` a real one.
 

@@ -1,5 +1,5 @@
-//! Parses Kubernetes quantities in every form that the API server writes: `2`, `0.5`, `250m`, `100n`, `128Mi`, `1G`,
-//! `12e6`. Fractions are rounded up, as in Go's `Quantity.Value`.
+//! Parses Kubernetes quantities in every form that the API server writes: `2`, `0.5`, `250m`,
+//! `100n`, `128Mi`, `1G`, `12e6`. Fractions are rounded up, as in Go's `Quantity.Value`.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};

@@ -49,8 +49,8 @@ impl Recount {
         over.map(|(name, _)| name.as_str()).collect()
     }
 
-    /// Waits until a scheduler's cache equals this recount and has no assumed pods. Nothing changes meanwhile, so the
-    /// cache only lacks events that the watch has not delivered yet.
+    /// Waits until a scheduler's cache equals this recount and has no assumed pods. Nothing changes
+    /// meanwhile, so the cache only lacks events that the watch has not delivered yet.
     pub(crate) async fn equals(&self, shared: &Shared) -> Result<(), Box<dyn Error>> {
         let mut changes = shared.changes();
         let equal = async {

@@ -1,7 +1,8 @@
-//! [`Scheduler`]: informers fill the cache and a queue of pods without a node, and workers find and bind nodes for them.
+//! [`Scheduler`]: informers fill the cache and a queue of pods without a node, and workers find and
+//! bind nodes for them.
 //!
-//! kube-scheduler: `pkg/scheduler/eventhandlers.go`. A scheduler has its own client and caches, so dropping it has the
-//! effect of killing its process.
+//! kube-scheduler: `pkg/scheduler/eventhandlers.go`. A scheduler has its own client and caches, so
+//! dropping it has the effect of killing its process.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicUsize, Ordering};

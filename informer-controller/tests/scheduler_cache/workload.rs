@@ -26,7 +26,8 @@ pub(crate) struct Workload {
 }
 
 impl Workload {
-    /// Creates the service account that pods need. On a real server a controller creates it, with a delay.
+    /// Creates the service account that pods need. On a real server a controller creates it, with a
+    /// delay.
     pub(crate) async fn ensure_service_account(&self) -> Result<(), kube::Error> {
         let account = json!({ "metadata": { "name": "default" } });
         let answer = self.create(ServiceAccount::url_path(&(), Some(&self.namespace)), account).await;
@@ -44,7 +45,8 @@ impl Workload {
         send_all(numbers.map(|n| self.create(Pod::url_path(&(), Some(&self.namespace)), pod(n)))).await
     }
 
-    /// Creates an object from its JSON. The response is not decoded, because there are many objects.
+    /// Creates an object from its JSON. The response is not decoded, because there are many
+    /// objects.
     async fn create(&self, path: String, object: Value) -> Result<(), kube::Error> {
         let body = object.to_string().into_bytes();
         let request = Request::new(path).create(&PostParams::default(), body);

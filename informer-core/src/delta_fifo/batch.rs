@@ -42,8 +42,9 @@ impl<K> Clone for Pending<K> {
 
 /// Changes taken from a [`DeltaFifo`](crate::DeltaFifo), one item per key.
 ///
-/// The batch is in flight until it is dropped: the queue compares lists with it, and the next pop waits. Drop it after its
-/// changes have been applied to the store, and not before. If a panic drops it, its items are requeued.
+/// The batch is in flight until it is dropped: the queue compares lists with it, and the next pop
+/// waits. Drop it after its changes have been applied to the store, and not before. If a panic
+/// drops it, its items are requeued.
 pub struct Batch<K: 'static> {
     queue: Arc<Shared<K>>,
     taken: Taken<K>,
@@ -92,10 +93,11 @@ impl<K: 'static> Batch<K> {
 
     /// Requeues the item at `position` behind all others, because it could not be processed.
     ///
-    /// If newer changes of its key are queued, only a deletion of the item is kept, before those changes. Until the item has
-    /// been processed, no batch has a [`watermark`](Self::watermark), and an item of the initial list keeps the queue from
-    /// being synced. Call this before [`watermark`](Self::watermark) and
-    /// [`completes_initial_list`](Self::completes_initial_list). A second call for the same item changes nothing.
+    /// If newer changes of its key are queued, only a deletion of the item is kept, before those
+    /// changes. Until the item has been processed, no batch has a [`watermark`](Self::watermark),
+    /// and an item of the initial list keeps the queue from being synced. Call this before
+    /// [`watermark`](Self::watermark) and [`completes_initial_list`](Self::completes_initial_list).
+    /// A second call for the same item changes nothing.
     ///
     /// # Panics
     /// If there is no item at `position`.
@@ -106,15 +108,16 @@ impl<K: 'static> Batch<K> {
         }
     }
 
-    /// Returns whether the batch has items and all of them have been requeued. Then wait before the next pop, for example
-    /// with [`wait_for_more`](Self::wait_for_more), because the next batch can fail in the same way.
+    /// Returns whether the batch has items and all of them have been requeued. Then wait before the
+    /// next pop, for example with [`wait_for_more`](Self::wait_for_more), because the next batch
+    /// can fail in the same way.
     #[must_use]
     pub fn is_all_requeued(&self) -> bool {
         !self.requeued.is_empty() && self.requeued.len() == self.taken.items.len()
     }
 
-    /// Returns a future that is ready when a change is queued that was not requeued, or when the queue is closed. It is ready
-    /// at once if that has happened since this batch was taken.
+    /// Returns a future that is ready when a change is queued that was not requeued, or when the
+    /// queue is closed. It is ready at once if that has happened since this batch was taken.
     pub fn wait_for_more(&self) -> impl Future<Output = ()> + Send + use<K>
     where
         K: Send + Sync,
@@ -122,7 +125,8 @@ impl<K: 'static> Batch<K> {
         Arc::clone(&self.queue).wait_for_more(self.taken.arrivals)
     }
 
-    /// Returns whether this batch completes the initial list. True for one batch in the life of a queue.
+    /// Returns whether this batch completes the initial list. True for one batch in the life of a
+    /// queue.
     #[must_use]
     pub fn completes_initial_list(&self) -> bool {
         self.taken.completes_initial
@@ -130,16 +134,17 @@ impl<K: 'static> Batch<K> {
 
     /// Returns the resource version that the consumer reaches with this batch, if it has changed.
     ///
-    /// Only a batch that empties the queue has one (I9). It is empty after a list without a version, because the state of the
-    /// consumer has no version then.
+    /// Only a batch that empties the queue has one (I9). It is empty after a list without a
+    /// version, because the state of the consumer has no version then.
     #[must_use]
     pub fn watermark(&self) -> Option<&ResourceVersion> {
         self.taken.watermark.as_ref()
     }
 
-    /// Returns the version that the consumer reaches with this batch in each namespace that has a feed of its own
-    /// ([`DeltaFifo::feed`](crate::DeltaFifo::feed)), if it has changed. [`watermark`](Self::watermark) is then the minimum of
-    /// all, and empty while a namespace has no version.
+    /// Returns the version that the consumer reaches with this batch in each namespace that has a
+    /// feed of its own ([`DeltaFifo::feed`](crate::DeltaFifo::feed)), if it has changed.
+    /// [`watermark`](Self::watermark) is then the minimum of all, and empty while a namespace has
+    /// no version.
     #[must_use]
     pub fn namespaces(&self) -> &[NamespaceProgress] {
         &self.taken.namespaces

@@ -1,9 +1,10 @@
 //! Computes the changes of a list or a resync, mostly while the queue is not locked.
 //!
-//! Both read all objects that are queued, in flight or known, in slices, so that the lock is held for one slice at a time.
-//! Meanwhile, objects only move from the queue to the batch in flight, and from there to the store. Reading in this order
-//! misses none. Unchanged objects are not queued, so a list costs the consumer only its differences. client-go: `Replace` and
-//! `Resync` of `tools/cache/delta_fifo.go`, which queue everything under one lock.
+//! Both read all objects that are queued, in flight or known, in slices, so that the lock is held
+//! for one slice at a time. Meanwhile, objects only move from the queue to the batch in flight, and
+//! from there to the store. Reading in this order misses none. Unchanged objects are not queued, so
+//! a list costs the consumer only its differences. client-go: `Replace` and `Resync` of
+//! `tools/cache/delta_fifo.go`, which queue everything under one lock.
 
 use foldhash::HashMap;
 
@@ -73,7 +74,8 @@ impl<K: 'static> Drop for Hold<'_, K> {
 }
 
 impl<K: 'static> Shared<K> {
-    /// Queues the differences of a complete list, then a deletion for each other object that it lacks.
+    /// Queues the differences of a complete list, then a deletion for each other object that it
+    /// lacks.
     pub(super) fn replace(&self, listed: &Listed<K>) {
         let first = self.state.lock().first_list(listed.scope());
         let tombstone = |key: &ObjectKey, last| Delta::Deleted(Deleted::missed(key.clone(), last));
@@ -81,7 +83,8 @@ impl<K: 'static> Shared<K> {
         self.queue(changes, |state| state.begin_list(listed), |state| state.end_list(listed, first));
     }
 
-    /// Queues the release of all objects of a namespace. Returns the completions to set at once, if there are none.
+    /// Queues the release of all objects of a namespace. Returns the completions to set at once, if
+    /// there are none.
     pub(super) fn release(&self, scope: &Scope) -> Vec<Completion> {
         let nothing = Listed::empty(scope.clone());
         let changes = self.difference(&nothing, |key, last| {
@@ -126,7 +129,8 @@ impl<K: 'static> Shared<K> {
         }
     }
 
-    /// Makes a change that looks up keys in the batch in flight. The index of a large batch is made without the lock.
+    /// Makes a change that looks up keys in the batch in flight. The index of a large batch is made
+    /// without the lock.
     pub(super) fn change_indexed(&self, change: impl FnOnce(&mut State<K>)) {
         let mut change = Some(change);
         while change.is_some() {
@@ -202,7 +206,8 @@ impl<K: 'static> Shared<K> {
         changes
     }
 
-    /// Queues changes in slices; the consumer takes them in one step. Nothing is queued if `begin` returns `false`.
+    /// Queues changes in slices; the consumer takes them in one step. Nothing is queued if `begin`
+    /// returns `false`.
     fn queue(
         &self,
         changes: Vec<Delta<K>>,

@@ -1,11 +1,12 @@
 //! [`Feeds`]: the progress of each namespace that has its own source. No lock, no waiting.
 //!
-//! A queue with one source has no feeds. Each feed has its own initial list, its own version, and two completions: its
-//! initial list has been processed, and its release has been processed. Both are set with the batch that carries the feed's
-//! progress, because that batch follows all changes of the feed.
+//! A queue with one source has no feeds. Each feed has its own initial list, its own version, and
+//! two completions: its initial list has been processed, and its release has been processed. Both
+//! are set with the batch that carries the feed's progress, because that batch follows all changes
+//! of the feed.
 //!
-//! A namespace that is added again while it is being released gets a new feed: the releases of the old feed come first, and
-//! later progress of the old feed does not concern the new one.
+//! A namespace that is added again while it is being released gets a new feed: the releases of the
+//! old feed come first, and later progress of the old feed does not concern the new one.
 
 use std::sync::Arc;
 
@@ -35,8 +36,8 @@ struct Feed {
     /// Whether the next batch that empties the queue carries the progress of the feed.
     has_progress: bool,
     synced: Completion,
-    /// To be set when the release has been processed: the feed's own completion, and those of later feeds of the namespace
-    /// that were released before they listed anything.
+    /// To be set when the release has been processed: the feed's own completion, and those of later
+    /// feeds of the namespace that were released before they listed anything.
     released: Vec<Completion>,
 }
 
@@ -142,18 +143,20 @@ impl Feeds {
         self.get(id).is_some_and(|feed| feed.is_initial)
     }
 
-    /// Fixes the feeds of the queue's initial list.
+    /// Ends the addition of feeds to the queue's initial list.
     pub(super) fn start(&mut self) {
         self.has_started = true;
     }
 
-    /// Makes a feed optional for the queue's initial list. Returns whether the list includes the feed and waits for it.
+    /// Makes a feed optional for the queue's initial list. Returns whether the list includes the
+    /// feed and waits for it.
     pub(super) fn make_optional(&mut self, id: FeedId) -> bool {
         let missing = self.get_mut(id).filter(|feed| feed.is_initial && feed.is_unlisted());
         missing.is_some_and(|feed| !std::mem::replace(&mut feed.is_optional, true))
     }
 
-    /// Returns whether the queue's initial list has arrived. Optional feeds can be missing, if at least one feed has listed.
+    /// Returns whether the queue's initial list has arrived. Optional feeds can be missing, if at
+    /// least one feed has listed.
     pub(super) fn has_initial_list(&self) -> bool {
         let mut missing = self.feeds.iter().filter(|feed| feed.is_initial && feed.is_unlisted()).peekable();
         let is_complete = missing.peek().is_none();
@@ -201,8 +204,9 @@ impl Feeds {
         }
     }
 
-    /// Releases a feed. A feed of which nothing has arrived is removed at once, and its completions are returned. If an
-    /// earlier feed of the namespace is still being released, that feed takes the completions, and none is returned.
+    /// Releases a feed. A feed of which nothing has arrived is removed at once, and its completions
+    /// are returned. If an earlier feed of the namespace is still being released, that feed takes
+    /// the completions, and none is returned.
     pub(super) fn release(&mut self, id: FeedId) -> Option<Vec<Completion>> {
         let position = self.feeds.iter().position(|feed| feed.id == id)?;
         // The minimum can change.
@@ -248,7 +252,8 @@ impl Feeds {
         Progress { namespaces, minimum: is_new.then_some(minimum) }
     }
 
-    /// Makes the next batch that empties the queue carry all progress again, because an item was requeued.
+    /// Makes the next batch that empties the queue carry all progress again, because an item was
+    /// requeued.
     pub(super) fn revoke_progress(&mut self) {
         for feed in &mut self.feeds {
             feed.has_progress = matches!(feed.stage, Stage::Complete | Stage::Released);
@@ -257,7 +262,8 @@ impl Feeds {
         }
     }
 
-    /// Applies the progress of a processed batch. Returns the completions to set while the queue is not locked.
+    /// Applies the progress of a processed batch. Returns the completions to set while the queue is
+    /// not locked.
     pub(super) fn processed(&mut self, namespaces: &[NamespaceProgress]) -> Vec<Completion> {
         let mut completed = Vec::new();
         for progress in namespaces {

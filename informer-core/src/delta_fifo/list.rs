@@ -1,7 +1,7 @@
 //! Lists: the objects of a complete list by key, and the parts of a list that is still arriving.
 //!
-//! The newest object of a key is that of its last queued change, or else of its change in flight, or else the stored one.
-//! `difference.rs` compares a complete list with these.
+//! The newest object of a key is that of its last queued change, or else of its change in flight,
+//! or else the stored one. `difference.rs` compares a complete list with these.
 
 use std::sync::Arc;
 
@@ -72,8 +72,8 @@ impl<K> Listed<K> {
         Self::new(replacement, Some(scope))
     }
 
-    /// Returns whether the list shows that no object with this key exists: it covers the key, and the object is neither
-    /// listed nor quarantined.
+    /// Returns whether the list shows that no object with this key exists: it covers the key, and
+    /// the object is neither listed nor quarantined.
     pub(super) fn lacks(&self, key: &ObjectKey) -> bool {
         self.complete
             && self.covers(key)
@@ -98,9 +98,10 @@ pub(super) fn is_same<K>(one: &Cached<K>, other: &Cached<K>) -> bool {
 }
 
 impl<K: 'static> State<K> {
-    /// Replaces unchanged copies by the known objects, and returns the copies, to be dropped while the queue is not locked.
-    /// The other objects of an initial list are queued at once, if there are known objects. Without those, the end of the
-    /// list could not be compared with the objects that were queued before.
+    /// Replaces unchanged copies by the known objects, and returns the copies, to be dropped while
+    /// the queue is not locked. The other objects of an initial list are queued at once, if there
+    /// are known objects. Without those, the end of the list could not be compared with the objects
+    /// that were queued before.
     pub(super) fn list_part(
         &mut self,
         objects: &mut [Cached<K>],

@@ -4,8 +4,8 @@ use smallvec::smallvec;
 
 use crate::{Delta, Deltas};
 
-/// Appends a change. Of two deletions in a row, one with an exact last state wins; of a deletion and a release, the deletion
-/// wins. Returns the change that is not needed any more.
+/// Appends a change. Of two deletions in a row, one with an exact last state wins; of a deletion
+/// and a release, the deletion wins. Returns the change that is not needed any more.
 #[inline(never)] // Otherwise the compiler does not inline the callers.
 pub(super) fn append<K>(deltas: &mut Deltas<K>, delta: Delta<K>) -> Option<Delta<K>> {
     match (deltas.last_mut(), delta) {

@@ -1,11 +1,13 @@
 //! [`DeltaFifo`]: the queue between the reflector and the store.
 //!
-//! It holds the unprocessed changes of each key, and returns keys in the order in which they were queued. client-go:
-//! `DeltaFIFO` of `tools/cache/delta_fifo.go`. In addition, [`DeltaFifo::pop_batch`] takes the whole backlog at once: then
-//! each batch leads the consumer to exactly one state of the server (I9).
+//! It holds the unprocessed changes of each key, and returns keys in the order in which they were
+//! queued. client-go: `DeltaFIFO` of `tools/cache/delta_fifo.go`. In addition,
+//! [`DeltaFifo::pop_batch`] takes the whole backlog at once: then each batch leads the consumer to
+//! exactly one state of the server (I9).
 //!
-//! Note: between the pop and the end of processing, an object is neither queued nor in the store. So the queue keeps the
-//! batch in flight until the [`Batch`] is dropped, and lists are compared with that batch, too.
+//! Note: between the pop and the end of processing, an object is neither queued nor in the store.
+//! So the queue keeps the batch in flight until the [`Batch`] is dropped, and lists are compared
+//! with that batch, too.
 //!
 //! Lock order: the queue's lock, then the store's (through [`KnownObjects`]).
 
@@ -39,8 +41,9 @@ use state::State;
 
 /// A queue of changes, with at most one entry per key. A clone is another handle to the same queue.
 ///
-/// It has any number of producers and one consumer, who processes one [`Batch`] at a time. Producers do not wait, except
-/// for a reflector when many changes are queued ([`ReflectorStore::wait_for_room`]).
+/// It has any number of producers and one consumer, who processes one [`Batch`] at a time.
+/// Producers do not wait, except for a reflector when many changes are queued
+/// ([`ReflectorStore::wait_for_room`]).
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
@@ -66,8 +69,8 @@ pub struct DeltaFifo<K: 'static> {
     shared: Arc<Shared<K>>,
 }
 
-/// The number of queued changes at which a reflector waits. It keeps the consumer busy, and is small compared with the
-/// number of objects in a cluster that has so many changes at once.
+/// The number of queued changes at which a reflector waits. It keeps the consumer busy, and is
+/// small compared with the number of objects in a cluster that has so many changes at once.
 const MAX_DELTAS: usize = if cfg!(informer_loom) { 2 } else { 10_000 };
 
 struct Shared<K: 'static> {
@@ -155,15 +158,15 @@ impl<K: 'static> Drop for Shared<K> {
 }
 
 impl<K: 'static> DeltaFifo<K> {
-    /// Returns an empty queue without known objects. Then a list queues all of its objects, and deletes only objects that
-    /// are still queued.
+    /// Returns an empty queue without known objects. Then a list queues all of its objects, and
+    /// deletes only objects that are still queued.
     #[must_use]
     pub fn new() -> Self {
         Self::with_known(None)
     }
 
-    /// Returns an empty queue whose consumer keeps its objects in a store. A list then queues only differences, and deletes
-    /// the known objects that it lacks.
+    /// Returns an empty queue whose consumer keeps its objects in a store. A list then queues only
+    /// differences, and deletes the known objects that it lacks.
     #[must_use]
     pub fn with_known_objects(known: Arc<dyn KnownObjects<K>>) -> Self {
         Self::with_known(Some(known))
@@ -200,8 +203,8 @@ impl<K: 'static> DeltaFifo<K> {
 
     /// Queues a [`Delta::Sync`] for every known object that has no pending change.
     ///
-    /// It sends no request to the server. It is for handlers that periodically process all objects again. Does nothing
-    /// without [known objects](Self::with_known_objects).
+    /// It sends no request to the server. It is for handlers that periodically process all objects
+    /// again. Does nothing without [known objects](Self::with_known_objects).
     pub fn resync(&self) {
         self.shared.resync();
     }
@@ -217,8 +220,8 @@ impl<K: 'static> DeltaFifo<K> {
         self.pop_with(State::take_all).await
     }
 
-    /// Waits for changes and takes the oldest key; `None` once the queue is closed and empty. As with
-    /// [`pop_batch`](Self::pop_batch), one batch is in flight at a time.
+    /// Waits for changes and takes the oldest key; `None` once the queue is closed and empty. As
+    /// with [`pop_batch`](Self::pop_batch), one batch is in flight at a time.
     ///
     /// The batch has one item, or none if only the [watermark](Batch::watermark) has changed.
     ///
@@ -257,8 +260,9 @@ impl<K: 'static> DeltaFifo<K> {
         }
     }
 
-    /// Closes the queue. The queued changes can still be taken; then every `pop` returns `None`, and waits for
-    /// [`synced`](Self::synced) end with an error. Changes that are queued afterwards can still be taken, too.
+    /// Closes the queue. The queued changes can still be taken; then every `pop` returns `None`,
+    /// and waits for [`synced`](Self::synced) end with an error. Changes that are queued afterwards
+    /// can still be taken, too.
     pub fn close(&self) {
         let is_over = {
             let mut state = self.shared.state.lock();
@@ -273,7 +277,8 @@ impl<K: 'static> DeltaFifo<K> {
         }
     }
 
-    /// Closes a queue whose consumer has ended: waits for [`synced`](Self::synced) end with an error at once.
+    /// Closes a queue whose consumer has ended: waits for [`synced`](Self::synced) end with an
+    /// error at once.
     pub fn abandon(&self) {
         self.close();
         self.shared.give_up();
@@ -297,8 +302,8 @@ impl<K: 'static> DeltaFifo<K> {
         self.len() == 0
     }
 
-    /// Returns a [`Completion`] that is set when the initial list has been processed. It is set at once if the first change
-    /// is a single one and not a list.
+    /// Returns a [`Completion`] that is set when the initial list has been processed. It is set at
+    /// once if the first change is a single one and not a list.
     #[must_use]
     pub fn synced(&self) -> Completion {
         self.shared.synced.clone()
@@ -321,9 +326,10 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
         });
     }
 
-    /// With known objects, the objects of the initial list are queued as they arrive. The queue is synced when
-    /// [`replace`](Self::replace) has ended the list and all of its objects have been processed. Without known objects, only
-    /// `replace` queues objects, so that each is queued once.
+    /// With known objects, the objects of the initial list are queued as they arrive. The queue is
+    /// synced when [`replace`](Self::replace) has ended the list and all of its objects have been
+    /// processed. Without known objects, only `replace` queues objects, so that each is queued
+    /// once.
     fn list_part(&self, mut objects: Vec<Cached<K>>) -> Vec<Cached<K>> {
         let mut unused = Vec::new();
         let known = self.shared.known.as_deref();
@@ -333,8 +339,8 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
         objects
     }
 
-    /// Queues a [`Delta::Replaced`] for each new or changed object, and a deletion for each object that is queued, in flight
-    /// or known and not listed. Unchanged objects are not queued.
+    /// Queues a [`Delta::Replaced`] for each new or changed object, and a deletion for each object
+    /// that is queued, in flight or known and not listed. Unchanged objects are not queued.
     fn replace(&self, replacement: Replacement<K>) {
         let listed = Listed::new(replacement, None);
         self.shared.replace(&listed);

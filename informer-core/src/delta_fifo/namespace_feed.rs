@@ -1,4 +1,5 @@
-//! [`NamespaceFeed`]: the input of a queue for one namespace, when each namespace has its own reflector.
+//! [`NamespaceFeed`]: the input of a queue for one namespace, when each namespace has its own
+//! reflector.
 //!
 //! A list on a feed is complete for its namespace and says nothing about others.
 
@@ -16,9 +17,11 @@ use crate::{
     Cached, Completion, Delta, DeltaFifo, FeedId, ObjectKey, ReflectorStore, Replacement, ResourceVersion,
 };
 
-/// The input of a [`DeltaFifo`] for one namespace: the [`ReflectorStore`] of that namespace's reflector.
+/// The input of a [`DeltaFifo`] for one namespace: the [`ReflectorStore`] of that namespace's
+/// reflector.
 ///
-/// Objects of other namespaces are ignored, and logged once, because each object must have one reflector.
+/// Objects of other namespaces are ignored, and logged once, because each object must have one
+/// reflector.
 pub struct NamespaceFeed<K: 'static> {
     shared: Arc<Shared<K>>,
     scope: Scope,
@@ -27,11 +30,13 @@ pub struct NamespaceFeed<K: 'static> {
 }
 
 impl<K: 'static> DeltaFifo<K> {
-    /// Returns the input for `namespace`. A queue has either feeds or one source, and one feed per namespace at a time. After
-    /// a feed has been [released](NamespaceFeed::release), there can be a new one at once.
+    /// Returns the input for `namespace`. A queue has either feeds or one source, and one feed per
+    /// namespace at a time. After a feed has been [released](NamespaceFeed::release), there can be
+    /// a new one at once.
     ///
-    /// The feeds that are created before [`start_feeds`](Self::start_feeds) form the initial list of the queue
-    /// ([`synced`](Self::synced)). Each feed also has its [own completion](NamespaceFeed::synced).
+    /// The feeds that are created before [`start_feeds`](Self::start_feeds) form the initial list
+    /// of the queue ([`synced`](Self::synced)). Each feed also has its [own
+    /// completion](NamespaceFeed::synced).
     #[must_use]
     #[expect(clippy::missing_panics_doc, reason = "`change` calls the closure before it returns")]
     pub fn feed(&self, namespace: &str) -> NamespaceFeed<K> {
@@ -47,8 +52,8 @@ impl<K: 'static> DeltaFifo<K> {
         }
     }
 
-    /// Fixes the feeds of the initial list: those that exist now. Without feeds, the initial list is complete. The queue is
-    /// not synced before this call.
+    /// Fixes the feeds of the initial list: those that exist now. Without feeds, the initial list
+    /// is complete. The queue is not synced before this call.
     pub fn start_feeds(&self) {
         self.shared.change(|state| {
             state.feeds.start();
@@ -70,24 +75,26 @@ impl<K: 'static> NamespaceFeed<K> {
         &self.scope.namespace
     }
 
-    /// Returns a [`Completion`] that is set when the initial list of the namespace has been processed.
+    /// Returns a [`Completion`] that is set when the initial list of the namespace has been
+    /// processed.
     #[must_use]
     pub fn synced(&self) -> Completion {
         self.completions.synced.clone()
     }
 
-    /// Returns a [`Completion`] that is set when the release of the namespace has been processed. It is given up if the
-    /// queue is closed before.
+    /// Returns a [`Completion`] that is set when the release of the namespace has been processed.
+    /// It is given up if the queue is closed before.
     #[must_use]
     pub fn released(&self) -> Completion {
         self.completions.released.clone()
     }
 
-    /// Makes the namespace optional for the [initial list of the queue](DeltaFifo::synced). That list can then end without
-    /// this namespace, once another namespace has listed; objects that this namespace lists later are not initial.
+    /// Makes the namespace optional for the [initial list of the queue](DeltaFifo::synced). That
+    /// list can then end without this namespace, once another namespace has listed; objects that
+    /// this namespace lists later are not initial.
     ///
-    /// Returns whether this has an effect: it has none if the namespace has listed, or was added after
-    /// [`start_feeds`](DeltaFifo::start_feeds).
+    /// Returns whether this has an effect: it has none if the namespace has listed, or was added
+    /// after [`start_feeds`](DeltaFifo::start_feeds).
     pub fn make_optional(&self) -> bool {
         let mut is_changed = false;
         self.shared.change(|state| {
@@ -97,8 +104,8 @@ impl<K: 'static> NamespaceFeed<K> {
         is_changed
     }
 
-    /// Ends the feed: queues all objects of the namespace as [released](Delta::Released), and ignores all later changes. A
-    /// second call changes nothing.
+    /// Ends the feed: queues all objects of the namespace as [released](Delta::Released), and
+    /// ignores all later changes. A second call changes nothing.
     ///
     /// Call this when the namespace's reflector has ended.
     pub fn release(&self) {
@@ -143,7 +150,8 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for NamespaceFeed<K> {
         objects
     }
 
-    /// As [`DeltaFifo::replace`](ReflectorStore::replace), for the namespace. Objects of other namespaces stay.
+    /// As [`DeltaFifo::replace`](ReflectorStore::replace), for the namespace. Objects of other
+    /// namespaces stay.
     fn replace(&self, mut replacement: Replacement<K>) {
         let foreign = self.remove_foreign(&mut replacement.objects, Cached::key);
         let listed = Listed::new(replacement, Some(self.scope.clone()));

@@ -2,11 +2,12 @@
 
 /// The progress of the initial list.
 ///
-/// The list arrives in parts. Its keys are counted while they are queued and while they are in flight. The batch with the last
-/// of them announces the end of the list, and counts as one more key in flight. So an empty list has a batch, too.
+/// The list arrives in parts. Its keys are counted while they are queued and while they are in
+/// flight. The batch with the last of them announces the end of the list, and counts as one more
+/// key in flight. So an empty list has a batch, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Population {
-    /// Nothing has arrived yet.
+    /// No part of the list has arrived yet.
     Awaited,
     Arriving {
         /// Whether the whole list has been queued.
@@ -61,7 +62,8 @@ impl Population {
         *arrived |= is_all;
     }
 
-    /// Moves keys from the queue to the batch in flight. Returns whether that batch announces the end.
+    /// Moves keys from the queue to the batch in flight. Returns whether that batch announces the
+    /// end.
     pub(super) fn taken(&mut self, keys: usize) -> bool {
         let Self::Arriving { arrived, queued, in_flight, announced } = self else { return false };
         *queued -= keys;
@@ -72,8 +74,8 @@ impl Population {
         is_last
     }
 
-    /// Moves a key from the batch in flight back to the queue, where it is possibly counted already. The batch no longer
-    /// announces the end.
+    /// Moves a key from the batch in flight back to the queue, where it is possibly counted
+    /// already. The batch no longer announces the end.
     pub(super) fn requeued(&mut self, is_initial: bool, is_counted: bool, announces: &mut bool) {
         let Self::Arriving { queued, in_flight, announced, .. } = self else { return };
         if !is_initial {
@@ -94,7 +96,8 @@ impl Population {
         *announced = false;
     }
 
-    /// Removes the keys of a processed batch. Returns whether the whole list has been processed now.
+    /// Removes the keys of a processed batch. Returns whether the whole list has been processed
+    /// now.
     pub(super) fn processed(&mut self, keys: usize, announced_end: bool) -> bool {
         let Self::Arriving { queued, in_flight, announced, .. } = self else { return false };
         *in_flight -= keys + usize::from(announced_end);

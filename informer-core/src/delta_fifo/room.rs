@@ -1,4 +1,5 @@
-//! Allocates room for many keys while the queue is not locked: growing a large table takes milliseconds.
+//! Allocates room for many keys while the queue is not locked: growing a large table takes
+//! milliseconds.
 
 use std::collections::VecDeque;
 
@@ -19,8 +20,8 @@ impl<K> Tables<K> {
 }
 
 impl<K: 'static> State<K> {
-    /// Uses larger tables that were allocated without the lock, unless moving the queued keys would take long. Returns the
-    /// unused tables, to be dropped while the queue is not locked.
+    /// Uses larger tables that were allocated without the lock, unless moving the queued keys would
+    /// take long. Returns the unused tables, to be dropped while the queue is not locked.
     fn make_room(&mut self, tables: Tables<K>) -> Tables<K> {
         if self.items.len() > SLICE || tables.items.capacity() <= self.items.capacity() {
             return tables;

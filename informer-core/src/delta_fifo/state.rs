@@ -1,6 +1,8 @@
-//! The queue's content: pending deltas per key in the order in which keys were first queued. No lock, no waiting.
+//! The queue's content: pending deltas per key in the order in which keys were first queued. No
+//! lock, no waiting.
 //!
-//! Upholds I2: a key is in `index` if and only if it has an entry in `items`, and an entry has at least one delta.
+//! Upholds I2: a key is in `index` if and only if it has an entry in `items`, and an entry has at
+//! least one delta.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -25,10 +27,11 @@ pub(super) struct State<K> {
     /// Ticket numbers by key. The item with ticket `n` stands at `items[n - first_ticket]`.
     pub(super) index: HashTable<u64>,
     pub(super) first_ticket: u64,
-    /// The number of queued deltas without requeued ones. Undercounting is safe; overcounting would block producers while
-    /// items fail repeatedly.
+    /// The number of queued deltas without requeued ones. Undercounting is safe; overcounting would
+    /// block producers while items fail repeatedly.
     deltas: usize,
-    /// The batch that was taken and is not processed. Its items are neither queued nor in the store, so lists check it too.
+    /// The batch that was taken and is not processed. Its items are neither queued nor in the
+    /// store, so lists check it too.
     in_flight: Option<InFlight<K>>,
     next_batch: u64,
     /// Counts queued deltas, without requeued ones.
@@ -37,18 +40,20 @@ pub(super) struct State<K> {
     pub(super) is_arrival_awaited: bool,
     /// Whether a producer waits for room.
     pub(super) is_room_awaited: bool,
-    /// The resource version after the last queued change, until a batch that empties the queue takes it.
+    /// The resource version after the last queued change, until a batch that empties the queue
+    /// takes it.
     watermark: Option<ResourceVersion>,
     /// The same, also after a batch has taken it.
     newest: Option<ResourceVersion>,
     pub(super) population: Population,
     /// The namespaces with a feed of their own; none if all objects come from one source.
     pub(super) feeds: Feeds,
-    /// Unused deltas, to be dropped while the queue is not locked, because destructors of objects are user code (I8).
+    /// Unused deltas, to be dropped while the queue is not locked, because destructors of objects
+    /// are user code (I8).
     pub(super) garbage: Vec<Delta<K>>,
     pub(super) closed: bool,
-    /// The number of lists that are being queued in slices. Until they are complete, nothing can be taken: a part of a list
-    /// is no state of the server (I9).
+    /// The number of lists that are being queued in slices. Until they are complete, nothing can be
+    /// taken: a part of a list is no state of the server (I9).
     holds: usize,
 }
 
@@ -86,7 +91,8 @@ impl<K: 'static> State<K> {
             || self.feeds.has_progress()
     }
 
-    /// Makes the queue keep all changes until the matching call of [`release_hold`](Self::release_hold).
+    /// Makes the queue keep all changes until the matching call of
+    /// [`release_hold`](Self::release_hold).
     pub(super) fn hold(&mut self) {
         self.holds += 1;
     }
@@ -201,7 +207,8 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Sets the version that a list leads to. An empty version replaces the one before, because it is another state (I9).
+    /// Sets the version that a list leads to. An empty version replaces the one before, because it
+    /// is another state (I9).
     pub(super) fn reach(&mut self, resource_version: &ResourceVersion) {
         if !resource_version.is_empty() || self.newest.is_some() {
             self.newest = Some(resource_version.clone());
@@ -225,8 +232,8 @@ impl<K: 'static> State<K> {
         !std::mem::replace(&mut self.items[position].initial, true)
     }
 
-    /// Copies a slice of the queue from `ticket` on, and adds the batch in flight. Returns whether that was the rest of the
-    /// queue; otherwise `ticket` is the start of the next slice.
+    /// Copies a slice of the queue from `ticket` on, and adds the batch in flight. Returns whether
+    /// that was the rest of the queue; otherwise `ticket` is the start of the next slice.
     pub(super) fn collect(
         &self,
         ticket: &mut u64,
@@ -273,7 +280,8 @@ impl<K: 'static> State<K> {
         let items = Vec::from(std::mem::replace(&mut self.items, next));
         self.first_ticket += count as u64;
         self.deltas = 0;
-        // Clearing a table takes time proportional to its capacity, so a table that a burst has enlarged is replaced.
+        // Clearing a table takes time proportional to its capacity, so a table that a burst has
+        // enlarged is replaced.
         if self.index.capacity() > 4 * count + 64 {
             self.index = HashTable::with_capacity(count);
         } else {
@@ -318,8 +326,8 @@ impl<K: 'static> State<K> {
 
     /// Requeues one item of the batch in flight. The batch then leads to no state of the server.
     ///
-    /// If newer changes of the key are queued, only a deletion is kept, before them: they make the other deltas obsolete, but
-    /// the consumer must not miss that the object before was deleted.
+    /// If newer changes of the key are queued, only a deletion is kept, before them: they make the
+    /// other deltas obsolete, but the consumer must not miss that the object before was deleted.
     pub(super) fn requeue(&mut self, taken: &mut Taken<K>, position: usize) {
         let failed = &taken.items[position];
         taken.watermark = None;
@@ -344,7 +352,8 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Requeues all other items of a batch, and revokes its watermark and its end of the initial list.
+    /// Requeues all other items of a batch, and revokes its watermark and its end of the initial
+    /// list.
     pub(super) fn requeue_all(&mut self, taken: &mut Taken<K>, requeued: &HashSet<usize>) {
         for position in (0..taken.items.len()).filter(|position| !requeued.contains(position)) {
             self.requeue(taken, position);

@@ -1,5 +1,5 @@
-//! What the queue promises its producers and its consumer; the names follow client-go's `delta_fifo_test.go` where there
-//! is a counterpart.
+//! The queue's guarantees to its producers and its consumer. Where client-go's `delta_fifo_test.go`
+//! has a counterpart, the names are similar.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

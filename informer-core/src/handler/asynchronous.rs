@@ -6,14 +6,15 @@ use async_trait::async_trait;
 
 use crate::{Cached, Deleted, Event};
 
-/// Receives every change of an informer's objects, like an [`EventHandler`](crate::EventHandler), in async methods.
+/// Receives every change of an informer's objects, like an [`EventHandler`](crate::EventHandler),
+/// in async methods.
 ///
-/// Calls are made one at a time; for each object an add first, then updates, then a delete or release (I4). Meanwhile, further
-/// events wait; above the handler's threshold they are coalesced to one event per key. A call that panics is not repeated; the
-/// next event is delivered.
+/// Calls are made one at a time; for each object an add first, then updates, then a delete or
+/// release (I4). Meanwhile, further events wait; above the handler's threshold they are coalesced
+/// to one event per key. A call that panics is not repeated; the next event is delivered.
 ///
-/// When the handler is removed or its informer stops, a running call is dropped at its next await, so that no shutdown waits
-/// for it (I12). Work that must complete belongs in a task of its own.
+/// When the handler is removed or its informer stops, a running call is dropped at its next await,
+/// so that no shutdown waits for it (I12). Work that must complete belongs in a task of its own.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -33,7 +34,8 @@ use crate::{Cached, Deleted, Event};
 #[doc(alias = "ResourceEventHandler")]
 #[async_trait]
 pub trait AsyncEventHandler<K: Send + Sync + 'static>: Send + Sync + 'static {
-    /// Called when an object is added. `is_in_initial_list` is `true` for objects that existed when the handler was added.
+    /// Called when an object is added. `is_in_initial_list` is `true` for objects that existed when
+    /// the handler was added.
     ///
     /// # Cancel safety
     /// The future is dropped at an await if the handler is removed or the informer stops.
@@ -41,7 +43,8 @@ pub trait AsyncEventHandler<K: Send + Sync + 'static>: Send + Sync + 'static {
         let _ = (object, is_in_initial_list);
     }
 
-    /// Called when an object has a new version. Versions in between can be skipped. At a resync, both objects are the same.
+    /// Called when an object has a new version. Versions in between can be skipped. At a resync,
+    /// both objects are the same.
     ///
     /// # Cancel safety
     /// The future is dropped at an await if the handler is removed or the informer stops.
@@ -58,7 +61,8 @@ pub trait AsyncEventHandler<K: Send + Sync + 'static>: Send + Sync + 'static {
     }
 
     /// Called when an object is released, because its namespace is no longer watched; see
-    /// [`EventHandler::on_release`](crate::EventHandler::on_release), also for the reason why the default does nothing.
+    /// [`EventHandler::on_release`](crate::EventHandler::on_release), also for the reason why the
+    /// default does nothing.
     ///
     /// # Cancel safety
     /// The future is dropped at an await if the handler is removed or the informer stops.
@@ -67,8 +71,8 @@ pub trait AsyncEventHandler<K: Send + Sync + 'static>: Send + Sync + 'static {
     }
 
     /// Returns whether `on_update` needs the previous object; then
-    /// [`HandlerOptions::coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old) is ignored. Called once, when the
-    /// handler is added. Default: `false`.
+    /// [`HandlerOptions::coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old) is
+    /// ignored. Called once, when the handler is added. Default: `false`.
     fn needs_old_states(&self) -> bool {
         false
     }

@@ -1,6 +1,7 @@
 //! [`Handlers`]: an [`EventHandler`] made of closures.
 //!
-//! client-go: `ResourceEventHandlerFuncs` and `ResourceEventHandlerDetailedFuncs` of tools/cache/controller.go.
+//! client-go: `ResourceEventHandlerFuncs` and `ResourceEventHandlerDetailedFuncs` of
+//! tools/cache/controller.go.
 
 use std::fmt;
 

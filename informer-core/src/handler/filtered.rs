@@ -1,7 +1,7 @@
 //! [`Filtered`]: a handler with a filter.
 //!
-//! client-go: `FilteringResourceEventHandler` of tools/cache/controller.go. Unlike there, the filter is never called with a
-//! tombstone.
+//! client-go: `FilteringResourceEventHandler` of tools/cache/controller.go. Unlike there, the
+//! filter is never called with a tombstone.
 
 use async_trait::async_trait;
 
@@ -9,8 +9,9 @@ use crate::{AsyncEventHandler, Cached, Deleted, EventHandler};
 
 /// A handler, sync or async, that receives only the events of objects that a filter accepts.
 ///
-/// An update after which the object matches for the first time becomes an add; one after which it no longer matches becomes
-/// a delete. The filter must return the same result for the same object each time.
+/// An update after which the object matches for the first time becomes an add; one after which it
+/// no longer matches becomes a delete. The filter must return the same result for the same object
+/// each time.
 #[doc(alias = "FilteringResourceEventHandler")]
 #[derive(Debug)]
 pub struct Filtered<F, H> {
@@ -105,7 +106,8 @@ where
     }
 }
 
-/// Returns whether the filter accepted the last object that the handler received; `true` if that is unknown.
+/// Returns whether the filter accepted the last object that the handler received; `true` if that is
+/// unknown.
 fn had_matched<K>(filter: impl Fn(&K) -> bool, object: &Deleted<K>) -> bool {
     object.previous().or(object.last_known()).is_none_or(|last| filter(last))
 }

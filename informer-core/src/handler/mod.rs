@@ -19,20 +19,23 @@ pub use filtered::Filtered;
 
 /// Receives every change of an informer's objects.
 ///
-/// Calls are made one at a time; for each object an add first, then updates, then a delete or release (I4). They run on the
-/// async runtime, so they must be quick and must not block: add the key to a work queue and return, or use an
-/// [`AsyncEventHandler`]. A call that panics is not repeated; the next event is delivered.
+/// Calls are made one at a time; for each object an add first, then updates, then a delete or
+/// release (I4). They run on the async runtime, so they must be quick and must not block: add the
+/// key to a work queue and return, or use an [`AsyncEventHandler`]. A call that panics is not
+/// repeated; the next event is delivered.
 ///
-/// An `Arc` of a handler is a handler, too, so one handler can be added to several informers, or twice to one. Each
-/// registration then has its own task.
+/// An `Arc` of a handler is a handler, too, so one handler can be added to several informers, or
+/// twice to one. Each registration then has its own task.
 #[doc(alias = "ResourceEventHandler")]
 pub trait EventHandler<K>: Send + Sync + 'static {
-    /// Called when an object is added. `is_in_initial_list` is `true` for objects that existed when the handler was added.
+    /// Called when an object is added. `is_in_initial_list` is `true` for objects that existed when
+    /// the handler was added.
     fn on_add(&self, object: &Cached<K>, is_in_initial_list: bool) {
         let _ = (object, is_in_initial_list);
     }
 
-    /// Called when an object has a new version. Versions in between can be skipped. At a resync, both objects are the same.
+    /// Called when an object has a new version. Versions in between can be skipped. At a resync,
+    /// both objects are the same.
     fn on_update(&self, old: &Cached<K>, new: &Cached<K>) {
         let _ = (old, new);
     }
@@ -42,20 +45,21 @@ pub trait EventHandler<K>: Send + Sync + 'static {
         let _ = object;
     }
 
-    /// Called when an object is released ([`Event::Released`](crate::Event::Released)), because its namespace is no longer
-    /// watched. `object` is the one that this handler received last. The object can still exist, so a handler must not clean
-    /// up after it; a handler that keeps data for each object drops that data here. If the namespace is watched again, the
-    /// object is added again.
+    /// Called when an object is released ([`Event::Released`](crate::Event::Released)), because its
+    /// namespace is no longer watched. `object` is the one that this handler received last. The
+    /// object can still exist, so a handler must not clean up after it; a handler that keeps data
+    /// for each object drops that data here. If the namespace is watched again, the object is added
+    /// again.
     ///
-    /// Default: does nothing. It does not call [`on_delete`](Self::on_delete), because a mistaken cleanup can't be undone,
-    /// while a retained entry can be removed later.
+    /// Default: does nothing. It does not call [`on_delete`](Self::on_delete), because a mistaken
+    /// cleanup can't be undone, while a retained entry can be removed later.
     fn on_release(&self, object: &Cached<K>) {
         let _ = object;
     }
 
     /// Returns whether `on_update` needs the previous object; then
-    /// [`HandlerOptions::coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old) is ignored. Called once, when the
-    /// handler is added. Default: `false`.
+    /// [`HandlerOptions::coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old) is
+    /// ignored. Called once, when the handler is added. Default: `false`.
     fn needs_old_states(&self) -> bool {
         false
     }

@@ -1,7 +1,8 @@
 //! [`Coalesced`]: the events of a handler that is behind, at most one [`NetChange`] per key (I11).
 //!
-//! Skipped objects go to the caller, because their destructors are user code and must not run under a lock (I8). Merging
-//! the entries of two adjacent periods gives the same result as merging all their events ([`Coalesced::absorb`]).
+//! Skipped objects go to the caller, because their destructors are user code and must not run under
+//! a lock (I8). Merging the entries of two adjacent periods gives the same result as merging all
+//! their events ([`Coalesced::absorb`]).
 
 use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
@@ -22,10 +23,11 @@ pub(super) struct Coalesced<K> {
     taken: usize,
     /// Whether an update keeps the last object that the handler received.
     keeps_old: bool,
-    /// The end of the entries that complete the initial list.
+    /// The place after the last entry of the initial list, until that entry is taken.
     initial_end: Option<usize>,
     len: usize,
-    /// Whether an entry is or was a resync, or [`NetChange::Vanished`]: only some handlers receive those.
+    /// Whether an entry is or was a resync, or [`NetChange::Vanished`]: only some handlers receive
+    /// those.
     has_special: bool,
 }
 
@@ -76,9 +78,11 @@ impl<K> Coalesced<K> {
         self.has_special
     }
 
-    /// Adds an event. Returns whether it was merged into a pending one. Skipped objects go to `garbage`.
+    /// Adds an event. Returns whether it was merged into a pending one. Skipped objects go to
+    /// `garbage`.
     ///
-    /// If an earlier period can hold a release of the key, an add and a delete leave an entry for that period.
+    /// If an earlier period can hold a release of the key, an add and a delete leave an entry for
+    /// that period.
     pub(super) fn push(&mut self, event: &Event<K>, merge: Merge<'_>, garbage: &mut Vec<Event<K>>) -> bool {
         self.close_holes();
         self.has_special |= matches!(event, Event::Resynced(_));
@@ -140,7 +144,8 @@ impl<K> Coalesced<K> {
         }
     }
 
-    /// Adds some entries of the next period. Returns the number of entries that were merged into pending ones.
+    /// Adds some entries of the next period. Returns the number of entries that were merged into
+    /// pending ones.
     ///
     /// The caller adds all `places` of that period, in order, before any other event.
     pub(super) fn absorb(
@@ -199,7 +204,8 @@ impl<K> Coalesced<K> {
         merged.saturating_sub(1) as u64
     }
 
-    /// Removes the holes when they outnumber the entries, so that memory is proportional to the number of keys.
+    /// Removes the holes when they outnumber the entries, so that memory is proportional to the
+    /// number of keys.
     fn close_holes(&mut self) {
         if self.entries.len() < 2 * self.len + 64 {
             return;
@@ -232,7 +238,8 @@ impl<K> Coalesced<K> {
         self.len == 0 && self.initial_end.is_none()
     }
 
-    /// Takes the oldest entries in order, about `limit` events. Later events are merged into the remaining entries.
+    /// Takes the oldest entries in order, about `limit` events. Later events are merged into the
+    /// remaining entries.
     pub(super) fn take(&mut self, limit: usize) -> Vec<Event<K>> {
         let mut events = Vec::with_capacity(limit.min(self.len));
         while events.len() < limit

@@ -1,7 +1,8 @@
-//! [`HandlerTask`]: calls one handler with the events of its listener until the listener is removed.
+//! [`HandlerTask`]: calls one handler with the events of its listener until the listener is
+//! removed.
 //!
-//! client-go: `processorListener.run`. There, a panic ends the process, or the registration sleeps for a second and never
-//! syncs. Here, a panic only ends the call.
+//! client-go: `processorListener.run`. There, a panic ends the process, or the registration sleeps
+//! for a second and never syncs. Here, a panic only ends the call.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +21,8 @@ use crate::{AsyncEventHandler, Event, EventHandler, panic_message};
 /// The number of calls after which the task yields.
 const MAX_CALLS_IN_A_ROW: usize = 128;
 
-/// The minimum duration of a slow call. Slow calls are logged while the handler is behind. client-go's value.
+/// The minimum duration of a slow call. Slow calls are logged while the handler is behind.
+/// client-go's value.
 const SLOW: Duration = Duration::from_millis(100);
 
 /// The backlog at which a handler without a threshold counts as behind.
@@ -52,12 +54,12 @@ impl<K: Send + Sync + 'static> Handler<K> {
 
 /// A handler and the listener whose events it receives.
 struct HandlerTask<K: Send + Sync + 'static> {
-    // Declared first: the listener has ended once the handler is dropped.
+    // Declared before `listener`, and so dropped before it: a listener ends after its handler.
     handler: Handler<K>,
     listener: ListenerGuard<K>,
     stopwatch: Stopwatch,
-    /// The number of calls, which decides when the task yields. It counts over several takes, because coalesced events are
-    /// taken in small pieces.
+    /// The number of calls, which decides when the task yields. It counts over several takes,
+    /// because coalesced events are taken in small pieces.
     calls: usize,
     /// Whether the handler has been logged as slow since its backlog was last empty.
     logged_slowness: bool,

@@ -1,8 +1,8 @@
 //! [`Inbox`]: the part of one handler's backlog that is not coalesced. No lock, no waiting.
 //!
-//! While the handler keeps up, the inbox holds shared batches. Once `threshold` events are waiting, the handler is behind:
-//! further batches go to the [shared backlog](super::shared_backlog), and the inbox only records which of them the handler
-//! needs (I11).
+//! While the handler keeps up, the inbox holds shared batches. Once `threshold` events are waiting,
+//! the handler is behind: further batches go to the [shared backlog](super::shared_backlog), and
+//! the inbox only records which of them the handler needs (I11).
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -76,7 +76,8 @@ impl<K> Inbox<K> {
         self.replay_completes = completes_initial_list;
     }
 
-    /// Returns whether a batch must go to the shared backlog, for a handler with `in_flight` events.
+    /// Returns whether a batch must go to the shared backlog, for a handler with `in_flight`
+    /// events.
     pub(super) fn needs_backlog(&self, batch: &EventBatch<K>, in_flight: usize) -> bool {
         // I11: events that the handler has taken and not finished count too.
         let is_full = |threshold| !batch.events.is_empty() && in_flight + self.queued >= threshold;
@@ -130,7 +131,8 @@ impl<K> Inbox<K> {
         self.queued
     }
 
-    /// Takes the next events and their number; `None` if there are none, or if they must be coalesced first.
+    /// Takes the next events and their number; `None` if there are none, or if they must be
+    /// coalesced first.
     pub(super) fn take(&mut self) -> Option<(Cursor<K>, usize)> {
         if let Some(replay) = self.replay.take() {
             // The batches stay here, because the objects of a replay are not counted.
@@ -143,7 +145,8 @@ impl<K> Inbox<K> {
         Some((Cursor::over(None, false, batches), count))
     }
 
-    /// Takes the batches that must be coalesced for a handler that is behind. They count as pending from now on.
+    /// Takes the batches that must be coalesced for a handler that is behind. They count as pending
+    /// from now on.
     pub(super) fn take_to_coalesce(&mut self) -> (VecDeque<SharedBatch<K>>, Option<SharedPart>) {
         if !self.is_behind() {
             // Reading the statistics has coalesced the backlog, and the handler has taken it.
@@ -157,7 +160,8 @@ impl<K> Inbox<K> {
         (std::mem::take(&mut self.batches), std::mem::take(&mut self.queued))
     }
 
-    /// Takes everything, so that the caller can drop it without the lock (I8), and the part of the shared backlog.
+    /// Takes everything, so that the caller can drop it without the lock (I8), and the part of the
+    /// shared backlog.
     pub(super) fn clear(&mut self) -> (Self, Option<SharedPart>) {
         let mut all = std::mem::replace(self, Self::new(self.threshold));
         let shared = all.shared.take();

@@ -1,8 +1,9 @@
 //! [`ProcessorListener`]: the mailbox, resync clock and counters of one handler. Its consumer is a
 //! [`HandlerTask`](super::handler_task) or a [stream](super::stream).
 //!
-//! client-go: `processorListener` of `tools/cache/shared_informer.go`, which has two goroutines and passes each event through
-//! a channel. Here there is at most one task, which is woken once per batch.
+//! client-go: `processorListener` of `tools/cache/shared_informer.go`, which has two goroutines and
+//! passes each event through a channel. Here there is at most one task, which is woken once per
+//! batch.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -42,9 +43,11 @@ pub(super) struct ProcessorListener<K> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct HandlerStats {
-    /// The number of waiting events, including the one of the current call. Objects of a replay are not counted.
+    /// The number of waiting events, including the one of the current call. Objects of a replay are
+    /// not counted.
     pub pending: usize,
-    /// The number of calls that have returned; for a stream, of events that the reader has received.
+    /// The number of calls that have returned; for a stream, of events that the reader has
+    /// received.
     pub delivered: u64,
     /// The number of events that were merged into an earlier one because the handler was behind.
     pub coalesced: u64,

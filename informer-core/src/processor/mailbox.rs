@@ -1,9 +1,10 @@
 //! [`Mailbox`]: passes published batches to one handler.
 //!
-//! The publisher pushes, one consumer takes, and any thread can close the mailbox. A push wakes the consumer at most once,
-//! and the consumer sleeps only after it has found the inbox empty under the lock. Lock order: `pending`, `state`, then the
-//! locks of [`super::shared_backlog`]. The publisher never takes `pending`. No user code runs under these locks: no waker,
-//! and no destructor of an object (I8).
+//! The publisher pushes, one consumer takes, and any thread can close the mailbox. A push wakes the
+//! consumer at most once, and the consumer sleeps only after it has found the inbox empty under the
+//! lock. Lock order: `pending`, `state`, then the locks of [`super::shared_backlog`]. The publisher
+//! never takes `pending`. No user code runs under these locks: no waker, and no destructor of an
+//! object (I8).
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -67,16 +68,18 @@ impl<K> Mailbox<K> {
         }
     }
 
-    /// Sets the objects that existed when the handler was added; they are delivered first. Call it before any take.
+    /// Sets the objects that existed when the handler was added; they are delivered first. Call it
+    /// before any take.
     pub(super) fn start_with(&self, replay: Replay<K>, completes_initial_list: bool) {
         self.state.lock().inbox.start_with(replay, completes_initial_list);
     }
 
-    /// Adds `batch`, or `for_backlog` to the shared backlog if the handler is behind. Does nothing once closed. Returns
-    /// the consumer's waker if the consumer sleeps, and whether the shared backlog was used.
+    /// Adds `batch`, or `for_backlog` to the shared backlog if the handler is behind. Does nothing
+    /// once closed. Returns the consumer's waker if the consumer sleeps, and whether the shared
+    /// backlog was used.
     ///
-    /// All handlers that are behind share `for_backlog`; its resyncs are for those that want them. The cost does not
-    /// depend on the handler's lag (I11).
+    /// All handlers that are behind share `for_backlog`; its resyncs are for those that want them.
+    /// The cost does not depend on the handler's lag (I11).
     pub(super) fn push(
         &self,
         batch: &SharedBatch<K>,
@@ -148,8 +151,8 @@ impl<K> Mailbox<K> {
         outcome
     }
 
-    /// Coalesces up to `limit` events of the backlog. Then calls `then` with the pending events, whether they are the
-    /// whole backlog, and the threshold.
+    /// Coalesces up to `limit` events of the backlog. Then calls `then` with the pending events,
+    /// whether they are the whole backlog, and the threshold.
     fn coalesce<R>(&self, limit: usize, then: impl FnOnce(&mut Pending<K>, bool, Option<usize>) -> R) -> R {
         let mut garbage = Garbage::none();
         let mut pending = self.pending.lock();
@@ -182,7 +185,8 @@ impl<K> Mailbox<K> {
         }
     }
 
-    /// Removes one event from those in flight. Only the consumer calls it, so load and store are enough.
+    /// Removes one event from those in flight. Only the consumer calls it, so load and store are
+    /// enough.
     pub(super) fn finish_one(&self) {
         let left = self.in_flight.load(Ordering::Relaxed).saturating_sub(1);
         self.in_flight.store(left, Ordering::Relaxed);

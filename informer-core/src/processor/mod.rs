@@ -1,11 +1,11 @@
 //! [`SharedProcessor`]: delivers each event to every handler, at the handler's own pace.
 //!
-//! client-go: `sharedProcessor` of `tools/cache/shared_informer.go`. Here all handlers share one reference-counted batch, and
-//! a handler that is behind costs at most one entry per key (I11).
+//! client-go: `sharedProcessor` of `tools/cache/shared_informer.go`. Here all handlers share one
+//! reference-counted batch, and a handler that is behind costs at most one entry per key (I11).
 //!
-//! Lock order: the store's write lock (held by the caller of [`SharedProcessor::publish`]), the registry, the locks that
-//! `commit` or `snapshot` take, then a listener's resync clock or mailbox. No user code runs under the locks of this module:
-//! no handler, no waker, no destructor of a handler or object (I8).
+//! Lock order: the store's write lock (held by the caller of [`SharedProcessor::publish`]), the
+//! registry, the locks that `commit` or `snapshot` take, then a listener's resync clock or mailbox.
+//! No handler, waker or destructor of a handler or object runs under these locks (I8).
 
 mod coalesce;
 mod cursor;
@@ -89,8 +89,8 @@ struct Progress {
 }
 
 impl<K: Send + Sync + 'static> SharedProcessor<K> {
-    /// Returns a processor without handlers. `default_resync` is the resync period of handlers with [`Resync::Default`];
-    /// `None`: no resync.
+    /// Returns a processor without handlers. `default_resync` is the resync period of handlers with
+    /// [`Resync::Default`]; `None`: no resync.
     #[must_use]
     pub fn new(default_resync: Option<Duration>) -> Self {
         let registry = Registry {
@@ -111,16 +111,17 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
         }
     }
 
-    /// Sets a function that describes the status of the source of the initial list. [`HandlerRegistration::waiting_for`]
-    /// calls it without a lock. Later calls change nothing.
+    /// Sets a function that describes the status of the source of the initial list.
+    /// [`HandlerRegistration::waiting_for`] calls it without a lock. Later calls change nothing.
     pub fn describe_source(&self, describe: impl Fn() -> String + Send + Sync + 'static) {
         _ = self.shared.source.set(Box::new(describe));
     }
 
-    /// Adds a handler. The handler receives the objects of `snapshot` as initial adds, then each event that is published
-    /// after this call: none twice and none missing (I5).
+    /// Adds a handler. The handler receives the objects of `snapshot` as initial adds, then each
+    /// event that is published after this call: none twice and none missing (I5).
     ///
-    /// `snapshot` is called under the processor's lock, so it should take a cheap snapshot and copy nothing.
+    /// `snapshot` is called under the processor's lock, so it should take a cheap snapshot and copy
+    /// nothing.
     ///
     /// A stopped processor never calls the handler.
     #[doc(alias = "AddEventHandler")]
@@ -169,8 +170,9 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
         HandlerRegistration::new(listener)
     }
 
-    /// Returns a stream of the events that an added handler would receive. The stream has no task, so it also works while
-    /// [`run`](Self::run) is not running. `snapshot` is as in [`add_handler`](Self::add_handler).
+    /// Returns a stream of the events that an added handler would receive. The stream has no task,
+    /// so it also works while [`run`](Self::run) is not running. `snapshot` is as in
+    /// [`add_handler`](Self::add_handler).
     ///
     /// The stream of a stopped processor is empty.
     pub fn events<S>(&self, options: &HandlerOptions, snapshot: impl FnOnce() -> S) -> EventStream<K>
@@ -209,7 +211,8 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
             if let CheckPeriod::Fixed(check_period) = registry.check_period {
                 listener.limit_resync(check_period);
             }
-            // I5: under this lock, the snapshot has all published events, and the listener receives all later ones.
+            // I5: under this lock, the snapshot has all published events, and the listener receives
+            // all later ones.
             listener.start_with(Box::new(snapshot()), registry.list_complete);
             registry.listeners.push(Arc::clone(listener));
             registry.unstarted.extend(task.map(|task| UnstartedTask { listener: listener.id(), task }));
@@ -220,11 +223,12 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
         }
     }
 
-    /// Calls `commit`, which applies the changes to the store, and then adds the batch to every handler's mailbox (I3). A
-    /// handler that is added at the same time sees either neither or both.
+    /// Calls `commit`, which applies the changes to the store, and then adds the batch to every
+    /// handler's mailbox (I3). A handler that is added meanwhile sees either neither or both.
     ///
-    /// `commit` is called under the processor's lock, so it should only swap in prepared changes. Dropping the returned
-    /// guard wakes the handlers. A caller that holds a lock releases that lock first (I8).
+    /// `commit` is called under the processor's lock, so it should only swap in prepared changes.
+    /// Dropping the returned guard wakes the handlers. A caller that holds a lock releases that
+    /// lock first (I8).
     #[doc(alias = "distribute")]
     pub fn publish(&self, batch: EventBatch<K>, commit: impl FnOnce()) -> PublishGuard<K> {
         let has_content = !batch.events.is_empty() || batch.completes_initial_list;
@@ -245,9 +249,8 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
         guard
     }
 
-    /// Fixes and returns the interval at which to call [`check_resync`](Self::check_resync): the shortest period that any
-    /// handler has requested so far, or `None` if no handler requested resyncs. All periods start now. Handlers that are
-    /// added later get no shorter period.
+    /// Fixes and returns the interval of [`check_resync`](Self::check_resync): the shortest period
+    /// that a handler requested, or `None`. All periods start now. Later handlers get none shorter.
     #[must_use]
     pub fn fix_check_period(&self) -> Option<Duration> {
         let mut registry = self.shared.registry.lock();
@@ -266,8 +269,8 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
         self.shared.registry.lock().listeners.len()
     }
 
-    /// Marks the handlers that are due a resync now, and returns whether there are any. Until the next check, only marked
-    /// handlers receive resyncs.
+    /// Marks the handlers that are due a resync now, and returns whether there are any. Until the
+    /// next check, only marked handlers receive resyncs.
     #[doc(alias = "shouldResync")]
     #[must_use]
     pub fn check_resync(&self) -> bool {
@@ -276,8 +279,8 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
         registry.listeners.iter().fold(false, |due, listener| listener.check_resync(now) | due)
     }
 
-    /// Runs each handler in its own task until `shutdown`, and returns when all running calls have returned. Events that
-    /// are waiting at that time are dropped.
+    /// Runs each handler in its own task until `shutdown`, and returns when all running calls have
+    /// returned. Events that are waiting at that time are dropped.
     ///
     /// # Cancel safety
     /// Dropping the future stops the processor and aborts the handlers' tasks at their next await.
@@ -299,8 +302,8 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
         while tasks.join_next().await.is_some() {}
     }
 
-    /// Removes all handlers, as the end of [`run`](Self::run) does. No handler is called any more, and waits for
-    /// [`HandlerRegistration::synced`] end with an error.
+    /// Removes all handlers, as the end of [`run`](Self::run) does. No handler is called any more,
+    /// and waits for [`HandlerRegistration::synced`] end with an error.
     pub fn stop(&self) {
         let (listeners, unstarted) = {
             let mut registry = self.shared.registry.lock();
@@ -344,7 +347,8 @@ impl<K> Shared<K> {
 
 impl<K> Drop for Shared<K> {
     fn drop(&mut self) {
-        // I12: this ends streams that outlive the processor. `run` has removed the handlers already.
+        // I12: this ends streams that outlive the processor. `run` has removed the handlers
+        // already.
         let listeners = std::mem::take(&mut self.registry.lock().listeners);
         listeners.iter().for_each(|listener| listener.remove());
     }

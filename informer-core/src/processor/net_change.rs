@@ -1,16 +1,19 @@
-//! [`NetChange`]: the change from the last object that a handler received under a key to the current one.
+//! [`NetChange`]: the change from the last object that a handler received under a key to the
+//! current one.
 //!
-//! It keeps I1 and I4 for handlers that are behind. Skipped objects go to the caller, who drops them without a lock (I8).
+//! It keeps I1 and I4 for handlers that are behind. Skipped objects go to the caller, who drops
+//! them without a lock (I8).
 
 use crate::{Cached, Deleted, Event, ObjectKey};
 
 /// The pending entry of one key.
 pub(super) enum NetChange<K> {
     One(Event<K>),
-    /// The object that the handler received has left the store, and there is a new object with the same name.
+    /// The object that the handler received has left the store, and there is a new object with the
+    /// same name.
     Recreated(End<K>, Cached<K>),
-    /// An object was added and deleted. Only a handler with a pending release of the key from an earlier period receives
-    /// it: for that handler, the object is deleted.
+    /// An object was added and deleted. Only a handler with a pending release of the key from an
+    /// earlier period receives it: for that handler, the object is deleted.
     Vanished(Deleted<K>),
 }
 
@@ -19,7 +22,7 @@ pub(super) enum End<K> {
     Deleted(Deleted<K>),
     /// With the last object that the handler received.
     Released(Cached<K>),
-    /// As [`NetChange::Vanished`].
+    /// The object was added and deleted; see [`NetChange::Vanished`].
     Vanished(Deleted<K>),
 }
 
@@ -53,8 +56,8 @@ impl<K> NetChange<K> {
         self.key().hash_value()
     }
 
-    /// Merges `next` into this entry. Returns `None` if nothing is left to deliver. Skipped events go to `garbage`; skipped
-    /// objects do so as resyncs.
+    /// Merges `next` into this entry. Returns `None` if nothing is left to deliver. Skipped events
+    /// go to `garbage`; a skipped object is wrapped in a resync event for that.
     pub(super) fn then(self, next: &Event<K>, garbage: &mut Vec<Event<K>>) -> Option<Self> {
         let merged = match (self, next) {
             // A resync adds nothing to a pending event of the object.
@@ -105,7 +108,8 @@ impl<K> NetChange<K> {
                 garbage.push(Event::Resynced(skipped));
                 Self::One(Event::Released(old))
             }
-            // The rest is a resync before an end, or a sequence that no store produces: the newest event counts.
+            // The rest is a resync before an end, or a sequence that no store produces: the newest
+            // event counts.
             (skipped, next) => {
                 skipped.into_events(garbage);
                 Self::One(next.clone())
@@ -114,7 +118,8 @@ impl<K> NetChange<K> {
         Some(merged)
     }
 
-    /// Replaces the old object of an update by the new one, because only this handler would retain the old one.
+    /// Replaces the old object of an update by the new one, because only this handler would retain
+    /// the old one.
     pub(super) fn drop_old(&mut self, garbage: &mut Vec<Event<K>>) {
         if let Self::One(Event::Updated { old, new }) = self
             && !old.ptr_eq(new)

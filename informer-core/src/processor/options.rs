@@ -10,18 +10,20 @@ pub struct HandlerOptions {
     pub name: Option<String>,
     /// The resync period of the handler. Default: [`Resync::Default`].
     pub resync: Resync,
-    /// The number of waiting events at which further events are coalesced per key. The event of the current call counts.
-    /// Default: 1,024. Zero counts as one. `None` never coalesces, and memory is then unbounded.
+    /// The number of waiting events at which further events are coalesced per key. The event of the
+    /// current call counts. Default: 1,024. Zero counts as one. `None` never coalesces, and memory
+    /// is then unbounded.
     ///
-    /// A batch that begins below the threshold is added as a whole. So at most the threshold, one batch, and one event per
-    /// key are waiting (I11).
+    /// A batch that begins below the threshold is added as a whole. So at most the threshold, one
+    /// batch, and one event per key are waiting (I11).
     pub threshold: Option<usize>,
-    /// Whether a coalesced update has the new object as its old one, too. Default: `false`; it has the last object
-    /// that the handler received.
+    /// Whether a coalesced update has the new object as its old one, too. Default: `false`; it has
+    /// the last object that the handler received.
     ///
-    /// Usually only the waiting event retains that old object: while every object changes, a blocked handler keeps a
-    /// second copy of the whole cache alive. Set this for a handler that only needs keys or current objects. A coalesced
-    /// deletion then has its last known object as [`Deleted::previous`](crate::Deleted::previous). Ignored if
+    /// Usually only the waiting event retains that old object: while every object changes, a
+    /// blocked handler keeps a second copy of the whole cache alive. Set this for a handler that
+    /// only needs keys or current objects. A coalesced deletion then has its last known object as
+    /// [`Deleted::previous`](crate::Deleted::previous). Ignored if
     /// [`EventHandler::needs_old_states`](crate::EventHandler::needs_old_states) returns `true`.
     pub coalesce_drops_old: bool,
 }
@@ -37,11 +39,13 @@ pub enum Resync {
     Default,
     /// No resyncs.
     Never,
-    /// This period, rounded up to a multiple of the informer's check period; at least one second. Zero means never.
+    /// This period, rounded up to a multiple of the informer's check period; at least one second.
+    /// Zero means never.
     ///
-    /// The check period is fixed when the informer starts: the shortest period that any handler has requested until then.
-    /// A handler that is added later and requests a shorter period gets the check period, or no resyncs if there is no
-    /// check period. Both are logged. These are client-go's rules.
+    /// The check period is fixed when the informer starts: the shortest period that any handler has
+    /// requested until then. A handler that is added later and requests a shorter period gets the
+    /// check period, or no resyncs if there is no check period. Both are logged. These are
+    /// client-go's rules.
     Every(Duration),
 }
 
@@ -49,7 +53,8 @@ impl Resync {
     /// The shortest period.
     pub(super) const MIN: Duration = Duration::from_secs(1);
 
-    /// Returns the requested period, given the informer's default. Zero means never, as in client-go.
+    /// Returns the requested period, given the informer's default. Zero means never, as in
+    /// client-go.
     pub(super) fn period(self, default: Option<Duration>) -> Option<Duration> {
         // The sum of a clock's time and this period can't overflow.
         const MAX: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -89,15 +94,16 @@ impl HandlerOptions {
         self
     }
 
-    /// Sets the number of waiting events at which further events are coalesced per key; `None`: never.
+    /// Sets the number of waiting events at which further events are coalesced per key; `None`:
+    /// never.
     #[must_use]
     pub fn threshold(mut self, threshold: Option<usize>) -> Self {
         self.threshold = threshold;
         self
     }
 
-    /// Makes coalesced updates drop the old object, which saves memory while the handler is behind; see
-    /// [`coalesce_drops_old`](Self#structfield.coalesce_drops_old).
+    /// Makes coalesced updates drop the old object, which saves memory while the handler is behind;
+    /// see [`coalesce_drops_old`](Self#structfield.coalesce_drops_old).
     #[must_use]
     pub fn coalesce_drops_old(mut self) -> Self {
         self.coalesce_drops_old = true;

@@ -1,7 +1,8 @@
 //! [`Pending`]: the coalesced events of one handler that is behind. No lock, no waiting.
 //!
-//! The handler's own task merges its part of the shared backlog here, in slices. It takes the events in small pieces, because
-//! the remaining events can still be merged: then even a handler that is far behind holds about one entry per key (I11).
+//! The handler's own task merges its part of the shared backlog here, in slices. It takes the
+//! events in small pieces, because the remaining events can still be merged: then even a handler
+//! that is far behind holds about one entry per key (I11).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -81,7 +82,8 @@ impl<K> Pending<K> {
         true
     }
 
-    /// Uses a period without copying it, if only this handler needs the period and no event is pending before it.
+    /// Uses a period without copying it, if only this handler needs the period and no event is
+    /// pending before it.
     fn adopt(&mut self, source: Source<K>, at: usize) -> Option<Source<K>> {
         match source {
             Source::Period { period, wants_resyncs }

@@ -1,4 +1,5 @@
-//! [`PublishGuard`]: one batch while it is published, and the work that is left once the publisher's locks are free.
+//! [`PublishGuard`]: one batch while it is published, and the work that is left once the
+//! publisher's locks are free.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,15 +12,16 @@ use super::mailbox::Mailbox;
 use super::shared_backlog::Backlogs;
 use crate::{Event, EventBatch};
 
-/// A published batch. Dropping the guard wakes the handlers, coalesces the batch for handlers that are behind, and drops
-/// unused objects.
+/// A published batch. Dropping the guard wakes the handlers, coalesces the batch for handlers that
+/// are behind, and drops unused objects.
 ///
-/// A caller that [publishes](super::SharedProcessor::publish) under a lock keeps the guard until the lock is free: wakers
-/// and destructors of objects can run any code (I8).
+/// A caller that [publishes](super::SharedProcessor::publish) under a lock keeps the guard until
+/// the lock is free: wakers and destructors of objects can run any code (I8).
 pub struct PublishGuard<K> {
     wakers: SmallVec<[Waker; 4]>,
     batch: SharedBatch<K>,
-    /// The batch for handlers that are not due the resyncs. Without it, their mailboxes would retain the objects (I11).
+    /// The batch for handlers that are not due the resyncs. Without it, their mailboxes would
+    /// retain the objects (I11).
     without_resyncs: Option<SharedBatch<K>>,
     has_resyncs: bool,
     /// Whether any handler is due the resyncs.
@@ -47,7 +49,8 @@ impl<K> PublishGuard<K> {
         self.has_resyncs
     }
 
-    /// Sets whether any handler is due the resyncs. Call it before the first [`push_to`](Self::push_to).
+    /// Sets whether any handler is due the resyncs. Call it before the first
+    /// [`push_to`](Self::push_to).
     pub(super) fn set_any_wants_resyncs(&mut self, any_wants_resyncs: bool) {
         self.any_wants_resyncs = any_wants_resyncs;
     }

@@ -65,8 +65,9 @@ impl HandlerRegistration {
         self.listener().name()
     }
 
-    /// Returns a [`Completion`] that is set once the handler has returned from the calls for all initial objects (I6). These
-    /// are the objects of the initial list, or, for a handler that was added later, the objects in the store.
+    /// Returns a [`Completion`] that is set once the handler has returned from the calls for all
+    /// initial objects (I6). These are the objects of the initial list, or, for a handler that was
+    /// added later, the objects in the store.
     #[must_use]
     pub fn synced(&self) -> Completion {
         self.listener().synced().clone()
@@ -78,8 +79,8 @@ impl HandlerRegistration {
         self.listener().synced().has_synced()
     }
 
-    /// Returns the reason for which the handler is not synced, such as "17 events wait for it"; `None` if it is synced. Use
-    /// it with [`name`](Self::name) in the message of a timeout.
+    /// Returns the reason for which the handler is not synced, such as "17 events wait for it";
+    /// `None` if it is synced. Use it with [`name`](Self::name) in the message of a timeout.
     #[must_use]
     pub fn waiting_for(&self) -> Option<String> {
         self.listener().waiting_for()
@@ -91,17 +92,18 @@ impl HandlerRegistration {
         self.listener().stats()
     }
 
-    /// Removes the handler and drops its waiting events. A running call can return after this function has returned; an
-    /// async call is dropped at its next await.
+    /// Removes the handler and drops its waiting events. A running call can return after this
+    /// function has returned; an async call is dropped at its next await.
     #[doc(alias = "RemoveEventHandler")]
     pub fn remove(self) {}
 
-    /// Removes the handler, and waits until its last call has returned and the handler has been dropped.
+    /// Removes the handler, and waits until its last call has returned and the handler has been
+    /// dropped.
     ///
-    /// Inside a call of this handler, sync or async, it does not wait, because the call would wait for itself. (client-go's
-    /// `ShutDownEventHandler` deadlocks there.) This is detected only in the handler's own task: a sync handler that blocks
-    /// until another task or thread has removed it never returns, and neither do two sync handlers that remove each other
-    /// at the same time.
+    /// Inside a call of this handler, sync or async, it does not wait, because the call would wait
+    /// for itself. (client-go's `ShutDownEventHandler` deadlocks there.) This is detected only in
+    /// the handler's own task: a sync handler that blocks until another task or thread has removed
+    /// it never returns, and neither do two sync handlers that remove each other at the same time.
     ///
     /// # Cancel safety
     /// Dropping the future removes the handler, too; only the wait ends.

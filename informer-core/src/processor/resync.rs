@@ -1,8 +1,8 @@
 //! [`ResyncClock`]: the time of a handler's next resync.
 //!
 //! client-go: `processorListener.shouldResync` and `sharedProcessor.resyncCheckPeriodChanged` of
-//! `tools/cache/shared_informer.go`. Unlike there, a handler without resyncs gets none before the first check either, and
-//! the periods start with the informer.
+//! `tools/cache/shared_informer.go`. Unlike there, a handler without resyncs gets none before the
+//! first check either, and the periods start with the informer.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use tokio::time::Instant;
 pub(super) struct ResyncClock {
     period: Option<Duration>,
     next: Instant,
-    /// Whether the handler receives resyncs until the next check. Before the first check, every handler with a period
-    /// does.
+    /// Whether the handler receives resyncs until the next check. Before the first check, every
+    /// handler with a period does.
     syncing: bool,
 }
 
@@ -35,6 +35,8 @@ impl ResyncClock {
         self.period
     }
 
+    /// Returns whether the handler receives resyncs until the next check. client-go's name; not
+    /// related to the initial sync.
     pub(super) fn is_syncing(&self) -> bool {
         self.syncing
     }
@@ -54,8 +56,8 @@ impl ResyncClock {
         });
     }
 
-    /// Starts the next period if the current one is over. Returns whether the handler receives resyncs until the next
-    /// check.
+    /// Starts the next period if the current one is over. Returns whether the handler receives
+    /// resyncs until the next check.
     pub(super) fn check(&mut self, now: Instant) -> bool {
         let due = self.period.filter(|_| now >= self.next);
         if let Some(period) = due {

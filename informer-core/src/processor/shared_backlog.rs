@@ -1,11 +1,14 @@
-//! [`SharedBacklog`]: batches that slow handlers have not received, coalesced once for all of these handlers.
+//! [`SharedBacklog`]: batches that slow handlers have not received, coalesced once for all of these
+//! handlers.
 //!
-//! The batches form periods; a new period begins where the backlog of a handler begins. A handler that continues merges
-//! the periods of its backlog in its own task. Publishing only appends the batch, so its cost does not depend on the number
-//! of slow handlers (I11). The publisher coalesces the batch after the store's locks are free, or a handler does that
-//! holds `periods` at that moment.
+//! The batches form periods; a new period begins where the backlog of a handler begins. A handler
+//! that continues merges the periods of its backlog in its own task. Publishing only appends the
+//! batch, so its cost does not depend on the number of slow handlers (I11). The publisher coalesces
+//! the batch after the store's locks are free, or a handler does that holds `periods` at that
+//! moment.
 //!
-//! Lock order: `Mailbox::pending`, `periods`, `Mailbox::state`, `staged`. Objects are dropped outside all of them (I8).
+//! Lock order: `Mailbox::pending`, `periods`, `Mailbox::state`, `staged`. Objects are dropped
+//! outside all of them (I8).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -40,9 +43,11 @@ struct Staged<K> {
     batches: VecDeque<(Sequence, SharedBatch<K>)>,
     /// The number of handlers whose backlog begins with this batch.
     readers: BTreeMap<Sequence, usize>,
-    /// The number of handlers that are behind, including those whose whole backlog is in their own pending events.
+    /// The number of handlers that are behind, including those whose whole backlog is in their own
+    /// pending events.
     handlers_behind: usize,
-    /// Keys that were released while those handlers were behind, and that are not in `Periods::released` yet.
+    /// Keys that were released while those handlers were behind, and that are not in
+    /// `Periods::released` yet.
     released: Vec<ObjectKey>,
 }
 
@@ -131,13 +136,14 @@ impl<K> SharedBacklog<K> {
         Self { staged: Mutex::new(staged), periods: Mutex::new(periods), keeps_old }
     }
 
-    /// Adds the batch that is being published, unless another handler has added it. Returns its number.
+    /// Adds the batch that is being published, unless another handler has added it. Returns its
+    /// number.
     pub(super) fn stage(&self, batch: &SharedBatch<K>) -> Sequence {
         self.staged.lock().stage(batch)
     }
 
-    /// As [`stage`](Self::stage), for a handler whose backlog begins with this batch. `released` has the keys of its
-    /// pending releases, if the handler has just fallen behind.
+    /// As [`stage`](Self::stage), for a handler whose backlog begins with this batch. `released`
+    /// has the keys of its pending releases, if the handler has just fallen behind.
     pub(super) fn join(&self, batch: &SharedBatch<K>, released: Option<Vec<ObjectKey>>) -> Sequence {
         let mut staged = self.staged.lock();
         let sequence = staged.stage(batch);
@@ -162,7 +168,8 @@ impl<K> SharedBacklog<K> {
         self.staged.lock().handlers_behind -= 1;
     }
 
-    /// Takes the periods of the batches `from..to` for a handler; the handler no longer needs them here.
+    /// Takes the periods of the batches `from..to` for a handler; the handler no longer needs them
+    /// here.
     pub(super) fn take(&self, from: Sequence, to: Sequence, garbage: &mut Garbage<K>) -> Vec<Arc<Period<K>>> {
         let taken = {
             let mut periods = self.periods.lock();
@@ -230,7 +237,8 @@ impl<K> SharedBacklog<K> {
                 continue;
             }
             let (before, after) = periods.split_at_mut(place);
-            // While a handler reads the earlier period, it can't be changed; the next call merges the two.
+            // While a handler reads the earlier period, it can't be changed; the next call merges
+            // the two.
             if let (Some(earlier), Some(later)) = (before.last_mut().and_then(Arc::get_mut), after.first()) {
                 earlier.absorb(later, released, garbage);
                 garbage.periods.push(periods.remove(place));

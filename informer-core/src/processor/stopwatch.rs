@@ -1,8 +1,9 @@
 //! [`Stopwatch`]: measures calls without reading the clock after each of them.
 //!
-//! Reading the clock costs about 25 ns, as much as delivering an event to a quick handler. While calls are quick, one reading
-//! covers a group of them; slow calls are measured one by one. A slow call in a group of quick ones is measured correctly
-//! enough, because the quick ones add little. When calls suddenly become slow, the first group is measured as one call.
+//! Reading the clock costs about 25 ns, as much as delivering an event to a quick handler. While
+//! calls are quick, one reading covers a group of them; slow calls are measured one by one. A slow
+//! call in a group of quick ones is measured correctly enough, because the quick ones add little.
+//! When calls suddenly become slow, the first group is measured as one call.
 
 use std::time::Duration;
 
@@ -34,7 +35,8 @@ impl Stopwatch {
         self.calls = 0;
     }
 
-    /// Ends a call and begins the next one. Returns the duration of the group if this call completes it.
+    /// Ends a call and begins the next one. Returns the duration of the group if this call
+    /// completes it.
     pub(super) fn lap(&mut self) -> Option<Duration> {
         self.calls += 1;
         (self.calls >= self.group).then(|| self.end_group())

@@ -1,7 +1,7 @@
 //! [`EventStream`]: the events of an informer as a stream.
 //!
-//! client-go has no counterpart; `NewIndexerInformerWatcher` of tools/watch is similar, but its buffer is unbounded. The
-//! stream has no task of its own: it works while it is polled.
+//! client-go has no counterpart; `NewIndexerInformerWatcher` of tools/watch is similar, but its
+//! buffer is unbounded. The stream has no task of its own: it works while it is polled.
 
 use std::fmt;
 use std::pin::Pin;
@@ -17,10 +17,12 @@ use crate::Event;
 
 /// The events of an informer, as a [`Stream`].
 ///
-/// It receives the same events as a handler: first the existing objects, then each change. For each object it yields an
-/// add, then updates, then a delete (I4). While more events wait than its threshold, they are coalesced per key.
+/// It receives the same events as a handler: first the existing objects, then each change. For each
+/// object it yields an add, then updates, then a delete (I4). While more events wait than its
+/// threshold, they are coalesced per key.
 ///
-/// The stream ends when the informer stops; waiting events are then dropped. Dropping the stream removes it.
+/// The stream ends when the informer stops; waiting events are then dropped. Dropping the stream
+/// removes it.
 #[must_use = "dropping the stream removes it from its informer"]
 pub struct EventStream<K> {
     cursor: Cursor<K>,
@@ -37,8 +39,8 @@ impl<K: Send + Sync + 'static> EventStream<K> {
         }
     }
 
-    /// Returns the stream's registration, with its name, its statistics and whether it is synced. The stream is synced when
-    /// the reader polls again after the last initial event (I6).
+    /// Returns the stream's registration, with its name, its statistics and whether it is synced.
+    /// The stream is synced when the reader polls again after the last initial event (I6).
     pub fn registration(&self) -> &HandlerRegistration {
         &self.registration
     }

@@ -1,5 +1,6 @@
-//! The hand-over to a handler: nothing published is missed while its reader goes to sleep, nothing comes after its
-//! removal, and waiters are woken when it ends. Streams and handlers with a task share it.
+//! The hand-over to a handler: nothing published is missed while its reader goes to sleep, nothing
+//! comes after its removal, and waiters are woken when it ends. Streams and handlers with a task
+//! share it.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The queue: nothing queued is missed, `close` wakes who waits, and what is out for processing is not forgotten.
+//! The queue: nothing queued is missed, `close` wakes who waits, and what is out for processing is
+//! not forgotten.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

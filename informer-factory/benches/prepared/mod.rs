@@ -1,5 +1,5 @@
-//! What the benchmarks of the informer share: pods, a source that hands over prepared batches, handlers that count, and
-//! the lines in which figures are printed.
+//! Shared parts of the informer's benchmarks: pods, a source of prepared batches, handlers that
+//! count, and the format of printed figures.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -23,14 +23,14 @@ use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// How many objects there are.
+/// The number of objects.
 pub(crate) const KEYS: u64 = 10_000;
 /// So that a node has fifty pods.
 const NODES: u64 = 200;
 /// Prime to the number of keys, so that updates visit every key, and never the one just updated.
 const STRIDE: u64 = 7_919;
 
-/// What is updated: an object that is on a node, and little else.
+/// An object with a node name and few other fields.
 pub(crate) trait Sample: Resource + Send + Sync + 'static {
     fn sample(n: u64, version: u64) -> Self;
     fn node(&self) -> Option<String>;
@@ -48,7 +48,7 @@ impl Sample for Pod {
     }
 }
 
-/// A slim view of a pod: what a scheduler's cache may want of it.
+/// A slim view of a pod, as for a scheduler's cache.
 pub(crate) struct Placement {
     metadata: ObjectMeta,
     node_name: Option<String>,
@@ -107,7 +107,7 @@ fn node_name(n: u64) -> String {
     format!("node-{}", n % NODES)
 }
 
-/// Updates that are ready to be handed over, a batch at a time.
+/// Prepared updates, in batches.
 pub(crate) type Round<K> = VecDeque<Vec<WatchEvent<K>>>;
 
 /// Makes updates, in turn of all keys.
@@ -132,7 +132,7 @@ impl Updates {
     }
 }
 
-/// Lists all keys at version [`KEYS`], then watches: each poll gives the next of the batches that were prepared.
+/// Lists all keys at version [`KEYS`], then watches: each poll returns the next prepared batch.
 struct Prepared<K> {
     rounds: Arc<Mutex<mpsc::UnboundedReceiver<Round<K>>>>,
 }
@@ -155,7 +155,7 @@ impl<K: Sample> ListerWatcher<K> for Prepared<K> {
             while round.is_empty() {
                 round = rounds.lock().await.recv().await?;
             }
-            // As anything that reads from a socket, this lets others have their turn.
+            // Yields, like a reader of a socket.
             tokio::task::consume_budget().await;
             round.pop_front().map(|batch| (Ok(batch), (rounds, round)))
         });
@@ -163,16 +163,16 @@ impl<K: Sample> ListerWatcher<K> for Prepared<K> {
     }
 }
 
-/// Tells when each handler has heard what it waits for.
+/// Signals when each handler has received the expected updates.
 #[derive(Debug, Default)]
 struct Countdown {
     handlers: AtomicUsize,
-    /// Only updates to later versions count; zero: all, without looking.
+    /// Only updates to later versions count; zero: all updates.
     after: AtomicU64,
     done: Notify,
 }
 
-/// Counts updates; no two handlers count in one place.
+/// Counts updates. Each handler has its own counter.
 struct Counter {
     left: Arc<AtomicUsize>,
     countdown: Arc<Countdown>,
@@ -204,7 +204,8 @@ pub(crate) struct Bench<K> {
 }
 
 impl<K: Sample> Bench<K> {
-    /// Starts one with an index by namespace and one by node, adds what `and_add` adds, and waits until it has synced.
+    /// Starts one with an index by namespace and one by node, adds what `and_add` adds, and waits
+    /// until it has synced.
     pub(crate) fn start(
         handlers: usize,
         options: &HandlerOptions,
@@ -232,8 +233,8 @@ impl<K: Sample> Bench<K> {
         Self { runtime, sender, countdown, lefts, _registrations: registrations, shutdown, run }
     }
 
-    /// Returns the informer a round, and returns how long it took until each handler had heard of so many updates to
-    /// versions later than `after`; zero counts every update.
+    /// Sends a round to the informer. Returns the time until each handler has received this number
+    /// of updates to versions later than `after`; zero counts every update.
     pub(crate) fn deliver(&self, round: Round<K>, after: u64, updates: usize) -> Duration {
         self.countdown.after.store(after, Ordering::Relaxed);
         for left in &self.lefts {

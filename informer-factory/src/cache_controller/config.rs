@@ -38,8 +38,8 @@ impl<K: 'static> CacheControllerConfig<K> {
         }
     }
 
-    /// Sets the queue. A queue [with known objects](DeltaFifo::with_known_objects) deletes objects that a list lacks, and
-    /// supports resyncs.
+    /// Sets the queue. A queue [with known objects](DeltaFifo::with_known_objects) deletes objects
+    /// that a list lacks, and supports resyncs.
     pub fn queue(mut self, queue: DeltaFifo<K>) -> Self {
         self.queue = queue;
         self
@@ -76,11 +76,12 @@ impl<K: 'static> CacheControllerConfig<K> {
         self
     }
 
-    /// Requeues failed items until they succeed. Default: the error is logged, and the object is not processed until its next
-    /// change.
+    /// Requeues failed items until they succeed. Default: the error is logged, and the object is
+    /// not processed until its next change.
     ///
-    /// If all items of a batch fail and no other change is queued, the controller waits: 5 ms, doubled each time up to a second.
-    /// A stopping controller doesn't wait; it ends when all remaining items fail.
+    /// If all items of a batch fail and no other change is queued, the controller waits: 5 ms,
+    /// doubled each time up to a second. A stopping controller doesn't wait; it ends when all
+    /// remaining items fail.
     #[doc(alias = "RetryOnError")]
     pub fn retry_on_error(mut self) -> Self {
         self.retry_on_error = true;

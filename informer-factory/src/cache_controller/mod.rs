@@ -1,7 +1,8 @@
-//! [`CacheController`]: runs a reflector that fills a queue, and a function that processes the queue.
+//! [`CacheController`]: runs a reflector that fills a queue, and a function that processes the
+//! queue.
 //!
-//! client-go: `Controller` of tools/cache/controller.go. Shared informers are built on it. It is also useful alone, to process
-//! the changes of a resource without a store.
+//! client-go: `Controller` of tools/cache/controller.go. Shared informers are built on it. It is
+//! also useful alone, to process the changes of a resource without a store.
 
 mod config;
 mod process;
@@ -23,7 +24,8 @@ use crate::source::{self, SourceStatus, SourceTask};
 use config::ShouldResync;
 use process::{Pause, Process};
 
-/// Runs a [`Reflector`](informer_reflector::Reflector) that fills a queue, and a function that processes the queue.
+/// Runs a [`Reflector`](informer_reflector::Reflector) that fills a queue, and a function that
+/// processes the queue.
 ///
 /// ```no_run
 /// # async fn run(client: kube::Client) {
@@ -63,8 +65,8 @@ struct ResyncTimer {
 }
 
 impl<K: Resource + Send + Sync + 'static> CacheController<K> {
-    /// Returns a controller that calls `process` with the changes of one key at a time. It does nothing until it is
-    /// [run](Self::run).
+    /// Returns a controller that calls `process` with the changes of one key at a time. It does
+    /// nothing until it is [run](Self::run).
     ///
     /// [`CacheControllerConfig::retry_on_error`] decides what happens to failed keys.
     #[must_use]
@@ -77,8 +79,8 @@ impl<K: Resource + Send + Sync + 'static> CacheController<K> {
         Self::with_process(config, process)
     }
 
-    /// Returns a controller that calls `process` with the whole backlog of the queue, which leads from one state of the server
-    /// to the next ([`Batch::watermark`]).
+    /// Returns a controller that calls `process` with the whole backlog of the queue, which leads
+    /// from one state of the server to the next ([`Batch::watermark`]).
     ///
     /// `process` requeues failed items itself ([`Batch::requeue`]).
     #[must_use]
@@ -115,7 +117,8 @@ impl<K: Resource + Send + Sync + 'static> CacheController<K> {
         Self { queue: OwnQueue(queue), source, process: Process::batches(Box::new(process)), resync: None }
     }
 
-    /// Sets the resync timer. An informer calls this when it starts, because its handlers determine the period.
+    /// Sets the resync timer. An informer calls this when it starts, because its handlers determine
+    /// the period.
     pub(crate) fn resync_every(
         mut self,
         period: Duration,
@@ -131,7 +134,8 @@ impl<K: Resource + Send + Sync + 'static> CacheController<K> {
         self.queue.0.has_synced()
     }
 
-    /// Returns a [`Completion`] that is set when the initial list has been processed. It is valid while the controller runs.
+    /// Returns a [`Completion`] that is set when the initial list has been processed. It is valid
+    /// while the controller runs.
     #[must_use]
     pub fn synced(&self) -> Completion {
         self.queue.0.synced()
@@ -143,27 +147,27 @@ impl<K: Resource + Send + Sync + 'static> CacheController<K> {
         self.source.status()
     }
 
-    /// Returns the resource version up to which all changes have been queued. While the controller runs, use its
-    /// [status](Self::status).
+    /// Returns the resource version up to which all changes have been queued. While the controller
+    /// runs, use its [status](Self::status).
     #[must_use]
     #[doc(alias = "LastSyncResourceVersion")]
     pub fn last_sync_resource_version(&self) -> ResourceVersion {
         self.source.status().last_sync_resource_version()
     }
 
-    /// Lists, watches and processes until `shutdown`. Then it stops the reflector, processes the rest of the queue, and
-    /// returns (I12).
+    /// Lists, watches and processes until `shutdown`. Then it stops the reflector, processes the
+    /// rest of the queue, and returns (I12).
     ///
-    /// The reflector runs in its own task, which ends with this future. The task has the span and the subscriber of this
-    /// future's first poll, but none of its task-locals.
+    /// The reflector runs in its own task, which ends with this future. The task has the span and
+    /// the subscriber of this future's first poll, but none of its task-locals.
     ///
     /// # Panics
-    /// If the process function panics; further items are not processed. If the source panics; queued changes are possibly not
-    /// processed.
+    /// If the process function panics; further items are not processed. If the source panics;
+    /// queued changes are possibly not processed.
     ///
     /// # Cancel safety
-    /// Dropping the future stops the work: queued changes are not processed, and the reflector's task is aborted at its next
-    /// await.
+    /// Dropping the future stops the work: queued changes are not processed, and the reflector's
+    /// task is aborted at its next await.
     pub async fn run(self, shutdown: CancellationToken) {
         let Self { queue, source, mut process, resync } = self;
         let status = source.status();
@@ -184,7 +188,8 @@ impl<K: Resource + Send + Sync + 'static> CacheController<K> {
                 drop(batch);
                 if !all_failed {
                     pause.reset();
-                    // The handler that was woken last then runs on this thread, while the objects are in its CPU's caches.
+                    // The handler that was woken last then runs on this thread, while the objects
+                    // are in its CPU's caches.
                     yield_now().await;
                     continue;
                 }
@@ -211,8 +216,8 @@ impl<K: Resource + Send + Sync + 'static> CacheController<K> {
     }
 }
 
-/// Fills the queue until `shutdown`, in a task that ends with this future, so that further changes are decoded while others are
-/// processed. client-go uses a goroutine.
+/// Fills the queue until `shutdown`, in a task that ends with this future, so that further changes
+/// are decoded while others are processed. client-go uses a goroutine.
 async fn reflect<K: Resource + Send + Sync + 'static>(source: SourceTask<K>, shutdown: CancellationToken) {
     let mut task = JoinSet::new();
     task.spawn(source.run(shutdown).in_current_span().with_current_subscriber());

@@ -17,8 +17,9 @@ use crate::NamespaceError;
 
 /// Builds a [`SharedInformerFactory`].
 ///
-/// A setting for one type ([`configure`](Self::configure)) takes precedence over the setting for all types, and both over
-/// `#[derive(Informer)]` (`prune`, `default_resync`). [`informer_with`](SharedInformerFactory::informer_with) can override all.
+/// A setting for one type ([`configure`](Self::configure)) takes precedence over the setting for
+/// all types, and both over `#[derive(Informer)]` (`prune`, `default_resync`).
+/// [`informer_with`](SharedInformerFactory::informer_with) can override all.
 #[must_use]
 pub struct FactoryBuilder {
     client: Client,
@@ -54,19 +55,21 @@ impl FactoryBuilder {
         Self { client, scope: Scope::default(), namespaces: None, config: FactoryConfig::default() }
     }
 
-    /// Sets a prefix for the resource in messages, such as `scheduler` for `scheduler/pods`, for processes with several factories.
-    /// Default: none.
+    /// Sets a prefix for the resource in messages, such as `scheduler` for `scheduler/pods`, for
+    /// processes with several factories. Default: none.
     #[doc(alias = "WithInformerName")]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.config.name = Some(name.into());
         self
     }
 
-    /// Limits namespaced resources to a set of namespaces, initially perhaps empty. Namespaces can be
-    /// [added](SharedInformerFactory::add_namespace) and [removed](SharedInformerFactory::remove_namespace) while informers run. Each
-    /// informer has one watch per namespace, and one store, one set of indexes and one set of handlers for all of them; see
-    /// [`SharedIndexInformer::new_in_namespaces`](crate::SharedIndexInformer::new_in_namespaces). Cluster-scoped resources are not
-    /// affected.
+    /// Limits namespaced resources to a set of namespaces, initially perhaps empty. Namespaces can
+    /// be [added](SharedInformerFactory::add_namespace) and
+    /// [removed](SharedInformerFactory::remove_namespace) while informers run. Each informer has
+    /// one watch per namespace, and one store, one set of indexes and one set of handlers for all
+    /// of them; see
+    /// [`SharedIndexInformer::new_in_namespaces`](crate::SharedIndexInformer::new_in_namespaces).
+    /// Cluster-scoped resources are not affected.
     ///
     /// ```no_run
     /// # async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -98,11 +101,12 @@ impl FactoryBuilder {
         Ok(self)
     }
 
-    /// Changes the settings for the informers of one type: resync period, page size, timeouts, pruned fields, transform, name. Another
-    /// call for the same type adds to the earlier settings.
+    /// Changes the settings for the informers of one type: resync period, page size, timeouts,
+    /// pruned fields, transform, name. Another call for the same type adds to the earlier settings.
     ///
-    /// The type is the type of the decoded objects: settings for `Pod` do not apply to `PartialObjectMeta<Pod>` or to a slim view, and
-    /// settings for `DynamicObject` apply to dynamic objects of every resource.
+    /// The type is the type of the decoded objects: settings for `Pod` do not apply to
+    /// `PartialObjectMeta<Pod>` or to a slim view, and settings for `DynamicObject` apply to
+    /// dynamic objects of every resource.
     ///
     /// ```no_run
     /// # fn build(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -131,20 +135,22 @@ impl FactoryBuilder {
         self
     }
 
-    /// Sets a function that changes the metadata of each object of every type before it is cached, for example to drop unused
-    /// annotations. It must not change name, namespace, UID or resource version; an object for which it does, or panics, is
-    /// quarantined, see [`Reflector::transform`](informer_reflector::Reflector::transform). Default: none.
+    /// Sets a function that changes the metadata of each object of every type before it is cached,
+    /// for example to drop unused annotations. It must not change name, namespace, UID or resource
+    /// version; an object for which it does, or panics, is quarantined, see
+    /// [`Reflector::transform`](informer_reflector::Reflector::transform). Default: none.
     ///
-    /// Removed fields have been decoded before; [pruned](TypeOptions::prune) fields are not decoded.
+    /// Removed fields have been decoded before; [pruned](TypeOptions::prune) fields are not
+    /// decoded.
     #[doc(alias = "WithTransform")]
     pub fn transform_metadata(mut self, transform: impl Fn(&mut ObjectMeta) + Send + Sync + 'static) -> Self {
         self.config.transform_metadata = Some(Arc::new(transform));
         self
     }
 
-    /// Sets the configuration of all reflectors: page size, backoff, timeouts, `on_failure`. [`configure`](Self::configure) changes it
-    /// for one type. Default: [`ReflectorConfig::new`]. The
-    /// [server](ReflectorConfig::server) is always the factory's own.
+    /// Sets the configuration of all reflectors: page size, backoff, timeouts, `on_failure`.
+    /// [`configure`](Self::configure) changes it for one type. Default: [`ReflectorConfig::new`].
+    /// The [server](ReflectorConfig::server) is always the factory's own.
     ///
     /// ```no_run
     /// # fn build(client: kube::Client) {
@@ -165,36 +171,40 @@ impl FactoryBuilder {
         self
     }
 
-    /// Sets the period after which each store is [verified](crate::SharedIndexInformer::verify); see
-    /// [`InformerOptions::verify_every`](crate::InformerOptions::verify_every). Default: never.
+    /// Sets the period after which each store is [verified](crate::SharedIndexInformer::verify);
+    /// see [`InformerOptions::verify_every`](crate::InformerOptions::verify_every). Default: never.
     pub fn verify_every(mut self, period: Duration) -> Self {
         self.config.verify_period = Some(period);
         self
     }
 
-    /// Sets the time after which an unused informer is stopped. Default: never, as in client-go. Minimum: one second. An informer is
-    /// stopped after at most 1.5 times this period.
+    /// Sets the time after which an unused informer is stopped. Default: never, as in client-go.
+    /// Minimum: one second. An informer is stopped after at most 1.5 times this period.
     ///
-    /// An informer is in use while there is a handle on it, on its store (`Indexer`, `Lister`) or on one of its indexes, a handler
-    /// (detached or not) or an event stream. A stopped informer leaves the factory, and its store is freed.
+    /// An informer is in use while there is a handle on it, on its store (`Indexer`, `Lister`) or
+    /// on one of its indexes, a handler (detached or not) or an event stream. A stopped informer
+    /// leaves the factory, and its store is freed.
     ///
-    /// The next request creates a new informer, which lists everything again. In a factory with this option, an informer that is
-    /// requested after [`start`](SharedInformerFactory::start) starts at once, on the runtime of that `start`.
+    /// The next request creates a new informer, which lists everything again. In a factory with
+    /// this option, an informer that is requested after [`start`](SharedInformerFactory::start)
+    /// starts at once, on the runtime of that `start`.
     pub fn stop_idle_after(mut self, period: Duration) -> Self {
         self.config.stop_idle_after = Some(period.max(MIN_IDLE));
         self
     }
 
-    /// Sets the resync period of handlers without their own. Default: that of `#[derive(Informer)]`, otherwise no resync.
+    /// Sets the resync period of handlers without their own. Default: that of
+    /// `#[derive(Informer)]`, otherwise no resync.
     #[doc(alias = "defaultResync")]
     pub fn default_resync(mut self, period: Duration) -> Self {
         self.config.resync_period = Some(period);
         self
     }
 
-    /// Sets a function that changes the parameters of lists and watches: selectors, and parameters of particular servers. It is called
-    /// once for each new informer; [`ListTweaks::resource`] identifies the informer. A selector of the
-    /// [handle](SharedInformerFactory::with_labels) takes precedence.
+    /// Sets a function that changes the parameters of lists and watches: selectors, and parameters
+    /// of particular servers. It is called once for each new informer; [`ListTweaks::resource`]
+    /// identifies the informer. A selector of the [handle](SharedInformerFactory::with_labels)
+    /// takes precedence.
     ///
     /// ```no_run
     /// # fn build(client: kube::Client) {

@@ -1,7 +1,7 @@
-//! [`Discovery`]: asks the server what a resource is that is only known by name, and remembers the answer for a while.
+//! [`Discovery`]: finds kind and scope of a resource by its name, and caches the server's response.
 //!
-//! client-go: `ForResource` of informers/generic.go knows Kubernetes' own resources only; for others its users combine
-//! a `RESTMapper` (restmapper/discovery.go) with a dynamic factory, as is done here.
+//! client-go: `ForResource` of informers/generic.go supports only built-in resources. For others,
+//! programs combine a `RESTMapper` (restmapper/discovery.go) with a dynamic factory, as here.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,7 +86,7 @@ struct Answer {
 }
 
 impl Discovery {
-    /// Returns what a resource is, and whether it is in namespaces.
+    /// Returns the kind of a resource, and whether the resource is namespaced.
     pub(super) async fn find(
         &self,
         client: &Client,

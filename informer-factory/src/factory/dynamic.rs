@@ -1,8 +1,9 @@
-//! [`DynamicInformers`] and [`MetadataInformers`]: informers of resources that have no type of their own here, and of
-//! metadata.
+//! [`DynamicInformers`] and [`MetadataInformers`]: informers of resources that have no type of
+//! their own here, and of metadata.
 //!
-//! client-go has factories of their own for both (dynamic/dynamicinformer, metadata/metadatainformer). Here they are a
-//! way to ask the one factory, so that all informers share options, start and end.
+//! client-go has factories of their own for both (dynamic/dynamicinformer,
+//! metadata/metadatainformer). Here they are a way to ask the one factory, so that all informers
+//! share options, start and end.
 
 use kube::Resource;
 use kube::core::discovery::{ApiResource, Scope};
@@ -21,7 +22,7 @@ impl SharedInformerFactory {
         DynamicInformers { factory: self }
     }
 
-    /// Returns the informers of nothing but metadata, in the scope of this handle.
+    /// Returns the metadata-only informers in the scope of this handle.
     #[must_use]
     #[doc(alias = "metadatainformer")]
     pub fn metadata(&self) -> MetadataInformers<'_> {
@@ -56,11 +57,11 @@ impl SharedInformerFactory {
     }
 }
 
-/// The informers of dynamic objects: of resources that are known only when the program runs, or whose content doesn't
-/// matter.
+/// The informers of dynamic objects: of resources that are known only when the program runs, or
+/// whose content doesn't matter.
 ///
-/// A dynamic object holds its content as a tree of JSON values, which takes several times the memory of a type that says
-/// what is in it. Where metadata is enough, take [`MetadataInformers`].
+/// A dynamic object holds its content as a tree of JSON values, which takes several times the
+/// memory of a type that says what is in it. Where metadata is enough, take [`MetadataInformers`].
 ///
 /// ```no_run
 /// # async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -83,21 +84,23 @@ pub struct DynamicInformers<'a> {
 }
 
 impl DynamicInformers<'_> {
-    /// Returns the informer of a resource; it is created on first use. `scope` has the same meaning as for kube's `Api::dynamic`;
-    /// kube's discovery returns it for each resource.
+    /// Returns the informer of a resource; it is created on first use. `scope` has the same meaning
+    /// as for kube's `Api::dynamic`; kube's discovery returns it for each resource.
     ///
-    /// This sends no request. If the server doesn't serve the resource in that scope, the informer's health is
-    /// [`NotServed`](crate::Health::NotServed) until it does.
+    /// This sends no request. If the server doesn't serve the resource in that scope, the
+    /// informer's health is [`NotServed`](crate::Health::NotServed) until it does.
     #[must_use]
     pub fn resource(&self, resource: &ApiResource, scope: &Scope) -> SharedIndexInformer<DynamicObject> {
         self.factory.described(resource, scope)
     }
 
-    /// Returns the informer of a resource with this group, version and plural. It asks the server for the resource's kind, and
-    /// remembers the answer for ten minutes, or until a resource is requested that is not in it.
+    /// Returns the informer of a resource with this group, version and plural. The server's
+    /// discovery gives the resource's kind. It is cached for ten minutes, or until a resource is
+    /// requested that the cached response lacks.
     ///
     /// # Errors
-    /// [`ForResourceError`] if the server doesn't serve the resource, can't list and watch it, or can't be reached.
+    /// [`ForResourceError`] if the server doesn't serve the resource, can't list and watch it, or
+    /// can't be reached.
     ///
     /// # Cancel safety
     /// Nothing is lost if the future is dropped.
@@ -112,8 +115,8 @@ impl DynamicInformers<'_> {
     }
 }
 
-/// The informers of metadata: names, labels, owners and the like, and nothing else of the objects. The server sends no
-/// more, so this is a fraction of the cost.
+/// The informers of metadata: names, labels, owners and the like, and nothing else of the objects.
+/// The server sends no more, so this is a fraction of the cost.
 ///
 /// ```no_run
 /// # fn follow(factory: &informer_factory::SharedInformerFactory) {
@@ -130,7 +133,8 @@ pub struct MetadataInformers<'a> {
 }
 
 impl MetadataInformers<'_> {
-    /// Returns the informer of the metadata of a type's resource; the same as `factory.informer::<PartialObjectMeta<K>>()`.
+    /// Returns the informer of the metadata of a type's resource; the same as
+    /// `factory.informer::<PartialObjectMeta<K>>()`.
     #[must_use]
     pub fn of<K>(&self) -> SharedIndexInformer<PartialObjectMeta<K>>
     where
@@ -140,7 +144,8 @@ impl MetadataInformers<'_> {
         self.factory.informer()
     }
 
-    /// Returns the informer of the metadata of a resource, as [`DynamicInformers::resource`] does for whole objects.
+    /// Returns the informer of the metadata of a resource, as [`DynamicInformers::resource`] does
+    /// for whole objects.
     #[must_use]
     pub fn resource(
         &self,
@@ -150,8 +155,8 @@ impl MetadataInformers<'_> {
         self.factory.described(resource, scope)
     }
 
-    /// Returns the informer of the metadata of a resource of which only group, version and plural are known, as
-    /// [`DynamicInformers::for_resource`] does for whole objects.
+    /// Returns the informer of the metadata of a resource of which only group, version and plural
+    /// are known, as [`DynamicInformers::for_resource`] does for whole objects.
     ///
     /// # Errors
     /// As there.

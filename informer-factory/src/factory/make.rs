@@ -14,8 +14,8 @@ use super::type_options::TypeOptions;
 use crate::{InformerOptions, InformerTask, SharedIndexInformer};
 
 impl SharedInformerFactory {
-    /// Returns the informer of a resource in the scope of this handle; `make` creates it if there is none. `resource` is for types
-    /// that don't determine their resource.
+    /// Returns the informer of a resource in the scope of this handle; `make` creates it if there
+    /// is none. `resource` is for types that don't determine their resource.
     pub(super) fn shared<K>(
         &self,
         resource: Option<&ApiResource>,
@@ -113,10 +113,12 @@ impl SharedInformerFactory {
         })
     }
 
-    /// Removes an informer that has ended by itself, for example because its source panicked, so that the next request creates a
-    /// new one. Until then it is in the reports, and waits for it fail with the reason.
+    /// Removes an informer that has ended by itself, for example because its source panicked, so
+    /// that the next request creates a new one. Until then it is in the reports, and waits for it
+    /// fail with the reason.
     fn take_out_if_ended(&self, key: &InformerKey) {
-        // Checked in this order: informers also end after the shutdown of the factory, and those stay.
+        // Checked in this order: informers also end after the shutdown of the factory, and those
+        // stay.
         let has_ended = |entry: &Entry| entry.has_ended() && !self.inner.shutdown.is_cancelled();
         if self.inner.informers.get(key).is_some_and(|entry| has_ended(&entry)) {
             // I8: handlers may go with it, so it is dropped when the registry is free again.
@@ -124,7 +126,8 @@ impl SharedInformerFactory {
         }
     }
 
-    /// Adds an informer to the registry, unless another thread has added one. Returns the one in the registry.
+    /// Adds an informer to the registry, unless another thread has added one. Returns the one in
+    /// the registry.
     fn register<K: 'static>(&self, key: InformerKey, new: Entry) -> Option<SharedIndexInformer<K>> {
         let mut new = Some(new);
         let entry = self.inner.informers.entry(key);
@@ -140,7 +143,8 @@ impl SharedInformerFactory {
         informer
     }
 
-    /// Starts an informer that was created after the start, if the caller could not know that another start is needed.
+    /// Starts an informer that was created after the start, if the caller could not know that
+    /// another start is needed.
     fn start_late_comers(&self) {
         let starting = self.inner.starting.lock();
         let Some(runtime) = starting.as_ref().filter(|_| !self.inner.shutdown.is_cancelled()) else { return };

@@ -1,7 +1,7 @@
 //! [`SharedInformerFactory`]: one informer per resource, scope and form, created on first use.
 //!
-//! client-go: `SharedInformerFactory` of informers/factory.go, and the factories for dynamic objects and metadata
-//! (dynamic/dynamicinformer, metadata/metadatainformer), in one type.
+//! client-go: `SharedInformerFactory` of informers/factory.go, and the factories for dynamic
+//! objects and metadata (dynamic/dynamicinformer, metadata/metadatainformer), in one type.
 
 mod builder;
 mod discovery;
@@ -39,15 +39,17 @@ pub use report::InformerReport;
 pub use scope::InformerScope;
 pub use type_options::TypeOptions;
 
-/// Creates and shares informers: all requests for the same resource return the same informer, so that a process has one watch and
-/// one copy of it. Clones are handles of the same factory.
+/// Creates and shares informers: all requests for the same resource return the same informer, so
+/// that a process has one watch and one copy of it. Clones are handles of the same factory.
 ///
-/// There is one informer per resource, scope and form. The scope belongs to the handle: the factory's own, or another one from
-/// [`in_namespace`](Self::in_namespace), [`with_labels`](Self::with_labels) and similar methods. The form is the type of the
-/// objects: whole objects, slim views, [metadata](Self::metadata), or [dynamic objects](Self::dynamic).
+/// There is one informer per resource, scope and form. The scope belongs to the handle: the
+/// factory's own, or another one from [`in_namespace`](Self::in_namespace),
+/// [`with_labels`](Self::with_labels) and similar methods. The form is the type of the objects:
+/// whole objects, slim views, [metadata](Self::metadata), or [dynamic objects](Self::dynamic).
 ///
-/// An informer runs until it is [stopped](Self::stop), the factory is [shut down](Self::shutdown), or the last handle of the factory
-/// is dropped. With [`stop_idle_after`](FactoryBuilder::stop_idle_after), unused informers stop too.
+/// An informer runs until it is [stopped](Self::stop), the factory is [shut down](Self::shutdown),
+/// or the last handle of the factory is dropped. With
+/// [`stop_idle_after`](FactoryBuilder::stop_idle_after), unused informers stop too.
 ///
 /// ```no_run
 /// # async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -85,8 +87,8 @@ struct Inner {
     discovery: Discovery,
     informers: Registry,
     tasks: TaskTracker,
-    /// The runtime of the informers, since the first start. Starting and shutting down hold this lock, so that no informer starts
-    /// after the shutdown.
+    /// The runtime of the informers, since the first start. Starting and shutting down hold this
+    /// lock, so that no informer starts after the shutdown.
     starting: Mutex<Option<Handle>>,
     shutdown: CancellationToken,
     /// Stops the informers when the factory is dropped.
@@ -127,12 +129,13 @@ impl SharedInformerFactory {
         Self { inner: Arc::new(inner), scope }
     }
 
-    /// Returns the informer of a resource and creates it on first use. It stays empty until [`start`](Self::start). After
-    /// [`shutdown`](Self::shutdown), a new informer is already stopped. An informer that stopped because its source or a hook of the
-    /// reflector panicked is replaced by a new one, which the next `start` starts.
+    /// Returns the informer of a resource and creates it on first use. It stays empty until
+    /// [`start`](Self::start). After [`shutdown`](Self::shutdown), a new informer is already
+    /// stopped. An informer that stopped because its source or a hook of the reflector panicked is
+    /// replaced by a new one, which the next `start` starts.
     ///
-    /// `K` is any type that kube can list: a type of k8s-openapi, a custom resource, or a slim view of either. A slim view is an
-    /// informer of its own.
+    /// `K` is any type that kube can list: a type of k8s-openapi, a custom resource, or a slim view
+    /// of either. A slim view is an informer of its own.
     #[doc(alias = "InformerFor")]
     #[must_use]
     pub fn informer<K>(&self) -> SharedIndexInformer<K>
@@ -143,12 +146,13 @@ impl SharedInformerFactory {
         self.informer_with(|list_watch, options| SharedIndexInformer::new(Arc::new(list_watch), options))
     }
 
-    /// Returns the informer of a resource like [`informer`](Self::informer), but calls `make` to create it: from another source, with
-    /// a selector, with other options, or with indexes and handlers from the start. `make` receives the source and the options that
-    /// the factory would use.
+    /// Returns the informer of a resource like [`informer`](Self::informer), but calls `make` to
+    /// create it: from another source, with a selector, with other options, or with indexes and
+    /// handlers from the start. `make` receives the source and the options that the factory would
+    /// use.
     ///
-    /// `make` is not called if the informer exists. It is called without a lock; of two informers that are created at the same time,
-    /// one is dropped.
+    /// `make` is not called if the informer exists. It is called without a lock; of two informers
+    /// that are created at the same time, one is dropped.
     ///
     /// ```no_run
     /// # fn run(factory: &informer_factory::SharedInformerFactory) {
@@ -175,8 +179,8 @@ impl SharedInformerFactory {
         self.shared(None, K::Scope::is_namespaced(), &(), make)
     }
 
-    /// Starts all informers that are not started. Call it again after further informers were requested. It does nothing after
-    /// [`shutdown`](Self::shutdown).
+    /// Starts all informers that are not started. Call it again after further informers were
+    /// requested. It does nothing after [`shutdown`](Self::shutdown).
     ///
     /// # Panics
     /// Outside a tokio runtime.

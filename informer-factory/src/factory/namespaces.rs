@@ -10,7 +10,7 @@ use super::registry::AnyInformer;
 use super::scope::Where;
 use crate::NamespaceError;
 
-/// Which namespaces are followed. Its lock is taken with no other.
+/// The namespaces that informers watch separately. Its lock is taken alone.
 #[derive(Debug, Default)]
 pub(super) struct Followed(Mutex<BTreeSet<String>>);
 
@@ -30,26 +30,31 @@ impl Followed {
 
 impl SharedInformerFactory {
     /// Adds a namespace to all informers of a factory that was built with
-    /// [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces), including informers that are created later. Informers with
-    /// their own scope, and those of cluster-scoped resources, are not affected.
+    /// [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces), including informers that
+    /// are created later. Informers with their own scope, and those of cluster-scoped resources,
+    /// are not affected.
     ///
-    /// Returns for each informer the promise that the namespace's first list is in its store, as
-    /// [`SharedIndexInformer::add_namespace`](crate::SharedIndexInformer::add_namespace) does.
+    /// Returns a [`Completion`] for each informer, which is set when the namespace's first list is
+    /// in the informer's store; see
+    /// [`SharedIndexInformer::add_namespace`](crate::SharedIndexInformer::add_namespace).
     ///
     /// # Errors
-    /// [`NamespaceError::FixedFactory`] for a factory that was built otherwise, [`NamespaceError::InvalidName`] for an invalid name,
-    /// and [`NamespaceError::Fixed`] for an informer that was created with [`informer_with`](Self::informer_with) and a source of
+    /// [`NamespaceError::FixedFactory`] for a factory that was built otherwise,
+    /// [`NamespaceError::InvalidName`] for an invalid name, and [`NamespaceError::Fixed`] for an
+    /// informer that was created with [`informer_with`](Self::informer_with) and a source of
     /// another kind; all other informers watch the namespace.
     pub fn add_namespace(&self, namespace: &str) -> Result<Vec<Completion>, NamespaceError> {
         NamespaceError::check_name(namespace)?;
         self.change_namespaces(namespace, |names| _ = names.insert(namespace.to_owned()))
     }
 
-    /// Removes a namespace from all informers that [`add_namespace`](Self::add_namespace) affects. Its objects leave the stores, and
-    /// handlers receive them as [released](crate::Event::Released), not as deleted.
+    /// Removes a namespace from all informers that [`add_namespace`](Self::add_namespace) affects.
+    /// Its objects leave the stores, and handlers receive them as
+    /// [released](crate::Event::Released), not as deleted.
     ///
-    /// Returns for each informer the promise that nothing of the namespace is left in it, as
-    /// [`SharedIndexInformer::remove_namespace`](crate::SharedIndexInformer::remove_namespace) does.
+    /// Returns a [`Completion`] for each informer, which is set when the informer has no object of
+    /// the namespace; see
+    /// [`SharedIndexInformer::remove_namespace`](crate::SharedIndexInformer::remove_namespace).
     ///
     /// # Errors
     /// As [`add_namespace`](Self::add_namespace).
@@ -58,8 +63,9 @@ impl SharedInformerFactory {
         self.change_namespaces(namespace, |names| _ = names.remove(namespace))
     }
 
-    /// Returns the namespaces that are followed one by one, in the order of their names; none for a factory that was not
-    /// made with [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces).
+    /// Returns the namespaces that informers watch separately, in the order of their names; none
+    /// for a factory that was not built with
+    /// [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces).
     #[must_use]
     pub fn namespaces(&self) -> Vec<String> {
         let names = self.inner.followed.as_ref().map(Followed::get);
@@ -88,8 +94,8 @@ impl SharedInformerFactory {
         refused.map_or(Ok(promises), Err)
     }
 
-    /// Adds the factory's namespaces to a new informer. It is called before the informer is visible to others, and again
-    /// afterwards.
+    /// Adds the factory's namespaces to a new informer. It is called before the informer is visible
+    /// to others, and again afterwards.
     pub(super) fn follow_namespaces(&self, informer: &dyn AnyInformer) {
         let Some(followed) = &self.inner.followed else { return };
         for name in followed.get().into_iter().chain(informer.namespaces()) {
@@ -101,9 +107,10 @@ impl SharedInformerFactory {
     }
 }
 
-/// Has an informer follow a namespace of the factory, or cease to, and returns the promise of that. Each name is looked at
-/// for itself, or two threads that add different ones could each remove the other's. The thread that comes
-/// between sees by the set that it has changed.
+/// Adds a namespace to an informer if the factory has the namespace, else removes it. Returns the
+/// completion of that change. It changes a single name, because two threads that apply the whole
+/// set could each remove the other's new name. If another thread changes the set meanwhile, it
+/// repeats.
 fn settle(informer: &dyn AnyInformer, followed: &Followed, name: &str) -> Result<Completion, NamespaceError> {
     loop {
         let is_followed = followed.contains(name);

@@ -109,7 +109,8 @@ impl Entry {
         }
     }
 
-    /// Ends the work, or sees to it that it never begins; what is returned is to be dropped with no lock held (I8).
+    /// Ends the work, or sees to it that it never begins; what is returned is to be dropped with no
+    /// lock held (I8).
     pub(super) fn stop(&self) -> impl Send + use<> {
         let mut work = self.work.lock();
         match std::mem::replace(&mut *work, Work::Dropped) {
@@ -127,7 +128,8 @@ impl Entry {
         !matches!(*self.work.lock(), Work::Waiting(_))
     }
 
-    /// Returns whether the informer has been unused for this time. Call it periodically, because it samples the use.
+    /// Returns whether the informer has been unused for this time. Call it periodically, because it
+    /// samples the use.
     pub(super) fn is_idle_for(&self, period: Duration) -> bool {
         let mut since = self.idle_since.lock();
         if self.informer.is_in_use() || !matches!(*self.work.lock(), Work::Started(_)) {

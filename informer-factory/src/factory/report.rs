@@ -9,7 +9,8 @@ use crate::cache_sync::waiting_for;
 use crate::{InformerState, SourceStatus};
 
 /// The status of one of a factory's informers;
-/// [`SharedInformerFactory::informers`](crate::SharedInformerFactory::informers) returns one for each.
+/// [`SharedInformerFactory::informers`](crate::SharedInformerFactory::informers) returns one for
+/// each.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct InformerReport {
@@ -36,8 +37,8 @@ impl InformerReport {
 }
 
 impl fmt::Display for InformerReport {
-    /// Writes `pods (synced)`, or why it is not: `pods (not started)`. Namespaces that are followed one by one and have not
-    /// been listed are named in either case.
+    /// Writes `pods (synced)`, or why it is not: `pods (not started)`. Separately watched
+    /// namespaces that have not been listed are named in either case.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.has_synced {
             let but_for = self.status.unlisted().into_iter().map(|namespace| format!(", except {namespace}"));

@@ -69,7 +69,7 @@ pub(super) enum Where {
     #[default]
     Everywhere,
     In(String),
-    /// In those that the factory follows one by one.
+    /// In the namespaces that the factory watches separately.
     Followed,
 }
 
@@ -88,10 +88,12 @@ impl Scope {
     }
 }
 
-/// Other scopes than the factory's own. Each method returns another handle to the same factory and its informers, on which
-/// every accessor works; only the scope of the requested informers differs. Starting
-/// ([`start`](SharedInformerFactory::start)), stopping ([`shutdown`](SharedInformerFactory::shutdown)) and waiting
-/// ([`wait_for_cache_sync`](SharedInformerFactory::wait_for_cache_sync)) concern all informers of the factory.
+/// Other scopes than the factory's own. Each method returns another handle to the same factory and
+/// its informers, on which every accessor works; only the scope of the requested informers differs.
+/// Starting ([`start`](SharedInformerFactory::start)), stopping
+/// ([`shutdown`](SharedInformerFactory::shutdown)) and waiting
+/// ([`wait_for_cache_sync`](SharedInformerFactory::wait_for_cache_sync)) concern all informers of
+/// the factory.
 ///
 /// ```no_run
 /// # async fn run(client: kube::Client) -> Result<(), informer_factory::NotSynced> {
@@ -112,8 +114,8 @@ impl Scope {
 ///
 /// Informers with different texts of selectors are different: `a,b` and `b,a` are two.
 impl SharedInformerFactory {
-    /// Returns a handle that asks for resources in this namespace, or in all if its name is empty. Cluster-scoped resources
-    /// are not affected.
+    /// Returns a handle that asks for resources in this namespace, or in all if its name is empty.
+    /// Cluster-scoped resources are not affected.
     #[must_use]
     #[doc(alias = "WithNamespace")]
     pub fn in_namespace(&self, namespace: &str) -> Self {
@@ -126,8 +128,8 @@ impl SharedInformerFactory {
         self.in_namespace("")
     }
 
-    /// Returns a handle that asks for objects whose labels match, as in `app=web,tier!=cache`; empty: whatever their
-    /// labels are. It replaces any label selector of the factory or handle.
+    /// Returns a handle that asks for objects whose labels match, as in `app=web,tier!=cache`;
+    /// empty: whatever their labels are. It replaces any label selector of the factory or handle.
     ///
     /// The server checks the selector. If it is invalid, the informer's health has the error (400).
     #[must_use]
@@ -135,10 +137,11 @@ impl SharedInformerFactory {
         self.with_scope(Scope { labels: Some(selector.trim().to_owned()), ..self.scope.clone() })
     }
 
-    /// Returns a handle that asks for objects whose fields match, as in `spec.nodeName=node-1`; empty: whatever their
-    /// fields are. It replaces any field selector of the factory or handle.
+    /// Returns a handle that asks for objects whose fields match, as in `spec.nodeName=node-1`;
+    /// empty: whatever their fields are. It replaces any field selector of the factory or handle.
     ///
-    /// The server decides which fields are supported. For others, the informer's health has the error (400).
+    /// The server decides which fields are supported. For others, the informer's health has the
+    /// error (400).
     #[must_use]
     pub fn with_fields(&self, selector: &str) -> Self {
         self.with_scope(Scope { fields: Some(selector.trim().to_owned()), ..self.scope.clone() })

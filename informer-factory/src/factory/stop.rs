@@ -1,7 +1,8 @@
 //! Stops informers: one, the unused ones, or all.
 //!
-//! client-go stops all informers or none. Note: the store of a stopped informer can still be read and no longer changes. So the
-//! informer leaves the factory, and the next request creates a new one.
+//! client-go stops all informers or none. Note: the store of a stopped informer can still be read
+//! and no longer changes. So the informer leaves the factory, and the next request creates a new
+//! one.
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -13,11 +14,12 @@ use super::{Inner, SharedInformerFactory};
 use crate::SharedIndexInformer;
 
 impl SharedInformerFactory {
-    /// Stops one informer, waits until nothing of it is left running, and takes it out of the factory; the others go on.
-    /// Its store can still be read, and stays as it is. The next request creates a new informer, to be
-    /// started by the next [`start`](Self::start).
+    /// Stops one informer, waits until nothing of it is left running, and takes it out of the
+    /// factory; the others go on. Its store can still be read, and stays as it is. The next request
+    /// creates a new informer, to be started by the next [`start`](Self::start).
     ///
-    /// Returns `false` for an informer of another factory, and for one that has been removed before.
+    /// Returns `false` for an informer of another factory, and for one that has been removed
+    /// before.
     ///
     /// ```no_run
     /// # async fn run(factory: &informer_factory::SharedInformerFactory) {
@@ -41,8 +43,8 @@ impl SharedInformerFactory {
         true
     }
 
-    /// Stops all informers, those included that have not been started, and waits until nothing of them is left
-    /// running. Their stores can still be read.
+    /// Stops all informers, those included that have not been started, and waits until nothing of
+    /// them is left running. Their stores can still be read.
     ///
     /// # Cancel safety
     /// The informers stop even if the future is dropped.
@@ -76,7 +78,8 @@ impl Inner {
     }
 }
 
-/// Checks for unused informers until `shutdown` or the end of the factory. It does not keep the factory alive.
+/// Checks for unused informers until `shutdown` or the end of the factory. It does not keep the
+/// factory alive.
 pub(super) async fn stop_idle_informers(factory: Weak<Inner>, period: Duration, shutdown: CancellationToken) {
     let watch = async {
         loop {

@@ -39,16 +39,16 @@ impl<K> TypeOptions<K> {
         }
     }
 
-    /// Sets a prefix for the resource in messages, after the factory's [own](crate::FactoryBuilder::name):
-    /// `scheduler/bound/pods`. Default: none.
+    /// Sets a prefix for the resource in messages, after the factory's
+    /// [own](crate::FactoryBuilder::name): `scheduler/bound/pods`. Default: none.
     #[doc(alias = "WithInformerName")]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Sets the resync period of handlers without their own; zero means no resync. Default: the factory's
-    /// [default](crate::FactoryBuilder::default_resync).
+    /// Sets the resync period of handlers without their own; zero means no resync. Default: the
+    /// factory's [default](crate::FactoryBuilder::default_resync).
     #[doc(alias = "WithCustomResyncConfig")]
     pub fn resync_period(mut self, period: Duration) -> Self {
         self.resync_period = Some(period);
@@ -58,8 +58,9 @@ impl<K> TypeOptions<K> {
     /// Changes the configuration of the reflectors, beginning with the factory's
     /// [own](crate::FactoryBuilder::reflector). Default: no change.
     ///
-    /// If one informer falls back to pages, all informers of the resource use pages for 10 to 30 minutes. So with several types of one
-    /// resource, the shortest [`list_stall_timeout`](ReflectorConfig::list_stall_timeout) decides.
+    /// If one informer falls back to pages, all informers of the resource use pages for 10 to 30
+    /// minutes. So with several types of one resource, the shortest
+    /// [`list_stall_timeout`](ReflectorConfig::list_stall_timeout) decides.
     pub fn reflector(
         mut self,
         change: impl Fn(ReflectorConfig) -> ReflectorConfig + Send + Sync + 'static,
@@ -68,15 +69,16 @@ impl<K> TypeOptions<K> {
         self
     }
 
-    /// Sets the fields that are not decoded. Default: those of `#[derive(Informer)]`, otherwise `metadata.managedFields`.
+    /// Sets the fields that are not decoded. Default: those of `#[derive(Informer)]`, otherwise
+    /// `metadata.managedFields`.
     pub fn prune(mut self, paths: PrunePaths) -> Self {
         self.prune = Some(paths);
         self
     }
 
     /// Sets a function that changes each object before it is cached; see
-    /// [`Reflector::transform`](informer_reflector::Reflector::transform). It runs after the factory's
-    /// [`transform_metadata`](crate::FactoryBuilder::transform_metadata). Default: none.
+    /// [`Reflector::transform`](informer_reflector::Reflector::transform). It runs after the
+    /// factory's [`transform_metadata`](crate::FactoryBuilder::transform_metadata). Default: none.
     #[doc(alias = "WithTransform")]
     pub fn transform<E: fmt::Display>(
         mut self,

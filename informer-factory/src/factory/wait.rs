@@ -14,16 +14,18 @@ use crate::cache_sync::all_set;
 impl SharedInformerFactory {
     /// Waits until the first list of every informer of the factory is in its store.
     ///
-    /// If an informer was not [started](Self::start), this logs a warning at once, waits for the others, and then names the informer
-    /// in the error, because its store is empty. client-go ignores such informers.
+    /// If an informer was not [started](Self::start), this logs a warning at once, waits for the
+    /// others, and then names the informer in the error, because its store is empty. client-go
+    /// ignores such informers.
     ///
     /// This can take forever: an informer without permission keeps retrying. See
     /// [`wait_for_cache_sync_within`](Self::wait_for_cache_sync_within). For one informer, use
-    /// [`synced`](crate::SharedIndexInformer::synced); for some, see [`wait_for_cache_sync`](crate::wait_for_cache_sync()).
+    /// [`synced`](crate::SharedIndexInformer::synced); for some, see
+    /// [`wait_for_cache_sync`](crate::wait_for_cache_sync()).
     ///
     /// # Errors
-    /// [`NotSynced`] if one of them stops before, as all do when the factory is shut down, or has not been started when the
-    /// others are synced.
+    /// [`NotSynced`] if one of them stops before, as all do when the factory is shut down, or has
+    /// not been started when the others are synced.
     ///
     /// # Cancel safety
     /// Nothing is lost if the future is dropped.
@@ -41,7 +43,8 @@ impl SharedInformerFactory {
     /// Waits until all informers for objects of this type are synced, in any scope.
     ///
     /// # Errors
-    /// [`NotSynced`], at once, if there is none or one has not been started; and if one of them stops before.
+    /// [`NotSynced`], at once, if there is none or one has not been started; and if one of them
+    /// stops before.
     ///
     /// # Cancel safety
     /// Nothing is lost if the future is dropped.
@@ -93,7 +96,8 @@ impl SharedInformerFactory {
             if all_set(promises).await.is_ok() {
                 return Ok(());
             }
-            // One has been stopped. If it has left the factory, too, the others are still worth waiting for.
+            // One has been stopped. If it has left the factory, too, the others are still worth
+            // waiting for.
         }
     }
 

@@ -1,6 +1,7 @@
 //! [`FailureLog`]: logs the failures of index functions, one summary per index and minute.
 //!
-//! All of them are in [`Indexer::index_failures`](informer_store::Indexer::index_failures), with their errors.
+//! All of them are in [`Indexer::index_failures`](informer_store::Indexer::index_failures), with
+//! their errors.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -43,7 +44,8 @@ impl FailureLog {
         Self { resource: resource.to_owned(), indices: BTreeMap::new() }
     }
 
-    /// Reports new failures, and those that were held back, where it is time for that. To be called after each batch.
+    /// Reports new failures, and those that were held back, where it is time for that. To be called
+    /// after each batch.
     pub(super) fn report(&mut self, new: &[IndexFailure]) {
         if new.is_empty() && self.indices.is_empty() {
             return;

@@ -1,14 +1,18 @@
-//! [`SharedIndexInformer`]: one watch, one indexed store, many handlers, for one resource in one scope.
+//! [`SharedIndexInformer`]: one watch, one indexed store, many handlers, for one resource in one
+//! scope.
 //!
-//! client-go: `SharedIndexInformer` of `tools/cache/shared_informer.go`. Its promises:
+//! client-go: `SharedIndexInformer` of `tools/cache/shared_informer.go`. Its guarantees:
 //!
-//! - For each object, the states in the store are a subsequence of the server's states, in order (I1).
-//! - A query sees one state of objects and indexes (I7). A handler that receives a change finds it in the store (I3).
-//! - One task calls each handler. For each object, the handler receives an add, then updates, then a delete (I4). There is no
-//!   order between objects or between handlers.
+//! - For each object, the states in the store are a subsequence of the server's states, in order
+//!   (I1).
+//! - A query sees one state of objects and indexes (I7). A handler that receives a change finds it
+//!   in the store (I3).
+//! - One task calls each handler. For each object, the handler receives an add, then updates, then
+//!   a delete (I4). There is no order between objects or between handlers.
 //! - A handler that is added later first receives the existing objects (I5).
-//! - If an object is deleted and created again under the same name, handlers receive a delete and an add, even if the deletion was
-//!   missed. client-go delivers an update with another UID in that case.
+//! - If an object is deleted and created again under the same name, handlers receive a delete and
+//!   an add, even if the deletion was missed. client-go delivers an update with another UID in that
+//!   case.
 
 mod failure_log;
 mod namespaces;
@@ -46,9 +50,11 @@ pub use verify::{Difference, Verification, VerifyError};
 pub use wait::Visibility;
 pub use wait::WaitOutcome;
 
-/// A local, indexed, always-current copy of the objects of one resource in one scope. Clones are handles of the same informer.
+/// A local, indexed, always-current copy of the objects of one resource in one scope. Clones are
+/// handles of the same informer.
 ///
-/// Most programs get informers from a [`SharedInformerFactory`](crate::SharedInformerFactory), which also runs them.
+/// Most programs get informers from a [`SharedInformerFactory`](crate::SharedInformerFactory),
+/// which also runs them.
 #[doc(alias = "SharedInformer")]
 pub struct SharedIndexInformer<K: 'static> {
     shared: Arc<Shared<K>>,
@@ -68,7 +74,8 @@ struct Shared<K: 'static> {
 }
 
 impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
-    /// Returns an informer and its task. The informer does nothing until the task is [run](InformerTask::run).
+    /// Returns an informer and its task. The informer does nothing until the task is
+    /// [run](InformerTask::run).
     #[doc(alias = "NewSharedIndexInformer")]
     pub fn new(
         lister_watcher: Arc<dyn ListerWatcher<K>>,
@@ -126,8 +133,9 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
 }
 
 impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
-    /// Returns the read half of the store. Until the informer [has synced](Self::has_synced), it has the part of the initial list
-    /// that has arrived, and its [watermark](Self::watermark) is empty.
+    /// Returns the read half of the store. Until the informer [has synced](Self::has_synced), it
+    /// has the part of the initial list that has arrived, and its [watermark](Self::watermark) is
+    /// empty.
     #[must_use]
     #[doc(alias = "GetStore")]
     #[doc(alias = "GetIndexer")]
@@ -161,13 +169,15 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     /// Returns the index with this name.
     ///
     /// # Errors
-    /// [`IndexError::Unknown`] if there is no such index, [`IndexError::WrongType`] if its values have another type.
+    /// [`IndexError::Unknown`] if there is no such index, [`IndexError::WrongType`] if its values
+    /// have another type.
     pub fn index<V: IndexValue>(&self, name: &str) -> Result<Index<K, V>, IndexError> {
         self.shared.indexer.index(name)
     }
 
-    /// Adds a handler, at any time. The handler first receives the objects of the store and of the initial list as initial adds
-    /// (I5), then every change. Dropping the registration removes the handler.
+    /// Adds a handler, at any time. The handler first receives the objects of the store and of the
+    /// initial list as initial adds (I5), then every change. Dropping the registration removes the
+    /// handler.
     #[doc(alias = "AddEventHandler")]
     pub fn add_event_handler(&self, handler: impl EventHandler<K>) -> HandlerRegistration {
         self.add_event_handler_with(handler, &HandlerOptions::default())
@@ -202,7 +212,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.shared.processor.add_handler(handler, options, || indexer.list().into_iter())
     }
 
-    /// Adds an async handler, at any time; otherwise like [`add_event_handler`](Self::add_event_handler).
+    /// Adds an async handler, at any time; otherwise like
+    /// [`add_event_handler`](Self::add_event_handler).
     pub fn add_async_event_handler(&self, handler: impl AsyncEventHandler<K>) -> HandlerRegistration {
         self.add_async_event_handler_with(handler, &HandlerOptions::default())
     }
@@ -217,8 +228,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.shared.processor.add_async_handler(handler, options, || indexer.list().into_iter())
     }
 
-    /// Returns a stream of events, an alternative to a handler. It begins with the objects of the store (I5) and ends when the
-    /// informer stops.
+    /// Returns a stream of events, an alternative to a handler. It begins with the objects of the
+    /// store (I5) and ends when the informer stops.
     ///
     /// ```no_run
     /// use futures::StreamExt;
@@ -238,7 +249,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.shared.processor.events(options, || indexer.list().into_iter())
     }
 
-    /// Returns whether the initial list is in the store. A handler has its own [`HandlerRegistration::has_synced`].
+    /// Returns whether the initial list is in the store. A handler has its own
+    /// [`HandlerRegistration::has_synced`].
     #[must_use]
     pub fn has_synced(&self) -> bool {
         self.shared.queue.has_synced()
@@ -246,16 +258,18 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
 
     /// Returns a [`Completion`] that completes when the initial list is in the store.
     ///
-    /// An informer of several namespaces does not wait for a namespace that the server has refused (403) for ten seconds, provided
-    /// that another namespace has been listed. A warning and [`status`](Self::status) name refused namespaces.
-    /// [`cache_in`](Self::cache_in) waits for one namespace without that limit.
+    /// An informer of several namespaces does not wait for a namespace that the server has refused
+    /// (403) for ten seconds, provided that another namespace has been listed. A warning and
+    /// [`status`](Self::status) name refused namespaces. [`cache_in`](Self::cache_in) waits for one
+    /// namespace without that limit.
     #[must_use]
     pub fn synced(&self) -> Completion {
         self.shared.queue.synced()
     }
 
-    /// Returns a [`Completion`] that completes when the initial list of a namespace is in the store: for an
-    /// [added](Self::add_namespace) namespace its own, otherwise that of the [informer](Self::synced).
+    /// Returns a [`Completion`] that completes when the initial list of a namespace is in the
+    /// store: for an [added](Self::add_namespace) namespace its own, otherwise that of the
+    /// [informer](Self::synced).
     #[must_use]
     pub fn synced_in(&self, namespace: &str) -> Completion {
         let own = match self.shared.source.as_ref() {
@@ -271,8 +285,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         &self.shared.status
     }
 
-    /// Returns the resource version that the store has reached (I9). For an informer of several namespaces, it is the lowest; it is
-    /// empty until each namespace has one.
+    /// Returns the resource version that the store has reached (I9). For an informer of several
+    /// namespaces, it is the lowest; it is empty until each namespace has one.
     #[must_use]
     pub fn watermark(&self) -> ResourceVersion {
         self.shared.indexer.watermark()
@@ -299,7 +313,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         }
     }
 
-    /// Returns whether there is another handle on the informer, its store or an index, or a handler.
+    /// Returns whether there is another handle on the informer, its store or an index, or a
+    /// handler.
     pub(crate) fn is_in_use(&self) -> bool {
         Arc::strong_count(&self.shared) > 1
             || self.shared.indexer.handle_count() > self.shared.own_handles

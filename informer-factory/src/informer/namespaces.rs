@@ -1,7 +1,8 @@
 //! An informer of several namespaces, which can be added and removed while it runs.
 //!
-//! It has one queue, one store with its indexes, and one set of handlers; each namespace has its own reflector. client-go has no
-//! counterpart: it needs an informer for each namespace, or permissions for all namespaces.
+//! It has one queue, one store with its indexes, and one set of handlers; each namespace has its
+//! own reflector. client-go has no counterpart: it needs an informer for each namespace, or
+//! permissions for all namespaces.
 
 use std::sync::Arc;
 
@@ -15,19 +16,25 @@ use crate::source::{self, NamespaceError, Source};
 
 impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     /// Returns an informer of several namespaces, which can be [added](Self::add_namespace) and
-    /// [removed](Self::remove_namespace) at any time, and the task that makes it live. `make` makes what lists and watches a
-    /// namespace, and nothing but that namespace; it is called once each time that one is added.
+    /// [removed](Self::remove_namespace) at any time, and the task that runs it. Each time a
+    /// namespace is added, `make` is called once and returns the source of this namespace only.
     ///
-    /// It is one informer, with one store, one lister, one set of indexes and of handlers. It differs in this:
+    /// It is one informer, with one store, one lister, one set of indexes and of handlers. It
+    /// differs from other informers in these points:
     ///
-    /// - It is [synced](Self::synced) when the namespaces are that it has when its task is run, without those that the
-    ///   server refuses. One that comes later has a promise of its own, and its objects are not in the initial list.
-    /// - Each namespace is at a resource version of its own (I9): [`Indexer::watermarks`](informer_store::Indexer::watermarks).
-    ///   [`watermark`](Self::watermark) is the least of them, and empty as long as one has not been listed.
-    /// - [`wait_until`](Self::wait_until) waits for all of them; [`wait_for_write`](Self::wait_for_write) for that of the
-    ///   object.
-    /// - One namespace that is refused or fails holds up none of the others; [`status`](Self::status) has each.
-    /// - Objects of a namespace that is removed are [released](informer_core::Event::Released), not deleted.
+    /// - It is [synced](Self::synced) when all namespaces are listed that it has at the start of
+    ///   its task, except for those that the server refuses. A namespace that is added later has
+    ///   its own [`Completion`], and its objects are not part of the initial list.
+    /// - Each namespace has its own watermark (I9):
+    ///   [`Indexer::watermarks`](informer_store::Indexer::watermarks).
+    ///   [`watermark`](Self::watermark) is the lowest of them, and empty until all namespaces have
+    ///   been listed.
+    /// - [`wait_until`](Self::wait_until) waits for all namespaces, and
+    ///   [`wait_for_write`](Self::wait_for_write) for the object's namespace.
+    /// - A namespace that is refused or fails delays no other one; [`status`](Self::status) reports
+    ///   each.
+    /// - The objects of a removed namespace are [released](informer_core::Event::Released), not
+    ///   deleted.
     ///
     /// ```no_run
     /// # async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -48,7 +55,7 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     /// ```
     ///
     /// # Errors
-    /// [`NamespaceError::InvalidName`] if one of `namespaces` can't be the name of a namespace.
+    /// [`NamespaceError::InvalidName`] if one of `namespaces` is not a valid name.
     pub fn new_in_namespaces<N: Into<String>>(
         make: impl Fn(&str) -> Arc<dyn ListerWatcher<K>> + Send + Sync + 'static,
         namespaces: impl IntoIterator<Item = N>,
@@ -62,16 +69,17 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
         Ok(Self::assemble(writer, queue, made, resync_period, verify_period))
     }
 
-    /// Follows one more namespace, at any time. Returns the promise that its first list is in the store; it is given up if
-    /// the namespace is removed before, or the informer stops. For one that is followed already it is the promise from
-    /// then.
+    /// Adds a namespace, at any time. Returns a [`Completion`] that is set when the namespace's
+    /// first list is in the store. It is given up if the namespace is removed or the informer stops
+    /// before that. If the namespace is watched already, the call returns its first completion.
     ///
-    /// A namespace that is just being removed can be added again at once: its objects are released, and come back as they
-    /// are listed anew.
+    /// A namespace can be added again while it is being removed: its objects are released, and
+    /// added when they are listed again.
     ///
     /// # Errors
-    /// [`NamespaceError::Fixed`] for an informer that was not made [for this](Self::new_in_namespaces),
-    /// [`NamespaceError::InvalidName`] if no namespace can have that name.
+    /// [`NamespaceError::Fixed`] for an informer that was not made with
+    /// [`new_in_namespaces`](Self::new_in_namespaces), [`NamespaceError::InvalidName`] for an
+    /// invalid name.
     pub fn add_namespace(&self, namespace: &str) -> Result<Completion, NamespaceError> {
         match self.shared.source.as_ref() {
             Source::Namespaces(namespaces) => namespaces.add(namespace),
@@ -82,9 +90,9 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     /// Removes a namespace, at any time. Its objects leave the store, and handlers receive each as
     /// [released](informer_core::EventHandler::on_release), not as deleted.
     ///
-    /// Returns a [`Completion`] that is set when its reflector has ended and the store has none of its objects. Each handler
-    /// receives the releases at its own pace. The completion is set at once if the namespace is not watched, and given up if the
-    /// informer stops before.
+    /// Returns a [`Completion`] that is set when its reflector has ended and the store has none of
+    /// its objects. Each handler receives the releases at its own pace. The completion is set at
+    /// once if the namespace is not watched, and given up if the informer stops before.
     ///
     /// # Errors
     /// As [`add_namespace`](Self::add_namespace).
@@ -95,8 +103,8 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
         }
     }
 
-    /// Returns the namespaces that are followed one by one, in the order of their names; none for an informer that was not
-    /// made [for this](Self::new_in_namespaces).
+    /// Returns the namespaces that are watched separately, in the order of their names; none for an
+    /// informer that was not made with [`new_in_namespaces`](Self::new_in_namespaces).
     ///
     /// A reconciler can use this to distinguish a deleted object from one of a removed namespace.
     #[must_use]

@@ -28,11 +28,13 @@ impl<K> InformerOptions<K> {
         }
     }
 
-    /// Sets the period after which the store is [verified](super::SharedIndexInformer::verify). Each period is up to a tenth longer or
-    /// shorter, so that informers do not verify at the same time. Default, also for zero: never.
+    /// Sets the period after which the store is [verified](super::SharedIndexInformer::verify).
+    /// Each period is up to a tenth longer or shorter, so that informers do not verify at the same
+    /// time. Default, also for zero: never.
     ///
-    /// A verification costs a list of metadata; periods of hours are appropriate. Differences are logged, and
-    /// [`last_verification`](super::SharedIndexInformer::last_verification) returns the details.
+    /// A verification costs a list of metadata; periods of hours are appropriate. Differences are
+    /// logged, and [`last_verification`](super::SharedIndexInformer::last_verification) returns the
+    /// details.
     pub fn verify_every(mut self, period: Duration) -> Self {
         self.verify_period = Some(period).filter(|period| !period.is_zero());
         self

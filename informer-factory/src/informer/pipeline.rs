@@ -1,4 +1,5 @@
-//! [`Pipeline`]: turns a batch of the queue into one transaction of the store and one batch of events.
+//! [`Pipeline`]: turns a batch of the queue into one transaction of the store and one batch of
+//! events.
 //!
 //! client-go: `processDeltas` and `processDeltasInBatch` of tools/cache/controller.go.
 
@@ -35,8 +36,8 @@ impl<K: Send + Sync + 'static> Pipeline<K> {
     pub(super) fn process(&mut self, batch: &Batch<K>) {
         let count = batch.items().len();
         let mut outcome = Outcome { changes: Vec::with_capacity(count), events: Vec::with_capacity(count) };
-        // All lookups come first: they take one lock, and the CPU can load distant objects in parallel as long as no
-        // reference count is changed in between.
+        // All lookups come first: they take one lock, and the CPU can load distant objects in
+        // parallel as long as no reference count is changed in between.
         let state = self.indexer.snapshot();
         let stored: Vec<_> = batch.items().iter().map(|pending| state.get(&pending.key)).collect();
         for (pending, stored) in batch.items().iter().zip(stored) {
@@ -49,15 +50,17 @@ impl<K: Send + Sync + 'static> Pipeline<K> {
         let mut transaction = self.writer.prepare(changes, batch.watermark(), batch.namespaces());
         // I3: the store changes before any handler can receive the events.
         let published = self.processor.publish(events, || transaction.commit());
-        // I8: old objects are dropped, and then handlers are woken, when the store's write lock is free again.
+        // I8: old objects are dropped, and then handlers are woken, when the store's write lock is
+        // free again.
         let failures = transaction.finish();
         drop(published);
         self.index_failures.report(&failures);
         if let Some(resource_version) = batch.watermark() {
             self.watermark.send_replace(resource_version.clone());
         } else if matches!(*self.source, Source::Namespaces(_)) {
-            // With several namespaces, waiting callers check the store's watermarks and the set of namespaces: the removal
-            // of a namespace that has no objects can be the event that they wait for.
+            // With several namespaces, waiting callers check the store's watermarks and the set of
+            // namespaces: the removal of a namespace that has no objects can be the event that they
+            // wait for.
             self.watermark.send_modify(|_| {});
         }
         if let Source::Namespaces(namespaces) = self.source.as_ref() {
@@ -100,7 +103,8 @@ impl<K> Outcome<K> {
         }
     }
 
-    /// Replaces the current object, unless the new one is the same. Returns the object that is current now.
+    /// Replaces the current object, unless the new one is the same. Returns the object that is
+    /// current now.
     fn put(&mut self, current: Option<Cached<K>>, object: &Cached<K>, is_in_initial_list: bool) -> Cached<K> {
         let Some(old) = current else {
             self.events.push(Event::Added { object: object.clone(), is_in_initial_list });

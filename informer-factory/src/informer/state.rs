@@ -2,15 +2,16 @@
 
 use tokio::sync::watch;
 
-/// Whether an informer is at work.
+/// The state of an informer's task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InformerState {
     /// Its task has not been run yet.
     Idle,
-    /// It follows the server, or tries to: how that goes is its [health](super::SharedIndexInformer::health).
+    /// Its task runs; see its [health](super::SharedIndexInformer::health).
     Running,
-    /// It has ended for good. Its store can still be read, and stays as it is.
+    /// The informer has ended and cannot be started again. Its store can still be read and stays
+    /// unchanged.
     Stopped(StopCause),
 }
 

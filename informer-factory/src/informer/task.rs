@@ -12,7 +12,8 @@ use super::state::StateKeeper;
 use super::verify::Verifier;
 use crate::cache_controller::CacheController;
 
-/// The work of a [`SharedIndexInformer`](crate::SharedIndexInformer). There is one per informer, so it runs once.
+/// The work of a [`SharedIndexInformer`](crate::SharedIndexInformer). There is one per informer, so
+/// it runs once.
 ///
 /// If it is dropped instead, the informer has stopped before it began.
 #[must_use = "an informer stays empty until its task is run"]
@@ -44,14 +45,15 @@ impl<K: Resource + Send + Sync + 'static> InformerTask<K> {
         Self { controller, handlers: Handlers(processor), verifier, verify_period, state }
     }
 
-    /// Keeps the informer's store current and its handlers informed until `shutdown`; then stops the reflector, the
-    /// queue, the store and the processor, in this order, and ends (I12). The store can still be read.
+    /// Keeps the informer's store current and its handlers informed until `shutdown`; then stops
+    /// the reflector, the queue, the store and the processor, in this order, and ends (I12). The
+    /// store can still be read.
     ///
     /// The reflector and the handlers run in tasks of their own, which belong to this future.
     ///
     /// # Cancel safety
-    /// Dropping the future stops everything; events that wait for handlers are lost. Those tasks are aborted when they next
-    /// wait for something.
+    /// Dropping the future stops everything; events that wait for handlers are lost. Those tasks
+    /// are aborted when they next wait for something.
     pub async fn run(self, shutdown: CancellationToken) {
         let Self { mut controller, handlers, verifier, verify_period, state } = self;
         state.running();

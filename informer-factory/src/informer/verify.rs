@@ -1,10 +1,12 @@
 //! [`SharedIndexInformer::verify`]: compares the store with the server, and corrects differences.
 //!
-//! It compares a snapshot of the store at its watermark with the server's metadata at exactly this resource version. So concurrent
-//! changes are no differences, and each difference is a violation of I9 by the server, the network or this library. client-go:
-//! `CheckDataConsistency` of `util/consistencydetector`, which repeats a list, and panics.
+//! It compares a snapshot of the store at its watermark with the server's metadata at exactly this
+//! resource version. So concurrent changes are no differences, and each difference is a violation
+//! of I9 by the server, the network or this library. client-go: `CheckDataConsistency` of
+//! `util/consistencydetector`, which repeats a list, and panics.
 //!
-//! A relist corrects differences. It passes through queue, store and handlers as any list does, so the invariants hold.
+//! A relist corrects differences. It passes through queue, store and handlers as any list does, so
+//! the invariants hold.
 
 mod listing;
 
@@ -28,27 +30,28 @@ use listing::{Listed, ask_for_newest, list};
 /// How often a state is looked for that both sides have.
 const TRIES: usize = 3;
 
-/// The longest wait for a response, and for more data of a list. API servers time out after a minute, and send bookmarks about
-/// once a minute.
+/// The longest wait for a response, and for more data of a list. API servers time out after a
+/// minute, and send bookmarks about once a minute.
 const PATIENCE: Duration = Duration::from_secs(64);
 
 /// The result of comparing a store with the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verification {
-    /// The state that was compared: the store's watermark. Where namespaces are followed one by one, each was compared at
-    /// its own, and this is the least.
+    /// The compared state: the store's watermark. With several namespaces, each is compared at its
+    /// own watermark, and this is the lowest.
     pub resource_version: ResourceVersion,
-    /// How many objects the server had in it.
+    /// The number of objects that the server has in that state.
     pub objects: usize,
     /// The number of quarantined objects (I10), which were not compared.
     pub quarantined: usize,
-    /// The differences, ordered by key. If the store has not corrected all of them meanwhile, the informer relists.
+    /// The differences, ordered by key. If the store has not corrected all of them meanwhile, the
+    /// informer relists.
     pub differences: Vec<Difference>,
 }
 
 impl Verification {
-    /// Returns whether the store had what the server had.
+    /// Returns whether the store had the server's state.
     #[must_use]
     pub fn is_equal(&self) -> bool {
         self.differences.is_empty()
@@ -122,11 +125,12 @@ impl fmt::Display for Difference {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum VerifyError {
-    /// The store has no state of the server yet, or the server gives its states no versions: wait for the sync.
+    /// The store has no state of the server yet, or the server gives its states no versions: wait
+    /// for the sync.
     #[error("the store has no resource version to compare with the server")]
     NotSynced,
-    /// The server does not have the store's state any more, and the store did not move on to one that the server has. Nothing
-    /// is wrong with that; try again later.
+    /// The server does not have the store's state any more, and the store did not move on to one
+    /// that the server has. Nothing is wrong with that; try again later.
     #[error("resource version {resource_version} has expired on the server")]
     Expired {
         /// The store's watermark.
@@ -138,18 +142,21 @@ pub enum VerifyError {
 }
 
 impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
-    /// Compares the store with the server's state at its [watermark](Self::watermark), and returns the differences. If there are any,
-    /// they are logged and a relist is requested, which corrects them after this function has returned.
+    /// Compares the store with the server's state at its [watermark](Self::watermark), and returns
+    /// the differences. If there are any, they are logged and a relist is requested, which corrects
+    /// them after this function has returned.
     ///
-    /// Objects that are quarantined (I10) are left out. Where the server has compacted the state, this waits for the store to
-    /// move on, and compares that state, up to three times: a quiet resource gets a bookmark about once a minute, so that
-    /// `verify` may take minutes where the server compacts often. This is a list of metadata only, if the informer's source
-    /// offers that. Namespaces that are followed one by one are compared one after the other.
-    /// [`InformerOptions::verify_every`](super::InformerOptions::verify_every) has it
-    /// done from time to time.
+    /// Quarantined objects (I10) are not compared. If the server has compacted the state, the call
+    /// waits until the store reaches a later state and compares that one, up to three times. A
+    /// resource without changes gets a bookmark about once a minute, so `verify` can take minutes
+    /// if the server compacts often. The list contains only metadata if the informer's source
+    /// supports that. Several namespaces are compared one after the other.
+    /// [`InformerOptions::verify_every`](super::InformerOptions::verify_every) runs it
+    /// periodically.
     ///
     /// # Errors
-    /// If there is no comparable state, or the list fails or returns another state. Then nothing is known about the store.
+    /// If there is no comparable state, or the list fails or returns another state. Then nothing is
+    /// known about the store.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future requests no relist.
@@ -236,7 +243,8 @@ impl<K: Resource + Send + Sync + 'static> Verifier<K> {
     }
 
     async fn verify_once(&self, part: &Part<K>) -> Result<Verification, VerifyError> {
-        // Read before and after the list, because the quarantine of an object can begin or end meanwhile.
+        // Read before and after the list, because the quarantine of an object can begin or end
+        // meanwhile.
         let mut quarantined = quarantined(part);
         let snapshot = self.indexer.snapshot();
         let resource_version = watermark(&snapshot, part);

@@ -1,4 +1,5 @@
-//! Waiting for the store to have what one knows to be true: a controller that reads its own writes (I9).
+//! Waits until the store has reached a resource version or a write, so that a controller reads its
+//! own writes (I9).
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use crate::source::{Namespaces, Source};
 pub enum WaitOutcome {
     /// The store has the server's state at that version, or a later one.
     Reached,
-    /// It didn't get there in time.
+    /// The store did not reach the version within the timeout.
     TimedOut,
     /// The object is outside the informer's namespace or selector, so the store will not have it.
     NotCovered,
@@ -35,20 +36,22 @@ pub enum Visibility {
     Nothing,
     /// The object as it was written, or a later version.
     TheWrite,
-    /// The removal of the object: the written object is outside the selector. If an earlier write has removed it already, the
-    /// informer receives nothing else.
+    /// The removal of the object: the written object is outside the selector. If an earlier write
+    /// has removed it already, the informer receives nothing else.
     LeavesSelector,
 }
 
 impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     /// Waits until the store has everything up to `resource_version`, at most for `timeout` (I9).
     ///
-    /// The version has to be of the same resource, and of a state that concerns the informer: one of an object
-    /// outside its namespace or selector is only reached with the next bookmark or event, mostly within a minute. Where
-    /// the object is at hand, [`wait_for_write`](Self::wait_for_write) knows better.
+    /// The version must be one of the same resource. If it is the version of an object outside the
+    /// informer's namespace or selector, it is reached with the next bookmark or event, usually
+    /// within a minute. If the caller has the object, [`wait_for_write`](Self::wait_for_write) is
+    /// more exact.
     ///
-    /// An informer that follows several namespaces one by one has to have reached it in each, and there is a bookmark for
-    /// each, so that a quiet one can hold this up for a minute, and one that can't be listed until the timeout.
+    /// With several namespaces, each of them must reach the version. A namespace without changes
+    /// delays that until its next bookmark, up to a minute; a namespace that cannot be listed
+    /// delays it until the timeout.
     ///
     /// # Cancel safety
     /// Nothing is lost if the future is dropped.
@@ -65,16 +68,18 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         wait(self.shared.watermark.clone(), has_reached, timeout).await
     }
 
-    /// Waits until the store has an object as the server returned it from a write, or a later version of it, at most
-    /// for `timeout` (I9). So a controller can read its own writes.
+    /// Waits until the store has an object as the server returned it from a write, or a later
+    /// version of it, at most for `timeout` (I9). So a controller can read its own writes.
     ///
-    /// Answers [`WaitOutcome::NotCovered`] at once for an object that the store does not have and, as it was written, will
-    /// not get, because it is in another namespace or its labels don't match; also when its namespace ceases to be followed
-    /// meanwhile. Of several namespaces that are followed one by one, its own is waited for, and no other. A write
-    /// that takes an object out of the selector is reached when the store has removed it, and not covered from then on.
-    /// If an earlier version did match and is still on its way, the store may yet have that one for a moment. A field
-    /// selector is only understood where it is about `metadata.name` and `metadata.namespace`; for others the answer comes
-    /// with the timeout.
+    /// Returns [`WaitOutcome::NotCovered`] at once if the store does not have the object and its
+    /// written version is outside the informer's namespace or label selector. It also returns
+    /// `NotCovered` if the object's namespace is removed meanwhile. With several namespaces, it
+    /// waits for the object's namespace only.
+    ///
+    /// A write that moves an object out of the selector is reached when the store has removed the
+    /// object; later calls return `NotCovered`. If the event of an earlier, matching version is
+    /// still pending, the store can contain that version for a moment. Of field selectors, only
+    /// `metadata.name` and `metadata.namespace` are evaluated; other fields lead to the timeout.
     ///
     /// # Cancel safety
     /// Nothing is lost if the future is dropped.
@@ -104,8 +109,9 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         }
     }
 
-    /// Reads an object's metadata from the server, or the version of the state that lacks the object. `None` if the informer's
-    /// source can't read single objects, or the object's namespace is not watched.
+    /// Reads an object's metadata from the server, or the version of the state that lacks the
+    /// object. `None` if the informer's source can't read single objects, or the object's namespace
+    /// is not watched.
     pub(crate) fn read(
         &self,
         object: &ObjectKey,
@@ -164,8 +170,9 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         }
     }
 
-    /// Follows the store's watermark, as far as it concerns this object. It moves after the store has, and is closed once
-    /// the informer has stopped, or follows the object's namespace no more.
+    /// Returns a receiver of the watermark that concerns this object. The watermark changes after
+    /// the store. The channel is closed when the informer stops or the object's namespace is
+    /// removed.
     pub(crate) fn watermark_for(&self, object: &ObjectMeta) -> watch::Receiver<ResourceVersion> {
         let Source::Namespaces(namespaces) = self.shared.source.as_ref() else {
             return self.shared.watermark.clone();
@@ -188,7 +195,7 @@ async fn wait(
     }
 }
 
-/// Waits until a namespace reaches a version, as long as it is watched.
+/// Waits until a namespace reaches a version or is removed.
 async fn wait_in<K: 'static>(
     namespaces: &Namespaces<K>,
     namespace: &str,

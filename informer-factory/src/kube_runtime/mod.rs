@@ -1,11 +1,12 @@
-//! Informers for programs that are written with kube-runtime, so that a team can move one step at a time. Cargo feature
-//! `kube-runtime`.
+//! Informers for programs that are written with kube-runtime, so that a team can move one step at a
+//! time. Cargo feature `kube-runtime`.
 //!
-//! - [`watcher_events`] gives what `kube_runtime::watcher` would: whatever takes its stream, `reflector`, `WatchStreamExt`,
-//!   `Controller::for_stream`, can be fed from an informer, so that it opens no watch of its own.
-//! - [`StoreReader`] reads an informer's store with the methods of `kube_runtime::reflector::Store`, and no copy.
-//! - [`object_ref`] names an object as `Controller::reconcile_on` wants it, so that one informer's events start the
-//!   reconciliation of another kind's objects.
+//! - [`watcher_events`] returns a stream like that of `kube_runtime::watcher`. `reflector`,
+//!   `WatchStreamExt` and `Controller::for_stream` accept it and then open no watch.
+//! - [`StoreReader`] reads an informer's store with the methods of
+//!   `kube_runtime::reflector::Store`, without a copy of the store.
+//! - [`object_ref`] returns an object's reference for `Controller::reconcile_on`, so that events of
+//!   one informer reconcile objects of another kind.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -21,7 +22,7 @@
 //! let config_maps = factory.core().v1().config_maps();
 //! factory.start();
 //!
-//! // As before, but for the second line, where `watcher(api, config)` stood.
+//! // The second line replaces `watcher(api, config)`.
 //! let (reader, writer) = reflector::store();
 //! let objects = watcher_events(&config_maps).reflect(writer).touched_objects();
 //! let reconcile = async |config_map: Arc<ConfigMap>, _: Arc<()>| {
@@ -36,8 +37,9 @@
 //! # }
 //! ```
 //!
-//! kube-runtime's `Controller` hands objects out as `Arc<K>` from a store of its own, so the kind that it reconciles is
-//! held twice while it is fed like this; kinds that it only owns or watches are not.
+//! kube-runtime's `Controller` hands objects out as `Arc<K>` from a store of its own, so the kind
+//! that it reconciles is held twice while it is fed like this; kinds that it only owns or watches
+//! are not.
 
 mod reader;
 mod watcher;

@@ -10,8 +10,9 @@ use ::kube_runtime::reflector::ObjectRef;
 
 use crate::SharedIndexInformer;
 
-/// Reads an informer's store with the methods of `kube_runtime::reflector::Store`. It returns [`Cached<K>`]
-/// instead of `Arc<K>`: both are immutable counted references that dereference to `K`.
+/// Reads an informer's store with the methods of `kube_runtime::reflector::Store`. It returns
+/// [`Cached<K>`] instead of `Arc<K>`: both are immutable counted references that dereference to
+/// `K`.
 ///
 /// Its searches read all objects. The informer's [indexes](SharedIndexInformer::add_index) and its
 /// [`Lister`](crate::Lister) are faster.

@@ -1,7 +1,7 @@
 //! [`watcher_events`]: an informer's events as those of `kube_runtime::watcher`.
 //!
-//! kube-runtime's beginning (`Init`, `InitApply`, `InitDone`) has no word for an object that goes before it is over: its
-//! readers collect what was applied, and put it in place at the end. So such deletions wait until after `InitDone`.
+//! kube-runtime has no event for a deletion between `Init` and `InitDone`: its readers collect the
+//! applied objects and install them at the end. So these deletions are sent after `InitDone`.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -15,14 +15,16 @@ use ::kube_runtime::watcher;
 
 use crate::SharedIndexInformer;
 
-/// Returns an informer's events in the form of `kube_runtime::watcher`'s: `Init`, an `InitApply` for each object that
-/// exists, `InitDone`, and from then on `Apply` and `Delete`. It can be called at any time, and begins anew each time.
+/// Returns an informer's events in the form of `kube_runtime::watcher`'s: `Init`, an `InitApply`
+/// for each existing object, `InitDone`, and then `Apply` and `Delete`. It can be called at any
+/// time; each stream begins with `Init`.
 ///
-/// Objects are cloned for it, since kube-runtime's events own theirs. There are no errors in it: to list and to watch
-/// again is the informer's business. What kube-runtime's own watcher doesn't tell, the deletions that were missed, is
-/// told as `Delete`; a [resync](Event::Resynced) is told as `Apply`, and a [release](Event::Released), for which kube-runtime
-/// has no equivalent, as `Delete`: readers drop their copies, and finalizers protect against mistaken cleanups. A reader that falls behind by more than 1,024 events
-/// gets one per object.
+/// Objects are cloned, because kube-runtime's events own their objects. The stream has no errors,
+/// because the informer itself relists and resumes. A missed deletion is a `Delete`, which
+/// kube-runtime's own watcher does not send. A [resync](Event::Resynced) is an `Apply`. A
+/// [release](Event::Released) has no equivalent in kube-runtime and is a `Delete`: readers drop
+/// their copies, and finalizers protect against mistaken cleanups. A reader that is more than 1,024
+/// events behind receives one event per object.
 ///
 /// The stream ends when the informer stops.
 pub fn watcher_events<K: Clone + Send + Sync + 'static>(
@@ -40,14 +42,14 @@ pub fn watcher_events<K: Clone + Send + Sync + 'static>(
 #[must_use = "a stream does nothing unless it is polled"]
 pub struct WatcherEvents<K> {
     events: EventStream<K>,
-    /// What comes next.
+    /// Events that the reader has not received.
     ready: VecDeque<watcher::Event<K>>,
-    /// What has gone since it was told as part of the beginning; `None` after that.
+    /// Objects of the initial list that were deleted before `InitDone`; `None` after `InitDone`.
     beginning: Option<BTreeMap<ObjectKey, Cached<K>>>,
 }
 
 impl<K: Clone + Send + Sync + 'static> WatcherEvents<K> {
-    /// Ends the beginning, if it is over: this was told all that existed, and has come back for more.
+    /// Adds `InitDone` and the delayed deletions once the stream has received all initial adds.
     fn end_beginning(&mut self) {
         if self.events.registration().has_synced()
             && let Some(gone) = self.beginning.take()
@@ -65,7 +67,7 @@ impl<K: Clone + Send + Sync + 'static> WatcherEvents<K> {
             // Readers keep copies, which must be dropped.
             Event::Released(object) => self.deleted(&object),
             Event::Deleted(deleted) => {
-                // What was never known was never applied.
+                // An object without a known state was never applied.
                 if let Some(object) = deleted.last_known() {
                     self.deleted(object);
                 }
@@ -91,7 +93,7 @@ impl<K: Clone + Send + Sync + 'static> WatcherEvents<K> {
     }
 }
 
-// Nothing in it is pinned.
+// No field is pinned.
 impl<K> Unpin for WatcherEvents<K> {}
 
 impl<K: Clone + Send + Sync + 'static> Stream for WatcherEvents<K> {
@@ -109,7 +111,7 @@ impl<K: Clone + Send + Sync + 'static> Stream for WatcherEvents<K> {
                 Poll::Ready(Some(event)) => this.translate(event),
                 Poll::Ready(None) => return Poll::Ready(None),
                 Poll::Pending if this.ready.is_empty() => return Poll::Pending,
-                // The rest waits until somebody asks for it.
+                // `end_beginning` has added events.
                 Poll::Pending => {}
             }
         }

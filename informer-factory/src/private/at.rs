@@ -1,8 +1,8 @@
 //! The values of an index, from a path of fields or from a user's function.
 //!
-//! The derive doesn't know the types of fields. Its code calls methods of these traits, and the compiler selects the
-//! implementation: first those for `Option`, `Vec` and similar types, and last, because it needs one more reference, the one
-//! for all types.
+//! The derive doesn't know the types of fields. Its code calls methods of these traits, and the
+//! compiler selects the implementation: first those for `Option`, `Vec` and similar types, and
+//! last, because it needs one more reference, the one for all types.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};

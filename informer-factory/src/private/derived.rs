@@ -32,8 +32,8 @@ pub trait Derived: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync +
     fn add_indices(informer: &SharedIndexInformer<Self>);
 }
 
-/// Returns the factory's informer of a type. It is created on first use, with the settings of the derive that the factory's
-/// builder does not override.
+/// Returns the factory's informer of a type. It is created on first use, with the settings of the
+/// derive that the factory's builder does not override.
 #[must_use]
 pub fn shared_informer<K>(factory: &SharedInformerFactory) -> SharedIndexInformer<K>
 where
@@ -79,8 +79,8 @@ fn prune_paths<K: Derived>() -> PrunePaths {
 
 /// Returns the handle of an index, and adds the index if it is missing.
 ///
-/// If an index with other values has the name, this index is added under a longer name with the type of its values. So the
-/// derive's methods and handles always work.
+/// If an index with other values has the name, this index is added under a longer name with the
+/// type of its values. So the derive's methods and handles always work.
 pub fn index<K, V>(
     informer: &SharedIndexInformer<K>,
     name: &'static str,

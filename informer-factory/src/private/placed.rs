@@ -11,7 +11,8 @@ pub trait Placed {
     const GROUP: &'static str;
     /// The version.
     const VERSION: &'static str;
-    /// The version of the kind that declares the group. Its accessor hides others with the same name.
+    /// The version of the kind that declares the group. Its accessor hides others with the same
+    /// name.
     const OPENED_AT: &'static str;
     /// The accessor of the kind that declares the version. It hides others with the same name.
     const OPENED_FOR: &'static str;
@@ -24,7 +25,8 @@ pub trait Placed {
 /// Rejects `beside` for a kind of another version, and an accessor that would be hidden.
 ///
 /// # Panics
-/// At compile time, if the version differs, or the accessor is that of the kind that declares the version.
+/// At compile time, if the version differs, or the accessor is that of the kind that declares the
+/// version.
 pub const fn same_version<K: Placed>(group: &str, version: &str, accessor: &str) {
     assert!(
         equal(K::GROUP, group),

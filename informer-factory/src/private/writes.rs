@@ -33,8 +33,8 @@ pub fn watermark_for<K: Send + Sync + 'static>(
     informer.watermark_for(object)
 }
 
-/// Reads the object's metadata from the server, or the version of a state that lacks the object. `None` if the informer's source
-/// cannot read single objects, or the namespace is not watched.
+/// Reads the object's metadata from the server, or the version of a state that lacks the object.
+/// `None` if the informer's source cannot read single objects, or the namespace is not watched.
 #[must_use]
 pub fn read<K: Send + Sync + 'static>(
     informer: &SharedIndexInformer<K>,

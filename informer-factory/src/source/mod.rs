@@ -1,6 +1,7 @@
 //! The source of an informer's objects: one reflector, or one for each namespace.
 //!
-//! [`Source`] has its status, and [`SourceTask`] its work. Other modules use both forms in the same way.
+//! [`Source`] has its status, and [`SourceTask`] its work. Other modules use both forms in the same
+//! way.
 
 mod namespace_error;
 mod namespaces;
@@ -106,7 +107,8 @@ impl<K: Resource + Send + Sync + 'static> SourceTask<K> {
         }
     }
 
-    /// Lists and watches until `shutdown`. The call, and not the first poll, fixes the namespaces of the initial list.
+    /// Lists and watches until `shutdown`. The call, and not the first poll, fixes the namespaces
+    /// of the initial list.
     ///
     /// # Cancel safety
     /// Dropping the future stops the work. Queued changes stay queued.

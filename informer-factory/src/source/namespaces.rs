@@ -1,9 +1,10 @@
 //! [`Namespaces`]: the changing set of namespaces of an informer.
 //!
-//! Each namespace has its own reflector and its own feed of the queue. One task of the informer runs all reflectors; adding or
-//! removing a namespace changes the set and wakes the task. Removal has an order: first the reflector ends, then the objects
-//! of the namespace are queued as released. If the namespace is added again meanwhile, the new reflector waits for that;
-//! otherwise its objects would be released, too.
+//! Each namespace has its own reflector and its own feed of the queue. One task of the informer
+//! runs all reflectors; adding or removing a namespace changes the set and wakes the task. Removal
+//! has an order: first the reflector ends, then the objects of the namespace are queued as
+//! released. If the namespace is added again meanwhile, the new reflector waits for that; otherwise
+//! its objects would be released, too.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -142,7 +143,8 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
         }
     }
 
-    /// Adds a namespace, unless it is watched. Returns a [`Completion`] that is set when its initial list is in the store.
+    /// Adds a namespace, unless it is watched. Returns a [`Completion`] that is set when its
+    /// initial list is in the store.
     pub(crate) fn add(&self, name: &str) -> Result<Completion, NamespaceError> {
         NamespaceError::check_name(name)?;
         if let Some(member) = self.state.lock().followed.get(name) {
@@ -179,7 +181,8 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
         Ok(synced)
     }
 
-    /// Adds a namespace to the set. If it is there already, releases `member` and returns the completion of the other.
+    /// Adds a namespace to the set. If it is there already, releases `member` and returns the
+    /// completion of the other.
     fn join(&self, namespace: Arc<str>, mut member: Member<K>, mut work: Joining<K>) -> Option<Completion> {
         let mut state = self.state.lock();
         if let Some(earlier) = state.followed.get(&namespace) {
@@ -196,7 +199,8 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
         let again = state.released.remove(&namespace);
         state.followed.insert(namespace, member);
         let never_done = if state.has_ended {
-            // The informer has ended: the health is `Stopped`, and the completion has been given up.
+            // The informer has ended: the health is `Stopped`, and the completion has been given
+            // up.
             Some(work)
         } else {
             state.waiting.push(work);
@@ -225,7 +229,8 @@ impl<K: 'static> Namespaces<K> {
         self.state.lock().followed.keys().map(ToString::to_string).collect()
     }
 
-    /// Returns the [`Completion`] of a namespace's initial list; `None` if the namespace is not watched.
+    /// Returns the [`Completion`] of a namespace's initial list; `None` if the namespace is not
+    /// watched.
     pub(crate) fn synced(&self, name: &str) -> Option<Completion> {
         self.state.lock().followed.get(name).map(|member| member.feed.synced())
     }
@@ -245,8 +250,8 @@ impl<K: 'static> Namespaces<K> {
         Following::Released { again }
     }
 
-    /// Removes a namespace. Returns a [`Completion`] that is set when its release has been processed, or now if it is not
-    /// watched.
+    /// Removes a namespace. Returns a [`Completion`] that is set when its release has been
+    /// processed, or now if it is not watched.
     pub(crate) fn remove(&self, name: &str) -> Result<Completion, NamespaceError> {
         NamespaceError::check_name(name)?;
         Ok(match self.take_out(name) {
@@ -255,8 +260,8 @@ impl<K: 'static> Namespaces<K> {
         })
     }
 
-    /// Takes a namespace out of the set, with its work if that has not started. If it isn't there, returns the completion of
-    /// its release.
+    /// Takes a namespace out of the set, with its work if that has not started. If it isn't there,
+    /// returns the completion of its release.
     fn take_out(&self, name: &str) -> Result<(Member<K>, Option<Joining<K>>), Completion> {
         let mut state = self.state.lock();
         state.leaving.retain(|_, leaving| !leaving.gone.has_synced());

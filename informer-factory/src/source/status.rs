@@ -12,7 +12,8 @@ use tokio::sync::watch;
 
 /// The status of listing and watching. A clone is another view of the same informer or controller.
 ///
-/// If each namespace is watched separately, this is the worst status of all, and [`namespaces`](Self::namespaces) returns each.
+/// If each namespace is watched separately, this is the worst status of all, and
+/// [`namespaces`](Self::namespaces) returns each.
 #[derive(Clone)]
 pub struct SourceStatus {
     of: Of,
@@ -69,8 +70,9 @@ impl SourceStatus {
         }
     }
 
-    /// Returns the current health. Of several namespaces it is the worst: refused, then backing off, then listing, then live
-    /// with the oldest last event. Without namespaces it is [`Health::Connecting`].
+    /// Returns the current health. Of several namespaces it is the worst: refused, then backing
+    /// off, then listing, then live with the oldest last event. Without namespaces it is
+    /// [`Health::Connecting`].
     #[must_use]
     pub fn health(&self) -> Health {
         match &self.of {
@@ -79,8 +81,8 @@ impl SourceStatus {
         }
     }
 
-    /// Waits until the health of any namespace, or the set of namespaces, changes; then returns the health. The last health is
-    /// [`Health::Stopped`]; after it, every call returns `None` at once.
+    /// Waits until the health of any namespace, or the set of namespaces, changes; then returns the
+    /// health. The last health is [`Health::Stopped`]; after it, every call returns `None` at once.
     ///
     /// Of several changes between two calls, only the last is returned.
     ///
@@ -93,7 +95,8 @@ impl SourceStatus {
         }
     }
 
-    /// Returns the health of each namespace, by name; empty if namespaces are not watched separately.
+    /// Returns the health of each namespace, by name; empty if namespaces are not watched
+    /// separately.
     #[must_use]
     pub fn namespaces(&self) -> BTreeMap<String, ReflectorStatus> {
         let Of::Namespaces(view) = &self.of else { return BTreeMap::new() };
@@ -102,8 +105,8 @@ impl SourceStatus {
         named.map(|(namespace, member)| (namespace.to_string(), member.status.clone())).collect()
     }
 
-    /// Returns the resource version up to which all changes have been queued; empty before the first list. Of several
-    /// namespaces it is the minimum.
+    /// Returns the resource version up to which all changes have been queued; empty before the
+    /// first list. Of several namespaces it is the minimum.
     #[must_use]
     #[doc(alias = "LastSyncResourceVersion")]
     pub fn last_sync_resource_version(&self) -> ResourceVersion {
@@ -121,14 +124,15 @@ impl SourceStatus {
         versions.reduce(least).unwrap_or_default()
     }
 
-    /// Returns the quarantined objects: they exist and can't be decoded or transformed (I10). The store has an earlier version
-    /// of them, or none.
+    /// Returns the quarantined objects: they exist and can't be decoded or transformed (I10). The
+    /// store has an earlier version of them, or none.
     #[must_use]
     pub fn quarantined(&self) -> Vec<RejectedObject> {
         self.reflectors().iter().flat_map(ReflectorStatus::quarantined).collect()
     }
 
-    /// Returns the number of object versions that have been quarantined so far, in the namespaces that are watched now.
+    /// Returns the number of object versions that have been quarantined so far, in the namespaces
+    /// that are watched now.
     #[must_use]
     pub fn quarantined_total(&self) -> u64 {
         self.reflectors().iter().map(ReflectorStatus::quarantined_total).sum()
@@ -153,7 +157,8 @@ impl SourceStatus {
         format!("{} ({})", view.description, reasons.join(", "))
     }
 
-    /// Returns each namespace that has not been listed, with the reason; empty if namespaces are not watched separately.
+    /// Returns each namespace that has not been listed, with the reason; empty if namespaces are
+    /// not watched separately.
     pub(crate) fn unlisted(&self) -> Vec<String> {
         let Of::Namespaces(view) = &self.of else { return Vec::new() };
         let members = view.members.borrow();

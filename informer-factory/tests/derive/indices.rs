@@ -1,4 +1,5 @@
-//! The values of an index: every form of field that a path leads through, and every form of function.
+//! The values of an index: every form of field that a path leads through, and every form of
+//! function.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::num::ParseIntError;

@@ -1,4 +1,5 @@
-//! `#[derive(Informer)]` on each form of type, against the API server simulator or a source in memory.
+//! `#[derive(Informer)]` on each form of type, against the API server simulator or a source in
+//! memory.
 
 mod custom_resource;
 mod indices;

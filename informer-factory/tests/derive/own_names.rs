@@ -1,5 +1,5 @@
-//! Names of the user's own that are those of generated code, of the standard library, or spelt as raw identifiers: what
-//! the user writes means what it means beside the derive.
+//! Names of the user's own that are those of generated code, of the standard library, or spelt as
+//! raw identifiers: what the user writes means what it means beside the derive.
 
 use std::sync::Arc;
 

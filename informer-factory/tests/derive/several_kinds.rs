@@ -1,4 +1,5 @@
-//! Several kinds of one group: in one module, in another, in another version; one of them opens the group.
+//! Several kinds of one group: in one module, in another, in another version; one of them opens the
+//! group.
 
 use informer_factory::{Informer, SharedInformerFactory};
 use informer_testing::Simulator;
@@ -118,7 +119,8 @@ fn beside_with_another_group_names_the_remedy() {
     for (check, group, version, expected) in [
         (beside_engine, other_group, "v1", "`beside` names a kind of another group"),
         (beside_engine, group, "v2", "write `group_of` for the first kind of a version"),
-        // Those that the opening kinds have themselves, which would be found first, however far away they are.
+        // Those that the opening kinds have themselves, which would be found first, however far
+        // away they are.
         (|group, version| same_version::<Engine>(group, version, "engines"), group, "v1", FOUND_FIRST),
         (
             |group, version| same_version::<elsewhere::Gizmo>(group, version, "engines"),

@@ -1,4 +1,4 @@
-//! An index of a derive whose name somebody has given to another.
+//! A derived index whose name another index already has.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,5 @@
-//! What only shows when the program runs: a kind that the server doesn't have, and one that lives elsewhere.
+//! What only shows when the program runs: a kind that the server doesn't have, and one that lives
+//! elsewhere.
 
 use informer_factory::{Health, Informer, SharedIndexInformer, SharedInformerFactory};
 use informer_testing::{ResourceKind, Simulator};

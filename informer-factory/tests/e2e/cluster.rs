@@ -21,8 +21,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::objects::{node, object};
 use crate::{eventually, within};
 
-/// Names the kubeconfig. Not KUBECONFIG: these tests make and delete things, which must not happen to a cluster that
-/// someone merely happens to be logged in to.
+/// Names the kubeconfig. Not KUBECONFIG: these tests make and delete things, which must not happen
+/// to a cluster that someone merely happens to be logged in to.
 pub(crate) const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 
 /// What any kind of object can do in these tests.
@@ -85,8 +85,8 @@ impl Cluster {
         SharedInformerFactory::new(self.client.clone()).in_namespace(&self.namespace)
     }
 
-    /// Makes nodes that no other test uses. Pods on nodes that don't exist are collected as garbage, and at once if such a
-    /// name has been known for long.
+    /// Makes nodes that no other test uses. Pods on nodes that don't exist are collected as
+    /// garbage, and at once if such a name has been known for long.
     pub(crate) async fn nodes<const COUNT: usize>(&self) -> [String; COUNT] {
         let names: [_; COUNT] = std::array::from_fn(|number| format!("{}-{number}", self.namespace));
         for name in &names {
@@ -107,7 +107,8 @@ impl Cluster {
                 Err(error) => panic!("{error}"),
             };
             assert!(refusal.contains("serviceaccount"), "{refusal}");
-            // The server learns of the account by a watch of its own, so that the next try may be too early too.
+            // The server learns of the account by a watch of its own, so that the next try may be
+            // too early too.
             _ = accounts.get_opt("default").await;
             None
         })

@@ -20,7 +20,8 @@ use crate::{PATIENCE, eventually, within};
 
 const PARENTS: usize = 10;
 
-/// Creates one child for each parent, with a name that the server generates, and writes their number into the parent.
+/// Creates one child for each parent, with a name that the server generates, and writes their
+/// number into the parent.
 struct OneChildEach {
     parents: SharedIndexInformer<ConfigMap>,
     children: SharedIndexInformer<ConfigMap>,
@@ -116,7 +117,8 @@ async fn i9_controller_under_churn_makes_no_duplicates() {
     within(work).await.expect("no panic").expect("it was synced");
     let stats = monitor.stats();
     assert_eq!(controller.duplicates.load(Ordering::Relaxed), 0, "{stats:?}");
-    // Nobody else writes to parents, so that a refusal could only be due to a cache that was behind.
+    // Nobody else writes to parents, so that a refusal could only be due to a cache that was
+    // behind.
     assert_eq!((stats.failed, stats.panicked, stats.parked_timed_out), (0, 0, 0), "{stats:?}");
 }
 

@@ -1,4 +1,5 @@
-//! Custom resources, whose definitions come and go while their informers run; and the type they have here.
+//! Custom resources, whose definitions come and go while their informers run; and the type they
+//! have here.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

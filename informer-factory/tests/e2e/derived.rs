@@ -1,4 +1,5 @@
-//! `#[derive(Informer)]` against the real server: a custom resource that its own definition installs, and a slim view.
+//! `#[derive(Informer)]` against the real server: a custom resource that its own definition
+//! installs, and a slim view.
 
 use std::collections::BTreeSet;
 

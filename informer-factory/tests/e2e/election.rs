@@ -67,8 +67,8 @@ async fn killed_leader_is_replaced_after_its_lease() {
     within(third.running).await.expect("no panic");
 }
 
-/// Waits until the lease, of eight seconds, has been renewed sixteen times, once a second: so long that who takes it for
-/// one that is not renewed has taken it over.
+/// Waits until the lease, of eight seconds, has been renewed sixteen times, once a second: so long
+/// that who takes it for one that is not renewed has taken it over.
 async fn outlast(cluster: &Cluster) {
     let (leases, mut seen) = (cluster.api::<Lease>(), Vec::new());
     eventually(async || {

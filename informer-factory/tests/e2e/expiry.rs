@@ -1,7 +1,7 @@
-//! A watch that has really expired: the server itself says that it knows no history so old.
+//! A watch that expires on a real server, because the server has no history that old.
 //!
-//! A server keeps the recent history of each resource in memory. A CRD that changes makes it start that memory anew, as
-//! a restart does for all resources; who watches from before is then told 410.
+//! A server keeps the recent history of each resource in memory. A change of a CRD clears that
+//! memory, as a restart does for all resources; watches from earlier versions then end with 410.
 
 use std::pin::pin;
 
@@ -20,11 +20,12 @@ use crate::interruptions::Interruptions;
 use crate::journal::journal;
 use crate::witnesses::Witnesses;
 
-/// Makes the server forget the history of widgets, and waits until it has. Something must have happened to them since
-/// the version `known`.
+/// Makes the server forget the history of widgets, and waits until it has. Something must have
+/// happened to them since the version `known`.
 async fn forget_history<const TEST: u8>(cluster: &Cluster, known: &str) {
     let definitions = Api::<CustomResourceDefinition>::all(cluster.client.clone());
-    // A change of names would have the server begin anew twice: with the names, and once it has accepted them.
+    // A change of names would have the server begin anew twice: with the names, and once it has
+    // accepted them.
     let mut version = served_version();
     version["additionalPrinterColumns"] =
         json!([{ "name": "Size", "type": "integer", "jsonPath": ".spec.size" }]);
@@ -33,7 +34,8 @@ async fn forget_history<const TEST: u8>(cluster: &Cluster, known: &str) {
     eventually(async || is_forgotten(&server, known).await.then_some(())).await;
 }
 
-/// Returns whether the server has forgotten what has happened since a version. As long as it has not, it tells that at once.
+/// Returns whether the server has forgotten what has happened since a version. As long as it has
+/// not, it tells that at once.
 async fn is_forgotten<K: Object>(server: &Api<K>, version: &str) -> bool {
     // It may be filling its memory, or just be letting go of the old one.
     let Ok(events) = server.watch(&WatchParams::default(), version).await else { return false };

@@ -1,4 +1,5 @@
-//! The factory as a registry, against the real server: resources by name, forms without a type, scopes side by side.
+//! The factory as a registry, against the real server: resources by name, forms without a type,
+//! scopes side by side.
 
 use informer_factory::{Cached, ForResourceError, SharedIndexInformer, StopCause};
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Secret};

@@ -31,7 +31,8 @@ async fn each(numbers: impl Iterator<Item = usize>, action: impl AsyncFn(usize))
     stream::iter(numbers).for_each_concurrent(AT_ONCE, |number| action(number)).await;
 }
 
-/// Creates, updates, patches, deletes and creates again; one witness joins half-way, another is stuck all the time.
+/// Creates, updates, patches, deletes and creates again; one witness joins half-way, another is
+/// stuck all the time.
 async fn live_through_everything<K: Object>(
     server: &Api<K>,
     make: impl Fn(&str) -> K,

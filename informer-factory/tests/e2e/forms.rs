@@ -1,4 +1,4 @@
-//! Handlers of every form: what an async handler and the reader of a stream hear is what the server did.
+//! Handlers of every form: async handlers and readers of streams receive the server's changes.
 
 use futures::StreamExt;
 use informer_factory::{

@@ -1,6 +1,7 @@
-//! The typed accessors and the facts about built-in kinds, against the server: which kinds there are, their names,
-//! verbs, subresources, columns and selectable fields, and that they can be watched. To include every alpha and beta,
-//! start the server with `--runtime-config=api/all=true` and `--feature-gates=AllAlpha=true,AllBeta=true`.
+//! The typed accessors and the facts about built-in kinds, against the server: which kinds there
+//! are, their names, verbs, subresources, columns and selectable fields, and that they can be
+//! watched. To include every alpha and beta, start the server with `--runtime-config=api/all=true`
+//! and `--feature-gates=AllAlpha=true,AllBeta=true`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -74,8 +75,8 @@ fn expected() -> BTreeMap<String, Kinds> {
     expected
 }
 
-/// Returns the kinds of a version that the server lists and watches. `features` and `fields`, which the server does
-/// not describe, are those of `known`.
+/// Returns the kinds of a version that the server lists and watches. `features` and `fields`, which
+/// the server does not describe, are those of `known`.
 async fn served(client: &Client, api_version: &str, known: &Kinds) -> Kinds {
     let resources = match api_version.contains('/') {
         true => client.list_api_group_resources(api_version).await,

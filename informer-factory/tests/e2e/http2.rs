@@ -1,4 +1,5 @@
-//! Informers over HTTP/2, on a server that tells its clients now and then to leave their connections.
+//! Informers over HTTP/2, on a server that tells its clients now and then to leave their
+//! connections.
 
 use futures::StreamExt;
 use futures::stream;

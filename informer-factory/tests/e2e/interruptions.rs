@@ -1,6 +1,8 @@
-//! [`Interruptions`]: a layer between client and server that breaks the connection and refuses watches, on demand.
+//! [`Interruptions`]: a layer between client and server that breaks the connection and refuses
+//! watches, on demand.
 //!
-//! A real server does this when it restarts or forgets its history, but not when a test would like it to.
+//! A real server does this when it restarts or forgets its history, but not when a test would like
+//! it to.
 
 use std::collections::VecDeque;
 use std::io;
@@ -66,7 +68,8 @@ impl Interruptions {
         builder.with_layer(self).build()
     }
 
-    /// Breaks off all answers that are on their way, and holds back all requests until the outage is dropped.
+    /// Breaks off all answers that are on their way, and holds back all requests until the outage
+    /// is dropped.
     pub(crate) fn outage(&self) -> Outage {
         self.state.is_down.send_replace(true);
         std::mem::take(&mut *self.state.cut.lock()).cancel();

@@ -1,12 +1,13 @@
-//! [`Journal`]: a handler that writes down what it is told, for tests of the words rather than of the outcome.
+//! [`Journal`]: a handler that records its events, for tests of single events rather than of the
+//! final state.
 
 use informer_factory::{Cached, Deleted, EventHandler};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::within;
 
-/// Writes `+name`, `~name`, `-name` for an object that was seen to go, `-name (missed)` for one that wasn't, `^name` for one
-/// that was released.
+/// Writes `+name`, `~name`, `-name` for an object that was seen to go, `-name (missed)` for one
+/// that wasn't, `^name` for one that was released.
 pub(crate) struct Journal {
     lines: UnboundedSender<String>,
 }

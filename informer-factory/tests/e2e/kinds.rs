@@ -1,5 +1,5 @@
-//! Objects of any form against the real server: metadata only, and dynamic ones of a custom resource; and stores that
-//! are compared with the server at exactly their state.
+//! Objects of any form against the real server: metadata only, and dynamic ones of a custom
+//! resource; and stores that are compared with the server at exactly their state.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ where
     (informer, replica, shutdown.drop_guard())
 }
 
-/// Waits until a handler knows exactly what the server lists.
+/// Waits until a handler has exactly the objects that the server lists.
 async fn agree<K: Send + Sync + 'static>(replica: &Replica<K>, list: impl AsyncFn() -> Versions) {
     eventually(async || (replica.versions() == list().await).then_some(())).await;
     assert_eq!(replica.violations(), Vec::<String>::new());

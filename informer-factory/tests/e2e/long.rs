@@ -1,7 +1,8 @@
-//! Connections that go dead without an end, and a slow one. These tests take minutes: `cargo xtask e2e --long`.
+//! Connections that go dead without an end, and a slow one. These tests take minutes:
+//! `cargo xtask e2e --long`.
 //!
-//! Packets are dropped with `iptables`, which needs root. No kernel acknowledges them then, so keepalive notices. Behind
-//! a proxy that swallows what it receives, only the reflector can notice.
+//! Packets are dropped with `iptables`, which needs root. No kernel acknowledges them then, so
+//! keepalive notices. Behind a proxy that swallows what it receives, only the reflector can notice.
 
 use std::process::Command;
 use std::time::Duration;
@@ -39,7 +40,8 @@ const SILENCE: Duration = Duration::from_secs(65);
 /// How long it may be silent after two that were.
 const THIRD_SILENCE: Duration = Duration::from_secs(125);
 
-/// How many requests are sent at once. Their connections go dead with that of the watch, and none may serve the next.
+/// How many requests are sent at once. Their connections go dead with that of the watch, and none
+/// may serve the next.
 const IDLE: usize = 3;
 
 /// An informer on the other side of a proxy.

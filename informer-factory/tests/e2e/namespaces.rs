@@ -1,4 +1,5 @@
-//! An informer whose namespaces come and go: those of a real server, with its versions and its rights.
+//! An informer whose namespaces come and go: those of a real server, with its versions and its
+//! rights.
 
 use std::sync::Arc;
 
@@ -16,7 +17,8 @@ use crate::journal::journal;
 use crate::objects::{LABEL, config_map};
 use crate::{PATIENCE, within};
 
-/// Runs an informer in these namespaces until the guard is dropped; of objects with the tests' label only.
+/// Runs an informer in these namespaces until the guard is dropped; of objects with the tests'
+/// label only.
 fn run_in<K: Object + Resource<Scope = NamespaceResourceScope>>(
     client: Client,
     namespaces: &[&Cluster],
@@ -47,7 +49,8 @@ async fn objects_of_changing_namespaces_are_added_and_released() {
     within(added.wait()).await.expect("it is listed");
     assert_eq!(lines.next(1).await, ["+in-two"]);
 
-    // Versions are those of the whole server, so that each namespace can be waited for with any of them.
+    // Versions are those of the whole server, so that each namespace can be waited for with any of
+    // them.
     let written = relabel(&one.api::<ConfigMap>(), "in-one", "other", "label").await;
     assert_eq!(informer.wait_for_write(&written, PATIENCE).await, WaitOutcome::Reached);
     assert_eq!(lines.next(1).await, ["~in-one"]);

@@ -1,4 +1,5 @@
-//! A server that many informers cannot reach for a while: what the log says, and that no informer misses an object.
+//! A server that many informers cannot reach for a while: what the log says, and that no informer
+//! misses an object.
 
 use std::time::Duration;
 

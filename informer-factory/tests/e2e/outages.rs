@@ -1,4 +1,5 @@
-//! What is missed while the connection is down is told afterwards, in full where the server still knows it.
+//! Changes during an outage are delivered afterwards, each of them if the server still has its
+//! history.
 
 use informer_factory::{Cached, Health, InformerOptions, SharedIndexInformer};
 use informer_reflector::KubeListWatch;

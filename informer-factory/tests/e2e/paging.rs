@@ -28,8 +28,8 @@ async fn populate(cluster: &Cluster, numbers: Range<usize>) {
 /// An informer that lists in pages, and counts them.
 async fn paging_informer(cluster: &Cluster, page_size: u32) -> Paging {
     let interruptions = Interruptions::default();
-    // The first list takes what the server has in memory, and that comes in one piece however one asks. The newest
-    // state, which is asked for next, comes in pages.
+    // The first list takes what the server has in memory, and that comes in one piece however one
+    // asks. The newest state, which is asked for next, comes in pages.
     interruptions.expire_next_list();
     let list_watch = KubeListWatch::namespaced(interruptions.client().await, &cluster.namespace);
     let config = ReflectorConfig::new().streaming_lists(false).page_size(page_size);

@@ -66,7 +66,8 @@ impl Proxy {
         proxy
     }
 
-    /// A client of [`connect`](informer_factory::connect) with all rights, on the other side of this proxy.
+    /// A client of [`connect`](informer_factory::connect) with all rights, on the other side of
+    /// this proxy.
     pub(crate) async fn client(&self) -> Client {
         let mut config = config("admin").await;
         config.cluster_url = format!("https://{}", self.address).parse().expect("a URL");
@@ -88,7 +89,8 @@ impl Proxy {
         accepting.await.expect("no panic");
     }
 
-    /// Swallows from now on what comes over the existing connections. They stay open, and new ones work.
+    /// Swallows from now on what comes over the existing connections. They stay open, and new ones
+    /// work.
     pub(crate) fn swallow(&self) {
         self.link.accepted.lock().iter().for_each(|accepted| accepted.swallowed.cancel());
     }

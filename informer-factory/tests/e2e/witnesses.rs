@@ -1,4 +1,5 @@
-//! [`Witnesses`]: handlers of all sorts, each with its own copy, who must in the end all agree with the server.
+//! [`Witnesses`]: handlers of all sorts, each with its own copy, who must in the end all agree with
+//! the server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +15,8 @@ use parking_lot::{Condvar, Mutex};
 use crate::cluster::{Object, Versions, versions};
 use crate::{PATIENCE, eventually};
 
-/// How long one list is good for; if the witnesses have not come to it by then, it may be the server that moved on.
+/// How long one list is good for; if the witnesses have not come to it by then, it may be the
+/// server that moved on.
 const SETTLING: Duration = Duration::from_secs(5);
 
 /// The handlers of one informer, and the list that they have to agree with.
@@ -53,8 +55,9 @@ impl<K: Object> Witnesses<K> {
         self.witnesses.push(Witness { name, replica, registration });
     }
 
-    /// Adds a witness that is stuck in its first call until [`release`](Self::release), so that what it is to hear is
-    /// coalesced. Its thread is stuck too, so the test needs a runtime with several.
+    /// Adds a witness that is stuck in its first call until [`release`](Self::release), so that
+    /// what it is to hear is coalesced. Its thread is stuck too, so the test needs a runtime with
+    /// several.
     pub(crate) fn join_stuck(&mut self) {
         let replica = Replica::new();
         let handler = Stuck { replica: replica.clone(), gate: Arc::clone(&self.gate) };
@@ -63,8 +66,9 @@ impl<K: Object> Witnesses<K> {
         self.witnesses.push(Witness { name: "stuck", replica, registration });
     }
 
-    /// Lets the stuck witness go on once something that it is to hear has been coalesced. The informer must have been
-    /// synced before the first change: what comes with its list is each object once.
+    /// Lets the stuck witness go on once something that it is to hear has been coalesced. The
+    /// informer must have been synced before the first change: what comes with its list is each
+    /// object once.
     pub(crate) async fn release(&self) {
         let stuck = self.witnesses.iter().find(|witness| witness.name == "stuck").expect("one is stuck");
         eventually(async || (stuck.registration.stats().coalesced > 0).then_some(())).await;
@@ -76,7 +80,8 @@ impl<K: Object> Witnesses<K> {
         &self.witnesses[0].replica
     }
 
-    /// Waits until the store and every witness have exactly what the server lists, and none has heard what can't be.
+    /// Waits until the store and every witness have exactly what the server lists, and none has
+    /// heard what can't be.
     pub(crate) async fn agree(&self) {
         let deadline = Instant::now() + PATIENCE;
         loop {

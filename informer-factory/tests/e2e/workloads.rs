@@ -19,7 +19,8 @@ fn node_of(pod: &Pod) -> Option<String> {
     pod.spec.as_ref()?.node_name.clone()
 }
 
-/// Returns whether a Deployment is what its specification asks for, and nothing else is left of what it was.
+/// Returns whether a Deployment is what its specification asks for, and nothing else is left of
+/// what it was.
 fn is_rolled_out(deployment: &Deployment) -> bool {
     let Some((spec, status)) = deployment.spec.as_ref().zip(deployment.status.as_ref()) else { return false };
     let is_current = status.observed_generation == deployment.metadata.generation;
@@ -27,7 +28,8 @@ fn is_rolled_out(deployment: &Deployment) -> bool {
     is_current && counts.iter().all(|count| *count == spec.replicas)
 }
 
-/// Returns whether there are nodes, a scheduler and a controller-manager: whether a Deployment comes to anything.
+/// Returns whether there are nodes, a scheduler and a controller-manager: whether a Deployment
+/// comes to anything.
 async fn is_cluster_at_work(cluster: &Cluster, pods: &Witnesses<Pod>) -> bool {
     let nodes = Api::<Node>::all(cluster.client.clone());
     let played = nodes.list(&ListParams::default().labels("type=kwok")).await.expect("a list");
@@ -79,7 +81,8 @@ async fn scaled_and_rolled_deployment_is_watched_completely() {
     let image = json!([{ "name": "main", "image": "none.example/none:2" }]);
     let roll = json!({ "spec": { "template": { "spec": { "containers": image } } } });
     roll_out(&server, &deployments, roll).await;
-    // A Deployment no longer counts a pod that is marked as deleted, and the kubelet takes its time with it.
+    // A Deployment no longer counts a pod that is marked as deleted, and the kubelet takes its time
+    // with it.
     within(pods.early().wait_until(|objects| objects.len() == 60)).await;
 
     deployments.agree().await;

@@ -1,4 +1,5 @@
-//! Handlers of every form. Each ends in a [`Witness`], who remembers what it was told and what could not be.
+//! Handlers of every form. Each ends in a [`Witness`], who remembers what it was told and what
+//! could not be.
 
 use std::panic::panic_any;
 use std::sync::Arc;
@@ -77,7 +78,8 @@ impl EventHandler<Item> for Witness {
     }
 }
 
-/// Waits now and then in the middle of a call: for the others, or, if it stalls, for the next phase.
+/// Waits now and then in the middle of a call: for the others, or, if it stalls, for the next
+/// phase.
 pub(crate) struct Pauses {
     pub(crate) random: Mutex<Rng>,
     pub(crate) phase: Option<watch::Receiver<u64>>,
@@ -207,7 +209,7 @@ pub(crate) fn closures(witness: Witness) -> Handlers<Item> {
         .on_delete(move |object| for_deletes.on_delete(object))
 }
 
-/// Reads a stream until it is told to stop, or the stream ends.
+/// Reads a stream until it is cancelled, or the stream ends.
 pub(crate) async fn read(
     mut events: EventStream<Item>,
     witness: Witness,

@@ -1,4 +1,4 @@
-//! The objects of the hammer test, and the [`Census`] by which it knows that none is left.
+//! The objects of the hammer test, and the [`Census`] that counts the objects in memory.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 
-/// Into how many buckets objects fall.
+/// The number of buckets of objects.
 pub(crate) const BUCKETS: u8 = 8;
 
 /// An object that is counted for as long as it is in memory.

@@ -1,12 +1,13 @@
-//! The hammer: everything at once, for ten seconds. Producers write, watches break and lose events, handlers of every
-//! form come and go, stall and panic, indices are added and removed, snapshots are kept. In the end the server, the
-//! store and every handler have the same objects; and when it is over, no task, no object and no handler is left, and
-//! the memory is as it was.
+//! The hammer: everything at once, for ten seconds. Producers write, watches break and lose events,
+//! handlers of every form come and go, stall and panic, indices are added and removed, snapshots
+//! are kept. In the end the server, the store and every handler have the same objects; and when it
+//! is over, no task, no object and no handler is left, and the memory is as it was.
 //!
 //! A second test stops the informer in the midst of it.
 //!
-//! Nothing here depends on how fast things are. `INFORMER_HAMMER_SECONDS` says how long the producers write, and
-//! `INFORMER_HAMMER_SEED` what they do; how threads meet is another matter, so a seed doesn't repeat a run exactly.
+//! Nothing here depends on how fast things are. `INFORMER_HAMMER_SECONDS` says how long the
+//! producers write, and `INFORMER_HAMMER_SEED` what they do; how threads meet is another matter, so
+//! a seed doesn't repeat a run exactly.
 
 mod handlers;
 mod item;
@@ -35,9 +36,9 @@ static ALLOCATED: PeakAlloc = PeakAlloc;
 /// What panics on purpose panics with this.
 struct Intended;
 
-/// What may be allocated afterwards and was not before: what the test prints, and what is kept for good for as many
-/// threads as there were at most, such as `parking_lot`'s table of those that wait. Objects and handlers are counted one
-/// by one.
+/// What may be allocated afterwards and was not before: what the test prints, and what is kept for
+/// good for as many threads as there were at most, such as `parking_lot`'s table of those that
+/// wait. Objects and handlers are counted one by one.
 const SLACK: usize = 64 * 1024;
 
 fn setting(name: &str) -> Option<u64> {
@@ -61,7 +62,8 @@ fn run<T: Future<Output = ()>>(test: impl FnOnce(u64) -> T) {
     println!("INFORMER_HAMMER_SEED={seed}");
     let before = ALLOCATED.current_usage();
     ALLOCATED.reset_peak_usage();
-    // More threads than most machines that test have processors, so that they are interrupted anywhere.
+    // More threads than most machines that test have processors, so that they are interrupted
+    // anywhere.
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(4).enable_time().build().expect("a runtime");
     runtime.block_on(test(seed));
@@ -117,7 +119,8 @@ fn i12_informer_stopped_under_the_hammer_leaves_nothing() {
     });
 }
 
-/// I12: when the informer has ended, there is no task, and when nobody uses it any more, no object and no handler.
+/// I12: when the informer has ended, there is no task, and when nobody uses it any more, no object
+/// and no handler.
 async fn nothing_is_left(world: Arc<World>, running: JoinHandle<()>, survivors: Vec<Member>) {
     within("the informer to end", running).await.expect("it does not panic");
     assert_eq!(world.informer.stopped().await, StopCause::Shutdown);

@@ -114,8 +114,8 @@ impl Member {
         Self { form, replica, complaints, token: weak, hold }
     }
 
-    /// I6: once it is synced, it has been told of what existed when it joined. What never is synced, or only when the
-    /// others have got on, is not waited for.
+    /// I6: once it is synced, it has been told of what existed when it joined. What never is
+    /// synced, or only when the others have got on, is not waited for.
     async fn wait_until_synced(&self, world: &World) {
         let synced = match &self.hold {
             _ if self.form.stalls() => return,
@@ -172,7 +172,8 @@ impl Member {
         }
     }
 
-    /// Waits until it has been told of everything that the server has; it need not have been, if it has removed itself.
+    /// Waits until it has been told of everything that the server has; it need not have been, if it
+    /// has removed itself.
     pub(crate) async fn catch_up(&self, world: &World) {
         let of_the_server: BTreeMap<_, _> = world
             .source
@@ -250,7 +251,7 @@ fn add(world: &World, random: &mut Rng, form: Form, witness: Witness) -> Hold {
 fn some_options(random: &mut Rng, form: Form) -> HandlerOptions {
     let thresholds = [Some(0), Some(1), Some(16), Some(1024), None];
     let resyncs = [Resync::Never, Resync::Default, Resync::Every(Duration::from_secs(2))];
-    // Nobody promises that a stalled handler without a threshold has enough memory.
+    // The memory of a stalled handler without a threshold is unbounded.
     let threshold = random.usize(..if form.stalls() { 4 } else { 5 });
     HandlerOptions::new()
         .name(format!("{form:?}"))
@@ -263,8 +264,8 @@ pub(crate) fn set_to_work(world: &Arc<World>) -> JoinSet<Vec<Member>> {
     (0..MANAGERS).map(|number| manage(Arc::clone(world), number)).collect()
 }
 
-/// Keeps its share of handlers in place, and replaces one at a time until the producers have stopped; returns those
-/// that are there in the end.
+/// Keeps its share of handlers in place, and replaces one at a time until the producers have
+/// stopped; returns those that are there in the end.
 async fn manage(world: Arc<World>, number: u64) -> Vec<Member> {
     let mut random = world.random(1000 + number);
     let mut members: Vec<_> = (0..HANDLERS / MANAGERS).map(|_| Member::join(&world, &mut random)).collect();

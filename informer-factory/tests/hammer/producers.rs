@@ -13,13 +13,13 @@ use crate::world::{World, count, refusal, within};
 /// How many write.
 const PRODUCERS: u64 = 8;
 
-/// How many objects each has that nobody else writes.
+/// The number of objects of each producer that no other producer writes.
 const OWN_KEYS: u64 = 24;
 
-/// How many objects all write.
+/// The number of objects that all producers write.
 const SHARED_KEYS: u64 = 160;
 
-/// What a write did.
+/// The outcome of a write.
 enum Written {
     Stored(Cached<Item>),
     Removed(Cached<Item>),
@@ -110,7 +110,7 @@ async fn write_and_read(world: &World, random: &mut Rng, number: u64) {
     count(&world.tally.own_writes_read);
 }
 
-/// Does something to the open watch, unless somebody else does.
+/// Disturbs the open watch, unless another producer is doing so.
 async fn make_trouble(world: &World, random: &mut Rng) {
     let Ok(_alone) = world.trouble.try_lock() else { return };
     let source = &world.source;
@@ -130,8 +130,8 @@ async fn make_trouble(world: &World, random: &mut Rng) {
     count(&world.tally.troubles);
 }
 
-/// Has the watch miss some changes, and end so that it can't be resumed: only a list can bring them. `list_error` meets
-/// the first list.
+/// Has the watch miss some changes, and end so that it can't be resumed: only a list can bring
+/// them. `list_error` meets the first list.
 fn lose_events(world: &World, random: &mut Rng, list_error: Option<ListWatchError>) {
     for _ in 0..random.u8(1..32) {
         let key = shared_key(random);

@@ -72,7 +72,8 @@ fn search(snapshot: &Snapshot<Item>, wanted: impl Fn(&Item) -> bool) -> BTreeSet
     snapshot.list().iter().filter(|item| wanted(item)).map(|item| item.key().clone()).collect()
 }
 
-/// Takes snapshots, keeps each for a while, and sees that they stay as they were, and the watermark never goes back.
+/// Takes snapshots, keeps each for a while, and sees that they stay as they were, and the watermark
+/// never goes back.
 async fn keep_snapshots(world: Arc<World>) {
     let mut kept: VecDeque<(Snapshot<Item>, BTreeMap<ObjectKey, ResourceVersion>)> = VecDeque::new();
     while world.progress().await {

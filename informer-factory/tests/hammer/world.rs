@@ -1,4 +1,5 @@
-//! What everybody in the hammer test shares: the server, the informer, the time that is left, and the counts.
+//! What everybody in the hammer test shares: the server, the informer, the time that is left, and
+//! the counts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,8 +19,8 @@ use crate::item::{Census, Item};
 /// Long enough for anything that is going to happen at all.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The waits of the reflector after failures. The producers wait for their writes to arrive; with the default, up to 30
-/// seconds long, all of them would mostly wait.
+/// The waits of the reflector after failures. The producers wait for their writes to arrive; with
+/// the default, up to 30 seconds long, all of them would mostly wait.
 const BACKOFF: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(50)];
 
 /// What everybody shares.
@@ -40,7 +41,8 @@ pub(crate) struct World {
     pub(crate) progress: watch::Sender<u64>,
     /// Stalled handlers go on when it changes, and at [`World::NO_MORE_STALLS`] don't stall again.
     pub(crate) phase: watch::Sender<u64>,
-    /// Held by who makes trouble, so that no watch is closed unexpectedly between an unseen change and the list after it.
+    /// Held by who makes trouble, so that no watch is closed unexpectedly between an unseen change
+    /// and the list after it.
     pub(crate) trouble: Mutex<()>,
     pub(crate) tally: Tally,
 }
@@ -104,13 +106,13 @@ impl World {
 
     /// Has the producers stop, and then everybody else.
     pub(crate) async fn end(&self, producers: JoinSet<()>) {
-        // Panics of theirs come out here.
+        // This propagates panics of the producers.
         producers.join_all().await;
         self.over.cancel();
         self.phase.send_replace(Self::NO_MORE_STALLS);
     }
 
-    /// Random numbers of somebody's own.
+    /// A separate random number generator for one task.
     pub(crate) fn random(&self, whose: u64) -> fastrand::Rng {
         fastrand::Rng::with_seed(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(whose))
     }
@@ -122,8 +124,8 @@ impl World {
         matches!(self.over.run_until_cancelled(progress.changed()).await, Some(Ok(())))
     }
 
-    /// Waits until the store has reached a version, and fails if it doesn't; `false` if the informer has been stopped
-    /// short of it.
+    /// Waits until the store has reached a version, and fails if it doesn't; `false` if the
+    /// informer has been stopped short of it.
     pub(crate) async fn reach(&self, version: &ResourceVersion) -> bool {
         match self.informer.wait_until(version, PATIENCE).await {
             WaitOutcome::Reached => true,

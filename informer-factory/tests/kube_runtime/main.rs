@@ -1,4 +1,5 @@
-//! Programs written with kube-runtime, fed by informers: what its watcher, its store and its controller are given.
+//! Programs written with kube-runtime, fed by informers: what its watcher, its store and its
+//! controller are given.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

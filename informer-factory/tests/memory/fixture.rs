@@ -1,4 +1,5 @@
-//! An informer over objects in memory, and a handler that records its events. The tests of informer-controller use it too.
+//! An informer over objects in memory, and a handler that records its events. The tests of
+//! informer-controller use it too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,7 +93,7 @@ impl Running {
     }
 }
 
-/// What a handler was told.
+/// The events of a handler.
 pub(crate) struct Heard(UnboundedReceiver<String>);
 
 impl Heard {
@@ -117,7 +118,8 @@ impl Heard {
     }
 }
 
-/// A handler that passes on what it is told: `+a=1!` an initial add, `+a=1` an add, `a=1>2` an update, `-a=2` a deletion, `^a=2` a release.
+/// A handler that passes on what it is told: `+a=1!` an initial add, `+a=1` an add, `a=1>2` an
+/// update, `-a=2` a deletion, `^a=2` a release.
 pub(crate) fn recorder() -> (impl EventHandler<ConfigMap>, Heard) {
     let (tell, heard) = unbounded_channel();
     let [add, update, delete, release] = [(); 4].map(|()| tell.clone());

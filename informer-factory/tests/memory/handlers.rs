@@ -8,7 +8,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::{Running, create, source, value_of};
 
-/// Says what it hears, after having waited a little.
+/// Reports each event after a short wait.
 struct Slow(UnboundedSender<String>);
 
 #[async_trait]

@@ -19,8 +19,8 @@ impl Log {
     /// Keeps messages of this level and above for as long as the guard lives.
     pub(crate) fn keep(level: Level) -> (Self, DefaultGuard) {
         let new = || Self { level, lines: Arc::default() };
-        // While there is only one subscriber, tracing asks whichever thread meets a message first whether anybody wants it,
-        // and remembers a no. So every thread has a subscriber.
+        // While there is only one subscriber, tracing asks whichever thread meets a message first
+        // whether anybody wants it, and remembers a no. So every thread has a subscriber.
         static FOR_ALL_THREADS: Once = Once::new();
         FOR_ALL_THREADS.call_once(|| _ = tracing::subscriber::set_global_default(new()));
         let log = new();

@@ -1,6 +1,6 @@
-//! What cache controllers and shared informers promise their users, over objects in memory: no HTTP, and time stands still
-//! unless a test moves it. One test per behaviour, most of them after client-go's `controller_test.go` and
-//! `shared_informer_test.go`.
+//! The guarantees of cache controllers and shared informers, over objects in memory: no HTTP, and a
+//! paused clock that only tests advance. One test per behaviour, most of them after
+//! client-go's `controller_test.go` and `shared_informer_test.go`.
 
 mod cache_controller;
 mod disruptions;

@@ -14,7 +14,8 @@ use tokio::time::Instant;
 
 use crate::{Running, create, listen, source};
 
-/// A server that can't be reached for some time, counted from the first request, and notes when it was asked.
+/// A server that can't be reached for some time, counted from the first request, and notes when it
+/// was asked.
 struct Away {
     source: MemorySource<ConfigMap>,
     back: Instant,
@@ -58,8 +59,8 @@ async fn waits_grow_with_the_outage_and_stay_long() {
     let lists_in_vain = asked.iter().filter(|at| **at < asked[0] + OUTAGE).count();
     let waits: Vec<_> =
         asked.windows(2).take(lists_in_vain).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect();
-    // client-go's figures: from 0.8 s on twice as long each time up to 30 s, and up to as much again by chance; but never
-    // longer than half of the outage so far.
+    // client-go's figures: from 0.8 s on twice as long each time up to 30 s, and up to as much
+    // again by chance; but never longer than half of the outage so far.
     let (mut least, mut so_far) = (0.8_f64, 0.0);
     for (number, wait) in waits.iter().enumerate() {
         let half = (so_far / 2.0_f64).max(1.6);

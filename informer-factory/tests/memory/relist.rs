@@ -26,7 +26,8 @@ fn shown(event: &Event<ConfigMap>) -> String {
     }
 }
 
-/// Listens from now on, and says of each event what it is and at which version the handler found the store.
+/// Listens from now on, and says of each event what it is and at which version the handler found
+/// the store.
 fn listen(
     running: &Running,
 ) -> (informer_factory::HandlerRegistration, tokio::sync::mpsc::UnboundedReceiver<(String, ResourceVersion)>)

@@ -1,4 +1,5 @@
-//! Resyncs of an informer that runs: client-go's `TestListenerResyncPeriods`, and what they are not.
+//! Resyncs of an informer that runs: client-go's `TestListenerResyncPeriods`, and what they are
+//! not.
 
 use std::time::Duration;
 

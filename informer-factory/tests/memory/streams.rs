@@ -1,4 +1,5 @@
-//! Streaming lists through the whole informer: what its store and handlers see of them, before their end and after.
+//! Streaming lists through the whole informer: what its store and handlers see of them, before
+//! their end and after.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,5 @@
-//! What a user can get wrong with a factory, and what is said then; docs/errors.md has it in a table.
+//! What a user can get wrong with a factory, and what is said then; docs/errors.md has it in a
+//! table.
 
 use std::error::Error;
 

@@ -11,7 +11,8 @@ use crate::{builder, keys, synced, with_pods, within};
 
 const IDLE: Duration = Duration::from_secs(600);
 
-/// A factory that stops what is idle, and has a synced informer of pods, to which nobody has a handle.
+/// A factory that stops what is idle, and has a synced informer of pods, to which nobody has a
+/// handle.
 async fn with_idle_pods(simulator: &Simulator) -> SharedInformerFactory {
     let factory = builder(simulator).stop_idle_after(IDLE).build();
     drop(factory.core().v1().pods());

@@ -1,5 +1,6 @@
-//! The factory as a registry: which informers there are, how they are made, started and stopped, and what is said where
-//! that can't be. Over the simulator in this process, so that time can stand still.
+//! The factory as a registry: which informers there are, how they are made, started and stopped,
+//! and what is said where that can't be. Over the simulator in this process, so that time can stand
+//! still.
 
 mod bad_input;
 mod forms;

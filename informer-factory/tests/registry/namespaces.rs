@@ -1,4 +1,5 @@
-//! Factories of several namespaces that come and go: what is said once holds for all of its informers.
+//! Factories of several namespaces that come and go: what is said once holds for all of its
+//! informers.
 
 use futures::StreamExt;
 use informer_factory::{Event, HandlerOptions, Informer, NamespaceError, SharedInformerFactory};

@@ -19,7 +19,8 @@ use tokio::time::Instant;
 
 use crate::{builder, factory, keys, synced, with_pods, within};
 
-/// What is derived for pods says that annotations are pruned, and that there is a resync every ten minutes.
+/// What is derived for pods says that annotations are pruned, and that there is a resync every ten
+/// minutes.
 #[derive(Informer, Deserialize)]
 #[informer(
     group = "",

@@ -1,4 +1,4 @@
-//! Waiting for informers, and hearing how each of them fares.
+//! Waiting for informers, and the state that the factory reports for each of them.
 
 use std::time::Duration;
 

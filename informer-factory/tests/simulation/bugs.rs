@@ -1,7 +1,8 @@
-//! Bugs to be found: an informer's source that makes a mistake now and then, at the seam between client and reflector.
+//! Bugs to be found: an informer's source that makes a mistake now and then, at the seam between
+//! client and reflector.
 //!
-//! Each is one that informers have had: the event that was taken for handled, the list that was not to the end. If the
-//! simulation did not find them, it would be worth nothing.
+//! Each is one that informers have had: the event that was taken for handled, the list that was not
+//! to the end. If the simulation did not find them, it would be worth nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! [`History`]: all that happens in a run, a line each, so that a failure can be read and two runs compared.
+//! [`History`]: all that happens in a run, a line each, so that a failure can be read and two runs
+//! compared.
 
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ struct Line {
     text: String,
 }
 
-/// A promise that was not kept.
+/// A violation of an invariant.
 #[derive(Clone, Debug)]
 pub(crate) struct Violation {
     pub(crate) key: Option<String>,
@@ -47,7 +48,7 @@ impl History {
         self.add(Some(key.to_owned()), text.into());
     }
 
-    /// Notes that a promise was not kept; of one kind, the first is enough.
+    /// Records a violation; only the first of each kind is kept.
     pub(crate) fn violation(&self, key: Option<&str>, text: impl Into<String>) {
         let text = text.into();
         self.add(key.map(str::to_owned), format!("VIOLATION {text}"));

@@ -1,4 +1,5 @@
-//! [`Informer`]: an informer of the simulation with its handlers, and what can be checked of its store.
+//! [`Informer`]: an informer of the simulation with its handlers, and what can be checked of its
+//! store.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -166,7 +167,8 @@ impl Informer {
         Some(recorder)
     }
 
-    /// I9: checks that the store is the state of the server at its watermark, but for what is quarantined.
+    /// I9: checks that the store is the state of the server at its watermark, but for what is
+    /// quarantined.
     pub(crate) fn check_store(&self) {
         if !self.shared.has_synced() {
             return;
@@ -208,7 +210,8 @@ impl Informer {
         }
     }
 
-    /// I10: checks that what is quarantined is what can't be taken in, and nothing else. To be called when all is quiet.
+    /// I10: checks that what is quarantined is what can't be taken in, and nothing else. To be
+    /// called when all is quiet.
     pub(crate) fn check_quarantined(&self) {
         let aside = self.shared.status().quarantined();
         let is_aside = |key: &str| {

@@ -1,4 +1,5 @@
-//! The objects of the simulation: small, and now and then such that they can't be decoded or are refused.
+//! The objects of the simulation: small, and now and then such that they can't be decoded or are
+//! refused.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! [`Beginning`]: I5, what a handler that joins a running informer has to hear first.
+//! [`Beginning`]: I5, the initial adds that a handler of a running informer must receive first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,8 @@ use crate::truth::{Scope, Sight, Truth};
 
 /// What there was for a handler to see when it joined, and what it has heard of that.
 pub(crate) struct Beginning {
-    /// Keys and resource versions; `None` for a handler that is there from the first list on, which has no past.
+    /// Keys and resource versions; `None` for a handler that is there from the first list on, which
+    /// has no past.
     present: Option<BTreeMap<String, u64>>,
     scope: Scope,
     truth: Truth,

@@ -1,8 +1,9 @@
-//! The deterministic simulation: a server, informers and their handlers in one thread, on a paused clock, with random
-//! writes and random trouble, all drawn from one seed; and the server's whole history to judge them by.
+//! The deterministic simulation: a server, informers and their handlers in one thread, on a paused
+//! clock, with random writes and random trouble, all drawn from one seed; and the server's whole
+//! history to judge them by.
 //!
-//! A seed that fails prints what happened, and does so again each time. `INFORMER_SEEDS` says how many are tried,
-//! `INFORMER_SEED` with which to begin; `cargo xtask simulate` sets both.
+//! A seed that fails prints what happened, and does so again each time. `INFORMER_SEEDS` says how
+//! many are tried, `INFORMER_SEED` with which to begin; `cargo xtask simulate` sets both.
 
 mod bugs;
 mod history;

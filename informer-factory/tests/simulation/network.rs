@@ -1,4 +1,5 @@
-//! The way from the client to the servers: a load balancer without a socket, which notes what it passes on.
+//! The way from the client to the servers: a load balancer without a socket, which notes what it
+//! passes on.
 
 use std::sync::Arc;
 use std::time::Duration;

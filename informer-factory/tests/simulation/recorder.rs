@@ -1,4 +1,5 @@
-//! [`Recorder`]: what a handler hears, checked against itself on the spot and against the truth afterwards.
+//! [`Recorder`]: the events of a handler. Their order is checked at once, and their content is
+//! compared with the server's history afterwards.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,7 +17,7 @@ use crate::item::Item;
 use crate::late::Beginning;
 use crate::truth::{Scope, Sight, Truth};
 
-/// A handler that notes all that it hears. Clones are the same handler.
+/// A handler that records all its events. Clones are the same handler.
 #[derive(Clone)]
 pub(crate) struct Recorder {
     shared: Arc<Shared>,
@@ -44,7 +45,7 @@ struct Notes {
     copy: BTreeMap<String, u64>,
     heard: BTreeMap<String, Vec<Heard>>,
     busy: bool,
-    /// Whether it was taken away, and must hear nothing more.
+    /// Whether the handler was removed, so that it must receive nothing more.
     removed: bool,
 }
 
@@ -58,8 +59,8 @@ enum Heard {
 }
 
 impl Recorder {
-    /// Returns a handler of this name for an informer with such a store; `even` says whether it is behind a filter, and
-    /// `delay` how long each of its calls takes.
+    /// Returns a handler of this name for an informer with such a store; `even` says whether it is
+    /// behind a filter, and `delay` how long each of its calls takes.
     pub(crate) fn new(name: String, informer: &Informer, even: bool, delay: Duration) -> Self {
         let scope = Scope { even, ..informer.scope };
         let shared = Shared {
@@ -96,8 +97,8 @@ impl Recorder {
         self.shared.synced.get().is_some_and(Completion::has_synced)
     }
 
-    /// Waits until it is synced, and says whether it is. The reader of a stream is when it comes back for more, which is
-    /// after it has heard of everything.
+    /// Waits until it is synced, and says whether it is. The reader of a stream is when it comes
+    /// back for more, which is after it has heard of everything.
     pub(crate) async fn synced(&self) -> bool {
         match self.shared.synced.get() {
             Some(synced) => synced.wait().await.is_ok(),
@@ -174,7 +175,8 @@ impl Recorder {
         let key = deleted.key().to_string();
         let version = deleted.last_known().filter(|_| deleted.is_exact()).map(number);
         self.say(&key, &format!("-{}", version.map_or("missed".to_owned(), |version| version.to_string())));
-        // A filter says delete where it means that the object is out of its sight, with the last state before.
+        // A filter says delete where it means that the object is out of its sight, with the last
+        // state before.
         let version = version.filter(|_| !self.shared.scope.even);
         if self.note(&key, Heard::Gone(version), None).is_none() {
             self.complain(&key, "I4: a delete of what was not there");
@@ -237,7 +239,8 @@ impl Recorder {
         self.shared.history.violation(Some(key), format!("{}: {what}", self.shared.name));
     }
 
-    /// I1, I5: checks that nothing is missing of the beginning, and that all that was heard are sights of the truth, in order.
+    /// I1, I5: checks that nothing is missing of the beginning, and that all that was heard are
+    /// sights of the truth, in order.
     pub(crate) fn check_order(&self) {
         self.check_beginning();
         let heard = self.shared.notes.lock().heard.clone();
@@ -250,8 +253,8 @@ impl Recorder {
     }
 }
 
-/// Says which of the things heard is not a sight that comes after the ones before it, or follows on another object of
-/// the same name whose end was not heard of.
+/// Says which of the things heard is not a sight that comes after the ones before it, or follows on
+/// another object of the same name whose end was not heard of.
 fn follow(sights: &[Sight], heard: &[Heard]) -> Result<(), String> {
     let mut next = 0;
     let mut alive: Option<&Uid> = None;

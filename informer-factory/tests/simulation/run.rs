@@ -23,12 +23,13 @@ use crate::writer::Writer;
 /// For how long there are writes and trouble.
 const UNREST: Duration = Duration::from_secs(240);
 
-/// How long informers may take to recover once trouble is over: a wait of a minute at most before they try again, a
-/// request of another that was under way, and a list and a watch after that.
+/// How long informers may take to recover once trouble is over: a wait of a minute at most before
+/// they try again, a request of another that was under way, and a list and a watch after that.
 const RECOVERY: Duration = Duration::from_secs(150);
 
-/// How long news may take when all is well again: a request that is under way, and no wait for anything else. A wake-up
-/// that was lost would be made up for by the next bookmark, but not so soon.
+/// How long news may take when all is well again: a request that is under way, and no wait for
+/// anything else. A wake-up that was lost would be made up for by the next bookmark, but not so
+/// soon.
 const PROMPT: Duration = Duration::from_secs(4);
 
 /// How long stopping may take: nothing is waited for but a slow handler's call, which is dropped.
@@ -37,8 +38,8 @@ const SOON: Duration = Duration::from_millis(1);
 /// The time within which handlers receive everything, and streams end.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How much longer a handler may take for each event that waits for it: as long as the slowest does. After trouble, all that was missed may come in one
-/// batch, which is taken as a whole.
+/// How much longer a handler may take for each event that waits for it: as long as the slowest
+/// does. After trouble, all that was missed may come in one batch, which is taken as a whole.
 const EACH: Duration = Duration::from_millis(1_500);
 
 /// What came of a run.
@@ -216,7 +217,8 @@ impl World {
         tokio::join!(trouble, work);
     }
 
-    /// After the last trouble everything must be right again, within a time. Returns how long it took.
+    /// After the last trouble everything must be right again, within a time. Returns how long it
+    /// took.
     async fn recover(&mut self) -> Duration {
         let began = Instant::now();
         self.history.note("the last trouble is over");

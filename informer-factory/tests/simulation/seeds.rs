@@ -21,9 +21,9 @@ pub(crate) fn from_env(name: &str, default: u64) -> u64 {
     }
 }
 
-/// Runs all seeds. Panics with the history of the lowest that fails; otherwise says how many there were, how long they
-/// took on this machine, and how long, on their own clock, the one whose informers took longest to be right again after
-/// the last trouble.
+/// Runs all seeds. Panics with the history of the lowest that fails; otherwise says how many there
+/// were, how long they took on this machine, and how long, on their own clock, the one whose
+/// informers took longest to be right again after the last trouble.
 pub(crate) fn try_all(seeds: Range<u64>) -> String {
     let began = Instant::now();
     let next = AtomicU64::new(seeds.start);

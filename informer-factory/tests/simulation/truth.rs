@@ -81,7 +81,8 @@ impl Scope {
 }
 
 impl Truth {
-    /// Takes over what the server has of an object now, at `revision`. To be called after each write.
+    /// Takes over what the server has of an object now, at `revision`. To be called after each
+    /// write.
     pub(crate) fn update(&self, store: &ObjectStore, key: &str, revision: u64) {
         let after = store.get(key).ok().map(|object| read(&object));
         let mut keys = self.0.lock();
@@ -117,8 +118,8 @@ impl Truth {
         seen.collect()
     }
 
-    /// Returns whether a store that has `stored` of an object may already have told of `told`: it has that very version, or
-    /// something that came after it.
+    /// Returns whether a store that has `stored` of an object may already have told of `told`: it
+    /// has that very version, or something that came after it.
     pub(crate) fn may_tell(&self, scope: &Scope, key: &str, stored: Option<u64>, told: u64) -> bool {
         let keys = self.0.lock();
         let sights = keys.get(key).into_iter().flatten().map(|change| scope.sight(key, change));

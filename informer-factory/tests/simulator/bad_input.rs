@@ -1,4 +1,5 @@
-//! Servers that refuse, and servers that talk nonsense: each shows in the health, names its cause, and heals.
+//! Servers that refuse, and servers that talk nonsense: each shows in the health, names its cause,
+//! and heals.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +12,8 @@ use k8s_openapi::api::core::v1::Pod;
 
 use crate::{PATIENCE, pod, simulator, within};
 
-/// Starts an informer for pods whose first list is met with `response`; returns the trouble it reports.
+/// Starts an informer for pods whose first list is met with `response`; returns the trouble it
+/// reports.
 async fn trouble_with(simulator: &Simulator, response: CannedResponse) -> (Health, String) {
     simulator.fail_next(1, RequestFilter::verb(Verb::List), response);
     let client = simulator.client().expect("a client");
@@ -94,7 +96,7 @@ async fn client_with_own_retries_works() {
     let overloaded =
         CannedResponse::failure(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", "because");
     simulator.fail_next(3, of_pods.clone(), overloaded);
-    // As kube makes it, unless it is told otherwise.
+    // kube's default.
     let mut config = simulator.kube_config();
     config.default_retry = true;
     let client = kube::Client::try_from(config).expect("a client");

@@ -1,4 +1,5 @@
-//! The generated accessors: what they give is the informer of the kind, with listers and indices a call away.
+//! The generated accessors: what they give is the informer of the kind, with listers and indices a
+//! call away.
 
 use informer_factory::{IndexError, parse_selector};
 use informer_testing::{RequestFilter, Verb};

@@ -1,4 +1,5 @@
-//! Informers over HTTP/2: many watches on one connection, which the server may have its clients leave at any time.
+//! Informers over HTTP/2: many watches on one connection, which the server may have its clients
+//! leave at any time.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! The whole pipeline against the API server simulator, over real HTTP: from the socket to the handlers.
+//! The whole pipeline against the API server simulator, over real HTTP: from the socket to the
+//! handlers.
 
 mod bad_input;
 mod factory;

@@ -1,4 +1,5 @@
-//! An informer whose namespaces come and go, over real HTTP: one list and watch for each, and for no other.
+//! An informer whose namespaces come and go, over real HTTP: one list and watch for each, and for
+//! no other.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -95,7 +96,7 @@ async fn forbidden_namespace_is_named_and_others_continue() {
     let factory = factory(&simulator);
     let pods = pods_in(&factory, &simulator, &["open", "closed"]);
     factory.start();
-    // It is followed already; this is the promise that its list is in the store.
+    // The namespace is watched already; this completion is set when its list is in the store.
     let open = pods.add_namespace("open").expect("a name");
     within(open.wait()).await.expect("it is not refused");
     assert_eq!(pods.indexer().len(), 1);

@@ -220,7 +220,8 @@ async fn i4_replicas_equal_the_server_after_churn() {
             40 => simulator.close_watches(),
             90 => simulator.compact(),
             120 => {
-                // Some join in the midst of it, one of them with a threshold that it is soon beyond.
+                // Some join in the midst of it, one of them with a threshold that it is soon
+                // beyond.
                 let late = Replica::<Pod>::new();
                 let options = HandlerOptions::new().threshold(Some(round % 4));
                 registrations.push(pods.add_event_handler_with(late.clone(), &options));

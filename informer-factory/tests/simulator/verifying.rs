@@ -1,4 +1,5 @@
-//! `verify()` over HTTP: events that a server or something before it has lost are found out and made up for.
+//! `verify()` over HTTP: events that a server or something before it has lost are found out and
+//! made up for.
 
 use std::fmt::Debug;
 

@@ -1,4 +1,5 @@
-//! Waiting for one's own writes, and informers of one type with different namespaces and selectors side by side.
+//! Waiting for one's own writes, and informers of one type with different namespaces and selectors
+//! side by side.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,7 +71,8 @@ async fn i9_write_outside_the_selector_delays_nothing() {
     for name in ["waited", "tracked"] {
         let pod = pod_of(&simulator.create(&labelled(name, "db")).expect("a new pod"));
         assert_eq!(databases.wait_for_write(&pod, PATIENCE).await, WaitOutcome::Reached);
-        // Nothing is awaited in between, so the informer has the pod as it was. It receives only the first of these.
+        // Nothing is awaited in between, so the informer has the pod as it was. It receives only
+        // the first of these.
         simulator.update(&labelled(name, "web")).expect("it exists");
         let last = pod_of(&simulator.update(&labelled(name, "front")).expect("it exists"));
         let key = ObjectKey::namespaced("shop", name);

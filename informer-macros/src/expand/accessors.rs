@@ -1,4 +1,5 @@
-//! Generates the accessors from the factory to the informer, as in `factory.stable().v1().cron_tabs()`.
+//! Generates the accessors from the factory to the informer, as in
+//! `factory.stable().v1().cron_tabs()`.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -21,8 +22,8 @@ pub(super) fn accessors(model: &Model) -> TokenStream {
     }
 }
 
-/// The names of the generated items. They contain the kind and avoid likely names of other kinds, such as `ModelGroup`
-/// or `ModelVersion`.
+/// The names of the generated items. They contain the kind and avoid likely names of other kinds,
+/// such as `ModelGroup` or `ModelVersion`.
 struct Names {
     informers: Ident,
     group: Ident,
@@ -177,8 +178,8 @@ fn group_of(model: &Model, place: &Place, names: &Names, other: &Path) -> TokenS
     }
 }
 
-/// Returns another kind's associated type, such as `Group` or `Version`, or constant. Generated code calls that kind
-/// `__InformerBeside`.
+/// Returns another kind's associated type, such as `Group` or `Version`, or constant. Generated
+/// code calls that kind `__InformerBeside`.
 fn associated_item(model: &Model, other: &Path, name: &str) -> impl Fn(TokenStream) -> TokenStream {
     let (place, name) = (other.span(), Ident::new(name, other.span()));
     let factory_path = at(place, &model.factory_path);
@@ -188,8 +189,8 @@ fn associated_item(model: &Model, other: &Path, name: &str) -> impl Fn(TokenStre
     }
 }
 
-/// Generates the items that depend on another kind, and a compile-time check of its group and version. The code names
-/// the kind only once, so that a wrong kind is one error.
+/// Generates the items that depend on another kind, and a compile-time check of its group and
+/// version. The code names the kind only once, so that a wrong kind is one error.
 fn by_other(model: &Model, other: &Path, check: &TokenStream, items: &TokenStream) -> TokenStream {
     let (factory_path, check) = (at(other.span(), &model.factory_path), at(other.span(), check));
     let named = quote_spanned!(other.span()=> type __InformerBeside = #other;);
@@ -210,7 +211,8 @@ fn built_in(model: &Model, place: &Place, names: &Names) -> TokenStream {
     quote!(#informers #on_it)
 }
 
-/// Generates the trait with only the accessor, and its implementation for the type of an existing version.
+/// Generates a trait with the accessor as its only method, and implements it for `on`, the existing
+/// type of a group version.
 fn on_accessor(model: &Model, place: &Place, names: &Names, on: &TokenStream) -> [TokenStream; 2] {
     let Model { factory_path, vis, object, .. } = model;
     let (informers, accessor) = (&names.informers, &place.accessor);
@@ -240,8 +242,8 @@ fn accessor_literal(place: &Place) -> TokenStream {
     place.accessor.unraw().to_string().to_token_stream()
 }
 
-/// Generates the data that other kinds need for `beside` and `group_of`: the opened group, version and accessor, and
-/// their types.
+/// Generates the data that other kinds need for `beside` and `group_of`: the opened group, version
+/// and accessor, and their types.
 fn placed(model: &Model, place: &Place, opened: [TokenStream; 2], types: [TokenStream; 2]) -> TokenStream {
     let Model { factory_path, object, .. } = model;
     let (group_name, version_name) = (&place.group, &place.version);
@@ -258,7 +260,8 @@ fn placed(model: &Model, place: &Place, opened: [TokenStream; 2], types: [TokenS
     }
 }
 
-/// Generates an item whose name must be unique in its module. The name is the text of the compiler's error.
+/// Generates an item whose name must be unique in its module. The name is the text of the
+/// compiler's error.
 fn only_once(place: &Place, name: &Ident) -> TokenStream {
     let place = place.group_accessor.span();
     let name = Ident::new(&name.to_string(), place);

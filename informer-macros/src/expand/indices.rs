@@ -1,7 +1,7 @@
 //! Generates the trait with a lookup method and a handle for each index.
 //!
-//! The user's expression must not see generated names. So no generated item surrounds it, and generated locals have
-//! the hygiene of `Span::mixed_site`.
+//! The user's expression must not see generated names. So no generated item surrounds it, and
+//! generated locals have the hygiene of `Span::mixed_site`.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -94,7 +94,8 @@ fn functions(model: &Model, index: &Index) -> TokenStream {
     }
 }
 
-/// Generates the values that the user's function returns. Only its result is evaluated with traits in scope.
+/// Generates the values that the user's function returns. Only its result is evaluated with traits
+/// in scope.
 fn returned(model: &Model, function: &Expr, index: &Index) -> TokenStream {
     let (here, factory_path) = (hygienic_span(index), at(index.span, &model.factory_path));
     quote_spanned! {here=> {
@@ -112,8 +113,8 @@ fn hygienic_span(index: &Index) -> Span {
     Span::mixed_site().located_at(index.span)
 }
 
-/// Generates the walk from the object along a path. Each step passes through two containers, because many fields are
-/// an `Option<Vec<_>>`.
+/// Generates the walk from the object along a path. Each step passes through two containers,
+/// because many fields are an `Option<Vec<_>>`.
 fn along(model: &Model, path: &[Segment], index: &Index) -> TokenStream {
     let (here, factory_path, value) =
         (hygienic_span(index), at(index.span, &model.factory_path), value(index));

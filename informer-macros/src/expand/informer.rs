@@ -1,4 +1,5 @@
-//! Generates the informer constructors: `Derived` for factories, and `new_informer` without a factory.
+//! Generates the informer constructors: `Derived` for factories, and `new_informer` without a
+//! factory.
 
 use proc_macro2::TokenStream;
 use quote::quote;

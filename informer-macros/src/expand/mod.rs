@@ -1,5 +1,5 @@
-//! Generates code from the model, without further decisions. All paths start at informer-factory, so that users need no
-//! other crate.
+//! Generates code from the model, without further decisions. All paths start at informer-factory,
+//! so that users need no other crate.
 
 mod accessors;
 mod indices;

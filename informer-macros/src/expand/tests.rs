@@ -1,4 +1,5 @@
-//! Compares the generated code with the README, and tests errors beside `#[kube(...)]` that need no rustc with kube.
+//! Compares the generated code with the README, and tests errors beside `#[kube(...)]` that need no
+//! rustc with kube.
 
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
 //! [`describe`]: describes a decoding error without content of the object.
 //!
-//! Note: messages of `serde_json` quote values, as in `invalid type: string "hunter2"`. So only serde's own words are used,
-//! with the position and the path of field names.
+//! Note: messages of `serde_json` quote values, as in `invalid type: string "hunter2"`. So only
+//! serde's own words are used, with the position and the path of field names.
 
 /// The maximum depth of a path.
 const MAX_DEPTH: usize = 16;
@@ -54,7 +54,8 @@ enum Open {
     Array { index: usize },
 }
 
-/// Returns the path of the value at the end of `prefix`, such as `spec.containers[2].image`, with at most [`MAX_DEPTH`] levels.
+/// Returns the path of the value at the end of `prefix`, such as `spec.containers[2].image`, with
+/// at most [`MAX_DEPTH`] levels.
 fn path_at(prefix: &[u8]) -> String {
     let mut open = Vec::new();
     let mut deeper = 0_usize;
@@ -105,7 +106,8 @@ fn split_string(rest: &[u8]) -> (&[u8], &[u8]) {
     (rest, &[])
 }
 
-/// Returns a key for a message. Users choose the keys of maps, so only keys that look like field names are shown.
+/// Returns a key for a message. Users choose the keys of maps, so only keys that look like field
+/// names are shown.
 fn field_name(key: &[u8]) -> String {
     if is_plain(key) { String::from_utf8_lossy(key).into_owned() } else { "*".to_owned() }
 }

@@ -1,7 +1,7 @@
 //! [`decode_event`]: one line of a watch, `{"type": …, "object": …}`, in one pass.
 //!
-//! Note: the object of a bookmark has the watched type and is incomplete, with Go's zero values such as `"containers": null`.
-//! So only its metadata is decoded.
+//! Note: the object of a bookmark has the watched type and is incomplete, with Go's zero values
+//! such as `"containers": null`. So only its metadata is decoded.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,8 +1,9 @@
 //! [`ExpectedType`]: checks the type of received objects.
 //!
-//! Types of k8s-openapi check `kind` and `apiVersion` themselves; dynamic, metadata-only and custom types don't. Note: in a
-//! list of a built-in type, only the list has a type; in a watch, every object has one. So without this check, a wrong plural
-//! or kind would pass in lists and fail in watches.
+//! Types of k8s-openapi check `kind` and `apiVersion` themselves; dynamic, metadata-only and custom
+//! types don't. Note: in a list of a built-in type, only the list has a type; in a watch, every
+//! object has one. So without this check, a wrong plural or kind would pass in lists and fail in
+//! watches.
 
 use kube::Resource;
 use serde::Deserialize;
@@ -44,8 +45,8 @@ impl ExpectedType {
         Self { metadata_only: true, ..self }
     }
 
-    /// Returns paths with which objects of other types fail to decode. For metadata-only requests, they also prune all other
-    /// fields.
+    /// Returns paths with which objects of other types fail to decode. For metadata-only requests,
+    /// they also prune all other fields.
     pub(crate) fn paths(&self, paths: &PrunePaths) -> PrunePaths {
         let (mut kinds, mut versions) = (vec![self.kind.as_str()], vec![self.api_version.as_str()]);
         if self.metadata_only {
@@ -68,8 +69,8 @@ impl ExpectedType {
         (!is_expected).then(|| self.instead(kind, api_version))
     }
 
-    /// Returns an error for a list of another type; `None` if that is unknown, because custom resources choose the names of
-    /// their lists.
+    /// Returns an error for a list of another type; `None` if that is unknown, because custom
+    /// resources choose the names of their lists.
     pub(super) fn refusal_of_list(&self, kind: &str, api_version: &str) -> Option<String> {
         let item = kind.strip_suffix("List").unwrap_or(kind);
         let is_metadata = item == METADATA_ONLY.0 && api_version.starts_with("meta.k8s.io/");

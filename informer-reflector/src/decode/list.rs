@@ -1,8 +1,8 @@
 //! [`ListDecoder`]: decodes the items of a list while its body arrives.
 //!
-//! Note: `metadata` can come before or after `items`, because servers write the fields of built-in types in their order and
-//! those of custom resources alphabetically. And an interrupted body can end after an item; only the closing brace shows that
-//! the list is complete.
+//! Note: `metadata` can come before or after `items`, because servers write the fields of built-in
+//! types in their order and those of custom resources alphabetically. And an interrupted body can
+//! end after an item; only the closing brace shows that the list is complete.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -18,13 +18,15 @@ use super::prune_paths::PrunePaths;
 use super::step::{ItemSeed, Step, step};
 use super::{BYTE_ORDER_MARK, DEFAULT_MAX_OBJECT_SIZE};
 
-/// The number of bytes that are collected before items are decoded, so that few items are incomplete.
+/// The number of bytes that are collected before items are decoded, so that few items are
+/// incomplete.
 const SLICE: usize = 256 * 1024;
 
 /// Decodes the JSON body of a list incrementally.
 ///
-/// Bytes can be pushed in pieces of any size. Items are returned in the order of the list; undecodable items are
-/// [`RejectedObject`]s. The decoder buffers at most a few hundred kilobytes of the body, or twice the largest item.
+/// Bytes can be pushed in pieces of any size. Items are returned in the order of the list;
+/// undecodable items are [`RejectedObject`]s. The decoder buffers at most a few hundred kilobytes
+/// of the body, or twice the largest item.
 ///
 /// ```
 /// use informer_reflector::{ListDecoder, PrunePaths};
@@ -43,7 +45,8 @@ pub struct ListDecoder<K> {
     buffer: Vec<u8>,
     /// The number of decoded bytes at the start of the buffer.
     read: usize,
-    /// The minimum number of bytes to collect, and the number at which the rest of the buffer is next decoded.
+    /// The minimum number of bytes to collect, and the number at which the rest of the buffer is
+    /// next decoded.
     slice: usize,
     look_at: usize,
     max_object_size: usize,
@@ -121,7 +124,8 @@ impl<K: DeserializeOwned> ListDecoder<K> {
         self
     }
 
-    /// Sets the maximum size of an item, in bytes of JSON. Items are buffered as a whole. Default: 16 MiB; minimum: 256 KiB.
+    /// Sets the maximum size of an item, in bytes of JSON. Items are buffered as a whole. Default:
+    /// 16 MiB; minimum: 256 KiB.
     #[must_use]
     pub fn max_object_size(mut self, bytes: usize) -> Self {
         self.max_object_size = bytes.max(self.slice);
@@ -131,7 +135,8 @@ impl<K: DeserializeOwned> ListDecoder<K> {
     /// Adds bytes of the body and returns the items that they complete, if any.
     ///
     /// # Errors
-    /// [`ListWatchError::Protocol`] if the body is no list, or an item is too large. Do not use the decoder after an error.
+    /// [`ListWatchError::Protocol`] if the body is no list, or an item is too large. Do not use the
+    /// decoder after an error.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Items<K>, ListWatchError> {
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() - self.read < self.look_at {
@@ -154,8 +159,8 @@ impl<K: DeserializeOwned> ListDecoder<K> {
     /// Ends the body and returns the last items and the end of the list.
     ///
     /// # Errors
-    /// [`ListWatchError::Interrupted`] if the body ended early, [`ListWatchError::Protocol`] if it is no list, and
-    /// [`ListWatchError::Status`] if it is a failure's status.
+    /// [`ListWatchError::Interrupted`] if the body ended early, [`ListWatchError::Protocol`] if it
+    /// is no list, and [`ListWatchError::Status`] if it is a failure's status.
     pub fn finish(mut self) -> Result<(Items<K>, ListEnd), ListWatchError> {
         let items = self.decode(true)?;
         match self.state {
@@ -193,7 +198,8 @@ impl<K: DeserializeOwned> ListDecoder<K> {
         Ok(items)
     }
 
-    /// Makes one step; `next` is the next byte of the body. Returns `false` if more bytes are needed.
+    /// Makes one step; `next` is the next byte of the body. Returns `false` if more bytes are
+    /// needed.
     fn advance(&mut self, next: u8, ended: bool, items: &mut Items<K>) -> Result<bool, ListWatchError> {
         self.state = match (self.state, next) {
             (State::Start, b'{') => State::FirstField,
@@ -381,8 +387,8 @@ impl<K> fmt::Debug for ListDecoder<K> {
 }
 
 impl Head {
-    /// Returns whether the body is a list. Without items it must state the type of a list, because an empty list deletes all
-    /// cached objects, and an error page in JSON must not.
+    /// Returns whether the body is a list. Without items it must state the type of a list, because
+    /// an empty list deletes all cached objects, and an error page in JSON must not.
     fn is_list(&self) -> bool {
         self.has_items || self.kind.as_deref().is_some_and(|kind| kind.ends_with("List"))
     }

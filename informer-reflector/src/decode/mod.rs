@@ -1,7 +1,8 @@
 //! Decodes the bodies of lists and watches as they arrive.
 //!
-//! There is no I/O here: callers push bytes, and the decoders return objects. Note: an informer uses most of its CPU time for
-//! decoding, and half of that for `metadata.managedFields`, unless they are pruned.
+//! There is no I/O here: callers push bytes, and the decoders return objects. Note: an informer
+//! uses most of its CPU time for decoding, and half of that for `metadata.managedFields`, unless
+//! they are pruned.
 
 mod describe;
 mod event;
@@ -18,7 +19,8 @@ pub use list::ListDecoder;
 pub use prune_paths::{PrunePathError, PrunePaths};
 pub use watch::WatchDecoder;
 
-/// The default maximum size of an object, in bytes of JSON. etcd stores no object of more than 1.5 MiB.
+/// The default maximum size of an object, in bytes of JSON. etcd stores no object of more than 1.5
+/// MiB.
 pub(crate) const DEFAULT_MAX_OBJECT_SIZE: usize = 16 * 1024 * 1024;
 
 /// The UTF-8 byte order mark, with which some programs begin a text.

@@ -1,7 +1,7 @@
 //! [`PrunePaths`]: the fields of an object that the decoder skips.
 //!
-//! A pruned field costs neither allocations nor memory; for the object's type, it is absent. Note: a required field can't be
-//! pruned, because no object decodes without it.
+//! A pruned field costs neither allocations nor memory; for the object's type, it is absent. Note:
+//! a required field can't be pruned, because no object decodes without it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,8 +14,9 @@ use super::pruning::Pruning;
 
 /// The fields of an object that are not decoded. Default: `metadata.managedFields`.
 ///
-/// A path is a chain of field names, such as `status.conditions`. A name with a dot is written in brackets, as in
-/// `metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]`. Paths can't contain arrays. A clone is cheap.
+/// A path is a chain of field names, such as `status.conditions`. A name with a dot is written in
+/// brackets, as in `metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]`.
+/// Paths can't contain arrays. A clone is cheap.
 ///
 /// ```
 /// use informer_reflector::PrunePaths;
@@ -35,8 +36,8 @@ pub struct PrunePaths {
 /// The fields of metadata that identify an object and its version.
 const NEEDED: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
 
-/// Fields of metadata that the library reads, with their readers. Fields inside them are protected, too: a selector can contain
-/// any label.
+/// Fields of metadata that the library reads, with their readers. Fields inside them are protected,
+/// too: a selector can contain any label.
 const READ: [(&str, &str); 3] = [
     ("labels", "selectors and label indices"),
     ("ownerReferences", "`controller_key` and maps from an object to its owner"),
@@ -69,13 +70,13 @@ pub enum PrunePathError {
     /// The text is not a path.
     #[error("\"{path}\" is not a path: expected names joined by dots, or [\"name\"]")]
     Unparsable {
-        /// The text.
+        /// The path as it was given.
         path: String,
     },
     /// The field identifies an object or its version.
     #[error("\"{path}\" can't be pruned: it identifies an object or its version")]
     Needed {
-        /// The text.
+        /// The path as it was given.
         path: String,
     },
     /// A part of the library needs the field.
@@ -83,7 +84,7 @@ pub enum PrunePathError {
         "\"{path}\" can't be pruned: {reader} need it; remove the path, or clear the field in a transform"
     )]
     Read {
-        /// The text.
+        /// The path as it was given.
         path: String,
         /// The reader of the field.
         reader: &'static str,
@@ -100,8 +101,9 @@ impl PrunePaths {
     /// Adds a path.
     ///
     /// # Errors
-    /// If the text is not a path, or the path of a field that an informer needs: `metadata` as a whole, or its name, namespace,
-    /// UID, resource version, labels, owner references or deletion timestamp.
+    /// If the text is not a path, or the path of a field that an informer needs: `metadata` as a
+    /// whole, or its name, namespace, UID, resource version, labels, owner references or deletion
+    /// timestamp.
     pub fn with_path(mut self, path: &str) -> Result<Self, PrunePathError> {
         let names = parse(path).ok_or_else(|| PrunePathError::Unparsable { path: path.to_owned() })?;
         let needed = match names.as_slice() {
@@ -129,7 +131,8 @@ impl PrunePaths {
         Self { root: Arc::new(Level { fields, prunes_others: true, ..Level::default() }) }
     }
 
-    /// Returns paths with which an object decodes only if its field of this name is one of these texts, or empty.
+    /// Returns paths with which an object decodes only if its field of this name is one of these
+    /// texts, or empty.
     pub(super) fn checking(&self, field: &str, texts: &[&str]) -> Self {
         let mut root = Level::clone(&self.root);
         let texts = texts.iter().map(|text| Box::from(*text)).collect();
@@ -151,8 +154,8 @@ impl PrunePaths {
 
     /// Deserializes a value without the fields at these paths.
     ///
-    /// Along a path, names of fields must be texts, so objects there can't be decoded into maps with numeric keys. Other parts
-    /// use the deserializer directly.
+    /// Along a path, names of fields must be texts, so objects there can't be decoded into maps
+    /// with numeric keys. Other parts use the deserializer directly.
     ///
     /// # Errors
     /// Those of the deserializer. A required field at one of the paths counts as missing.
@@ -170,8 +173,8 @@ impl PrunePaths {
 }
 
 impl Default for PrunePaths {
-    /// Returns `metadata.managedFields`. They are half of a typical object, only server-side apply needs them, and an update
-    /// without them leaves them unchanged on the server.
+    /// Returns `metadata.managedFields`. They are half of a typical object, only server-side apply
+    /// needs them, and an update without them leaves them unchanged on the server.
     fn default() -> Self {
         let mut root = Level::default();
         root.insert(&["metadata", "managedFields"]);

@@ -1,7 +1,8 @@
 //! [`Pruning`]: a deserializer that skips the fields at some paths.
 //!
-//! It wraps only the objects along a path: their deserializer, then the visitor, then the visitor's map access. Note: serde
-//! can't withdraw a key from a visitor, so each name is compared before it is passed on.
+//! It wraps only the objects along a path: their deserializer, then the visitor, then the visitor's
+//! map access. Note: serde can't withdraw a key from a visitor, so each name is compared before it
+//! is passed on.
 
 use std::fmt;
 
@@ -270,7 +271,8 @@ impl<'de, 'p, S: DeserializeSeed<'de>> Visitor<'de> for KeySeed<'p, S> {
     }
 }
 
-/// Deserializes a name. Unlike serde's deserializers of texts, it supports newtypes and options, as JSON keys do.
+/// Deserializes a name. Unlike serde's deserializers of texts, it supports newtypes and options, as
+/// JSON keys do.
 struct KeyText<D>(D);
 
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for KeyText<D> {

@@ -26,8 +26,8 @@ pub(super) fn step<'de, S: DeserializeSeed<'de>>(json: &'de [u8], ended: bool, s
     match decode(json, ended, seed) {
         Attempt::Done { value, len } => Step::Done { value, len },
         Attempt::Incomplete => Step::Incomplete,
-        // Decoding the value as any type shows whether it only has another type, and its end. An incomplete value, such as
-        // a part of a number, can still become valid.
+        // Decoding the value as any type shows whether it only has another type, and its end. An
+        // incomplete value, such as a part of a number, can still become valid.
         Attempt::Failed(error) => match decode(json, ended, PhantomData::<IgnoredAny>) {
             Attempt::Done { len, .. } => Step::Unsuitable { error, len },
             Attempt::Incomplete => Step::Incomplete,

@@ -1,7 +1,7 @@
 //! [`WatchDecoder`]: decodes the events of a watch, one per line.
 //!
-//! Note: a chunk of the body can contain several lines, or a part of one. Complete lines are decoded in place; only an
-//! incomplete line is copied.
+//! Note: a chunk of the body can contain several lines, or a part of one. Complete lines are
+//! decoded in place; only an incomplete line is copied.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -65,7 +65,8 @@ impl<K: DeserializeOwned> WatchDecoder<K> {
         self
     }
 
-    /// Sets the maximum size of an event, in bytes of JSON. Events are buffered as a whole. Default: 16 MiB.
+    /// Sets the maximum size of an event, in bytes of JSON. Events are buffered as a whole.
+    /// Default: 16 MiB.
     #[must_use]
     pub fn max_object_size(mut self, bytes: usize) -> Self {
         self.max_object_size = bytes;
@@ -75,7 +76,8 @@ impl<K: DeserializeOwned> WatchDecoder<K> {
     /// Adds bytes of the body and returns the events that they complete, if any.
     ///
     /// # Errors
-    /// [`ListWatchError::Protocol`] if an event is too large or the body is no watch. Do not use the decoder after an error.
+    /// [`ListWatchError::Protocol`] if an event is too large or the body is no watch. Do not use
+    /// the decoder after an error.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<WatchEvent<K>>, ListWatchError> {
         let mut events = Vec::new();
         let mut rest = bytes;
@@ -98,7 +100,8 @@ impl<K: DeserializeOwned> WatchDecoder<K> {
     /// Ends the body and returns the last event, if no newline followed it.
     ///
     /// # Errors
-    /// [`ListWatchError::Interrupted`] if the body ended within a line, [`ListWatchError::Protocol`] if it is no watch.
+    /// [`ListWatchError::Interrupted`] if the body ended within a line,
+    /// [`ListWatchError::Protocol`] if it is no watch.
     pub fn finish(mut self) -> Result<Option<WatchEvent<K>>, ListWatchError> {
         let line = std::mem::take(&mut self.partial);
         let event = self.decode(&line)?;

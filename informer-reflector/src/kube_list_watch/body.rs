@@ -1,7 +1,7 @@
 //! [`list`] and [`watch`]: turn the body of a response into a stream of decoded parts or events.
 //!
-//! The bytes come from [`Slices`]. Note: the last items of a list are complete before its end, and are useless if the end
-//! never arrives; so the end is a separate part.
+//! The bytes come from [`Slices`]. Note: the last items of a list are complete before its end, and
+//! are useless if the end never arrives; so the end is a separate part.
 
 use std::any::Any;
 
@@ -13,7 +13,8 @@ use serde::de::DeserializeOwned;
 use super::slices::Slices;
 use crate::{ListDecoder, WatchDecoder};
 
-/// Returns the parts of a list, one for each piece of the body. Parts without items show that bytes arrive.
+/// Returns the parts of a list, one for each piece of the body. Parts without items show that bytes
+/// arrive.
 pub(super) fn list<K: DeserializeOwned + 'static>(
     slices: Slices,
     decoder: ListDecoder<K>,
@@ -66,7 +67,8 @@ impl<K: DeserializeOwned + 'static> ListBody<K> {
         Ok(Some(self.items(items)))
     }
 
-    /// Sets the type of dynamic objects. Objects of a watch have it already, and lists must return the same objects.
+    /// Sets the type of dynamic objects. Objects of a watch have it already, and lists must return
+    /// the same objects.
     fn items(&self, mut items: Vec<Result<OwnedObject<K>, RejectedObject>>) -> ListPart<K> {
         for object in items.iter_mut().flatten() {
             let Some(object) = (&mut **object as &mut dyn Any).downcast_mut::<DynamicObject>() else { break };

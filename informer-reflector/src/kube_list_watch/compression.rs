@@ -1,8 +1,9 @@
 //! [`Compression`]: decides whether to request compression.
 //!
-//! Note: with kube's feature `gzip`, the client decompresses every response itself (unless `Config::disable_compression` is
-//! set), and stops after the first gzip member. Lists have one member; compressed watches have one for each flush. A client
-//! does not show its features, so they are inferred from responses.
+//! Note: with kube's feature `gzip`, the client decompresses every response itself (unless
+//! `Config::disable_compression` is set), and stops after the first gzip member. Lists have one
+//! member; compressed watches have one for each flush. A client does not show its features, so they
+//! are inferred from responses.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -38,8 +39,8 @@ impl Compression {
         HeaderValue::from_static(if accepted { "gzip" } else { "identity" })
     }
 
-    /// Evaluates the response to a request with these headers. Returns whether its body can be cut off: `Vary` shows that the
-    /// server chose an encoding, and the encoding has been removed.
+    /// Evaluates the response to a request with these headers. Returns whether its body can be cut
+    /// off: `Vary` shows that the server chose an encoding, and the encoding has been removed.
     pub(super) fn observe_response(&self, asked: &HeaderMap, answer: &HeaderMap) -> bool {
         let may_be_compressed = asked.get(ACCEPT_ENCODING).is_some_and(|encoding| encoding == "gzip");
         let transport_decompresses =
@@ -48,7 +49,8 @@ impl Compression {
         transport_decompresses
     }
 
-    /// Evaluates a failed body. Without `Vary`, a decoder in the transport fails after the first member.
+    /// Evaluates a failed body. Without `Vary`, a decoder in the transport fails after the first
+    /// member.
     pub(super) fn observe_failure(&self, error: &(dyn Error + 'static)) {
         if error.to_string().contains("decompress") {
             self.transport_decompresses.store(true, Ordering::Relaxed);

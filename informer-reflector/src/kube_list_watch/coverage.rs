@@ -39,7 +39,8 @@ impl Coverage {
         Self { namespace: namespace.map(str::to_owned), ..Self::default() }
     }
 
-    /// Sets the label selector. An unsupported selector can select any object; the server rejects invalid ones.
+    /// Sets the label selector. An unsupported selector can select any object; the server rejects
+    /// invalid ones.
     pub(super) fn set_label_selector(&mut self, selector: &str) {
         self.labels = parse_selector(selector).unwrap_or_default();
     }

@@ -1,7 +1,8 @@
 //! [`Gunzip`]: decompresses gzip incrementally, with flate2 on zlib-rs.
 //!
-//! Note: a gzip body has any number of members. From Kubernetes 1.37 on, a streaming list has one for each flush
-//! (`WatchListCompression`), so a decoder that stops after the first returns a single event.
+//! Note: a gzip body has any number of members. From Kubernetes 1.37 on, a streaming list has one
+//! for each flush (`WatchListCompression`), so a decoder that stops after the first returns a
+//! single event.
 
 use flate2::{Decompress, DecompressError, FlushDecompress, Status};
 use informer_core::ListWatchError;
@@ -26,7 +27,8 @@ impl Gunzip {
         Self { member: None, output: Vec::new(), is_full: false }
     }
 
-    /// Decompresses the start of `input`, until it is used up or the output has 64 KiB. Returns the number of used bytes.
+    /// Decompresses the start of `input`, until it is used up or the output has 64 KiB. Returns the
+    /// number of used bytes.
     ///
     /// # Errors
     /// [`ListWatchError::Protocol`] if it is no gzip. Do not use the decoder after an error.
@@ -73,7 +75,7 @@ impl Gunzip {
 
 fn not_gzip(error: &DecompressError) -> ListWatchError {
     let detail = error.message().unwrap_or("bad data");
-    ListWatchError::Protocol(format!("the body calls itself gzip, and isn't: {detail}"))
+    ListWatchError::Protocol(format!("the body is not valid gzip, contrary to its header: {detail}"))
 }
 
 #[cfg(test)]

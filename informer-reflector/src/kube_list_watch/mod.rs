@@ -1,8 +1,9 @@
 //! [`KubeListWatch`]: lists and watches over a [`kube::Client`].
 //!
-//! The client is the transport (credentials, TLS, proxies); this module builds requests and decodes bodies. Note: a client of
-//! `Client::try_from(config)` retries 429, 503 and 504 up to fifteen times, which hides failures from the reflector. Use
-//! [`connect`](crate::connect), or set `config.default_retry = false`.
+//! The client is the transport (credentials, TLS, proxies); this module builds requests and decodes
+//! bodies. Note: a client of `Client::try_from(config)` retries 429, 503 and 504 up to fifteen
+//! times, which hides failures from the reflector. Use [`connect`](crate::connect), or set
+//! `config.default_retry = false`.
 
 mod body;
 mod compression;
@@ -131,10 +132,11 @@ impl<K> KubeListWatch<K> {
         self.tweak_list_options(|options| options.field_selector = selector.into())
     }
 
-    /// Changes the parameters of all lists and watches: selectors, and parameters of single servers.
+    /// Changes the parameters of all lists and watches: selectors, and parameters of single
+    /// servers.
     ///
-    /// The function is called once, now, because pages and watches must select the same objects. client-go calls it for each
-    /// request.
+    /// The function is called once, now, because pages and watches must select the same objects.
+    /// client-go calls it for each request.
     #[must_use]
     pub fn tweak_list_options(mut self, tweak: impl FnOnce(&mut ListTweaks)) -> Self {
         tweak(&mut self.endpoint.tweaks);
@@ -153,8 +155,9 @@ impl<K> KubeListWatch<K> {
         self
     }
 
-    /// Makes informers watch each namespace separately: the namespaces that are added while they run, initially none. Call it
-    /// on a source of [`all`](Self::all) namespaces. Users other than informers list and watch all namespaces.
+    /// Makes informers watch each namespace separately: the namespaces that are added while they
+    /// run, initially none. Call it on a source of [`all`](Self::all) namespaces. Users other than
+    /// informers list and watch all namespaces.
     #[must_use]
     pub fn namespace_by_namespace(mut self) -> Self {
         self.is_divided = true;
@@ -202,24 +205,25 @@ impl<K> KubeListWatch<K> {
         self.prune(PrunePaths::none())
     }
 
-    /// Sets the maximum size of an object, in bytes of JSON. A list or watch with a larger object fails. Default: 16 MiB.
+    /// Sets the maximum size of an object, in bytes of JSON. A list or watch with a larger object
+    /// fails. Default: 16 MiB.
     ///
-    /// Decoding needs a small multiple of this memory, even if the server is faulty. etcd stores no object of more than
-    /// 1.5 MiB.
+    /// Decoding needs a small multiple of this memory, even if the server is faulty. etcd stores no
+    /// object of more than 1.5 MiB.
     #[must_use]
     pub fn max_object_size(mut self, bytes: usize) -> Self {
         self.max_object_size = bytes;
         self
     }
 
-    /// Requests uncompressed responses. By default, the server can use gzip, as with client-go; it compresses lists of more
-    /// than 128 KiB, and from 1.37 on streaming lists.
+    /// Requests uncompressed responses. By default, the server can use gzip, as with client-go; it
+    /// compresses lists of more than 128 KiB, and from 1.37 on streaming lists.
     ///
-    /// Compression costs the server much more CPU time than the client. It helps on slow networks, and makes lists slower if
-    /// the server is near.
+    /// Compression costs the server much more CPU time than the client. It helps on slow networks,
+    /// and makes lists slower if the server is near.
     ///
-    /// With kube's feature `gzip`, the client decompresses responses itself and does not support compressed watches. This is
-    /// detected, and then watches are requested uncompressed.
+    /// With kube's feature `gzip`, the client decompresses responses itself and does not support
+    /// compressed watches. This is detected, and then watches are requested uncompressed.
     #[must_use]
     #[doc(alias = "DisableCompression")]
     pub fn disable_compression(mut self) -> Self {
@@ -251,7 +255,8 @@ where
         true
     }
 
-    /// Evaluates label selectors, and field selectors about `metadata.name` and `metadata.namespace`.
+    /// Evaluates label selectors, and field selectors about `metadata.name` and
+    /// `metadata.namespace`.
     fn covers(&self, object: &ObjectMeta) -> bool {
         self.coverage.includes(object)
     }

@@ -1,7 +1,7 @@
 //! [`send`]: sends a request and returns a successful response or the error.
 //!
-//! Note: not every error response is a `Status`. The server's overload protection returns 429 in plain text, and proxies
-//! return HTML.
+//! Note: not every error response is a `Status`. The server's overload protection returns 429 in
+//! plain text, and proxies return HTML.
 
 use std::error::Error;
 use std::fmt;
@@ -68,8 +68,8 @@ async fn read_start(mut slices: Slices) -> Vec<u8> {
     start
 }
 
-/// Decodes a body that states the kind `Status`. Without this check, any JSON object would decode, because no field of a status
-/// is required.
+/// Decodes a body that states the kind `Status`. Without this check, any JSON object would decode,
+/// because no field of a status is required.
 fn status_in(body: &[u8]) -> Option<Status> {
     #[derive(Deserialize)]
     struct Kind {
@@ -119,7 +119,8 @@ fn header(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     headers.get(name).map(|value| quote(value.as_bytes()))
 }
 
-/// Returns the start of a text for a message: one line of limited length without control characters.
+/// Returns the start of a text for a message: one line of limited length without control
+/// characters.
 fn quote(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(&text[..text.len().min(2 * MAX_QUOTE)]);
     let words = text.split(|char: char| char.is_control() || char.is_whitespace());

@@ -1,7 +1,7 @@
 //! [`Slices`]: the decompressed bytes of a response's body, in slices.
 //!
-//! Note: decoding takes CPU time, and a stream whose data is always available would never yield. So the bytes come in slices,
-//! with a yield after each, also within compressed data.
+//! Note: decoding takes CPU time, and a stream whose data is always available would never yield. So
+//! the bytes come in slices, with a yield after each, also within compressed data.
 
 use bytes::Bytes;
 use http::Response;

@@ -1,8 +1,8 @@
 //! [`ListTweaks`]: the parameters of requests that a user can set.
 //!
-//! client-go: `TweakListOptionsFunc` of tools/cache/listwatch.go, which is called for each request and can change all of it.
-//! Here, the parameters are the same for all pages and watches, which must select the same objects. Versions, pages, bookmarks
-//! and timeouts can't be changed.
+//! client-go: `TweakListOptionsFunc` of tools/cache/listwatch.go, which is called for each request
+//! and can change all of it. Here, the parameters are the same for all pages and watches, which
+//! must select the same objects. Versions, pages, bookmarks and timeouts can't be changed.
 
 use kube::core::Status;
 
@@ -52,8 +52,9 @@ impl ListTweaks {
     /// options.parameter("shardSelector", first_half);
     /// ```
     ///
-    /// Servers ignore unknown parameters. Parameters that the reflector sets (`resourceVersion`, `limit`, `continue`, `watch`
-    /// and others) or that have a field here are invalid: every request then fails with the error 400 before it is sent.
+    /// Servers ignore unknown parameters. Parameters that the reflector sets (`resourceVersion`,
+    /// `limit`, `continue`, `watch` and others) or that have a field here are invalid: every
+    /// request then fails with the error 400 before it is sent.
     pub fn parameter(&mut self, name: impl Into<String>, value: impl Into<String>) -> &mut Self {
         let (name, value) = (name.into(), value.into());
         self.parameters.retain(|(known, _)| *known != name);

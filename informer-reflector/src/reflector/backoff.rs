@@ -1,6 +1,7 @@
 //! [`Backoff`]: the wait before the next retry.
 //!
-//! The defaults are client-go's. Unlike there, the waits restart only after a success, so they stay long during an outage.
+//! The defaults are client-go's. Unlike there, the waits restart only after a success, so they stay
+//! long during an outage.
 
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ const LONGEST: Duration = Duration::from_secs(30);
 /// The minimum of configured waits; less would send requests without a pause.
 const MIN: Duration = Duration::from_millis(10);
 
-/// The maximum of configured waits and of waits that a server requests. It also prevents overflows of clocks.
+/// The maximum of configured waits and of waits that a server requests. It also prevents overflows
+/// of clocks.
 const MAX: Duration = Duration::from_secs(60 * 60);
 
 /// Waits that double from the first to the longest. Jitter adds up to the length of each wait.

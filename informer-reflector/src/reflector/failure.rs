@@ -1,6 +1,7 @@
 //! [`ListWatchFailure`]: a failed list or watch, for the failure handler.
 //!
-//! client-go: `WatchErrorHandler` of tools/cache/reflector.go, which is called only for failures that lead to a relist.
+//! client-go: `WatchErrorHandler` of tools/cache/reflector.go, which is called only for failures
+//! that lead to a relist.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -18,8 +19,8 @@ pub struct ListWatchFailure<'a> {
     pub error: &'a ListWatchError,
     /// The next request.
     pub next: NextRequest,
-    /// The wait before that request; zero for none. While the server is unavailable, the wait can be longer, until the
-    /// reflector's [turn](super::SharedServer), or shorter.
+    /// The wait before that request; zero for none. While the server is unavailable, the wait can
+    /// be longer, until the reflector's [turn](super::SharedServer), or shorter.
     pub wait: Duration,
 }
 

@@ -1,13 +1,13 @@
 //! Paged lists: the resource version of each request, and the pages.
 //!
-//! The rules for resource versions and page sizes are client-go's (`relistResourceVersion` in tools/cache/reflector.go,
-//! tools/pager). The initial list accepts any state from the server's cache; later lists request no state older than the last
-//! one. Unlike client-go, the objects of a failed initial list are in the store already, so the retry requests the newest
-//! state.
+//! The rules for resource versions and page sizes are client-go's (`relistResourceVersion` in
+//! tools/cache/reflector.go, tools/pager). The initial list accepts any state from the server's
+//! cache; later lists request no state older than the last one. Unlike client-go, the objects of a
+//! failed initial list are in the store already, so the retry requests the newest state.
 //!
-//! Note: when a continue token expires, the server offers a token for the rest of its newest state. The reflector does not use
-//! it, because changes of the earlier pages would be lost. It lists again in one page; only once, because some servers page
-//! without a limit.
+//! Note: when a continue token expires, the server offers a token for the rest of its newest state.
+//! The reflector does not use it, because changes of the earlier pages would be lost. It lists
+//! again in one page; only once, because some servers page without a limit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,20 +35,24 @@ const PACE_WAIT: Duration = Duration::from_millis(250);
 /// What earlier lists showed about the server.
 #[derive(Debug, Default)]
 pub(super) struct ListHistory {
-    /// The version of the last complete list or later event; empty before the first list, and if lists have no version.
+    /// The version of the last complete list or later event; empty before the first list, and if
+    /// lists have no version.
     pub(super) last_seen: ResourceVersion,
-    /// Whether the server refused this version: it has expired, or is newer than the server's state.
+    /// Whether the server refused this version: it has expired, or is newer than the server's
+    /// state.
     pub(super) unavailable: bool,
-    /// Whether the store has a part of an incomplete list. Without a version for that part, only the newest state is
-    /// certainly not older (I1).
+    /// Whether the store has a part of an incomplete list. Without a version for that part, only
+    /// the newest state is certainly not older (I1).
     pub(super) is_partly_known: bool,
     /// The number of streaming lists in a row that failed.
     pub(super) broken_streams: u32,
     /// Whether the server closed one of them properly.
     pub(super) was_stream_closed: bool,
-    /// Whether a list from the cache arrived in pages: the server has no cache, so pages reduce the load of its database.
+    /// Whether a list from the cache arrived in pages: the server has no cache, so pages reduce the
+    /// load of its database.
     pages_from_memory: bool,
-    /// Whether a list in one page ended early. Servers end requests after a minute, so pages can help.
+    /// Whether a list in one page ended early. Servers end requests after a minute, so pages can
+    /// help.
     broke_off: bool,
 }
 
@@ -64,8 +68,8 @@ impl ListHistory {
         }
     }
 
-    /// Returns the version for a streaming list. Without a known version it is the newest state, which costs the server no
-    /// more.
+    /// Returns the version for a streaming list. Without a known version it is the newest state,
+    /// which costs the server no more.
     pub(super) fn stream_version(&self) -> ResourceVersion {
         if self.unavailable { ResourceVersion::empty() } else { self.last_seen.clone() }
     }
@@ -77,8 +81,8 @@ impl ListHistory {
         let limit = (!in_one_piece).then_some(DEFAULT_PAGE_SIZE);
         ListOptions {
             resource_version: Some(resource_version).filter(|version| !version.is_empty()),
-            // Without this option, a server takes a version with a limit as `Exact`. A watch from that version would expire
-            // again.
+            // Without this option, a server takes a version with a limit as `Exact`. A watch from
+            // that version would expire again.
             resource_version_match: from_memory.then_some(ResourceVersionMatch::NotOlderThan),
             limit: page_size.or(limit),
             ..ListOptions::default()
@@ -115,8 +119,8 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Returns whether a list of another version can succeed. An invalid request can be caused by a version that another
-    /// server returned before.
+    /// Returns whether a list of another version can succeed. An invalid request can be caused by a
+    /// version that another server returned before.
     fn may_be_the_version(&self, error: &ListWatchError) -> bool {
         version_is_unavailable(error) || (error.is_bad_request() && !self.history.last_seen.is_empty())
     }
@@ -158,8 +162,8 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                     options = ListOptions { limit, continue_token: Some(token), ..ListOptions::default() };
                 }
                 Err(error) if is_continued && error.is_expired() => {
-                    // A server that pages without a limit can return this error each time, and lists must not follow each
-                    // other without a wait.
+                    // A server that pages without a limit can return this error each time, and
+                    // lists must not follow each other without a wait.
                     if std::mem::replace(&mut is_second_try, true) {
                         return Err(expired_again(&error));
                     }
@@ -173,8 +177,8 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Delays the request after a short page, except for the first ten in a row, because short pages can follow each other
-    /// without end.
+    /// Delays the request after a short page, except for the first ten in a row, because short
+    /// pages can follow each other without end.
     async fn pace_short_page(
         &mut self,
         listing: &mut Listing<K>,
@@ -225,7 +229,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     fn take_items(&mut self, items: Vec<Result<OwnedObject<K>, RejectedObject>>, listing: &mut Listing<K>) {
         let mut objects = Vec::with_capacity(items.len());
         for item in items {
-            match item.and_then(|object| self.intake.take(object)) {
+            match item.and_then(|object| self.ingest.take(object)) {
                 Ok(object) => objects.push(object),
                 Err(rejected) => self.quarantine_listed(&rejected, listing),
             }
@@ -245,8 +249,8 @@ pub(super) fn version_is_unavailable(error: &ListWatchError) -> bool {
         || matches!(error, ListWatchError::InvalidRequest(_))
 }
 
-/// Returns whether this is the version of a state. Some other servers return `0`, which requests any state: a watch from there
-/// would silently miss deletions.
+/// Returns whether this is the version of a state. Some other servers return `0`, which requests
+/// any state: a watch from there would silently miss deletions.
 pub(super) fn is_stated(resource_version: &ResourceVersion) -> bool {
     !resource_version.is_empty() && *resource_version != "0".into()
 }
@@ -266,8 +270,8 @@ fn empty_pages() -> ListWatchError {
     )
 }
 
-/// Returns an error that does not count as expired, because the remedies for an expired version have been tried: another
-/// version, and the newest state.
+/// Returns an error that does not count as expired, because the remedies for an expired version
+/// have been tried: another version, and the newest state.
 fn expired_again(error: &ListWatchError) -> ListWatchError {
     ListWatchError::Interrupted(
         format!("a continue token has expired again, in a list that was asked for in one piece: {error}")

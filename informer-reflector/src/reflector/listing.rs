@@ -1,20 +1,23 @@
 //! [`Listing`]: the objects of a list that is arriving.
 //!
-//! It has handles, mostly to objects that the store has, too: unchanged objects, and all objects of an initial list. So a list
-//! is never in memory twice. Its order is deterministic, so that simulations can be repeated.
+//! It has handles, mostly to objects that the store has, too: unchanged objects, and all objects of
+//! an initial list. So a list is never in memory twice. Its order is deterministic, so that
+//! simulations can be repeated.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use informer_core::{Cached, ListWatchError, ObjectKey, RejectedObject, Replacement, ResourceVersion};
 
-/// The number of objects at which a list is first checked for repetitions; then whenever it has doubled.
+/// The number of objects at which a list is first checked for repetitions; then whenever it has
+/// doubled.
 const MIN_CHECKED: usize = 4_096;
 
 pub(super) struct Listing<K> {
     objects: Vec<Cached<K>>,
     /// The number of objects at which it is next checked for repetitions.
     check_at: usize,
-    /// The events of a streaming list after its first change, which can concern listed objects. `None`: deleted.
+    /// The events of a streaming list after its first change, which can concern listed objects.
+    /// `None`: deleted.
     changes: BTreeMap<ObjectKey, Option<Cached<K>>>,
     has_changes: bool,
     quarantined: BTreeSet<ObjectKey>,

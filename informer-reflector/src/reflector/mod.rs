@@ -1,9 +1,10 @@
 //! [`Reflector`]: keeps a [`ReflectorStore`] equal to a [`ListerWatcher`]'s objects.
 //!
-//! client-go: `Reflector` of tools/cache/reflector.go. It is one state machine: list, as a stream or in pages, then watch
-//! from there. A watch that ends is resumed; a relist follows only if the version has expired or resuming does not help.
-//! Unlike client-go, it resumes after an error before it relists, its backoff restarts only after a watch of ten seconds,
-//! every request has a timeout, and undecodable objects are quarantined instead of lost.
+//! client-go: `Reflector` of tools/cache/reflector.go. It is one state machine: list, as a stream
+//! or in pages, then watch from there. A watch that ends is resumed; a relist follows only if the
+//! version has expired or resuming does not help. Unlike client-go, it resumes after an error
+//! before it relists, its backoff restarts only after a watch of ten seconds, every request has a
+//! timeout, and undecodable objects are quarantined instead of lost.
 
 mod backoff;
 mod config;
@@ -47,11 +48,13 @@ use pace::Pace;
 use reporter::Reporter;
 use watch::{OpenWatch, Pulse, WatchFailures};
 
-/// The longest wait for a response to begin, and for more data of a list. API servers time out after a minute; the margin
-/// lets their error arrive. Without this limit, a dead connection would block the reflector forever.
+/// The longest wait for a response to begin, and for more data of a list. API servers time out
+/// after a minute; the margin lets their error arrive. Without this limit, a dead connection would
+/// block the reflector forever.
 const MAX_RESPONSE_WAIT: Duration = Duration::from_secs(75);
 
-/// Lists a resource, watches it, and passes all changes to a [`ReflectorStore`] in the server's order.
+/// Lists a resource, watches it, and passes all changes to a [`ReflectorStore`] in the server's
+/// order.
 ///
 /// ```no_run
 /// # async fn run(client: kube::Client) {
@@ -76,7 +79,7 @@ pub struct Reflector<K> {
     lister_watcher: Arc<dyn ListerWatcher<K>>,
     store: Arc<dyn ReflectorStore<K>>,
     config: ReflectorConfig,
-    intake: Ingest<K>,
+    ingest: Ingest<K>,
     history: ListHistory,
     setbacks: WatchFailures,
     backoff: Backoff,
@@ -96,8 +99,8 @@ pub struct Reflector<K> {
     relist: RelistHandle,
 }
 
-/// The number of immediately available events or objects after which the reflector yields. On one thread, the consumer of the
-/// queue then runs while the new objects are still in the CPU's caches.
+/// The number of immediately available events or objects after which the reflector yields. On one
+/// thread, the consumer of the queue then runs while the new objects are still in the CPU's caches.
 const YIELD_AFTER: usize = 1_000;
 
 /// The reflector's next request.
@@ -144,7 +147,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             backoff: config.backoff.clone(),
             config,
             pace: Pace::new(),
-            intake: Ingest::default(),
+            ingest: Ingest::default(),
             history: ListHistory::default(),
             setbacks: WatchFailures::default(),
             open: None,
@@ -158,41 +161,44 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Sets a function that changes each object before it is cached, for example to drop unused fields. It runs exactly once
-    /// for each arriving object, without a lock. A version that is listed again is another arriving object. Default: none.
+    /// Sets a function that changes each object before it is cached, for example to drop unused
+    /// fields. It runs exactly once for each arriving object, without a lock. A version that is
+    /// listed again is another arriving object. Default: none.
     ///
-    /// If the function fails or panics, or changes name, namespace, UID or resource version, the object is quarantined: the
-    /// cached version, if any, stays, and [`ReflectorStatus::quarantined`] lists the object.
+    /// If the function fails or panics, or changes name, namespace, UID or resource version, the
+    /// object is quarantined: the cached version, if any, stays, and
+    /// [`ReflectorStatus::quarantined`] lists the object.
     #[doc(alias = "SetTransform")]
     #[must_use]
     pub fn transform<E: fmt::Display>(
         mut self,
         transform: impl Fn(&mut K) -> Result<(), E> + Send + Sync + 'static,
     ) -> Self {
-        self.intake.set_transform(transform);
+        self.ingest.set_transform(transform);
         self
     }
 
-    /// Sets a function that chooses the storage form of each object, after the transform and without a lock. Default:
-    /// [`Storage::Open`].
+    /// Sets a function that chooses the storage form of each object, after the transform and
+    /// without a lock. Default: [`Storage::Open`].
     ///
     /// It helps caches whose objects are rarely read. For unused fields, prefer
     /// [`KubeListWatch::prune`](crate::KubeListWatch::prune) or a type without them.
     ///
-    /// If the function panics, or a packed object cannot be decoded again, the object is stored decoded.
+    /// If the function panics, or a packed object cannot be decoded again, the object is stored
+    /// decoded.
     #[must_use]
     pub fn storage(mut self, decide: impl Fn(&K) -> Storage + Send + Sync + 'static) -> Self
     where
         K: Serialize + DeserializeOwned,
     {
-        self.intake.set_storage(decide);
+        self.ingest.set_storage(decide);
         self
     }
 
     #[doc(hidden)]
     #[must_use]
     pub fn ingest(mut self, ingest: Ingest<K>) -> Self {
-        self.intake = ingest;
+        self.ingest = ingest;
         self
     }
 
@@ -208,8 +214,8 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         self.relist.clone()
     }
 
-    /// Lists and watches until `shutdown`. After an error, the reflector retries; the error is logged once and is in the
-    /// [status](Self::status).
+    /// Lists and watches until `shutdown`. After an error, the reflector retries; the error is
+    /// logged once and is in the [status](Self::status).
     ///
     /// # Cancel safety
     /// Dropping the future stops the reflector. Objects that were passed to the store stay there.
@@ -302,8 +308,8 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         failure::report(self.config.on_failure.as_ref(), &failure);
     }
 
-    /// Sends a request and waits until its response begins. A response after a failure releases other reflectors that wait for
-    /// the same server.
+    /// Sends a request and waits until its response begins. A response after a failure releases
+    /// other reflectors that wait for the same server.
     async fn ask<T>(
         &mut self,
         patience: Duration,
@@ -333,8 +339,9 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Resets the backoff, because a watch has lived long enough. Neither a complete list nor a single event resets it:
-    /// otherwise a server that fails after each of these would get requests without a wait.
+    /// Resets the backoff, because a watch has lived long enough. Neither a complete list nor a
+    /// single event resets it: otherwise a server that fails after each of these would get requests
+    /// without a wait.
     fn settled(&mut self) {
         self.setbacks = WatchFailures::default();
         self.backoff.reset();

@@ -1,6 +1,7 @@
 //! [`Outage`]: the reflectors that wait for an unavailable server, and the order of their requests.
 //!
-//! [`Queue`] has the rules, without clock and tasks. The waiters drive it: the first waiter that wakes grants the next turn.
+//! [`Queue`] has the rules, without clock and tasks. The waiters drive it: the first waiter that
+//! wakes grants the next turn.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,8 +33,8 @@ pub(super) struct Trouble {
     pub(super) since: Instant,
     /// The number of failures in a row.
     pub(super) failures: u32,
-    /// Whether another reflector got a response between two of these failures: then the resource is unavailable, and not the
-    /// server.
+    /// Whether another reflector got a response between two of these failures: then the resource is
+    /// unavailable, and not the server.
     pub(super) is_own: bool,
     /// The reflector's own backoff.
     pub(super) wait: Duration,
@@ -44,7 +45,8 @@ pub(super) struct Trouble {
 /// The reflectors of one client that wait because their server is unavailable.
 #[derive(Default)]
 pub(super) struct Outage {
-    /// The number of responses to all reflectors, which shows a failing reflector whether the server is available to others.
+    /// The number of responses to all reflectors, which shows a failing reflector whether the
+    /// server is available to others.
     answers: AtomicU64,
     queue: Mutex<Queue>,
 }
@@ -97,7 +99,7 @@ enum Go {
 }
 
 impl Waiter {
-    /// Returns the place in the order. Resources that alone are unavailable come last.
+    /// Returns the sort key of the waiter. A waiter whose resource alone is unavailable comes last.
     fn rank(&self) -> (bool, Instant, u64) {
         (self.is_own, self.due, self.id)
     }
@@ -194,7 +196,8 @@ impl Queue {
 }
 
 impl Outage {
-    /// Waits for the reflector's turn. After the reflector's own backoff, calls `queued` with the expected time of the turn.
+    /// Waits for the reflector's turn. After the reflector's own backoff, calls `queued` with the
+    /// expected time of the turn.
     ///
     /// # Cancel safety
     /// If the future is dropped, a granted turn goes to the next waiter.
@@ -236,8 +239,9 @@ impl Outage {
         }
     }
 
-    /// Logs the outage once for all reflectors, and again when four times as many wait. A first failure is logged only if its
-    /// backoff is long, so that a quick restart of the server is not logged.
+    /// Logs the outage once for all reflectors, and again when four times as many wait. A first
+    /// failure is logged only if its backoff is long, so that a quick restart of the server is not
+    /// logged.
     fn announce(&self, trouble: &Trouble) {
         if trouble.is_own || (trouble.failures < 2 && trouble.wait < MAX_SPACING) {
             return;
@@ -278,7 +282,8 @@ impl Outage {
         self.answers.load(Ordering::Relaxed)
     }
 
-    /// Counts a reflector that has recovered or failed again. The last one logs the end of the outage.
+    /// Counts a reflector that has recovered or failed again. The last one logs the end of the
+    /// outage.
     fn recovered(&self, outcome: Option<Outcome>) {
         let over = {
             let mut queue = self.queue.lock();

@@ -22,7 +22,8 @@ impl Pace {
         Self { full_at: Instant::now() }
     }
 
-    /// Takes one request from the allowance. Returns `false`, and takes nothing, if there is none left.
+    /// Takes one request from the allowance. Returns `false`, and takes nothing, if there is none
+    /// left.
     pub(super) fn take(&mut self) -> bool {
         let now = Instant::now();
         let full_at = self.full_at.max(now) + REFILL;

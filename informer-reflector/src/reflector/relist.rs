@@ -7,7 +7,8 @@ use std::sync::Arc;
 use futures::FutureExt;
 use tokio::sync::Notify;
 
-/// Requests relists from a [`Reflector`](super::Reflector). A clone is another handle to the same reflector.
+/// Requests relists from a [`Reflector`](super::Reflector). A clone is another handle to the same
+/// reflector.
 #[derive(Debug, Clone)]
 pub struct RelistHandle {
     requests: Arc<Notify>,
@@ -18,7 +19,8 @@ impl RelistHandle {
         Self { requests: Arc::new(Notify::new()) }
     }
 
-    /// Makes the reflector end its watch and relist. Several requests before the relist count as one.
+    /// Makes the reflector end its watch and relist. Several requests before the relist count as
+    /// one.
     pub fn request(&self) {
         self.requests.notify_one();
     }

@@ -14,14 +14,17 @@ use super::status::{Health, ReflectorStatus};
 pub(super) struct Reporter {
     status: ReflectorStatus,
     health: watch::Sender<Health>,
-    /// The cause of the last failure that was logged as a warning. Repetitions are logged at debug level.
+    /// The cause of the last failure that was logged as a warning. Repetitions are logged at debug
+    /// level.
     logged: Option<Cause>,
-    /// Whether a connection was interrupted since a watch last settled or the server was unavailable.
+    /// Whether a connection was interrupted since a watch last settled or the server was
+    /// unavailable.
     was_interrupted: bool,
     /// Whether an object is quarantined. Usually none is, and then no lock is needed.
     has_quarantined: bool,
     throttle: Throttle,
-    /// The time of the first line about an expired version within a minute, and the number of these lines.
+    /// The time of the first line about an expired version within a minute, and the number of these
+    /// lines.
     expired: (Option<Instant>, u32),
     /// The start of the current list; `None` without one, or after a wait.
     list_began: Option<Instant>,
@@ -65,7 +68,8 @@ impl Reporter {
         self.set(Health::Syncing { received: 0, remaining: None });
     }
 
-    /// Logs a relist after an expired version; at most a few lines a minute, because versions can expire every few seconds.
+    /// Logs a relist after an expired version; at most a few lines a minute, because versions can
+    /// expire every few seconds.
     pub(super) fn expired(&mut self, resource_version: &ResourceVersion) {
         let (now, (first, lines)) = (Instant::now(), &mut self.expired);
         if first.is_none_or(|first| now.saturating_duration_since(first) >= Duration::from_secs(60)) {
@@ -88,8 +92,8 @@ impl Reporter {
         }
     }
 
-    /// Records a watch that has settled. A complete list is not enough: if only watches fail, the same failure would be logged
-    /// after each list.
+    /// Records a watch that has settled. A complete list is not enough: if only watches fail, the
+    /// same failure would be logged after each list.
     pub(super) fn recovered(&mut self) {
         self.was_interrupted = false;
         if self.logged.take().is_some() {
@@ -97,8 +101,9 @@ impl Reporter {
         }
     }
 
-    /// Records a failed request; the next one follows after `wait`. If the whole server is unavailable, `Outage` logs it. The
-    /// first interrupted connection is not logged, because an outage can begin with it.
+    /// Records a failed request; the next one follows after `wait`. If the whole server is
+    /// unavailable, `Outage` logs it. The first interrupted connection is not logged, because an
+    /// outage can begin with it.
     pub(super) fn trouble(&mut self, error: ListWatchError, wait: Duration, is_own: bool) {
         self.list_began = None;
         let is_interruption = is_own && matches!(error, ListWatchError::Interrupted(_));
@@ -205,8 +210,8 @@ impl Drop for Reporter {
     }
 }
 
-/// The cause of a failure. Failures with the same cause are logged once, although their texts differ, for example "connection
-/// reset" and "connection refused".
+/// The cause of a failure. Failures with the same cause are logged once, although their texts
+/// differ, for example "connection reset" and "connection refused".
 #[derive(Debug, PartialEq, Eq)]
 enum Cause {
     Status(u16),
@@ -226,7 +231,8 @@ impl Cause {
     }
 }
 
-/// Maximum number of lines about expired versions in a minute; further ones are logged at debug level.
+/// Maximum number of lines about expired versions in a minute; further ones are logged at debug
+/// level.
 const MAX_EXPIRED_LINES: u32 = 3;
 
 /// Maximum number of lines about single objects in a minute.
@@ -242,7 +248,8 @@ struct Throttle {
 }
 
 impl Throttle {
-    /// Counts a line and returns whether to log it. Before the first line of a later minute, logs the number of omitted lines.
+    /// Counts a line and returns whether to log it. Before the first line of a later minute, logs
+    /// the number of omitted lines.
     fn allows(&mut self, resource: &str) -> bool {
         let now = Instant::now();
         if self.began.is_none_or(|began| now.saturating_duration_since(began) >= Duration::from_secs(60)) {

@@ -1,7 +1,8 @@
 //! [`SharedServer`]: the state of a server that all reflectors of a client share.
 //!
-//! It remembers resources without streaming lists, and coordinates requests while the server is unavailable. client-go has no
-//! counterpart: there, N informers send N times as many retries in an outage.
+//! It records resources without streaming lists, and coordinates requests while the server is
+//! unavailable. client-go has no counterpart: there, N informers send N times as many retries in an
+//! outage.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,25 +14,28 @@ use tokio::time::Instant;
 
 use super::outage::{Outage, Recovery, Trouble};
 
-/// The minimum time without streaming lists after they failed. The maximum is three times as long; the time is random, so that
-/// not all reflectors try an upgraded server at once.
+/// The minimum time without streaming lists after they failed. The maximum is three times as long;
+/// the time is random, so that not all reflectors try an upgraded server at once.
 const UNSUPPORTED_FOR: Duration = Duration::from_secs(10 * 60);
 
-/// The state of a server that all reflectors of a client share. A clone is another handle to the same state.
+/// The state of a server that all reflectors of a client share. A clone is another handle to the
+/// same state.
 ///
 /// Set one for all reflectors with the same server and credentials:
-/// [`ReflectorConfig::server`](super::ReflectorConfig::server). A shared informer factory does. By default, each reflector has
-/// its own.
+/// [`ReflectorConfig::server`](super::ReflectorConfig::server). A shared informer factory does. By
+/// default, each reflector has its own.
 ///
 /// While the server is unavailable (it cannot be reached, or returns 502, 503 or 504):
 /// - Each reflector backs off, but never for longer than half the time since its first failure.
-/// - After its backoff, a reflector waits for its turn. The time between turns is a fifth of the time for which the reflector
-///   has been failing, at most 5 seconds. Reflectors with the most recent success go first, so that resources with a
-///   permanent failure delay no others.
-/// - A reflector that gets a response releases two waiting reflectors at once; a failed request stops these releases. So
-///   recovery is as quick as the server allows. A wait that the server requested (`Retry-After`) is completed first.
+/// - After its backoff, a reflector waits for its turn. The time between turns is a fifth of the
+///   time for which the reflector has been failing, at most 5 seconds. Reflectors with the most
+///   recent success go first, so that resources with a permanent failure delay no others.
+/// - A reflector that gets a response releases two waiting reflectors at once; a failed request
+///   stops these releases. So recovery is as quick as the server allows. A wait that the server
+///   requested (`Retry-After`) is completed first.
 ///
-/// If streaming lists of a resource fail, all reflectors make paged lists of it for the next 10 to 30 minutes.
+/// If streaming lists of a resource fail, all reflectors make paged lists of it for the next 10 to
+/// 30 minutes.
 #[derive(Clone)]
 pub struct SharedServer {
     inner: Arc<Inner>,

@@ -23,36 +23,39 @@ pub enum Health {
         /// The number of objects that have not arrived yet, if the server returned it.
         remaining: Option<u64>,
     },
-    /// A watch is open and the store is current, or the server has closed the watch properly and it is being resumed.
+    /// A watch is open and the store is current, or the server has closed the watch properly and it
+    /// is being resumed.
     Live {
         /// The time of the last event or bookmark, or of the start of the watch.
         last_event: Instant,
     },
-    /// The last request failed. Its backoff ends at `until`, or earlier if the server was unavailable and another
-    /// reflector gets an answer.
+    /// The last request failed. Its backoff ends at `until`, or earlier if the server was
+    /// unavailable and another reflector gets an answer.
     BackingOff {
         /// The end of the backoff.
         until: Instant,
         /// The error.
         error: Arc<ListWatchError>,
     },
-    /// The server is unavailable, and the backoff is over. Reflectors of one client send requests in
-    /// [turns](super::SharedServer) then; this one's is expected at `until`, or earlier if another gets an answer.
+    /// The server is unavailable, and the backoff is over. Reflectors of one client send requests
+    /// in [turns](super::SharedServer) then; this one's is expected at `until`, or earlier if
+    /// another gets an answer.
     AwaitingTurn {
         /// The expected time of the next request.
         until: Instant,
         /// The error.
         error: Arc<ListWatchError>,
     },
-    /// The server doesn't serve the resource (404): it is misspelt, or its CRD is not installed. The reflector retries at
-    /// `until`.
+    /// The server doesn't serve the resource (404): it is misspelt, or its CRD is not installed.
+    /// The reflector retries at `until`.
     NotServed {
         /// The time of the next request.
         until: Instant,
         /// The server's error.
         error: Arc<ListWatchError>,
     },
-    /// The credentials don't allow to list and watch the resource (403). The reflector retries at `until`.
+    /// The credentials don't allow to list and watch the resource (403). The reflector retries at
+    /// `until`.
     Forbidden {
         /// The time of the next request.
         until: Instant,
@@ -136,11 +139,11 @@ impl ReflectorStatus {
         self.health.borrow().clone()
     }
 
-    /// Waits until the health changes, and returns it. The last health is [`Health::Stopped`]; after it, every call returns
-    /// `None` at once.
+    /// Waits until the health changes, and returns it. The last health is [`Health::Stopped`];
+    /// after it, every call returns `None` at once.
     ///
-    /// Of several changes between two calls, only the last is returned. Events of a live watch are no changes, although they
-    /// set its [`last_event`](Health::Live).
+    /// Of several changes between two calls, only the last is returned. Events of a live watch are
+    /// no changes, although they set its [`last_event`](Health::Live).
     ///
     /// # Cancel safety
     /// Cancel safe: after a change, the next call returns at once.
@@ -150,15 +153,16 @@ impl ReflectorStatus {
         Some(self.health.borrow_and_update().clone())
     }
 
-    /// Returns the resource version up to which all changes have been passed to the store; empty before the first list.
+    /// Returns the resource version up to which all changes have been passed to the store; empty
+    /// before the first list.
     #[must_use]
     #[doc(alias = "LastSyncResourceVersion")]
     pub fn last_sync_resource_version(&self) -> ResourceVersion {
         self.notes.lock().last_sync_resource_version.clone()
     }
 
-    /// Returns the quarantined objects: they exist and can't be decoded or transformed (I10). The store has an earlier version
-    /// of them, or none.
+    /// Returns the quarantined objects: they exist and can't be decoded or transformed (I10). The
+    /// store has an earlier version of them, or none.
     #[must_use]
     pub fn quarantined(&self) -> Vec<RejectedObject> {
         self.notes.lock().quarantined.values().cloned().collect()

@@ -13,11 +13,12 @@ pub enum Storage {
     /// Decoded: reading it costs nothing.
     #[default]
     Open,
-    /// As JSON, and after the first read also decoded. `cargo bench -p informer-factory --bench lists` measures the savings. Adding
-    /// an object costs an encoding and a decoding, and the first read another decoding.
+    /// As JSON, and after the first read also decoded.
+    /// `cargo bench -p informer-factory --bench lists` measures the savings. Adding an object costs
+    /// an encoding and a decoding, and the first read another decoding.
     ///
-    /// Keys, versions and UIDs, and lookups by key or namespace, don't read the object. Index functions, label selectors and
-    /// filters read each object.
+    /// Keys, versions and UIDs, and lookups by key or namespace, don't read the object. Index
+    /// functions, label selectors and filters read each object.
     Packed,
 }
 

@@ -1,9 +1,11 @@
-//! Streaming lists (KEP-3157): one request returns the existing objects, then a bookmark, and continues as the watch.
+//! Streaming lists (KEP-3157): one request returns the existing objects, then a bookmark, and
+//! continues as the watch.
 //!
-//! Such a list costs the server less memory and saves a request. Note: servers, proxies and fakes without streaming lists
-//! ignore the parameters and return an ordinary watch, so the bookmark never arrives. client-go waits for it forever. Here, a
-//! stream that stalls is followed by a paged list, and the resource is remembered as not streamable. Only the bookmark's
-//! version can be resumed, because the objects arrive in any order.
+//! Such a list costs the server less memory and saves a request. Note: servers, proxies and fakes
+//! without streaming lists ignore the parameters and return an ordinary watch, so the bookmark
+//! never arrives. client-go waits for it forever. Here, a stream that stalls is followed by a paged
+//! list, and the resource is remembered as not streamable. Only the bookmark's version can be
+//! resumed, because the objects arrive in any order.
 
 use std::time::Duration;
 
@@ -21,13 +23,14 @@ use super::status::Health;
 use super::watch::{GRACE, OpenWatch};
 use super::{Reflector, Request, Step};
 
-/// The time that each object adds to the allowance. So a stream with fewer than 200 objects a second must end soon. An
-/// ordinary watch has fewer, because no cluster creates objects of one type at that rate for long. A slow link can also have
-/// fewer; pages suit it better, because lists are compressed and watches are not (before 1.37).
+/// The time that each object adds to the allowance. So a stream with fewer than 200 objects a
+/// second must end soon. An ordinary watch has fewer, because no cluster creates objects of one
+/// type at that rate for long. A slow link can also have fewer; pages suit it better, because lists
+/// are compressed and watches are not (before 1.37).
 const PER_OBJECT: Duration = Duration::from_millis(5);
 
-/// The allowance is capped at this multiple of `list_stall_timeout`, so that a burst at the beginning does not allow an hour
-/// without objects.
+/// The allowance is capped at this multiple of `list_stall_timeout`, so that a burst at the
+/// beginning does not allow an hour without objects.
 const MAX_SAVED: u32 = 3;
 
 /// The number of failed streams in a row after which the reflector makes a paged list.
@@ -49,7 +52,8 @@ enum Progress<K> {
     Ended(ResourceVersion, Vec<WatchEvent<K>>),
 }
 
-/// The time that the server has left. Waiting for events and decoding them uses it; the store and the handlers don't.
+/// The time that the server has left. Waiting for events and decoding them uses it; the store and
+/// the handlers don't.
 struct Allowance {
     pause: Duration,
     left: Duration,
@@ -76,7 +80,8 @@ impl Allowance {
         }
     }
 
-    /// Stops the growth of the allowance: all existing objects have arrived, so the end must follow.
+    /// Stops the growth of the allowance: all existing objects have arrived, so the end must
+    /// follow.
     fn changes_have_begun(&mut self) {
         self.earns = false;
         self.left = self.left.min(self.pause);
@@ -104,14 +109,15 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Continues with a paged list. Objects of the stream stay in the store, and the paged list corrects them.
+    /// Continues with a paged list. Objects of the stream stay in the store, and the paged list
+    /// corrects them.
     fn without_streams(&self, error: ListWatchError) -> Step {
         self.config.server.disable_streams(self.lister_watcher.resource());
         Step::AtOnce(Request::Pages, error)
     }
 
-    /// Continues after the server closed the stream early. A server that shuts down does so once. A server that considers the
-    /// reader too slow does so again; then the reflector needs pages.
+    /// Continues after the server closed the stream early. A server that shuts down does so once. A
+    /// server that considers the reader too slow does so again; then the reflector needs pages.
     fn after_closed_stream(&mut self) -> Step {
         let message = "the server closed a streaming list before its end";
         if std::mem::replace(&mut self.history.was_stream_closed, true) {
@@ -140,7 +146,8 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             return Step::Later(Request::List, error);
         }
         if error.is_forbidden() {
-            // A user can have the permission to list and not to watch. Permissions change, so this is not remembered.
+            // A user can have the permission to list and not to watch. Permissions change, so this
+            // is not remembered.
             return Step::AtOnce(Request::Pages, error);
         }
         let code = error.status().map(|status| status.code);
@@ -236,7 +243,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                 allowance.changes_have_begun();
             }
             match event {
-                WatchEvent::Added(object) | WatchEvent::Modified(object) => match self.intake.take(object) {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => match self.ingest.take(object) {
                     Ok(object) => objects.push(object),
                     Err(rejected) => self.quarantine_listed(&rejected, listing),
                 },

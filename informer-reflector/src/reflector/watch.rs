@@ -1,4 +1,5 @@
-//! Watches: from the last version until the server or the network ends them, and the step after each kind of end.
+//! Watches: from the last version until the server or the network ends them, and the step after
+//! each kind of end.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -23,13 +24,15 @@ const VERY_SHORT: Duration = Duration::from_secs(1);
 /// A watch that has lived this long is a success, even if nothing happens.
 const SETTLED: Duration = Duration::from_secs(10);
 
-/// The longest wait for the response to a watch request. The server responds before there are events.
+/// The longest wait for the response to a watch request. The server responds before there are
+/// events.
 const MAX_ANSWER_TIME: Duration = Duration::from_secs(15);
 
 /// The time after the timeout of a watch at which its connection counts as dead.
 pub(super) const GRACE: Duration = Duration::from_secs(30);
 
-/// The number of failures in a row after which the reflector relists, because the version or the next event can be the cause.
+/// The number of failures in a row after which the reflector relists, because the version or the
+/// next event can be the cause.
 const MAX_FAILURES: u32 = 3;
 
 /// The failures since a watch last [settled](SETTLED).
@@ -37,8 +40,8 @@ const MAX_FAILURES: u32 = 3;
 pub(super) struct WatchFailures {
     /// Failures since the last list that a relist can cure.
     pub(super) failures: u32,
-    /// Whether the server refused the version as too old or too new. Once is normal; after the second time lists don't help,
-    /// so they must not follow each other without a wait.
+    /// Whether the server refused the version as too old or too new. Once is normal; after the
+    /// second time lists don't help, so they must not follow each other without a wait.
     refused: bool,
 }
 
@@ -78,18 +81,19 @@ impl Pulse {
     }
 }
 
-/// The number of silent connections in a row after which the next one may wait for its first bookmark. Otherwise, a quiet
-/// watch would never live long enough to receive one.
+/// The number of silent connections in a row after which the next one may wait for its first
+/// bookmark. Otherwise, a quiet watch would never live long enough to receive one.
 const MAX_QUICK_REPLACEMENTS: u32 = 2;
 
-/// A server sends the first bookmark of a watch after two minutes, and the others once a minute (measured with 1.36).
+/// A server sends the first bookmark of a watch after two minutes, and the others once a minute
+/// (measured with 1.36).
 const FIRST_BOOKMARK: Duration = Duration::from_secs(125);
 
 /// Events that arrived together.
 type Piece<K> = Result<Vec<WatchEvent<K>>, ListWatchError>;
 
-/// The number of immediately available events that are passed on in one call. The cost of the call is then negligible, and the
-/// first event is not delayed for long.
+/// The number of immediately available events that are passed on in one call. The cost of the call
+/// is then negligible, and the first event is not delayed for long.
 const MAX_GATHERED: usize = 100;
 
 /// The changes of the next call of [`ReflectorStore::apply`](informer_core::ReflectorStore::apply).
@@ -136,7 +140,8 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Returns the duration of the next watch. It is random, so that watches that began together don't end together.
+    /// Returns the duration of the next watch. It is random, so that watches that began together
+    /// don't end together.
     pub(super) fn lifetime(&self) -> Duration {
         self.config.watch_timeout.mul_f64(1.0 + fastrand::f64())
     }
@@ -191,7 +196,8 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Counts and logs a silent connection. For a server that never sends anything there is one line.
+    /// Counts and logs a silent connection. For a server that never sends anything there is one
+    /// line.
     fn log_silence(&mut self, silence: Duration) {
         let resource = self.lister_watcher.description();
         self.pulse.silences = self.pulse.silences.saturating_add(1);
@@ -202,8 +208,8 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Passes on changes until the watch ends. Returns `None` when data arrives after silent connections, which shortens the
-    /// allowed silence.
+    /// Passes on changes until the watch ends. Returns `None` when data arrives after silent
+    /// connections, which shortens the allowed silence.
     ///
     /// # Cancel safety
     /// No event is lost if the future is dropped.
@@ -219,7 +225,8 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             let first = events.next().await;
             let mut gathered = PendingApply { changes: Vec::new(), count: 0 };
             let mut ending = self.take_piece(first, &mut gathered);
-            // Takes all available events without waiting; passing them on together costs little more than one event.
+            // Takes all available events without waiting; passing them on together costs little
+            // more than one event.
             while ending.is_none()
                 && gathered.count < MAX_GATHERED
                 && let Poll::Ready(next) = poll!(events.next())
@@ -227,7 +234,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                 ending = self.take_piece(next, &mut gathered);
             }
             let count = gathered.count;
-            self.hand_on_changes(gathered);
+            self.apply_changes(gathered);
             if ending.is_some() {
                 return ending;
             }
@@ -240,12 +247,13 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Returns the step after a failed watch: resume if possible; relist if not, or if resuming has not helped.
+    /// Returns the step after a failed watch: resume if possible; relist if not, or if resuming has
+    /// not helped.
     fn after_failure(&mut self, error: ListWatchError) -> Step {
         if version_is_unavailable(&error) {
             self.log_expired(&error);
-            // An expired version: a list of a not older state returns a newer version. A version that is too new or too long:
-            // only the newest state helps.
+            // An expired version: a list of a not older state returns a newer version. A version
+            // that is too new or too long: only the newest state helps.
             self.history.unavailable |= !error.is_expired();
             if std::mem::replace(&mut self.setbacks.refused, true) {
                 return Step::Later(Request::List, error);
@@ -267,7 +275,8 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         Step::Later(if is_enough { Request::List } else { self.resumption() }, error)
     }
 
-    /// Returns the request after the end of a watch: resume, or list if there is no version to resume from.
+    /// Returns the request after the end of a watch: resume, or list if there is no version to
+    /// resume from.
     fn resumption(&self) -> Request {
         if self.history.last_seen.is_empty() { Request::List } else { Request::Watch }
     }
@@ -290,7 +299,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         None
     }
 
-    fn hand_on_changes(&mut self, PendingApply { changes, count }: PendingApply<K>) {
+    fn apply_changes(&mut self, PendingApply { changes, count }: PendingApply<K>) {
         if count == 0 {
             return;
         }
@@ -322,7 +331,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         if_malformed: RejectedKind,
         delta: fn(Cached<K>) -> Delta<K>,
     ) -> Result<Option<Delta<K>>, Ending> {
-        let object = match self.intake.take(object) {
+        let object = match self.ingest.take(object) {
             Ok(object) => object,
             Err(rejected) => return self.take_rejected(if_malformed, rejected),
         };
@@ -364,8 +373,8 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// The same for an added object. A watch without a version starts with all existing objects in any order, so their
-    /// versions must be ignored.
+    /// The same for an added object. A watch without a version starts with all existing objects in
+    /// any order, so their versions must be ignored.
     fn advance_unless_initial(&mut self, resource_version: &ResourceVersion) {
         if !self.history.last_seen.is_empty() {
             self.advance(resource_version);
@@ -373,9 +382,9 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     }
 }
 
-/// Returns whether a relist can help if resuming does not: not if the server is unavailable, or requests fewer requests or
-/// other credentials.
+/// Returns whether a relist can help if resuming does not: not if the server is unavailable, or
+/// requests fewer requests or other credentials.
 fn is_curable_by_list(error: &ListWatchError) -> bool {
-    let is_about_us = error.is_too_many_requests() || error.is_unauthorized() || error.is_forbidden();
-    !is_about_us && !error.is_unavailable()
+    let is_about_client = error.is_too_many_requests() || error.is_unauthorized() || error.is_forbidden();
+    !is_about_client && !error.is_unavailable()
 }

@@ -11,7 +11,8 @@ static ALLOCATOR: PeakAlloc = PeakAlloc;
 /// Counters are of the whole process, so one test is measured at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Counts as long as it lives. Start it before anything large is made: tests in other threads wait for its end.
+/// Counts as long as it lives. Start it before anything large is made: tests in other threads wait
+/// for its end.
 pub(crate) struct Meter {
     before: Cell<usize>,
     _alone: MutexGuard<'static, ()>,

@@ -1,4 +1,5 @@
-//! Random sequences of responses: requests, log lines and memory stay bounded, and the reflector recovers.
+//! Random sequences of responses: requests, log lines and memory stay bounded, and the reflector
+//! recovers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -171,7 +172,8 @@ impl ListerWatcher<ConfigMap> for Hostile {
     }
 }
 
-/// Ten requests at once, one for each second, and those that follow a wait: five of up to 8 seconds, then two a minute.
+/// Ten requests at once, one for each second, and those that follow a wait: five of up to 8
+/// seconds, then two a minute.
 const MAX_IN_A_MINUTE: usize = 80;
 
 /// Relists after expired versions are one line each, and there are fewer of them than requests.

@@ -38,7 +38,8 @@ impl Server {
         Client::new(tower::service_fn(move |request| std::future::ready(server.answer(request))), "default")
     }
 
-    /// A client that decompresses by itself, as kube's does where it is built with the feature `gzip`.
+    /// A client that decompresses by itself, as kube's does where it is built with the feature
+    /// `gzip`.
     pub(crate) fn decompressing_client(&self) -> Client {
         let server = self.clone();
         let service = tower::service_fn(move |request| std::future::ready(server.answer(request)));

@@ -55,7 +55,8 @@ impl Pipeline {
         Self { queue, store, status, requests }
     }
 
-    /// The next batch, once it is in the store: `a@1` for an object that is there, `a!` for one that is gone.
+    /// The next batch, once it is in the store: `a@1` for an object that is there, `a!` for one
+    /// that is gone.
     async fn process(&self) -> String {
         let batch = self.queue.pop_batch().await.expect("not closed");
         let shown: Vec<_> = batch.items().iter().map(|pending| self.follow(&pending.deltas)).collect();
@@ -152,7 +153,8 @@ async fn i9_broken_relist_changes_nothing() {
     pipeline.expect_requests(&["stream newest", "stream 7"]).await;
     let before = pipeline.store.0.lock().clone();
     second.unbounded_send(Err(ListWatchError::Interrupted("reset".into()))).expect("it is read");
-    // This is all that comes of both: nothing of the one that broke off, and nothing about what is unchanged.
+    // This is all that comes of both: nothing of the one that broke off, and nothing about what is
+    // unchanged.
     let mut news = pipeline.process().await;
     while news.is_empty() {
         news = pipeline.process().await;

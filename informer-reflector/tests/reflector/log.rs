@@ -23,8 +23,9 @@ impl Log {
     }
 
     pub(super) fn start(&self) -> DefaultGuard {
-        // While there is only one subscriber, tracing asks whichever thread meets a message first whether anybody wants
-        // it, and takes a no from a thread without a subscriber for good. So let every thread have one.
+        // While there is only one subscriber, tracing asks whichever thread meets a message first
+        // whether anybody wants it, and takes a no from a thread without a subscriber for good. So
+        // let every thread have one.
         static FOR_ALL_THREADS: Once = Once::new();
         FOR_ALL_THREADS.call_once(|| _ = tracing::subscriber::set_global_default(Self::default()));
         tracing::subscriber::set_default(self.clone())

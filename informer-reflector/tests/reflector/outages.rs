@@ -317,7 +317,8 @@ async fn healthy_reflector_does_not_wait_for_failing_ones() {
 
 #[tokio::test(start_paused = true)]
 async fn i12_a_stop_ends_every_wait_for_a_server_that_is_away_at_once() {
-    // At first all wait for as long as each wants to itself; in the end, all but a few for their turn.
+    // At first all wait for as long as each wants to itself; in the end, all but a few for their
+    // turn.
     for seconds in [0, 1, 60, 600] {
         let server = Server::default();
         server.goes_away();

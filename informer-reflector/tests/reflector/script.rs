@@ -1,5 +1,6 @@
-//! A scripted server, which records each request and answers it with the next line of its script, and a store that records
-//! its calls. Time is paused, so waits cost nothing and their order is fixed.
+//! A scripted server, which records each request and answers it with the next line of its script,
+//! and a store that records its calls. Time is paused, so waits cost nothing and their order is
+//! fixed.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -259,7 +260,7 @@ impl Run {
     }
 }
 
-/// A reflector that nobody runs yet, and what its store will note.
+/// A reflector that does not run yet, and the calls that its store records.
 pub(super) fn unspawned(lines: Vec<Line>) -> (impl Future<Output = ()>, UnboundedReceiver<String>) {
     let (note_sender, notes) = unbounded_channel();
     (reflect_into(lines, Arc::new(Notes(note_sender))), notes)
@@ -372,7 +373,8 @@ pub(super) fn too_large() -> ListWatchError {
     now
 }
 
-/// What servers of three generations say then: a cause with a reason, one with a message, and only a message.
+/// What servers of three generations say then: a cause with a reason, one with a message, and only
+/// a message.
 pub(super) fn too_large_in_all_dialects() -> [ListWatchError; 3] {
     let status = |cause: serde_json::Value, message: &str| {
         let details = json!({ "retryAfterSeconds": 1, "causes": [cause] });

@@ -9,7 +9,8 @@ use super::script::*;
 
 #[tokio::test(start_paused = true)]
 async fn silent_watch_resumes_after_65_seconds() {
-    // However long after the beginning or the last event, and whether bookmarks have come before or not.
+    // However long after the beginning or the last event, and whether bookmarks have come before or
+    // not.
     for last in [None, Some(5), Some(40), Some(64), Some(66), Some(170)] {
         let (events, line) = watch();
         let lines = [page(vec![], "7"), line].into_iter().chain((0..3).map(|_| watch().1));

@@ -25,7 +25,8 @@ async fn streaming_list_continues_as_the_watch() {
     run.expect_notes(&["~a@102"]).await;
     drop(events);
     tokio::time::sleep(Duration::from_secs(2)).await;
-    // Closed as soon as it brought news, or after a second; no request but for the watch from where it ended.
+    // Closed as soon as it brought news, or after a second; no request but for the watch from where
+    // it ended.
     run.expect_requests(&["watch 102"]).await;
 }
 

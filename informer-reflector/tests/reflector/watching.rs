@@ -216,7 +216,8 @@ async fn reflector_yields_within_a_burst_of_events() {
     }
     let (reflect, mut notes) = unspawned(vec![page(vec![], "7"), line]);
     tokio::pin!(reflect);
-    // A single poll doesn't take all that is there, so that what shares the task with the reflector gets its poll too.
+    // A single poll doesn't take all that is there, so that what shares the task with the reflector
+    // gets its poll too.
     assert!(futures::poll!(reflect.as_mut()).is_pending());
     let mut taken = 0;
     while notes.try_recv().is_ok() {

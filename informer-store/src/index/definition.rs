@@ -1,7 +1,8 @@
-//! [`Definition`]: the name and function of an index. It turns changes of objects into changes of the index.
+//! [`Definition`]: the name and function of an index. It turns changes of objects into changes of
+//! the index.
 //!
-//! There are two steps, because the function is user code and must not run under a lock (I8): `compute` calls it without a lock,
-//! `apply` adds its values to the index.
+//! There are two steps, because the function is user code and must not run under a lock (I8):
+//! `compute` calls it without a lock, `apply` adds its values to the index.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -49,8 +50,8 @@ pub(crate) struct Applied<'a> {
 /// The values of an index function for several changes.
 pub(crate) type Computed = Box<dyn Any + Send>;
 
-/// The content of [`Computed`] for a user's function. Unneeded and replaced values stay in it, so that they are dropped without a
-/// lock (I8).
+/// The content of [`Computed`] for a user's function. Unneeded and replaced values stay in it, so
+/// that they are dropped without a lock (I8).
 struct ComputedValues<V> {
     rows: Vec<Values<V>>,
     out_of_use: Vec<Arc<ValueEntry<V>>>,
@@ -59,7 +60,8 @@ struct ComputedValues<V> {
 /// The positions of changes for which an index function failed, with the errors.
 pub(crate) type Failures = Vec<(usize, IndexFailure)>;
 
-/// Returns the failures that remain after all `changes`: not those of objects that a later change replaces or removes.
+/// Returns the failures that remain after all `changes`: not those of objects that a later change
+/// replaces or removes.
 pub(crate) fn lasting<K>(failures: Failures, changes: &[Change<K>]) -> Vec<IndexFailure> {
     if failures.is_empty() {
         return Vec::new();
@@ -79,11 +81,13 @@ pub(crate) trait AnyIndex<K>: Send + Sync {
     /// Returns the [`Values`] of one object, or the error. Call it without a lock.
     fn values_of(&self, object: &Cached<K>) -> Result<Computed, String>;
 
-    /// Calls the index function for each change, and adds its errors to `failures`. Call it without a lock.
+    /// Calls the index function for each change, and adds its errors to `failures`. Call it without
+    /// a lock.
     fn compute(&self, changes: &[Change<K>], failures: &mut Failures) -> Computed;
 
-    /// Adds computed values to the index; the changes are those of `compute`. Drop the rest of `computed` only without a lock. Returns
-    /// the positions of changes whose values could not be added.
+    /// Adds computed values to the index; the changes are those of `compute`. Drop the rest of
+    /// `computed` only without a lock. Returns the positions of changes whose values could not be
+    /// added.
     fn apply(
         &self,
         state: &mut dyn AnyIndexState,
@@ -196,7 +200,8 @@ pub(crate) fn value_panicked(
     IndexFailure { index: index.to_owned(), key: key.clone(), resource_version, error }
 }
 
-/// Sets the values of a slot, and changes only the postings that differ. If a `Hash` or `Eq` panics, the slot has no values.
+/// Sets the values of a slot, and changes only the postings that differ. If a `Hash` or `Eq`
+/// panics, the slot has no values.
 fn set_values<V: IndexValue>(
     state: &mut IndexState<V>,
     by_slot: &mut ValuesBySlot,

@@ -15,7 +15,8 @@ use crate::{IndexError, Indexer, Snapshot};
 
 /// Finds the objects of a store by values of type `V`. A clone is another handle to the same index.
 ///
-/// Every result is from one state of the store (I7). After the index has been removed, results are empty.
+/// Every result is from one state of the store (I7). After the index has been removed, results are
+/// empty.
 pub struct Index<K, V> {
     shared: Arc<Shared<K>>,
     id: IndexId,
@@ -55,8 +56,9 @@ impl<K, V: IndexValue> Index<K, V> {
         self.get_from(&snapshot.state, value)
     }
 
-    /// Returns the objects that have a value in common with `object`, each once, including `object` itself if it is in the store. If it is
-    /// not, the index function is called for it, without a lock.
+    /// Returns the objects that have a value in common with `object`, each once, including `object`
+    /// itself if it is in the store. If it is not, the index function is called for it, without a
+    /// lock.
     ///
     /// # Errors
     /// [`IndexError::Unplaceable`] if the function fails for `object`.
@@ -91,8 +93,9 @@ impl<K, V: IndexValue> Index<K, V> {
         self.state_in(state).is_some()
     }
 
-    /// Returns whether an object has `value`, also for an object that is not in the store. Calls the index function, so call it without
-    /// a lock. If the function fails, the object has no value.
+    /// Returns whether an object has `value`, also for an object that is not in the store. Calls
+    /// the index function, so call it without a lock. If the function fails, the object has no
+    /// value.
     pub(crate) fn holds<Q: Hash + Eq + ?Sized>(&self, object: &Cached<K>, value: &Q) -> bool
     where
         V: Borrow<Q>,

@@ -1,10 +1,11 @@
 //! Adds an index to a store that is in use, without blocking readers and the writer.
 //!
-//! The function is user code, so it runs without a lock. It first runs over a snapshot and over the changes since then, a few times
-//! at most, because a busy writer could always be ahead. Then the index joins: the writer also calls the function for its changes and
-//! adds the results to a log, while the last difference is indexed here. Finally, under the write lock, the log is applied without a
-//! call of the function. So the writer is blocked only for as long as those changes took, readers are never blocked, and each object
-//! is indexed a bounded number of times.
+//! The function is user code, so it runs without a lock. It first runs over a snapshot and over the
+//! changes since then, a few times at most, because a busy writer could always be ahead. Then the
+//! index joins: the writer also calls the function for its changes and adds the results to a log,
+//! while the last difference is indexed here. Finally, under the write lock, the log is applied
+//! without a call of the function. So the writer is blocked only for as long as those changes took,
+//! readers are never blocked, and each object is indexed a bounded number of times.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -89,7 +90,8 @@ struct Join<'a, K> {
 }
 
 impl<'a, K> Join<'a, K> {
-    /// Adds the index to the joining ones. Returns the current objects, which the writer does not log.
+    /// Adds the index to the joining ones. Returns the current objects, which the writer does not
+    /// log.
     fn begin(
         shared: &'a Shared<K>,
         definition: &Arc<dyn AnyIndex<K>>,
@@ -125,7 +127,8 @@ impl<'a, K> Join<'a, K> {
 }
 
 impl<K> Drop for Join<'_, K> {
-    /// Removes the index from the joining ones if the build failed, because a value's `Hash` or `Eq` panicked.
+    /// Removes the index from the joining ones if the build failed, because a value's `Hash` or
+    /// `Eq` panicked.
     fn drop(&mut self) {
         let mut notes = self.shared.write.lock();
         if let Some(position) = notes.joining.iter().position(|joining| joining.id == self.id) {

@@ -1,8 +1,9 @@
-//! Indexes: [`Definition`] has the function of an index, [`IndexState`] its content for readers, and [`Index`] is the user's handle.
+//! Indexes: [`Definition`] has the function of an index, [`IndexState`] its content for readers,
+//! and [`Index`] is the user's handle.
 //!
-//! client-go: `IndexFunc`, `Indexers` and the index part of `tools/cache/thread_safe_store.go`. There, keys, index names and values are
-//! all texts, and a failing index function panics. Here, a value has its own type, and a failing index function only excludes its
-//! object from that index.
+//! client-go: `IndexFunc`, `Indexers` and the index part of `tools/cache/thread_safe_store.go`.
+//! There, keys, index names and values are all texts, and a failing index function panics. Here, a
+//! value has its own type, and a failing index function only excludes its object from that index.
 
 mod definition;
 mod handle;
@@ -31,8 +32,9 @@ static HASH_SEED: LazyLock<RandomState> = LazyLock::new(RandomState::default);
 
 /// A type that can be the value of an index.
 ///
-/// It is implemented for all suitable types. `Hash` and `Eq` run under a lock of the store: they must be quick and must not use the
-/// store. If one of them panics, the index does not contain the object. `Clone` and `Drop` run without a lock.
+/// It is implemented for all suitable types. `Hash` and `Eq` run under a lock of the store: they
+/// must be quick and must not use the store. If one of them panics, the index does not contain the
+/// object. `Clone` and `Drop` run without a lock.
 pub trait IndexValue: Hash + Eq + Clone + Send + Sync + 'static {}
 
 impl<V: Hash + Eq + Clone + Send + Sync + 'static> IndexValue for V {}
@@ -45,7 +47,8 @@ pub(crate) struct IndexState<V> {
 
 #[derive(Debug)]
 pub(crate) struct ValueEntry<V> {
-    /// Shared by all copies of the entry, so that copying entries calls neither `V::clone` nor its destructor (I8).
+    /// Shared by all copies of the entry, so that copying entries calls neither `V::clone` nor its
+    /// destructor (I8).
     value: Arc<V>,
     /// Stored, so that removing a value does not call the user's `Hash`.
     hash: u64,
@@ -82,8 +85,9 @@ impl<V: IndexValue> IndexState<V> {
         self.values.entries().iter().flatten().map(|entry| &*entry.value)
     }
 
-    /// Adds the numbers of `values` to `ids`, and assigns numbers to new values. New values are moved out of `values`; the others stay. If a
-    /// `Hash` or `Eq` panics, `ids` has the numbers before.
+    /// Adds the numbers of `values` to `ids`, and assigns numbers to new values. New values are
+    /// moved out of `values`; the others stay. If a `Hash` or `Eq` panics, `ids` has the numbers
+    /// before.
     fn add_ids_of(&mut self, values: &mut Values<V>, ids: &mut SmallVec<[u32; 2]>) {
         let mut position = 0;
         while let Some(value) = values.get(position) {
@@ -112,7 +116,8 @@ impl<V: IndexValue> IndexState<V> {
         }
     }
 
-    /// Removes an object from a value's posting. Removes and returns the value if that was its last object.
+    /// Removes an object from a value's posting. Removes and returns the value if that was its last
+    /// object.
     fn remove(&mut self, id: u32, slot: u32) -> Option<Arc<ValueEntry<V>>> {
         let entry = Arc::make_mut(self.values.get_mut(id)?);
         entry.posting.remove(slot);

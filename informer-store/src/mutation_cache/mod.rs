@@ -1,8 +1,9 @@
 //! [`MutationCache`]: a store with this process's latest writes applied.
 //!
-//! A write arrives over the watch a little later. Code that reads the store before can repeat its work. client-go:
-//! `tools/cache/mutation_cache.go`. Unlike there, objects are found under the index values of the write, the watermark shows that an
-//! added object has been deleted, versions without an order cause no panic, and deletions don't displace writes.
+//! A write arrives over the watch a little later. Code that reads the store before can repeat its
+//! work. client-go: `tools/cache/mutation_cache.go`. Unlike there, objects are found under the
+//! index values of the write, the watermark shows that an added object has been deleted, versions
+//! without an order cause no panic, and deletions don't displace writes.
 //!
 //! Locks: only the log's lock. No other function, including the store's, is called under it.
 
@@ -26,15 +27,17 @@ use write_log::WriteLog;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MutationCacheOptions {
-    /// The maximum number of writes; beyond it, the oldest is dropped. Ten times as many deletions are kept. Default: 100.
+    /// The maximum number of writes; beyond it, the oldest is dropped. Ten times as many deletions
+    /// are kept. Default: 100.
     #[doc(alias = "MaxCacheSize")]
     pub capacity: usize,
     /// The time for which a write is kept if the store does not reach it. Default: five minutes.
     pub ttl: Duration,
     /// Whether to return written objects that the store does not have. Default: `false`.
     ///
-    /// Such an object can have been deleted meanwhile. This is detected when the store's watermark passes the write, as in an informer, or
-    /// from its deletion, if the cache is a handler of the informer; otherwise only after [`ttl`](Self::ttl).
+    /// Such an object can have been deleted meanwhile. This is detected when the store's watermark
+    /// passes the write, as in an informer, or from its deletion, if the cache is a handler of the
+    /// informer; otherwise only after [`ttl`](Self::ttl).
     pub include_adds: bool,
 }
 
@@ -75,13 +78,13 @@ impl MutationCacheOptions {
 
 /// Reads a store with this process's latest writes applied, before they arrive over the watch.
 ///
-/// [`record`](Self::record) the object that the server returned for a write. Reads then return it instead of the stored object, until
-/// the store has the same or a later version. If versions can't be compared
-/// ([`ResourceVersion::compare`](informer_core::ResourceVersion::compare)), reads return the stored object. A clone is another handle to
-/// the same cache.
+/// [`record`](Self::record) the object that the server returned for a write. Reads then return it
+/// instead of the stored object, until the store has the same or a later version. If versions can't
+/// be compared ([`ResourceVersion::compare`](informer_core::ResourceVersion::compare)), reads
+/// return the stored object. A clone is another handle to the same cache.
 ///
-/// Register a clone as an event handler of the informer, too. Then writes are dropped when the store has them, and a write that is
-/// recorded after the deletion of its object is ignored.
+/// Register a clone as an event handler of the informer, too. Then writes are dropped when the
+/// store has them, and a write that is recorded after the deletion of its object is ignored.
 ///
 /// ```
 /// use informer_core::Cached;
@@ -103,10 +106,11 @@ impl MutationCacheOptions {
 /// ```
 ///
 /// # Is it what you need?
-/// An informer's `wait_until` is simpler, and also correct for effects of a write on other objects or indexes: it waits, usually for
-/// milliseconds, until the store reaches the version of the write. A mutation cache is for code that can't wait, such as a sync
-/// function or a loop that writes many objects. It contains only this process's writes, without an informer's transform or pruning,
-/// and drops old ones.
+/// An informer's `wait_until` is simpler, and also correct for effects of a write on other objects
+/// or indexes: it waits, usually for milliseconds, until the store reaches the version of the
+/// write. A mutation cache is for code that can't wait, such as a sync function or a loop that
+/// writes many objects. It contains only this process's writes, without an informer's transform or
+/// pruning, and drops old ones.
 #[doc(alias = "OnAddOrUpdate")]
 pub struct MutationCache<K> {
     shared: Arc<Shared<K>>,
@@ -147,7 +151,8 @@ impl<K> MutationCache<K> {
 
     /// Records the object that the server returned for a write.
     ///
-    /// Returns `false` if the store, a deletion or another write already has the same or a later version; then nothing is recorded.
+    /// Returns `false` if the store, a deletion or another write already has the same or a later
+    /// version; then nothing is recorded.
     #[doc(alias = "Mutation")]
     #[expect(clippy::must_use_candidate, reason = "the caller need not care whether the store was faster")]
     pub fn record(&self, object: Cached<K>) -> bool {
@@ -183,8 +188,8 @@ impl<K> MutationCache<K> {
         self.get(&ObjectKey::from_text(key.into()))
     }
 
-    /// Returns the objects with `value` in an index of the same store, in no particular order. For a written object that is later than the
-    /// stored one, the values of the write count.
+    /// Returns the objects with `value` in an index of the same store, in no particular order. For
+    /// a written object that is later than the stored one, the values of the write count.
     ///
     /// It calls the index function for each recorded write. Empty if the index has been removed.
     #[must_use]

@@ -1,7 +1,7 @@
 //! [`Recent`]: a map that drops old entries, and the oldest ones above a maximum number.
 //!
-//! Age counts from the last insertion; reading does not change it. client-go: `LRUExpireCache` of apimachinery, where reading keeps an
-//! entry, up to its time.
+//! Age counts from the last insertion; reading does not change it. client-go: `LRUExpireCache` of
+//! apimachinery, where reading keeps an entry, up to its time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -54,7 +54,8 @@ impl<V> Recent<V> {
         self.by_age.values().filter_map(move |key| self.get(key, now))
     }
 
-    /// Adds or replaces an entry. Dropped entries go to `forgotten`, so that the caller decides when they are dropped.
+    /// Adds or replaces an entry. Dropped entries go to `forgotten`, so that the caller decides
+    /// when they are dropped.
     pub(super) fn insert(&mut self, key: ObjectKey, value: V, now: Instant, forgotten: &mut Vec<V>) {
         self.insertions += 1;
         self.by_age.insert(self.insertions, key.clone());

@@ -1,7 +1,8 @@
-//! [`WriteLog`]: the recent writes of this process, and known deletions. No lock, no clock, no store.
+//! [`WriteLog`]: the recent writes of this process, and known deletions. No lock, no clock, no
+//! store.
 //!
-//! Rule: a write counts as long as its version is later than every other known version of the object. Versions without an order never
-//! hide a stored object.
+//! Rule: a write counts as long as its version is later than every other known version of the
+//! object. Versions without an order never hide a stored object.
 
 use std::time::{Duration, Instant};
 
@@ -55,7 +56,8 @@ impl<K> WriteLog<K> {
         self.writes.iter(now)
     }
 
-    /// Records a write, unless a later version of the object is known. Returns whether it did. Unused objects go to `forgotten`.
+    /// Records a write, unless a later version of the object is known. Returns whether it did.
+    /// Unused objects go to `forgotten`.
     pub(super) fn record(&mut self, object: Cached<K>, now: Instant, forgotten: &mut Vec<Cached<K>>) -> bool {
         let key = object.key();
         let later = self

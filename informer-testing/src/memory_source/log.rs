@@ -1,7 +1,7 @@
 //! [`Log`]: the history of a source, and the position of each open watch in it.
 //!
-//! Watches read from the log: a change is one entry, however many watches are open. Events for open watches only, such
-//! as their end, are entries too, so that they follow all earlier changes.
+//! Watches read from the log: a change is one entry, however many watches are open. Events for open
+//! watches only, such as their end, are entries too, so that they follow all earlier changes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use informer_core::{Cached, ListWatchError};
 
 /// One entry of the history.
 pub(super) struct Entry<K> {
-    /// The version of the change, or the latest version if the entry is not a change. Versions never decrease.
+    /// The version of the change, or the latest version if the entry is not a change. Versions
+    /// never decrease.
     version: u64,
     what: What<K>,
 }

@@ -1,7 +1,8 @@
 //! [`MemorySource`]: objects in memory that a test changes, as a `ListerWatcher`.
 //!
-//! client-go: `FakeControllerSource` of `tools/cache/testing/fake_controller_source.go`. As there, a change that is hidden
-//! from open watches is part of the history: a later watch from an older version replays it.
+//! client-go: `FakeControllerSource` of `tools/cache/testing/fake_controller_source.go`. As there,
+//! a change that is hidden from open watches is part of the history: a later watch from an older
+//! version replays it.
 //!
 //! The lock is held for bookkeeping only: objects are cloned, and last handles dropped, outside it.
 
@@ -26,16 +27,18 @@ use log::{ChangeKind, What};
 use refusal::Refusal;
 use state::State;
 
-/// A [`ListerWatcher`](informer_core::ListerWatcher) over objects in memory that a test changes. It has no HTTP, no
-/// JSON, no tasks, and does not depend on time.
+/// A [`ListerWatcher`](informer_core::ListerWatcher) over objects in memory that a test changes. It
+/// has no HTTP, no JSON, no tasks, and does not depend on time.
 ///
-/// Clones share all state: give one to the informer, and change objects through the other. Each change sets a new
-/// `metadata.resourceVersion`, and a `metadata.uid` if the object has none. Versions are decimal numbers that count all
-/// changes. The resource version of a written object is ignored: the last write wins.
+/// Clones share all state: give one to the informer, and change objects through the other. Each
+/// change sets a new `metadata.resourceVersion`, and a `metadata.uid` if the object has none.
+/// Versions are decimal numbers that count all changes. The resource version of a written object is
+/// ignored: the last write wins.
 ///
-/// It differs from an API server as follows; a real server can behave in each of these ways. A list comes in one page,
-/// whatever its limit. A list of exactly an older state, and every continue token, is refused with 410. Watches have
-/// no time limit and end at the request of the test. History is kept until [`expire`](Self::expire).
+/// It differs from an API server as follows; a real server can behave in each of these ways. A list
+/// comes in one page, whatever its limit. A list of exactly an older state, and every continue
+/// token, is refused with 410. Watches have no time limit and end at the request of the test.
+/// History is kept until [`expire`](Self::expire).
 ///
 /// ```
 /// use futures::StreamExt;
@@ -91,7 +94,8 @@ enum Before {
 
 /// Changes of objects.
 impl<K: Resource + Clone> MemorySource<K> {
-    /// Returns a source without objects. `description` names its objects in messages, for example `pods`.
+    /// Returns a source without objects. `description` names its objects in messages, for example
+    /// `pods`.
     #[must_use]
     pub fn new(description: impl Into<String>) -> Self {
         let shared = Shared {
@@ -103,8 +107,8 @@ impl<K: Resource + Clone> MemorySource<K> {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Makes reflectors of all clones request streaming lists. Default: they request plain lists. The source answers both
-    /// kinds of requests in either case.
+    /// Makes reflectors of all clones request streaming lists. Default: they request plain lists.
+    /// The source answers both kinds of requests in either case.
     #[must_use]
     pub fn streaming_lists(self) -> Self {
         self.shared.can_stream.store(true, Ordering::Relaxed);
@@ -129,10 +133,11 @@ impl<K: Resource + Clone> MemorySource<K> {
         self.put(object, Before::Absent, false)
     }
 
-    /// Replaces an object, and returns the stored object. An object without a UID keeps that of its predecessor.
+    /// Replaces an object, and returns the stored object. An object without a UID keeps that of its
+    /// predecessor.
     ///
     /// # Errors
-    /// [`Error::Refused`] if there is no object of this name, or the object has none.
+    /// [`Error::Refused`] if no object has this name, or if `object` has no name.
     #[doc(alias = "Modify")]
     pub fn update(&self, object: K) -> Result<Cached<K>, Error> {
         self.put(object, Before::Present, true)
@@ -141,16 +146,18 @@ impl<K: Resource + Clone> MemorySource<K> {
     /// Replaces an object like [`update`](Self::update), without an event for open watches.
     ///
     /// # Errors
-    /// [`Error::Refused`] if there is no object of this name, or the object has none.
+    /// [`Error::Refused`] if no object has this name, or if `object` has no name.
     #[doc(alias = "ModifyDropWatch")]
     pub fn update_unseen(&self, object: K) -> Result<Cached<K>, Error> {
         self.put(object, Before::Present, false)
     }
 
-    /// Changes a copy of an object with `change`, and stores the copy. Overwrites concurrent changes.
+    /// Changes a copy of an object with `change`, and stores the copy. Overwrites concurrent
+    /// changes.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the object does not exist, or if `change` sets a name that no object has.
+    /// [`Error::Refused`] if the object does not exist, or if `change` sets a name that no object
+    /// has.
     pub fn modify(&self, key: &ObjectKey, change: impl FnOnce(&mut K)) -> Result<Cached<K>, Error> {
         let stored = self.get(key).ok_or_else(|| self.not_found(key))?;
         let mut object = K::clone(&stored);
@@ -292,14 +299,15 @@ impl<K> MemorySource<K> {
 
     /// Ends the open watches with an error, after all earlier events.
     ///
-    /// Each watch gets a copy of the error. The source of an [`Unreachable`](ListWatchError::Unreachable) or
-    /// [`Interrupted`](ListWatchError::Interrupted) is copied as text.
+    /// Each watch gets a copy of the error. The source of an
+    /// [`Unreachable`](ListWatchError::Unreachable) or [`Interrupted`](ListWatchError::Interrupted)
+    /// is copied as text.
     pub fn fail_watches(&self, error: ListWatchError) {
         self.tell_open_watches(What::Failed(Arc::new(error)));
     }
 
-    /// Sends a bookmark to the open watches that allow bookmarks. Its version is a new one, as after a change of another
-    /// resource; [`resource_version`](Self::resource_version) returns it.
+    /// Sends a bookmark to the open watches that allow bookmarks. Its version is a new one, as
+    /// after a change of another resource; [`resource_version`](Self::resource_version) returns it.
     pub fn bookmark(&self) {
         {
             let mut state = self.shared.state.lock();
@@ -309,16 +317,18 @@ impl<K> MemorySource<K> {
         self.shared.changed.send_replace(());
     }
 
-    /// Forgets the history, as etcd does every five minutes: a watch from an earlier version is refused with 410
-    /// `Expired`. Open watches continue.
+    /// Forgets the history, as etcd does every five minutes: a watch from an earlier version is
+    /// refused with 410 `Expired`. Open watches continue.
     ///
-    /// The sequence `delete_unseen`, `expire`, `disconnect` makes a reflector relist, and the relist infers the deletion.
+    /// The sequence `delete_unseen`, `expire`, `disconnect` makes a reflector relist, and the
+    /// relist infers the deletion.
     pub fn expire(&self) {
         let forgotten = self.shared.state.lock().expire();
         drop(forgotten);
     }
 
-    /// Refuses the next list, streaming or not, with `error`. Each call refuses one more list, in the order of the calls.
+    /// Refuses the next list, streaming or not, with `error`. Each call refuses one more list, in
+    /// the order of the calls.
     pub fn fail_next_list(&self, error: ListWatchError) {
         self.shared.state.lock().list_errors.push_back(error);
     }

@@ -70,7 +70,12 @@ fn custom(definitions: &[PathBuf], out: &Path, check: bool, signals: &Signals) -
     for what in &report.skipped {
         eprintln!("codegen: skipped {what}");
     }
-    eprintln!("codegen: wrote {} of {} files in {}", report.written, report.files, out.display());
+    let (written, files, out) = (report.written, report.files, out.display());
+    if check {
+        eprintln!("codegen: all {files} files in {out} are up to date");
+    } else {
+        eprintln!("codegen: wrote {written} of {files} files in {out}");
+    }
     Ok(())
 }
 

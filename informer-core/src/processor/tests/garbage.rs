@@ -59,7 +59,7 @@ impl Source {
         self.publish(vec![Event::Added { object: self.object(value), is_in_initial_list: false }]);
     }
 
-    /// An update whose two states nobody else has.
+    /// An update that owns the only references to its two states.
     fn update(&self, old: u64, new: u64) {
         self.publish(vec![Event::Updated { old: self.object(old), new: self.object(new) }]);
     }

@@ -7,8 +7,8 @@ use tracing::field::{Field, Visit};
 
 static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Keeps what is logged from now on, by all threads: tracing asks only whichever thread meets a message first whether
-/// anybody wants it.
+/// Keeps what is logged from now on, by all threads: tracing asks only whichever thread meets a
+/// message first whether anybody wants it.
 pub(super) fn keep() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| _ = tracing::subscriber::set_global_default(Log));

@@ -1,4 +1,4 @@
-//! What the processor promises its handlers.
+//! The processor's guarantees to handlers.
 
 mod asynchronous;
 mod fairness;
@@ -40,7 +40,7 @@ fn complete(events: Vec<Event<Object>>) -> EventBatch<Object> {
     EventBatch { events, completes_initial_list: true }
 }
 
-/// A handler that writes down what it hears, and a way to wait for it.
+/// A handler that records its events, and a way to wait for them.
 fn recorder() -> (Handlers<Object>, tokio::sync::mpsc::UnboundedReceiver<String>) {
     let (send, heard) = tokio::sync::mpsc::unbounded_channel();
     let (on_update, on_delete) = (send.clone(), send.clone());

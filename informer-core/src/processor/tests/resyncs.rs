@@ -121,7 +121,8 @@ async fn handlers_get_resyncs_at_their_own_periods_or_never() {
 
 #[tokio::test(start_paused = true)]
 async fn periods_count_from_the_start_of_the_informer() {
-    // client-go's ListenerResyncPeriodsDelayed: the processor starts long after its handlers were added.
+    // client-go's ListenerResyncPeriodsDelayed: the processor starts long after its handlers were
+    // added.
     let processor = SharedProcessor::new(None);
     let (handler, mut heard) = recorder();
     let _registration = processor.add_handler(handler, &every(2), std::iter::empty);

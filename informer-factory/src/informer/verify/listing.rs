@@ -74,8 +74,8 @@ async fn list_exactly<T: Resource + 'static>(
     }
 }
 
-/// Asks for the newest state, of which one object is enough. A server whose cache of the resource has had nothing to do for
-/// long brings it up to date for that, and its next bookmark too.
+/// Lists one object at the newest state. A server whose cache of the resource has been idle updates
+/// the cache for this request, and its next bookmark then has a newer version.
 pub(super) async fn ask_for_newest<K: Resource + Send + Sync + 'static>(
     part: &Part<K>,
 ) -> Result<(), ListWatchError> {

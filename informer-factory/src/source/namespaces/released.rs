@@ -1,4 +1,4 @@
-//! [`ReleasedNames`]: the namespaces that an informer has followed and follows no more. No lock, no waiting.
+//! [`ReleasedNames`]: the removed namespaces of an informer. No lock, no waiting.
 //!
 //! An object that is missing from such a namespace was released, and not deleted.
 
@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use informer_core::Completion;
 
-/// At least as many names are remembered. Each takes about a hundred bytes, and programs may follow new namespaces for years.
+/// The minimum number of kept names. Each takes about a hundred bytes, and a program can add and
+/// remove namespaces for years.
 const MIN_REMEMBERED: u64 = 10_000;
 
 #[derive(Default)]
@@ -19,7 +20,7 @@ pub(super) struct ReleasedNames {
 
 struct Released {
     number: u64,
-    /// The promise that it is followed again, if anybody has asked for it.
+    /// Set when the namespace is added again, if there is a waiter.
     again: Option<Completion>,
 }
 
@@ -29,22 +30,23 @@ impl ReleasedNames {
         self.next += 1;
         if self.names.len() as u64 >= 2 * MIN_REMEMBERED {
             let oldest = self.next - MIN_REMEMBERED;
-            // An awaited namespace is remembered until its waiter is done.
+            // A namespace with a waiter is kept until its waiter is done.
             self.names.retain(|_, released| released.number >= oldest || released.again.is_some());
         }
     }
 
-    /// Forgets a name that is followed again. Returns the promise that is to be kept.
+    /// Removes the name of a namespace that is added again. Returns the [`Completion`] to set.
     pub(super) fn remove(&mut self, name: &str) -> Option<Completion> {
         self.names.remove(name)?.again
     }
 
-    /// Returns the promise that a namespace is followed again; `None` if it has never been released.
+    /// Returns a [`Completion`] that is set when the namespace is added again; `None` if it is not
+    /// a removed one.
     pub(super) fn again(&mut self, name: &str) -> Option<Completion> {
         Some(self.names.get_mut(name)?.again.get_or_insert_with(Completion::new).clone())
     }
 
-    /// Returns all promises.
+    /// Returns the completions of all waiters.
     pub(super) fn awaited(&self) -> Vec<Completion> {
         self.names.values().filter_map(|released| released.again.clone()).collect()
     }

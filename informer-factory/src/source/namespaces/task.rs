@@ -1,4 +1,5 @@
-//! [`NamespacesTask`]: runs the reflectors of an informer's namespaces, as futures joined in one task.
+//! [`NamespacesTask`]: runs the reflectors of an informer's namespaces, as futures joined in one
+//! task.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 use super::{Joining, Namespaces};
 use crate::source::SourceStatus;
 
-/// A refusal that lasts as long as this is not expected to end soon. A server that has just started, or a role binding that
-/// was created together with the workload, refuses for less.
+/// A refusal that lasts as long as this is not expected to end soon. A server that has just
+/// started, or a role binding that was created together with the workload, refuses for less.
 const MIN_REFUSAL: Duration = Duration::from_secs(10);
 
 impl<K: Resource + Send + Sync + 'static> Joining<K> {
@@ -47,7 +48,8 @@ impl<K: Resource + Send + Sync + 'static> Joining<K> {
     }
 }
 
-/// Waits until the server has refused a namespace again and again for [`MIN_REFUSAL`], and returns its health then.
+/// Waits until the server has refused a namespace again and again for [`MIN_REFUSAL`], and returns
+/// its health then.
 async fn refused(mut status: ReflectorStatus) -> Health {
     let mut since = None;
     loop {
@@ -68,7 +70,7 @@ async fn refused(mut status: ReflectorStatus) -> Health {
     }
 }
 
-/// The work of following namespaces that come and go.
+/// The task that runs the reflectors of all namespaces.
 pub(crate) struct NamespacesTask<K: 'static> {
     namespaces: Arc<Namespaces<K>>,
 }
@@ -78,7 +80,7 @@ impl<K: Resource + Send + Sync + 'static> NamespacesTask<K> {
         Self { namespaces }
     }
 
-    /// From here on, what is added is not of the first list.
+    /// Starts the queue's initial list. Namespaces that are added later are not part of it.
     pub(in crate::source) fn begin(&self) {
         self.namespaces.queue.start_feeds();
     }

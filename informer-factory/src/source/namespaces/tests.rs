@@ -40,7 +40,8 @@ async fn relist_after_release_keeps_new_objects() {
     let settled = || tokio::time::sleep(std::time::Duration::from_millis(1));
     settled().await;
 
-    // Two threads: one removes it, and the other adds it again before the first has told its reflector.
+    // Two threads: one removes it, and the other adds it again before the first has told its
+    // reflector.
     let (member, work) = namespaces.take_out("shop").expect("it is followed");
     let again = namespaces.add("shop").expect("a name");
     settled().await;

@@ -84,7 +84,7 @@ async fn without_namespaces_it_is_synced_and_empty_until_one_comes() {
     let added = running.informer.add_namespace("a").expect("a name");
     added.wait().await.expect("it is listed");
     assert_eq!(heard.next().await, "+one=1");
-    // For one that is there already, it is the promise from then.
+    // For a watched namespace, this is the completion of its first add.
     assert!(running.informer.add_namespace("a").expect("a name").has_synced());
     assert_eq!(server.of("a").open_watches(), 1);
     running.stop().await;

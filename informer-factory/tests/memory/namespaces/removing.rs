@@ -1,4 +1,4 @@
-//! A namespace is removed: what is kept of it goes, and nobody takes that for a deletion.
+//! The removal of a namespace: its objects leave the store, and handlers receive no deletes.
 
 use futures::StreamExt;
 use informer_factory::{Event, Filtered, HandlerOptions, InformerOptions};

@@ -1,4 +1,5 @@
-//! One namespace fares badly; the others do as if nothing was, and everybody can see which it is and why.
+//! Failures of one namespace: the others are not affected, and the status names the namespace and
+//! the reason.
 
 use std::sync::Arc;
 

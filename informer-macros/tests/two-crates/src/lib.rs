@@ -1,4 +1,5 @@
-//! The first of two crates, which opens a group. The second crate is the test, which adds kinds and a version.
+//! The first of two crates, which opens a group. The second crate is the test, which adds kinds and
+//! a version.
 
 use informer_factory::Informer;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

@@ -55,7 +55,7 @@ fn describe(version: &GroupVersion) -> Value {
 fn resource(kind: &ResourceKind) -> Value {
     let mut resource = json!({
         "resource": kind.plural,
-        "responseKind": { "group": kind.group, "version": kind.version, "kind": kind.kind },
+        "responseKind": response_kind(kind, &kind.group, &kind.version, &kind.kind),
         "scope": scope(kind.namespaced),
         "singularResource": kind.singular,
         "verbs": verbs(kind),
@@ -71,7 +71,7 @@ fn resource(kind: &ResourceKind) -> Value {
         .map(|part| {
             json!({
                 "subresource": part.name,
-                "responseKind": { "group": part.group, "version": part.version, "kind": part.kind },
+                "responseKind": response_kind(kind, &part.group, &part.version, &part.kind),
                 "verbs": part.verbs,
             })
         })
@@ -80,6 +80,13 @@ fn resource(kind: &ResourceKind) -> Value {
         resource["subresources"] = parts.into();
     }
     resource
+}
+
+/// Returns the type of an answer. Built-in kinds omit their own group and version.
+fn response_kind(of: &ResourceKind, group: &str, version: &str, kind: &str) -> Value {
+    let is_own = of.is_built_in() && group == of.group && version == of.version;
+    let (group, version) = if is_own { ("", "") } else { (group, version) };
+    json!({ "group": group, "version": version, "kind": kind })
 }
 
 fn scope(namespaced: bool) -> &'static str {

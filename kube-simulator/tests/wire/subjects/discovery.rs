@@ -143,10 +143,11 @@ async fn aggregated_discovery_of_groups_on_request(server: Server) {
         (&deployments["scope"], &deployments["singularResource"]),
         (&json!("Namespaced"), &json!("deployment"))
     );
-    let kind = json!({ "group": "apps", "version": "v1", "kind": "Deployment" });
+    // Built-in kinds omit their own group and version.
+    let kind = json!({ "group": "", "version": "", "kind": "Deployment" });
     assert_eq!(deployments["responseKind"], kind);
     let subresources = deployments["subresources"].as_array().expect("subresources");
-    for (name, group) in [("scale", "autoscaling"), ("status", "apps")] {
+    for (name, group) in [("scale", "autoscaling"), ("status", "")] {
         let found = subresources.iter().find(|subresource| subresource["subresource"] == name).expect(name);
         assert_eq!(found["responseKind"]["group"], group);
     }

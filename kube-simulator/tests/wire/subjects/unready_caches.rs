@@ -68,7 +68,6 @@ async fn in_the_place_of_an_unready_cache_etcd_gives_pages(server: Server) {
     ] {
         let page = widgets.ask(&format!("?{parameters}")).await.expect(200);
         assert_eq!(names(&page), ["a", "b"], "{parameters}");
-        assert_eq!(page["metadata"]["remainingItemCount"], 1);
         let next = format!("?limit=1&continue={}", token(&page));
         tokens.push(next.clone());
         let second = widgets.ask(&next).await.expect(200);
