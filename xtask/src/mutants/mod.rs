@@ -1,11 +1,12 @@
-//! `cargo xtask mutants`: plants bugs in a copy of the sources, one at a time. The simulation must find some of them,
-//! and each invariant has a bug that its own tests must find. A bug whose source text has changed is an error.
+//! `cargo xtask mutants`: plants bugs in a copy of the sources, one at a time. The simulation must find some of them.
+//! Each invariant has a bug that breaks it, and a test of the invariant that must fail with the bug. A bug whose source
+//! text has changed is an error.
 
 mod table;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -14,7 +15,7 @@ use self::table::MUTANTS;
 use crate::signals::Signals;
 use crate::{process, simulate, workspace};
 
-/// Timeout of the simulation or the tests with a bug. A timeout also counts as found.
+/// Timeout of the simulation or the test with a bug.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The seeds of the simulation for each bug.
@@ -23,16 +24,23 @@ const SEEDS: simulate::Args = simulate::Args::of(200, 0);
 /// Arguments of `cargo xtask mutants`.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
-    /// Plant only bugs with this text in their name
+    /// Plant only bugs with this text in their name or in the name of their test, such as `i9_`
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
 }
 
-/// The tests that must find a bug.
+/// The test that must fail with a bug.
 enum FoundBy {
+    /// Some seed of the simulation. A timeout also counts as found.
     Simulation,
-    /// The tests of an invariant, such as `i1_`, in one package.
-    Tests(&'static str, &'static str),
+    /// One test of an invariant, and no other test is run. It must fail; a timeout is not enough.
+    Test {
+        package: &'static str,
+        /// The arguments that select the test's target, such as `--lib`.
+        target: &'static [&'static str],
+        /// The name with its modules. The function's name begins with the invariant.
+        name: &'static str,
+    },
 }
 
 /// A bug: replaces a text that occurs once in a file.
@@ -56,16 +64,23 @@ enum Verdict {
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let copy = workspace::root().join("target").join("mutants").join("source");
     copy_sources(&copy)?;
-    let mut missed = 0;
-    for mutant in MUTANTS.iter().filter(|mutant| mutant.name.contains(&args.only)) {
+    let began_all = Instant::now();
+    let (mut found, mut missed) = (0, 0);
+    for mutant in MUTANTS.iter().filter(|mutant| mutant.is_selected(&args.only)) {
         let began = Instant::now();
         let verdict = mutant.try_out(&copy, signals)?;
-        let by = mutant.found_by.title();
-        eprintln!("{verdict:?} after {:.0?} by {by}: {}", began.elapsed(), mutant.name);
-        missed += u32::from(verdict == Verdict::Missed);
+        let is_found = mutant.found_by.accepts(&verdict);
+        let (by, result) = (mutant.found_by.title(), if is_found { "" } else { "NOT FOUND: " });
+        eprintln!("{result}{verdict:?} after {:.0?} by {by}: {}", began.elapsed(), mutant.name);
+        found += u32::from(is_found);
+        missed += u32::from(!is_found);
+    }
+    eprintln!("{found} bugs were found, {missed} were not, in {:.0?}", began_all.elapsed());
+    if found == 0 && missed == 0 {
+        bail!("no bug has `{}` in its name or in the name of its test", args.only)
     }
     if missed > 0 {
-        bail!("{missed} bugs were not found")
+        bail!("{missed} bugs were not found; write tests that fail with them")
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -75,30 +90,43 @@ impl FoundBy {
     fn command(&self) -> Command {
         match self {
             Self::Simulation => simulate::tests(&SEEDS),
-            Self::Tests(_, package) => {
+            Self::Test { package, target, .. } => {
                 let mut command = workspace::cargo();
-                command.args(["test", "--package", package, "--lib", "--tests"]);
+                command.args(["test", "--package", package]).args(*target);
                 command
             }
         }
     }
 
-    fn filter(&self) -> &'static str {
+    /// Returns the arguments of the test program.
+    fn filter(&self) -> Vec<&'static str> {
         match self {
-            Self::Simulation => "i9_",
-            Self::Tests(filter, _) => filter,
+            Self::Simulation => vec!["i9_"],
+            Self::Test { name, .. } => vec!["--exact", name],
         }
     }
 
     fn title(&self) -> String {
         match self {
             Self::Simulation => "the simulation".to_owned(),
-            Self::Tests(filter, package) => format!("the tests {filter} of {package}"),
+            Self::Test { package, name, .. } => format!("{name} of {package}"),
+        }
+    }
+
+    fn accepts(&self, verdict: &Verdict) -> bool {
+        match verdict {
+            Verdict::Found => true,
+            Verdict::Hung => matches!(self, Self::Simulation),
+            Verdict::Missed => false,
         }
     }
 }
 
 impl Mutant {
+    fn is_selected(&self, text: &str) -> bool {
+        self.name.contains(text) || self.found_by.title().contains(text)
+    }
+
     fn try_out(&self, copy: &Path, signals: &Signals) -> anyhow::Result<Verdict> {
         let path = copy.join(self.file);
         let original = fs::read_to_string(&path).with_context(|| format!("cannot read {}", self.file))?;
@@ -117,17 +145,23 @@ impl Mutant {
     }
 
     fn judge(&self, copy: &Path, signals: &Signals) -> anyhow::Result<Verdict> {
-        let built = process::run(in_copy(self.found_by.command(), copy).arg("--no-run"), signals, || Ok(()))?;
-        if !built.success() {
+        let mut build = in_copy(self.found_by.command(), copy);
+        // A bug may cause warnings, so the messages are printed only if the build fails.
+        let messages = copy.with_file_name("build.txt");
+        build.args(["--quiet", "--no-run"]).stderr(fs::File::create(&messages)?);
+        if !process::run(&mut build, signals, || Ok(()))?.success() {
+            eprint!("{}", fs::read_to_string(&messages)?);
             bail!("`{}` does not compile; adapt xtask/src/mutants/table.rs", self.name);
         }
         let began = Instant::now();
         let mut hung = false;
-        let mut tests = in_copy(self.found_by.command(), copy);
-        let outcome = process::run(tests.args(["--", self.found_by.filter()]), signals, || {
+        let mut test = in_copy(self.found_by.command(), copy);
+        // The output of a test that is expected to fail is noise.
+        test.arg("--").args(self.found_by.filter()).stderr(Stdio::null());
+        let outcome = process::run(&mut test, signals, || {
             hung = began.elapsed() > TIMEOUT;
             if hung {
-                bail!("the tests hang");
+                bail!("the test hangs");
             }
             Ok(())
         });
@@ -141,7 +175,9 @@ impl Mutant {
 /// Makes a command run in the copy, with a separate target folder.
 fn in_copy(mut command: Command, copy: &Path) -> Command {
     let target = copy.parent().unwrap_or(copy).join("target");
-    command.current_dir(copy).env("CARGO_TARGET_DIR", target).stdout(std::process::Stdio::null());
+    // Each bug changes one file, so incremental builds save most of the time.
+    command.current_dir(copy).env("CARGO_INCREMENTAL", "1").env("CARGO_TARGET_DIR", target);
+    command.stdout(Stdio::null());
     command
 }
 
@@ -170,12 +206,33 @@ fn copy_sources(copy: &Path) -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
+    /// Returns packages and full names of the tests that must find a bug.
+    fn tests() -> impl Iterator<Item = (&'static str, &'static str)> {
+        MUTANTS.iter().filter_map(|mutant| match mutant.found_by {
+            FoundBy::Simulation => None,
+            FoundBy::Test { package, name, .. } => Some((package, name)),
+        })
+    }
+
+    fn function(name: &str) -> &str {
+        name.rsplit("::").next().unwrap_or(name)
+    }
+
     #[test]
     fn every_invariant_has_a_mutant() {
         for invariant in 1..=12 {
-            let filter = format!("i{invariant}_");
-            let has_it = |mutant: &&Mutant| matches!(mutant.found_by, FoundBy::Tests(of, _) if of == filter);
-            assert_eq!(MUTANTS.iter().filter(has_it).count(), 1, "I{invariant}");
+            let prefix = format!("i{invariant}_");
+            assert!(tests().any(|(_, name)| function(name).starts_with(&prefix)), "I{invariant}");
+        }
+    }
+
+    #[test]
+    fn every_test_of_a_mutant_exists() {
+        for (package, name) in tests() {
+            let definition = format!("fn {}(", function(name));
+            let mut grep = Command::new("git");
+            grep.current_dir(workspace::root()).args(["grep", "-qF", &definition, "--", package]);
+            assert!(grep.status().expect("git is installed").success(), "{name} of {package}");
         }
     }
 

@@ -120,21 +120,33 @@ pub(super) const MUTANTS: &[Mutant] = &[
                   if version_is_unavailable(&error) {\n",
     },
     Mutant {
-        found_by: FoundBy::Tests("i1_", "informer-core"),
+        found_by: FoundBy::Test {
+            package: "informer-core",
+            target: &["--test", "processor_model"],
+            name: "i1_every_reader_ends_with_the_true_state",
+        },
         name: "a slow handler receives an older state of an object",
         file: "informer-core/src/processor/net_change.rs",
         text: "                garbage.push(Event::Resynced(skipped));\n                Self::One(Event::Updated { old, new: new.clone() })\n",
         becomes: "                garbage.push(Event::Resynced(new.clone()));\n                Self::One(Event::Updated { old, new: skipped })\n",
     },
     Mutant {
-        found_by: FoundBy::Tests("i2_", "informer-core"),
-        name: "a key is queued with its changes in reverse",
-        file: "informer-core/src/delta_fifo/merge.rs",
-        text: "            deltas.push(delta);\n",
-        becomes: "            deltas.insert(0, delta);\n",
+        found_by: FoundBy::Test {
+            package: "informer-core",
+            target: &["--lib"],
+            name: "delta_fifo::tests::i2_changes_of_a_key_share_one_entry_in_order",
+        },
+        name: "a key that is queued gets another entry",
+        file: "informer-core/src/delta_fifo/state.rs",
+        text: "key.hash_value() == hash && items[at(ticket)].key == *delta.key(),\n",
+        becomes: "key.hash_value() == hash && items[at(ticket)].deltas.is_empty(),\n",
     },
     Mutant {
-        found_by: FoundBy::Tests("i3_", "informer-core"),
+        found_by: FoundBy::Test {
+            package: "informer-core",
+            target: &["--lib"],
+            name: "processor::tests::streams::i3_no_event_can_be_read_before_the_store_has_it",
+        },
         name: "handlers get events before the store has them",
         file: "informer-core/src/processor/mod.rs",
         text: "        commit();
@@ -165,21 +177,33 @@ pub(super) const MUTANTS: &[Mutant] = &[
 ",
     },
     Mutant {
-        found_by: FoundBy::Tests("i4_", "informer-factory"),
+        found_by: FoundBy::Test {
+            package: "informer-factory",
+            target: &["--test", "memory"],
+            name: "relist::i4_unseen_recreation_is_a_delete_and_an_add",
+        },
         name: "a recreated object is an update to handlers",
         file: "informer-factory/src/informer/pipeline.rs",
         text: "        if old.uid() != object.uid() && ",
         becomes: "        if old.ptr_eq(object) && ",
     },
     Mutant {
-        found_by: FoundBy::Tests("i5_", "informer-core"),
+        found_by: FoundBy::Test {
+            package: "informer-core",
+            target: &["--lib"],
+            name: "processor::tests::streams::i5_late_stream_begins_with_existing_objects",
+        },
         name: "a late handler lacks an existing object",
         file: "informer-core/src/processor/mod.rs",
         text: "Box::new(snapshot())",
         becomes: "Box::new(snapshot().skip(1))",
     },
     Mutant {
-        found_by: FoundBy::Tests("i6_", "informer-core"),
+        found_by: FoundBy::Test {
+            package: "informer-core",
+            target: &["--lib"],
+            name: "processor::tests::streams::i6_stream_syncs_at_the_poll_after_its_initial_events",
+        },
         name: "a registration is synced before its initial adds",
         file: "informer-core/src/processor/cursor.rs",
         text: "        // I5: the replay first.\n",
@@ -187,45 +211,95 @@ pub(super) const MUTANTS: &[Mutant] = &[
                   return Some(Next::InitialComplete);\n        }\n",
     },
     Mutant {
-        found_by: FoundBy::Tests("i7_", "informer-store"),
+        found_by: FoundBy::Test {
+            package: "informer-store",
+            target: &["--test", "store"],
+            name: "i7_snapshot_and_its_results_do_not_change",
+        },
         name: "an index answers for a snapshot from the newest state",
         file: "informer-store/src/index/handle.rs",
         text: "        self.get_from(&snapshot.state, value)\n",
         becomes: "        let _ = snapshot;\n        self.get_from(&self.shared.state.read(), value)\n",
     },
     Mutant {
-        found_by: FoundBy::Tests("i8_", "informer-core"),
+        found_by: FoundBy::Test {
+            package: "informer-core",
+            target: &["--lib"],
+            name: "processor::tests::garbage::i8_coalesced_states_drop_without_lock",
+        },
         name: "skipped objects are dropped under a lock",
         file: "informer-core/src/processor/mailbox.rs",
         text: "        drop(pending);\n        drop(garbage);\n",
         becomes: "        drop(garbage);\n        drop(pending);\n",
     },
     Mutant {
-        found_by: FoundBy::Tests("i9_", "informer-core"),
+        found_by: FoundBy::Test {
+            package: "informer-core",
+            target: &["--lib"],
+            name: "delta_fifo::tests::i9_a_watermark_comes_with_the_batch_that_empties_the_queue",
+        },
         name: "the watermark does not wait for the queue",
         file: "informer-core/src/delta_fifo/state.rs",
         text: "            if self.items.is_empty() { self.take_watermark() } else { (None, Vec::new()) };\n",
         becomes: "            self.take_watermark();\n",
     },
     Mutant {
-        found_by: FoundBy::Tests("i10_", "informer-reflector"),
+        found_by: FoundBy::Test {
+            package: "informer-reflector",
+            target: &["--test", "reflector"],
+            name: "quarantine::i10_undecodable_object_returns_with_a_good_version",
+        },
         name: "an undecodable object is not quarantined",
         file: "informer-reflector/src/reflector/watch.rs",
         text: "        self.reporter.quarantine(&object);\n        Ok(None)\n",
         becomes: "        Ok(None)\n",
     },
     Mutant {
-        found_by: FoundBy::Tests("i11_", "informer-core"),
+        found_by: FoundBy::Test {
+            package: "informer-core",
+            target: &["--lib"],
+            name: "processor::tests::i11_backlog_has_one_entry_per_key_with_the_last_step",
+        },
         name: "the backlog of a stuck handler grows without a bound",
         file: "informer-core/src/processor/inbox.rs",
         text: "        self.is_behind() || self.threshold.is_some_and(is_full)\n",
         becomes: "        self.is_behind() && self.threshold.is_some_and(is_full)\n",
     },
     Mutant {
-        found_by: FoundBy::Tests("i12_", "informer-core"),
+        found_by: FoundBy::Test {
+            package: "informer-core",
+            target: &["--lib"],
+            name: "processor::tests::i12_panic_is_counted_and_later_events_are_delivered",
+        },
         name: "a panic of a handler ends its task",
         file: "informer-core/src/processor/handler_task.rs",
         text: "                    catch_unwind(AssertUnwindSafe(|| dispatch(handler.as_ref(), event))).into()\n",
-        becomes: "                    dispatch(handler.as_ref(), event);\n                    Called::Returned\n",
+        becomes: "                    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| dispatch(handler.as_ref(), event))) {
+                        std::panic::resume_unwind(panic);
+                    }
+                    Called::Returned
+",
+    },
+    Mutant {
+        found_by: FoundBy::Test {
+            package: "informer-factory",
+            target: &["--test", "memory"],
+            name: "waiting::i9_version_wait_ends_reached_timed_out_or_stopped",
+        },
+        name: "a wait for a version ends before the store has it",
+        file: "informer-factory/src/informer/wait.rs",
+        text: "            Source::Whole(_) => watermark.is_at_least(resource_version),\n",
+        becomes: "            Source::Whole(_) => watermark.is_comparable(),\n",
+    },
+    Mutant {
+        found_by: FoundBy::Test {
+            package: "informer-core",
+            target: &["--lib"],
+            name: "delta_fifo::tests::i12_closed_or_dropped_queue_ends_waits_for_sync",
+        },
+        name: "a dropped queue leaves its waiters waiting",
+        file: "informer-core/src/delta_fifo/mod.rs",
+        text: "        self.synced.give_up();\n",
+        becomes: "",
     },
 ];

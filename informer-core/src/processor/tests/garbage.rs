@@ -81,46 +81,61 @@ impl Source {
     }
 }
 
+/// Runs `test` in a thread, so that a deadlock is a failure.
+fn fails_if_it_deadlocks(test: impl FnOnce() + Send + 'static) {
+    let (done, ended) = mpsc::channel();
+    std::thread::spawn(move || {
+        test();
+        _ = done.send(());
+    });
+    let limit = std::time::Duration::from_secs(10);
+    ended.recv_timeout(limit).expect("the test passes and does not deadlock");
+}
+
 #[test]
 fn i8_coalesced_states_drop_without_lock() {
-    let source = Source::new();
-    let options = HandlerOptions::new().threshold(Some(1));
-    let handler = source.processor.add_handler(Handlers::new(), &options, std::iter::empty);
-    *source.registration.lock() = Some(Arc::new(handler));
-    source.update(1, 2);
-    // From here on, each is merged into what waits.
-    source.update(3, 4);
-    source.coalesce();
-    assert_eq!(source.dropped(), [2, 3], "what is owed now leads from 1 to 4");
-    source.delete(5);
-    source.coalesce();
-    assert_eq!(source.dropped(), [4]);
-    source.add(6);
-    source.update(7, 8);
-    source.coalesce();
-    assert_eq!(source.dropped(), [6, 7]);
-    source.delete(9);
-    source.coalesce();
-    assert_eq!(source.dropped(), [8, 9]);
-    source.update(10, 11);
-    source.coalesce();
-    assert_eq!(source.dropped(), [1, 5], "no store says this, and the newest word counts");
-    let handler = source.registration.lock().take();
-    drop(handler);
-    assert_eq!(source.dropped(), [10, 11], "all that waited goes with the handler");
+    fails_if_it_deadlocks(|| {
+        let source = Source::new();
+        let options = HandlerOptions::new().threshold(Some(1));
+        let handler = source.processor.add_handler(Handlers::new(), &options, std::iter::empty);
+        *source.registration.lock() = Some(Arc::new(handler));
+        source.update(1, 2);
+        // From here on, each is merged into what waits.
+        source.update(3, 4);
+        source.coalesce();
+        assert_eq!(source.dropped(), [2, 3], "what is owed now leads from 1 to 4");
+        source.delete(5);
+        source.coalesce();
+        assert_eq!(source.dropped(), [4]);
+        source.add(6);
+        source.update(7, 8);
+        source.coalesce();
+        assert_eq!(source.dropped(), [6, 7]);
+        source.delete(9);
+        source.coalesce();
+        assert_eq!(source.dropped(), [8, 9]);
+        source.update(10, 11);
+        source.coalesce();
+        assert_eq!(source.dropped(), [1, 5], "no store says this, and the newest word counts");
+        let handler = source.registration.lock().take();
+        drop(handler);
+        assert_eq!(source.dropped(), [10, 11], "all that waited goes with the handler");
+    });
 }
 
 #[test]
 fn i8_cancelled_out_object_drops_without_lock() {
-    let source = Source::new();
-    let options = HandlerOptions::new().threshold(Some(1));
-    let stream = source.processor.events(&options, std::iter::empty);
-    source.add(100);
-    source.add(0);
-    source.delete(1);
-    assert_eq!(source.dropped(), [0, 1]);
-    drop(stream);
-    assert_eq!(source.dropped(), [100]);
+    fails_if_it_deadlocks(|| {
+        let source = Source::new();
+        let options = HandlerOptions::new().threshold(Some(1));
+        let stream = source.processor.events(&options, std::iter::empty);
+        source.add(100);
+        source.add(0);
+        source.delete(1);
+        assert_eq!(source.dropped(), [0, 1]);
+        drop(stream);
+        assert_eq!(source.dropped(), [100]);
+    });
 }
 
 #[tokio::test]
