@@ -37,6 +37,7 @@ pub mod __private;
 pub mod cache_controller;
 mod cache_sync;
 mod factory;
+mod group_macro;
 pub mod groups;
 mod informer;
 #[cfg(feature = "kube-runtime")]

@@ -10,15 +10,12 @@ use syn::{Attribute, Expr, LitStr, Path, Result, Token, Type};
 use crate::mistake::{mistake, nearest};
 
 /// The names that `#[informer(...)]` accepts.
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 13] = [
     "accessor",
-    "beside",
     "cluster",
     "crate",
     "default_resync",
     "group",
-    "group_accessor",
-    "group_of",
     "index",
     "kind",
     "namespaced",
@@ -40,14 +37,11 @@ pub(crate) struct Attributes {
     pub(crate) kind: Option<LitStr>,
     pub(crate) plural: Option<LitStr>,
     pub(crate) accessor: Option<LitStr>,
-    pub(crate) group_accessor: Option<LitStr>,
     pub(crate) default_resync: Option<LitStr>,
     pub(crate) namespaced: Option<Span>,
     pub(crate) cluster: Option<Span>,
     pub(crate) own_resource: Option<Span>,
     pub(crate) no_accessor: Option<Span>,
-    pub(crate) beside: Option<Path>,
-    pub(crate) group_of: Option<Path>,
     pub(crate) factory_path: Option<Path>,
     pub(crate) prune: Vec<LitStr>,
     pub(crate) indices: Vec<IndexAttribute>,
@@ -81,14 +75,11 @@ impl Attributes {
             "kind" => once(&mut self.kind, meta, text(meta, "CronTab")?),
             "plural" => once(&mut self.plural, meta, text(meta, "crontabs")?),
             "accessor" => once(&mut self.accessor, meta, text(meta, "cron_tabs")?),
-            "group_accessor" => once(&mut self.group_accessor, meta, text(meta, "stable")?),
             "default_resync" => once(&mut self.default_resync, meta, text(meta, "10m")?),
             "namespaced" => once(&mut self.namespaced, meta, flag(meta)?),
             "cluster" => once(&mut self.cluster, meta, flag(meta)?),
             "own_resource" => once(&mut self.own_resource, meta, flag(meta)?),
             "no_accessor" => once(&mut self.no_accessor, meta, flag(meta)?),
-            "beside" => once(&mut self.beside, meta, unquoted(meta, "crate::CronTab")?),
-            "group_of" => once(&mut self.group_of, meta, unquoted(meta, "crate::CronTab")?),
             "crate" => once(&mut self.factory_path, meta, unquoted(meta, "my_crate::informer_factory")?),
             "prune" => self.read_prune(meta),
             "index" => {

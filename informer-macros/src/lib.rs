@@ -55,15 +55,12 @@ use proc_macro::TokenStream;
 /// | `group = "…"`, `version = "…"`, `kind = "…"` | the resource | from `#[kube(...)]` |
 /// | `plural = "crontabs"` | the resource's name in URLs | the kind in lower case, with English plural |
 /// | `namespaced`, `cluster` | the scope of the objects | from `#[kube(...)]` |
-/// | `no_accessor` | generates no accessor, only indices and `new_informer` | |
+/// | `no_accessor` | generates no accessor; `informer_factory::group!` generates it | |
 /// | `own_resource` | the type implements `kube::Resource` itself | |
 /// | `index(name = "by_image", …)` | an index, see below | none |
 /// | `prune("spec.template", …)` | JSON fields to skip when decoding, besides `metadata.managedFields` | none |
 /// | `default_resync = "10m"` | the resync period of its informers | the factory's |
 /// | `accessor = "cron_tabs"` | the name of the accessor | the plural of the type's name for a view, else of the kind's |
-/// | `group_accessor = "stable"` | the name of the group's accessor | the first label of the group |
-/// | `beside = CronTab` | adds the accessor to the version that another kind opens | |
-/// | `group_of = CronTab` | adds the version to the group that another kind opens | |
 /// | `crate = path` | the path of informer-factory | `::informer_factory` |
 ///
 /// # Indices
@@ -77,11 +74,10 @@ use proc_macro::TokenStream;
 ///
 /// # Several kinds of one group
 ///
-/// A derive cannot see other derives. One kind opens the group and its version, and every other
-/// kind names that kind: `beside = CronTab` for a kind of the same version, `group_of = CronTab`
-/// for the first kind of another version. Two kinds in one module that both open the group are a
-/// compile error. Two kinds in different modules compile, but only one of their traits can be in
-/// scope at a time. The factory opens Kubernetes' own groups, for any number of views.
+/// A derive cannot see other derives. Several kinds of one group have `no_accessor`, and are listed
+/// in `informer_factory::group!`, which generates their accessors. Two kinds in one module that both
+/// add the group are a compile error. Two kinds in different modules compile, but only one of their
+/// traits can be in scope at a time. Views of Kubernetes' own groups need no list.
 ///
 /// # Errors
 ///

@@ -145,20 +145,10 @@ fn reject_kube_duplicates(attributes: &Attributes, mistakes: &mut Mistakes) {
     }
 }
 
-/// Rejects attributes that describe an accessor, if `no_accessor` is set.
+/// Rejects the name of an accessor beside `no_accessor`.
 fn check_no_accessor(attributes: &Attributes, mistakes: &mut Mistakes) {
-    if attributes.no_accessor.is_none() {
-        return;
-    }
-    let places = [
-        ("accessor", attributes.accessor.as_ref().map(Spanned::span)),
-        ("group_accessor", attributes.group_accessor.as_ref().map(Spanned::span)),
-        ("beside", attributes.beside.as_ref().map(Spanned::span)),
-        ("group_of", attributes.group_of.as_ref().map(Spanned::span)),
-    ];
-    for (name, span) in places.into_iter().filter_map(|(name, span)| Some((name, span?))) {
-        let message = format!("`no_accessor` conflicts with `{name}`; remove one of them");
-        mistakes.add(mistake(span, message));
+    if let (Some(_), Some(accessor)) = (attributes.no_accessor, &attributes.accessor) {
+        mistakes.add(mistake(accessor.span(), "`no_accessor` conflicts with `accessor`; remove one of them"));
     }
 }
 

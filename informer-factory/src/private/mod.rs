@@ -3,7 +3,6 @@
 
 mod at;
 mod derived;
-mod placed;
 pub mod writes;
 
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -13,4 +12,3 @@ pub use kube::Resource;
 pub use crate::informer::Visibility;
 pub use at::{AsSingleValue, HoldsEntries, IndexValues, NeverFails, Returned, ValueAt, call};
 pub use derived::{Derived, index, new_informer, new_informer_from, shared_informer};
-pub use placed::{Placed, other_version, same_version};

@@ -131,15 +131,17 @@ mod without_a_prelude {
     }
 
     #[derive(Informer, Deserialize)]
-    #[informer(group = "prelude.example.com", version = "v1", kind = "Other", namespaced, beside = Bare)]
-    pub(super) struct StandsBeside {
+    #[informer(group = "other.example.com", version = "v1", kind = "Other", namespaced, no_accessor)]
+    pub(super) struct Other {
         metadata: ObjectMeta,
     }
 
-    #[derive(Informer, Deserialize)]
-    #[informer(group = "prelude.example.com", version = "v2", kind = "Other", namespaced, group_of = Bare)]
-    pub(super) struct New {
-        metadata: ObjectMeta,
+    informer_factory::group! {
+        pub(super) trait OtherInformers {
+            fn other() -> OtherGroup {
+                fn v1() -> OtherV1 { others: Other }
+            }
+        }
     }
 
     #[derive(Debug, Clone)]
@@ -163,13 +165,13 @@ mod called_like_the_way {
     }
 
     #[derive(Informer, Deserialize)]
-    #[informer(group = "models.example.com", version = "v1", kind = "ModelGroup", namespaced, beside = Model)]
+    #[informer(group = "groups.example.com", version = "v1", kind = "ModelGroup", namespaced)]
     pub(super) struct ModelGroup {
         metadata: ObjectMeta,
     }
 
     #[derive(Informer, Deserialize)]
-    #[informer(group = "models.example.com", version = "v1", kind = "ModelVersion", namespaced, beside = Model)]
+    #[informer(group = "versions.example.com", version = "v1", kind = "ModelVersion", namespaced)]
     pub(super) struct ModelVersion {
         metadata: ObjectMeta,
     }
@@ -187,16 +189,12 @@ struct r#RawThing {
 #[tokio::test]
 async fn accessors_are_found_whatever_else_is_called_alike() {
     use called_like_the_way::{ModelGroupInformers as _, ModelInformers as _, ModelVersionInformers as _};
-    use without_a_prelude::{
-        BareIndices as _, BareInformers as _, NewInformers as _, StandsBesideInformers as _,
-    };
+    use without_a_prelude::{BareIndices as _, BareInformers as _, OtherInformers as _};
     let (_simulator, factory) = start(informer_testing::Simulator::builder()).await;
-    let models = factory.models().v1();
-    assert!(models.models().indexer().is_empty());
-    assert!(models.model_groups().indexer().is_empty());
-    assert!(models.model_versions().indexer().is_empty());
+    assert!(factory.models().v1().models().indexer().is_empty());
+    assert!(factory.groups().v1().model_groups().indexer().is_empty());
+    assert!(factory.versions().v1().model_versions().indexer().is_empty());
     assert!(factory.prelude().v1().bares().by_app("web").is_empty());
-    assert!(factory.prelude().v1().stands_besides().indexer().is_empty());
-    assert!(factory.prelude().v2().news().indexer().is_empty());
+    assert!(factory.other().v1().others().indexer().is_empty());
     assert!(factory.raw().v1().raw_things().by_type("T").is_empty());
 }

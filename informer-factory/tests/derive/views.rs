@@ -69,9 +69,17 @@ struct Node {
 }
 
 #[derive(Informer, Deserialize)]
-#[informer(group = "apps", version = "v1", kind = "Deployment", namespaced, group_accessor = "slim")]
+#[informer(group = "apps", version = "v1", kind = "Deployment", namespaced, no_accessor)]
 struct DeploymentName {
     metadata: ObjectMeta,
+}
+
+informer_factory::group! {
+    trait SlimInformers {
+        fn slim() -> Slim {
+            fn v1() -> SlimV1 { deployments: DeploymentName }
+        }
+    }
 }
 
 fn pod(name: &str, node: &str, images: &[&str]) -> Value {
@@ -121,9 +129,9 @@ async fn view_named_like_its_kind_sets_accessor_and_prunes() {
 }
 
 #[tokio::test]
-async fn a_group_accessor_of_ones_own_stands_beside_the_built_in_ones() {
+async fn views_of_a_built_in_group_can_have_a_group_accessor() {
     let (_simulator, factory) = start(Simulator::builder().built_in_kinds()).await;
-    let deployments = factory.slim().v1().deployment_names();
+    let deployments = factory.slim().v1().deployments();
     synced(&factory).await;
     assert!(deployments.has_synced() && deployments.indexer().is_empty());
     factory.shutdown().await;

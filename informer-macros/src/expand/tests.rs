@@ -88,7 +88,10 @@ fn other_kube_attributes_are_ignored() {
         enum ThingSpec { A }
     });
     let generated = generated.expect("valid attributes").to_string();
-    assert!(generated.contains("fn thingies") && generated.contains("trait RootInformers"), "{generated}");
+    assert!(
+        generated.contains("thingies : Root") && generated.contains("trait RootInformers"),
+        "{generated}"
+    );
 }
 
 #[test]

@@ -10,7 +10,7 @@ pub mod door {
     pub use front as informers;
 }
 
-/// Opens a group, and uses all other features of the derive.
+/// Uses most features of the derive.
 #[derive(Informer, Deserialize, Debug)]
 #[informer(crate = front, group = "renamed.example.com", version = "v1", kind = "Engine", namespaced)]
 #[informer(index(name = "by_fuel", path = "spec.fuel"), index(name = "by_name", with = name))]
@@ -31,20 +31,20 @@ fn name(engine: &Engine) -> Result<Option<String>, String> {
     Ok(engine.metadata.name.clone())
 }
 
-/// Adds a kind to the same version, through the re-export of this crate.
+/// A kind with accessors from `group!`, through the re-export of this crate.
 #[derive(Informer, Deserialize, Debug)]
 #[informer(crate = crate::door::informers, group = "renamed.example.com", version = "v1", kind = "Wheel", namespaced)]
-#[informer(beside = Engine)]
+#[informer(no_accessor)]
 pub struct Wheel {
     metadata: ObjectMeta,
 }
 
-/// Adds a version.
-#[derive(Informer, Deserialize, Debug)]
-#[informer(crate = front, group = "renamed.example.com", version = "v2", kind = "Wheel", namespaced, group_of = Engine)]
-#[informer(plural = "wheels", accessor = "wheels")]
-pub struct RoundWheel {
-    metadata: ObjectMeta,
+front::group! {
+    pub trait CarInformers {
+        fn cars() -> Cars {
+            fn v1() -> CarsV1 { wheels: Wheel }
+        }
+    }
 }
 
 /// A view of a built-in kind.

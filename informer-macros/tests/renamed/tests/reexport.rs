@@ -4,20 +4,24 @@ use informer_testing::{ResourceKind, Simulator};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{CustomResource, Resource};
 use renamed::door::informers::{Informer, SharedIndexInformer, SharedInformerFactory};
-use renamed::{
-    Engine, EngineIndices, EngineInformers, PodNameIndices, PodNameInformers, RoundWheelInformers,
-};
+use renamed::{CarInformers, Engine, EngineIndices, EngineInformers, PodNameIndices, PodNameInformers};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use renamed::WheelInformers as _;
-
-/// Adds a kind to another crate's group.
+/// A kind that is listed with one of another crate.
 #[derive(Informer, Deserialize)]
 #[informer(crate = renamed::door::informers, group = "renamed.example.com", version = "v1", kind = "Door", namespaced)]
-#[informer(beside = Engine)]
+#[informer(no_accessor)]
 struct Door {
     metadata: ObjectMeta,
+}
+
+renamed::door::informers::group! {
+    trait AllInformers {
+        fn all() -> All {
+            fn v1() -> AllV1 { doors: Door, engines: Engine }
+        }
+    }
 }
 
 #[derive(CustomResource, Informer, Deserialize, Serialize, Clone, Debug)]
@@ -56,9 +60,9 @@ async fn derive_works_with_a_renamed_informer_factory() {
     assert_eq!(found, [1, 1, 1]);
     assert!(factory.core().v1().pod_names().by_app("web").is_empty());
     for (description, plural) in [
-        (description(&factory.renamed().v1().wheels()), "wheels.renamed"),
-        (description(&factory.renamed().v1().doors()), "doors.renamed"),
-        (description(&factory.renamed().v2().wheels()), "wheels.renamed"),
+        (description(&factory.cars().v1().wheels()), "wheels.renamed"),
+        (description(&factory.all().v1().doors()), "doors.renamed"),
+        (description(&factory.all().v1().engines()), "engines.renamed"),
         (description(&factory.handed().v1().parts()), "parts.handed"),
         (description(&factory.core().v1().machines()), "nodes"),
     ] {

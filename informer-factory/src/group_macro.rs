@@ -1,0 +1,102 @@
+//! [`group!`](crate::group): accessors for several kinds of one group.
+
+/// Generates accessors on the factory for several kinds, as in `factory.cars().v1().wheels()`.
+///
+/// `#[derive(Informer)]` generates the accessors of a group with one kind. It cannot see other derives, so several
+/// kinds of one group are listed here, and their derives have `no_accessor`. The kinds can be of any module or crate.
+///
+/// All names are free: the macro generates the trait and the types that it names, and one method for each name in
+/// lower case. A group's method cannot have the name of a method of [`SharedInformerFactory`](crate::SharedInformerFactory),
+/// such as `core` or `start`, because that method hides it.
+///
+/// ```
+/// use informer_factory::{Informer, SharedInformerFactory};
+/// use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+///
+/// #[derive(Informer, serde::Deserialize)]
+/// #[informer(group = "cars.example.com", version = "v1", kind = "Engine", namespaced, no_accessor)]
+/// pub struct Engine {
+///     metadata: ObjectMeta,
+/// }
+///
+/// #[derive(Informer, serde::Deserialize)]
+/// #[informer(group = "cars.example.com", version = "v2", kind = "Wheel", namespaced, no_accessor)]
+/// pub struct Wheel {
+///     metadata: ObjectMeta,
+/// }
+///
+/// informer_factory::group! {
+///     pub trait CarInformers {
+///         fn cars() -> Cars {
+///             fn v1() -> CarsV1 { engines: Engine }
+///             fn v2() -> CarsV2 { wheels: Wheel }
+///         }
+///     }
+/// }
+///
+/// fn all(factory: &SharedInformerFactory) {
+///     let (_engines, _wheels) = (factory.cars().v1().engines(), factory.cars().v2().wheels());
+/// }
+/// ```
+#[macro_export]
+macro_rules! group {
+    (
+        $(#[$attribute:meta])*
+        $visibility:vis trait $informers:ident {
+            fn $group:ident() -> $group_type:ident {
+                $(fn $version:ident() -> $version_type:ident { $($accessor:ident: $kind:ty),+ $(,)? })+
+            }
+        }
+    ) => {
+        $(#[$attribute])*
+        #[doc = ::core::concat!("Adds `", ::core::stringify!($group), "()` to the factory.")]
+        #[allow(dead_code)]
+        $visibility trait $informers {
+            #[doc = ::core::concat!("Returns the informers of `", ::core::stringify!($group), "`.")]
+            #[must_use]
+            fn $group(&self) -> $group_type<'_>;
+        }
+
+        impl $informers for $crate::SharedInformerFactory {
+            fn $group(&self) -> $group_type<'_> {
+                $group_type { factory: self }
+            }
+        }
+
+        #[doc = ::core::concat!("The informers of `", ::core::stringify!($group), "`, by version.")]
+        #[derive(::core::clone::Clone, ::core::marker::Copy, ::core::fmt::Debug)]
+        $visibility struct $group_type<'a> {
+            factory: &'a $crate::SharedInformerFactory,
+        }
+
+        #[allow(dead_code)]
+        impl<'a> $group_type<'a> {
+            $(
+                #[doc = ::core::concat!("Returns the informers of `", ::core::stringify!($version), "`.")]
+                #[must_use]
+                $visibility fn $version(&self) -> $version_type<'a> {
+                    $version_type { factory: self.factory }
+                }
+            )+
+        }
+
+        $(
+            #[doc = ::core::concat!("The informers of `", ::core::stringify!($group), "` in the version `", ::core::stringify!($version), "`.")]
+            #[derive(::core::clone::Clone, ::core::marker::Copy, ::core::fmt::Debug)]
+            $visibility struct $version_type<'a> {
+                factory: &'a $crate::SharedInformerFactory,
+            }
+
+            #[allow(dead_code)]
+            impl $version_type<'_> {
+                $(
+                    #[doc = ::core::concat!("Returns the shared informer of [`", ::core::stringify!($kind), "`]s, with its indices.")]
+                    #[must_use]
+                    $visibility fn $accessor(&self) -> $crate::SharedIndexInformer<$kind> {
+                        $crate::__private::shared_informer(self.factory)
+                    }
+                )+
+            }
+        )+
+    };
+}
