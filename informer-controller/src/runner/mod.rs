@@ -77,8 +77,8 @@ pub use stats::{RunnerMonitor, RunnerStats};
 ///   [sync timeout](Self::sync_timeout).
 /// - A key whose namespace was [removed](SharedIndexInformer::remove_namespace) from the watched
 ///   informers is dropped without a call: its object would look deleted. While only some of them
-///   have removed the namespace, the key is parked. [`ReconcileRequest::is_followed`] has the same
-///   for a call in flight.
+///   have removed the namespace, the key is parked. During a call,
+///   [`ReconcileRequest::is_namespace_watched`] returns `false` once that has happened.
 /// - A failure, a panic or a timeout concerns one key, which the queue's rate limiter returns
 ///   later.
 /// - A key [with pending writes](ReconcileRequest::writes) is parked, without a worker, until the

@@ -73,7 +73,7 @@ pub(super) struct View {
 }
 
 impl View {
-    pub(super) fn is_followed(&self) -> bool {
+    pub(super) fn is_namespace_watched(&self) -> bool {
         !self.is_released && !self.removed.iter().any(CancellationToken::is_cancelled)
     }
 }

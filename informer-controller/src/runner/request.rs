@@ -46,15 +46,15 @@ impl<T> ReconcileRequest<T> {
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # async fn clean_up(_: &ReconcileRequest) {}
     /// # async fn reconcile(request: ReconcileRequest, maps: SharedIndexInformer<ConfigMap>) -> Reconciled {
-    /// if maps.get(request.key()).is_none() && request.is_followed() {
+    /// if maps.get(request.key()).is_none() && request.is_namespace_watched() {
     ///     clean_up(&request).await; // The object has been deleted.
     /// }
     /// # Reconciled::Done
     /// # }
     /// ```
     #[must_use]
-    pub fn is_followed(&self) -> bool {
-        self.view.is_followed()
+    pub fn is_namespace_watched(&self) -> bool {
+        self.view.is_namespace_watched()
     }
 
     /// Returns the writes of the key. The key is reconciled again only after the caches have the

@@ -235,11 +235,11 @@ async fn request_tells_released_object_from_deleted_object() {
                 let (sender, informer) = (sender.clone(), informer.clone());
                 let (begun, go_on) = (Arc::clone(&begun), Arc::clone(&go_on));
                 async move {
-                    assert!(request.is_followed());
+                    assert!(request.is_namespace_watched());
                     begun.notify_one();
                     go_on.notified().await;
                     let exists = informer.get(request.key()).is_some();
-                    _ = sender.send((request.key().to_string(), exists, request.is_followed()));
+                    _ = sender.send((request.key().to_string(), exists, request.is_namespace_watched()));
                     Ok::<_, Infallible>(Reconciled::Done)
                 }
             }
@@ -256,7 +256,7 @@ async fn request_tells_released_object_from_deleted_object() {
     let mut both = [receiver.recv().await, receiver.recv().await];
     both.sort();
     let expected = [("a/one", false, true), ("b/two", false, false)];
-    assert_eq!(both, expected.map(|(key, exists, is_followed)| Some((key.to_owned(), exists, is_followed))));
+    assert_eq!(both, expected.map(|(key, exists, is_watched)| Some((key.to_owned(), exists, is_watched))));
     shutdown.cancel();
     go_on.notify_waiters();
     task.abort();

@@ -3,6 +3,8 @@
 
 mod custom_resource;
 mod indices;
+#[path = "../memory/log.rs"]
+mod log;
 mod own_names;
 mod own_resource;
 mod several_kinds;
