@@ -3,36 +3,100 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Parser;
+pub(crate) const HELP: &str = "\
+Keeps a local, live copy of a cluster's nodes and pods, and prints their changes.
 
-/// Keeps a local, live copy of a cluster's nodes and pods, and prints their changes.
-///
-/// Without --kubeconfig or --in-cluster, the program starts a simulated API server in this process and connects to it
-/// over HTTP. On a real cluster, the program only reads.
-#[derive(Debug, Parser)]
-#[command(name = "quickstart")]
+Without --kubeconfig or --in-cluster, the program starts a simulated API server in this process and connects to it
+over HTTP. On a real cluster, the program only reads.
+
+  --for DURATION       End after this time, for example 10s or 2m. The exit code is 1 if an informer has not synced
+                       by then. Default: at Ctrl-C
+  --kubeconfig [PATH]  Use a real cluster, from this file or, without PATH, from $KUBECONFIG or ~/.kube/config
+  --in-cluster         Use the cluster of this pod, with the pod's service account
+  --pods COUNT         Pods in the simulated cluster. Default: 2000
+  --nodes COUNT        Nodes in the simulated cluster. Default: 50
+  --rate CHANGES       Changes per second in the simulated cluster. Default: 20
+";
+
+#[derive(Debug)]
 pub(crate) struct Args {
-    /// End after this time, for example 10s; exit code 1 if an informer has not synced by then [default: at Ctrl-C]
-    #[arg(long = "for", value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) run_for: Option<Duration>,
-
-    /// Use a real cluster, from this file or, without PATH, from $KUBECONFIG or ~/.kube/config
-    #[arg(long, value_name = "PATH", num_args = 0..=1, conflicts_with_all = ["in_cluster", "pods", "nodes", "rate"])]
-    pub(crate) kubeconfig: Option<Option<PathBuf>>,
-
-    /// Use the cluster of this pod, with the pod's service account
-    #[arg(long, conflicts_with_all = ["pods", "nodes", "rate"])]
-    pub(crate) in_cluster: bool,
-
-    /// Number of pods in the simulated cluster
-    #[arg(long, value_name = "COUNT", default_value_t = 2_000)]
-    pub(crate) pods: u32,
-
-    /// Number of nodes in the simulated cluster
-    #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) nodes: u32,
-
-    /// Changes per second in the simulated cluster
-    #[arg(long, value_name = "CHANGES", default_value_t = 20, value_parser = clap::value_parser!(u32).range(..=100_000))]
+    pub(crate) cluster: Cluster,
+    pub(crate) pods: usize,
+    pub(crate) nodes: usize,
     pub(crate) rate: u32,
+}
+
+/// The cluster that the program watches.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Cluster {
+    Simulated,
+    /// The cluster of a kubeconfig file; `None`: of the default file.
+    Kubeconfig(Option<PathBuf>),
+    /// The cluster that the program runs in.
+    Own,
+}
+
+impl Args {
+    /// Parses the command line. Returns `None` if it asks for help.
+    pub(crate) fn parse() -> Result<Option<Self>, String> {
+        let mut args = Self { run_for: None, cluster: Cluster::Simulated, pods: 2_000, nodes: 50, rate: 20 };
+        let mut rest = std::env::args().skip(1).peekable();
+        let mut of_simulation = false;
+        while let Some(name) = rest.next() {
+            let cluster = match name.as_str() {
+                "--help" | "-h" => return Ok(None),
+                "--in-cluster" => Cluster::Own,
+                "--kubeconfig" => {
+                    let path = rest.next_if(|next| !next.starts_with("--"));
+                    Cluster::Kubeconfig(path.map(PathBuf::from))
+                }
+                "--for" => {
+                    args.run_for = Some(value(&name, rest.next(), "a time such as 10s or 2m", duration)?);
+                    continue;
+                }
+                "--pods" | "--nodes" | "--rate" => {
+                    let number = value(&name, rest.next(), "a number from 1 to 100000", number)?;
+                    match name.as_str() {
+                        "--pods" => args.pods = number as usize,
+                        "--nodes" => args.nodes = number as usize,
+                        _ => args.rate = number,
+                    }
+                    of_simulation = true;
+                    continue;
+                }
+                _ => return Err(format!("unknown argument {name}; --help lists the arguments")),
+            };
+            if args.cluster != Cluster::Simulated {
+                return Err("name one cluster: --kubeconfig or --in-cluster".to_owned());
+            }
+            args.cluster = cluster;
+        }
+        if of_simulation && args.cluster != Cluster::Simulated {
+            return Err("--pods, --nodes and --rate are for the simulated cluster; remove them".to_owned());
+        }
+        Ok(Some(args))
+    }
+}
+
+fn value<T>(
+    name: &str,
+    text: Option<String>,
+    expected: &str,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<T, String> {
+    let text = text.unwrap_or_default();
+    parse(&text).ok_or_else(|| format!("{name} needs {expected}, and got \"{text}\""))
+}
+
+fn number(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|number| (1..=100_000).contains(number))
+}
+
+fn duration(text: &str) -> Option<Duration> {
+    let (number, seconds) = match text.strip_suffix('m') {
+        Some(minutes) => (minutes, 60),
+        None => (text.strip_suffix('s')?, 1),
+    };
+    number.parse::<u64>().ok()?.checked_mul(seconds).map(Duration::from_secs)
 }

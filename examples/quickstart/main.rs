@@ -9,8 +9,6 @@
 mod args;
 mod describe;
 mod events;
-mod log;
-mod progress;
 mod report;
 mod source;
 
@@ -19,21 +17,29 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Parser;
-use indicatif::MultiProgress;
 use informer_factory::{HandlerOptions, Index, SharedInformerFactory};
 use k8s_openapi::api::core::v1::Pod;
-use kube::Client;
 use tokio::time::{Instant, interval_at};
 
-use args::Args;
+use args::{Args, HELP};
 use events::Lines;
 use report::Report;
 use source::Source;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match run(&Args::parse()).await {
+    let args = match Args::parse() {
+        Ok(Some(args)) => args,
+        Ok(None) => {
+            print!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    match run(&args).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
@@ -43,9 +49,6 @@ async fn main() -> ExitCode {
 }
 
 async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
-    let bars = MultiProgress::new();
-    log::to_stderr(&bars);
-
     // Connect. Informers need only a kube client.
     let source = Source::connect(args).await?;
 
@@ -73,8 +76,11 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let outcome = tokio::select! {
         closed = async {
             report.print_source(&source)?;
-            wait_for_first_lists(&factory, &report, &source.client, &bars).await;
-            report.print_synced()?;
+            // Wait for the initial lists, but not for one that may never complete, such as a forbidden one.
+            match factory.wait_for_cache_sync_within(Duration::from_secs(5)).await {
+                Ok(()) => report.print_synced()?,
+                Err(not_synced) => writeln!(io::stdout(), "{not_synced}")?,
+            }
             follow(&mut report, &mut lines, &by_node).await
         } => unless_closed(closed),
         interrupted = tokio::signal::ctrl_c() => interrupted.map_err(Into::into),
@@ -88,25 +94,6 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     source.shutdown().await?;
     unless_closed(report.print_summary())?;
     outcome
-}
-
-/// Waits until the stores have the initial lists, but not for a list that may never complete, such as a forbidden one.
-async fn wait_for_first_lists(
-    factory: &SharedInformerFactory,
-    report: &Report,
-    client: &Client,
-    bars: &MultiProgress,
-) {
-    let bars = async {
-        tokio::join!(
-            progress::first_list("nodes", &report.nodes, client.clone(), bars),
-            progress::first_list("pods", &report.pods, client.clone(), bars),
-        )
-    };
-    tokio::select! {
-        _ = factory.wait_for_cache_sync() => {}
-        _ = bars => {}
-    }
 }
 
 /// Prints events as they arrive, and a report every two seconds. Ends only if writing fails.

@@ -4,7 +4,6 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use indicatif::HumanCount;
 use informer_factory::{HandlerRegistration, SharedIndexInformer};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use tokio::time::Instant;
@@ -30,26 +29,19 @@ impl Report {
         writeln!(io::stdout(), "watching {nodes} and {pods} of {source}")
     }
 
-    /// Prints which informers have synced.
+    /// Prints the numbers of objects in the initial lists.
     pub(crate) fn print_synced(&self) -> io::Result<()> {
         let (nodes, pods) = (self.nodes.indexer().len(), self.pods.indexer().len());
         let seconds = self.started.elapsed().as_secs_f64();
-        let (nodes, pods) = (HumanCount(nodes as u64), HumanCount(pods as u64));
-        let line = match (self.nodes.has_synced(), self.pods.has_synced()) {
-            (true, true) => format!("synced {pods} pods and {nodes} nodes in {seconds:.2} s"),
-            (true, false) => format!("synced {nodes} nodes in {seconds:.2} s; the pods have not synced yet"),
-            (false, true) => format!("synced {pods} pods in {seconds:.2} s; the nodes have not synced yet"),
-            (false, false) => format!("after {seconds:.2} s nothing has synced yet"),
-        };
-        writeln!(io::stdout(), "{line}")
+        writeln!(io::stdout(), "synced {pods} pods and {nodes} nodes in {seconds:.2} s")
     }
 
     /// Prints a report, unless it equals the last one.
     pub(crate) fn print_block(&mut self, look_up: &str) -> io::Result<()> {
         let handlers = self.handlers.each_ref().map(|handler| {
             let stats = handler.stats();
-            let (delivered, pending) = (HumanCount(stats.delivered), HumanCount(stats.pending as u64));
-            format!("{}: {delivered} calls, {pending} waiting, {} coalesced", handler.name(), stats.coalesced)
+            let (name, delivered) = (handler.name(), stats.delivered);
+            format!("{name}: {delivered} calls, {} waiting, {} coalesced", stats.pending, stats.coalesced)
         });
         let block = [
             format!("    nodes     {}", state(&self.nodes)),
@@ -69,13 +61,12 @@ impl Report {
     /// Prints the final counts.
     pub(crate) fn print_summary(&self) -> io::Result<()> {
         let (nodes, pods) = (self.nodes.indexer().len(), self.pods.indexer().len());
-        let (nodes, pods) = (HumanCount(nodes as u64), HumanCount(pods as u64));
         let seconds = self.started.elapsed().as_secs_f64();
         writeln!(io::stdout(), "stopped after {seconds:.1} s: {nodes} nodes, {pods} pods, {}", self.events())
     }
 
     fn events(&self) -> String {
-        let count = |counter: &AtomicU64| HumanCount(counter.load(Ordering::Relaxed));
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let Tally { added, updated, deleted, .. } = &*self.tally;
         format!("{} added, {} updated, {} deleted", count(added), count(updated), count(deleted))
     }
@@ -87,5 +78,5 @@ fn state<K: Send + Sync + 'static>(informer: &SharedIndexInformer<K>) -> String 
     if !informer.has_synced() {
         return health.to_string();
     }
-    format!("{}, {health}, watermark {}", HumanCount(informer.indexer().len() as u64), informer.watermark())
+    format!("{}, {health}, watermark {}", informer.indexer().len(), informer.watermark())
 }

@@ -11,7 +11,7 @@ use kube_simulator::{Churn, ClusterSpec, Simulator};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::args::Args;
+use crate::args::{Args, Cluster};
 
 /// An API server and a client for it.
 pub(crate) struct Source {
@@ -31,19 +31,18 @@ impl Source {
     /// Creates a client for the server on the command line, and starts the server if it is simulated. Sends nothing to a
     /// real server.
     pub(crate) async fn connect(args: &Args) -> Result<Self, Box<dyn Error>> {
-        let (config, simulation) = if let Some(path) = &args.kubeconfig {
-            (from_kubeconfig(path.as_deref()).await?, None)
-        } else if args.in_cluster {
-            let config = Config::incluster();
-            (
-                config.map_err(|error| {
+        let (config, simulation) = match &args.cluster {
+            Cluster::Simulated => {
+                let simulation = Simulation::start(args).await?;
+                (simulation.simulator.kube_config(), Some(simulation))
+            }
+            Cluster::Kubeconfig(path) => (from_kubeconfig(path.as_deref()).await?, None),
+            Cluster::Own => {
+                let config = Config::incluster().map_err(|error| {
                     format!("this program does not run in a cluster: {}", with_causes(&error))
-                })?,
-                None,
-            )
-        } else {
-            let simulation = Simulation::start(args).await?;
-            (simulation.simulator.kube_config(), Some(simulation))
+                })?;
+                (config, None)
+            }
         };
         let address = config.cluster_url.to_string();
         let client = informer_factory::connect(config, ConfigExt::rustls_https_connector_with_connector)
@@ -67,12 +66,8 @@ impl Source {
 impl Simulation {
     async fn start(args: &Args) -> Result<Self, Box<dyn Error>> {
         let simulator = Simulator::builder().built_in_kinds().start().await?;
-        let spec = ClusterSpec {
-            nodes: args.nodes.try_into()?,
-            pods: args.pods.try_into()?,
-            namespaces: 16,
-            ..ClusterSpec::default()
-        };
+        let spec =
+            ClusterSpec { nodes: args.nodes, pods: args.pods, namespaces: 16, ..ClusterSpec::default() };
         let cluster = simulator.populate(&spec)?;
         let (stop, stopped) = oneshot::channel();
         // The churn ends when `stop` is dropped; the error of the receiver is expected.

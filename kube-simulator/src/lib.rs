@@ -4,7 +4,7 @@
 //! A [`Simulator`] does not play back recorded answers. It has storage with a history, resource versions, paged
 //! lists, watches that replay, bookmarks, selectors, conflicts and expired resource versions. It also has discovery,
 //! custom resource definitions, tables, all kinds of patches with server-side apply, owner references and finalizers.
-//! It serves JSON, YAML, protobuf and CBOR.
+//! It serves JSON, YAML, protobuf and, with the feature `cbor`, CBOR.
 //!
 //! `kubectl` and client-go's informers work with it unchanged. The omitted checks are listed
 //! [below](#differences-from-a-real-server). A test can also [inject faults](#faults).
@@ -143,10 +143,11 @@
 //! - **Server-side apply** tracks the owners of leaves and of elements of keyed lists. Of all keys of such lists, only
 //!   `protocol` has a default.
 //! - **Encodings.** Objects are encoded in JSON and YAML. Stable versions of built-in kinds also have protobuf,
-//!   except `apiextensions.k8s.io` and `certificates.k8s.io`. CBOR must be enabled in the
-//!   [builder](SimulatorBuilder::serve_cbor). Other documents, such as discovery, exist in JSON only. Because
-//!   built-in kinds have no schemas, a stored field can have a wrong type; protobuf omits such fields, and a warning
-//!   is logged. A watch over a WebSocket needs the socket, and is unsupported in process.
+//!   except `apiextensions.k8s.io` and `certificates.k8s.io`. CBOR must be enabled in the builder
+//!   (`SimulatorBuilder::serve_cbor`), and requires the feature `cbor`. Other documents, such as discovery, exist in
+//!   JSON only. Because built-in kinds have no schemas, a stored field can have a wrong type; protobuf omits such
+//!   fields, and a warning is logged. A watch over a WebSocket needs the socket and the feature `websocket`; otherwise
+//!   the answer is an ordinary watch.
 //! - **History.** For exact lists of past states, at most the last 102,400 events of each resource are kept, even if
 //!   the last compaction was recent. A [compaction](Simulator::compact) on request also clears the watch cache's
 //!   history.

@@ -30,6 +30,7 @@ mod tls;
 mod unchecked;
 mod unknown_fields;
 mod watch;
+#[cfg_attr(not(feature = "websocket"), path = "no_websocket.rs")]
 mod websocket;
 
 pub use body::ResponseBody;

@@ -1,5 +1,6 @@
 //! `Tls` without the feature `tls`: an empty type.
 
+use std::future::Ready;
 use std::io;
 
 use tokio::net::TcpStream;
@@ -17,7 +18,7 @@ impl Tls {
         match *self {}
     }
 
-    pub(super) async fn accept(&self, _: TcpStream) -> io::Result<TcpStream> {
+    pub(super) fn accept(&self, _: TcpStream) -> Ready<io::Result<TcpStream>> {
         match *self {}
     }
 }

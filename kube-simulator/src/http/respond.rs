@@ -25,6 +25,7 @@ pub(super) type HttpResponse = Response<ResponseBody>;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Events {
     /// Whether they are text.
+    #[cfg_attr(not(feature = "websocket"), expect(dead_code))]
     pub(super) text: bool,
 }
 

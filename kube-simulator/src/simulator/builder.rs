@@ -202,6 +202,8 @@ impl SimulatorBuilder {
 
     /// Sends and accepts CBOR, as servers with the feature gate `CBORServingAndStorage` do (KEP-4222). By default,
     /// clients that prefer CBOR get the next encoding that they accept, and bodies in CBOR are refused with 415.
+    /// Requires the feature `cbor` of this crate.
+    #[cfg(feature = "cbor")]
     #[doc(alias = "CBORServingAndStorage")]
     #[must_use]
     pub fn serve_cbor(mut self) -> Self {

@@ -1,5 +1,6 @@
 //! [`Encoding`]: the formats of answers, which are all converted from the stored JSON.
 
+#[cfg_attr(not(feature = "cbor"), path = "no_cbor.rs")]
 pub(crate) mod cbor;
 pub(crate) mod indent;
 pub(crate) mod protobuf;

@@ -81,6 +81,7 @@ pub(crate) struct FieldType {
     pub(crate) is_list: bool,
 }
 
+#[cfg(feature = "cbor")]
 impl FieldType {
     /// Returns the type of a message.
     pub(crate) fn message(name: &'static str) -> Self {
@@ -99,6 +100,7 @@ pub(crate) fn message_of(api_version: &str, kind: &str) -> Option<&'static str> 
 }
 
 /// Finds the type of a message's field by its JSON name.
+#[cfg(feature = "cbor")]
 pub(crate) fn field_type(message: &str, name: &str) -> Option<FieldType> {
     let fields = Messages::all().fields(message);
     let found = fields.iter().find(|field| field.name == name);

@@ -13,7 +13,9 @@ mod wire;
 pub(crate) use decode::read;
 pub(crate) use encode::{content, document, document_of, event, list, message};
 use messages::Messages;
-pub(crate) use messages::{FieldType, field_type, fields_of, message_of};
+#[cfg(feature = "cbor")]
+pub(crate) use messages::field_type;
+pub(crate) use messages::{FieldType, fields_of, message_of};
 
 /// The media type of protobuf bodies.
 pub(crate) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";

@@ -1,0 +1,27 @@
+//! Requests for a WebSocket without the feature `websocket`: they are answered like all others.
+
+use std::future::Ready;
+use std::io;
+
+use http::Request;
+use hyper::body::Incoming;
+use tower::Service as _;
+
+use super::respond::HttpResponse;
+use super::service::Service;
+
+/// A watch over a WebSocket. Without the feature there are none.
+pub(super) enum Conversation {}
+
+pub(super) async fn answer(
+    mut service: Service,
+    request: Request<Incoming>,
+) -> io::Result<(HttpResponse, Option<Conversation>)> {
+    Ok((service.call(request).await?, None))
+}
+
+impl Conversation {
+    pub(super) fn hold(self) -> Ready<()> {
+        match self {}
+    }
+}
