@@ -244,7 +244,7 @@ spec:
     }
 
     #[test]
-    fn each_mistake_is_named_with_its_file_and_what_to_do() {
+    fn each_mistake_names_its_file_and_the_remedy() {
         for (from, to, expected) in [
             ("spec:", "spec: [", "is not YAML"),
             ("CustomResourceDefinition", "Pod", "only CustomResourceDefinitions are allowed"),

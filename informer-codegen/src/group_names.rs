@@ -50,14 +50,14 @@ mod tests {
     }
 
     #[test]
-    fn a_group_has_its_first_label_if_that_is_free() {
+    fn accessor_is_the_first_label_of_the_group() {
         assert_eq!(names(&["stable.example.com"]), ["stable"]);
         assert_eq!(names(&["cert-manager.io"]), ["cert_manager"]);
         assert_eq!(names(&["3scale.net"]), ["group_3scale"]);
     }
 
     #[test]
-    fn a_name_that_is_taken_is_made_longer() {
+    fn taken_name_gets_another_label() {
         assert_eq!(names(&["networking.example.com"]), ["networking_example"]);
         assert_eq!(names(&["start.example.com"]), ["start_example"]);
         assert_eq!(names(&["type.example.com"]), ["type_example"]);

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_plain_value_or_has_no_plain_name_is_left_out() {
+    fn only_plain_values_with_plain_names_get_indexes() {
         assert_eq!(
             found(&[
                 ".spec.tier",

@@ -227,7 +227,7 @@ pub struct HttpWidgetSpec {
 ";
 
     #[test]
-    fn a_file_imports_what_it_names_and_needs_no_chrono() {
+    fn generated_file_imports_its_types_and_needs_no_chrono() {
         let types = Types::parse(&widget(), "v1", SOURCE).unwrap();
         assert_eq!(types.exports().to_string(), "HttpWidget");
         let text = types.text(&root(), &widget(), "v1").unwrap();
@@ -287,7 +287,7 @@ pub struct HttpWidgetSpec {
     }
 
     #[test]
-    fn what_kopium_cannot_make_is_said() {
+    fn unusable_output_of_kopium_is_reported() {
         for (source, expected) in [
             ("pub struct {", "invalid Rust"),
             ("pub struct Other;", "no type `HttpWidgetSpec`"),

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_factory_has_by_itself_is_known_by_group_and_version() {
+    fn built_in_accessors_are_found_by_group_and_version() {
         assert!(is_built_in("") && is_built_in("rbac.authorization.k8s.io") && !is_built_in("rbac"));
         assert_eq!(built_in_versions("apps"), ["v1"]);
         assert!(is_built_in_accessor("", "v1", "config_maps"));
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_groups_and_kinds_are_told_from_other_texts() {
+    fn invalid_versions_groups_and_kinds_are_rejected() {
         assert!(["v1", "v12", "v1beta1", "v2alpha10"].into_iter().all(is_version));
         assert!(!["1", "v", "v0", "v1gamma1", "v1beta", "V1", "v1.2"].into_iter().any(is_version));
         assert!(["", "apps", "stable.example.com", "cert-manager.io"].into_iter().all(is_group));

@@ -181,7 +181,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_intersection_is_what_is_in_every_set(
+        fn intersection_has_the_members_of_every_set(
             small in prop::collection::btree_set(0..4_000_u32, 0..20),
             sets in prop::collection::vec(prop::collection::btree_set(0..4_000_u32, 0..3_000), 0..3),
         ) {

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_written_since_is_visited_as_different() {
+    fn only_later_writes_are_visited_as_different() {
         let mut vec = PersistentVec::<u64, 32>::with_len(100_000);
         *vec.get_mut(70_000) = 1;
         let copy = vec.clone();

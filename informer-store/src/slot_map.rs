@@ -326,7 +326,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
         #[test]
-        fn a_compacted_slot_map_has_what_it_had_in_the_same_order(
+        fn compaction_keeps_entries_and_order(
             keys in prop::collection::btree_set(0..3_000_u16, 0..400),
             more in prop::collection::btree_set(3_000..3_500_u16, 0..100),
         ) {

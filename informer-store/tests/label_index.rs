@@ -171,7 +171,7 @@ fn selectors_that_no_index_serves_are_answered_all_the_same() {
 }
 
 #[test]
-fn a_label_index_can_be_asked_for_twice_and_removed() {
+fn label_index_can_be_added_twice_and_removed() {
     let (mut writer, indexer) = store();
     writer.transaction(vec![Change::Put(pod(0, 0, 1, &labels(&[("app", "web")])))], None);
     assert_eq!(indexer.add_label_index(), Ok(()));

@@ -103,7 +103,7 @@ fn i3_transaction_is_visible_only_once_published() {
 }
 
 #[test]
-fn an_index_that_is_added_while_transactions_run_misses_nothing() {
+fn index_added_during_transactions_is_complete() {
     for count in [2, IN_PLACE + 1] {
         model(move || {
             let (mut writer, indexer) = store::<u64>();

@@ -116,7 +116,7 @@ fn a_write_that_the_store_has_already_is_not_recorded() {
 }
 
 #[test]
-fn an_added_object_is_shown_only_if_asked_for() {
+fn added_object_is_returned_only_if_configured() {
     for include_adds in [false, true] {
         let setup = Setup::new(MutationCacheOptions::new().include_adds(include_adds));
         setup.cache.record(object("a", "2", "x"));
@@ -219,7 +219,7 @@ fn write_recorded_after_deletion_is_ignored() {
 
 // client-go: TestMutationCacheUpdateConcurrentRecreate.
 #[test]
-fn a_late_write_to_a_former_life_of_an_object_is_not_believed() {
+fn late_write_to_a_deleted_object_is_ignored() {
     let mut setup = Setup::with_adds();
     setup.put(object("b", "3", "x"));
     setup.cache.on_update(&object("a", "1", "x"), &object("a", "2", "x"));
@@ -251,7 +251,7 @@ fn a_deletion_clears_an_added_object_from_the_indices() {
 }
 
 #[test]
-fn an_object_that_is_created_again_after_a_deletion_is_believed() {
+fn recreated_object_replaces_the_deleted_one() {
     let setup = Setup::with_adds();
     setup.cache.on_delete(&Deleted::exact(object("a", "2", "x")));
     assert!(setup.cache.record(object("b", "3", "x")));
@@ -393,7 +393,7 @@ fn i8_objects_are_dropped_with_no_lock_held() {
 }
 
 #[test]
-fn i8_an_index_function_may_ask_the_cache() {
+fn i8_index_function_can_read_the_cache() {
     let (done, finished) = mpsc::channel();
     std::thread::spawn(move || {
         let (_writer, indexer) = store::<Object>();

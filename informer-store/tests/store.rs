@@ -275,7 +275,7 @@ fn i3_index_value_that_panics_leaves_the_store_whole() {
 }
 
 #[test]
-fn i8_an_index_function_may_use_the_store_it_indexes() {
+fn i8_index_function_can_read_its_store() {
     let (mut writer, indexer) = store::<Item>();
     let same_store: Indexer<Item> = indexer.clone();
     let by_size = indexer

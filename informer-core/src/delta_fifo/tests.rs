@@ -495,7 +495,7 @@ fn i6_a_part_of_the_first_list_that_was_put_back_is_waited_for() {
 }
 
 #[test]
-fn a_queue_that_is_filled_by_single_changes_is_synced_at_once() {
+fn queue_filled_by_single_changes_is_synced() {
     let queue = DeltaFifo::new();
     queue.add(object("a", 1, "x"));
     assert!(queue.has_synced());
@@ -666,7 +666,7 @@ impl Drop for Meddler {
 }
 
 #[test]
-fn i8_an_object_may_use_the_queue_when_it_is_dropped() {
+fn i8_destructor_of_an_object_can_use_the_queue() {
     let queue = DeltaFifo::new();
     let end = |version: u64| {
         let key = ObjectKey::cluster_scoped("a");
@@ -983,7 +983,7 @@ fn resync_skips_objects_that_change_meanwhile() {
 }
 
 #[test]
-fn i9_a_list_that_is_queued_in_part_can_not_be_taken() {
+fn i9_half_queued_list_cannot_be_popped() {
     let queue = DeltaFifo::<Object>::new();
     queue.shared.change(State::hold);
     queue.add(object("a", 1, "a1"));

@@ -69,7 +69,7 @@ fn i4_sleeping_reader_misses_no_event() {
 }
 
 #[test]
-fn i11_a_reader_that_is_behind_ends_up_with_the_truth() {
+fn i11_late_reader_ends_with_the_current_state() {
     model(|| {
         let processor = SharedProcessor::new(None);
         let mut stream = events(&processor, 1);

@@ -79,7 +79,7 @@ fn pop_of_one_key_wakes_the_next_waiter() {
 }
 
 #[test]
-fn a_pop_that_is_given_up_takes_nobodys_wake_up_with_it() {
+fn cancelled_pop_does_not_consume_the_wake_up() {
     model(|| {
         let queue = DeltaFifo::new();
         let given_up = thread::spawn({

@@ -83,7 +83,7 @@ async fn fields_that_the_derive_prunes_are_not_decoded() {
 }
 
 #[tokio::test]
-async fn whoever_asks_by_type_shares_the_informer_of_the_accessor() {
+async fn request_by_type_returns_the_informer_of_the_accessor() {
     let (simulator, factory) = start(Simulator::builder().resource_of::<CronTab>()).await;
     create(&simulator);
     let by_type = factory.informer::<CronTab>();

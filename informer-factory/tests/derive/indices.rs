@@ -108,7 +108,7 @@ async fn a_path_leads_through_options_boxes_lists_sets_and_maps() {
 }
 
 #[tokio::test]
-async fn a_function_may_be_a_closure_and_return_an_option_or_a_result() {
+async fn index_function_can_be_a_closure_with_option_or_result() {
     let (forms, _running) = with(&[json!({ "plain": "12", "type": "T" }), json!({ "plain": "z" })]).await;
     assert_eq!(names(&forms.by_length(&2)), ["f0"]);
     assert_eq!(names(&forms.by_option("T")), ["f0"]);

@@ -33,7 +33,7 @@ async fn i9_write_is_readable_once_the_store_reaches_it() {
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn i9_wait_for_write_knows_the_scope() {
+async fn i9_wait_for_write_considers_the_scope() {
     let cluster = Cluster::connect("writes").await;
     let server = cluster.api::<ConfigMap>();
     let of_namespace = |name: &str| KubeListWatch::<ConfigMap>::namespaced(cluster.client.clone(), name);

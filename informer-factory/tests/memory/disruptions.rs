@@ -37,7 +37,7 @@ async fn list_error_is_in_the_health_until_the_next_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i12_an_informer_that_waits_after_a_failure_stops_at_once() {
+async fn i12_informer_in_backoff_stops_at_once() {
     let source = source();
     (0..10).for_each(|_| source.fail_next_list(unreachable()));
     let running = Running::start(&source, InformerOptions::new());

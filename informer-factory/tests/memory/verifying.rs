@@ -60,7 +60,7 @@ async fn i9_verify_finds_and_corrects_missed_events() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_is_right_is_left_alone() {
+async fn verification_leaves_a_correct_store_unchanged() {
     let source = source();
     create(&source, "a", "1");
     let running = Running::start(&source, InformerOptions::new()).synced().await;
@@ -192,7 +192,7 @@ async fn where_the_store_has_moved_on_it_is_compared_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_is_verified_from_time_to_time_if_that_is_asked_for() {
+async fn store_is_verified_at_the_configured_period() {
     let source = source();
     let options = InformerOptions::new().verify_every(Duration::from_secs(3600));
     let running = Running::start(&source, options).synced().await;

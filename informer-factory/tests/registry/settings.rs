@@ -149,7 +149,7 @@ async fn builders_prune_paths_replace_the_derives() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_are_as_large_as_is_said_for_all_or_for_a_type() {
+async fn page_size_applies_to_all_types_or_to_one() {
     let simulator = with_pods();
     let factory = builder(&simulator)
         .reflector(ReflectorConfig::new().streaming_lists(false).page_size(2))
@@ -165,7 +165,7 @@ async fn pages_are_as_large_as_is_said_for_all_or_for_a_type() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_waits_after_failures_are_as_is_said() {
+async fn backoff_of_the_factory_applies() {
     let simulator = with_pods();
     let down = CannedResponse::failure(http::StatusCode::INTERNAL_SERVER_ERROR, "InternalError", "because");
     simulator.fail_next(10, RequestFilter::any().path("/api/v1/pods"), down);
@@ -182,7 +182,7 @@ async fn the_waits_after_failures_are_as_is_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_last_as_long_as_is_said_for_all_or_for_a_type() {
+async fn watch_timeout_applies_to_all_types_or_to_one() {
     let simulator = with_pods();
     let factory = builder(&simulator)
         .reflector(ReflectorConfig::new().watch_timeout(Duration::from_secs(1_200)))
@@ -280,7 +280,7 @@ async fn on_failure_has_the_names_of_factory_and_type() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stores_are_verified_as_often_as_is_said() {
+async fn verify_period_of_the_factory_applies() {
     let simulator = with_pods();
     let factory = builder(&simulator).verify_every(Duration::from_secs(3_600)).build();
     let pods = factory.core().v1().pods();
@@ -294,7 +294,7 @@ async fn stores_are_verified_as_often_as_is_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_makes_an_informer_has_the_last_word() {
+async fn options_of_informer_with_override_the_factory() {
     let simulator = with_pods();
     let made = Arc::new(AtomicUsize::new(0));
     let factory: SharedInformerFactory = builder(&simulator).default_resync(Duration::from_secs(60)).build();

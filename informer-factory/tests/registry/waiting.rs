@@ -122,7 +122,7 @@ async fn wait_before_the_start_names_informers_not_started() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wait_after_the_shutdown_names_informers_asked_for_since() {
+async fn wait_after_shutdown_names_informers_requested_later() {
     for is_started in [true, false] {
         let simulator = with_pods();
         let factory = factory(&simulator);

@@ -108,7 +108,7 @@ fn simulation_finds_a_partial_list_taken_as_complete() {
 }
 
 #[test]
-fn the_simulation_finds_lists_said_to_be_newer_than_they_are() {
+fn simulation_finds_lists_with_a_too_new_version() {
     assert_found(Bug::ListSaidToBeNewer);
 }
 

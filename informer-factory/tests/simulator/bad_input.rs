@@ -73,7 +73,7 @@ async fn every_kind_of_refusal_and_of_nonsense_is_named_and_healed() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_named_with_its_cause() {
+async fn unreachable_server_is_reported_with_its_cause() {
     let simulator = simulator().await;
     let config = simulator.kube_config();
     simulator.shutdown().await;

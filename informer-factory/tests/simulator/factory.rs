@@ -39,7 +39,7 @@ async fn same_resource_shares_one_watch_and_store() {
 }
 
 #[tokio::test]
-async fn whoever_asks_first_settles_how_an_informer_is_made() {
+async fn first_request_decides_how_an_informer_is_created() {
     let simulator = simulator().await;
     for (name, node) in [("p", "n1"), ("q", "n2")] {
         simulator.create(&pod(name, node)).expect("a new pod");
@@ -78,7 +78,7 @@ async fn i8_make_function_can_use_the_factory() {
 }
 
 #[tokio::test]
-async fn an_informer_asked_for_after_the_start_is_started_by_the_next() {
+async fn informer_requested_after_the_start_needs_another_start() {
     let simulator = simulator().await;
     let factory = factory(&simulator);
     let pods = factory.core().v1().pods();

@@ -187,7 +187,7 @@ async fn i10_undecodable_pod_does_not_stop_the_stream() {
 }
 
 #[tokio::test]
-async fn a_watch_line_that_is_cut_off_loses_nothing() {
+async fn watch_event_that_is_cut_off_is_not_lost() {
     let simulator = simulator().await;
     let factory = factory(&simulator);
     let pods = factory.core().v1().pods();

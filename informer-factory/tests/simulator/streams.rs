@@ -56,7 +56,7 @@ async fn streaming_list_and_watch_are_one_request() {
 }
 
 #[tokio::test]
-async fn a_server_without_streaming_lists_is_asked_for_pages_at_once() {
+async fn server_without_streaming_lists_gets_paged_requests() {
     let refusals = [
         CannedResponse::failure(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", "sendInitialEvents: Forbidden"),
         CannedResponse::failure(StatusCode::BAD_REQUEST, "BadRequest", "unknown parameter"),

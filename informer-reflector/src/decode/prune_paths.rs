@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_is_refused() {
+    fn invalid_path_is_refused() {
         for path in ["", ".", ".a", "a.", "a..b", "a[b]", r#"a["b""#, r#"a["b"]c"#, r#"a[""]"#] {
             let error = PrunePaths::none().with_path(path).expect_err(path);
             assert_eq!(error, PrunePathError::Unparsable { path: path.to_owned() });
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_informer_needs_is_not_pruned() {
+    fn fields_that_an_informer_needs_cannot_be_pruned() {
         for path in
             ["metadata", "metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion"]
         {

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_covers_everything() {
+    fn unparsable_selector_covers_everything() {
         let mut coverage = Coverage::default();
         coverage.set_label_selector("app>>5");
         coverage.set_field_selector("status.phase=Running,nonsense");

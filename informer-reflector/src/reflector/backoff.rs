@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_are_drawn_so_that_not_all_come_back_at_once() {
+    fn waits_are_random() {
         let waits: std::collections::BTreeSet<_> = (0..20).map(|_| Backoff::default().next(None)).collect();
         assert!(waits.len() > 10, "{waits:?}");
     }

@@ -7,7 +7,7 @@ const NOT_UNDERSTOOD: &str = "the answer is not understood";
 const FAILED: &str = "list or watch failed";
 
 #[test]
-fn list_that_is_no_json_is_reported_and_retried() {
+fn list_with_invalid_json_is_reported_and_retried() {
     let meter = Meter::start();
     let deep = "[".repeat(100_000) + &"]".repeat(100_000);
     let nested = format!(r#"{{"metadata":{{"resourceVersion":"1"}},"items":[{{"data":{deep}}}]}}"#);
@@ -39,7 +39,7 @@ fn list_that_is_no_json_is_reported_and_retried() {
 }
 
 #[test]
-fn watch_that_is_no_json_is_reported_and_retried() {
+fn watch_with_invalid_json_is_reported_and_retried() {
     let meter = Meter::start();
     let watched = |line: &str| lines(&[line]);
     survive(

@@ -78,7 +78,7 @@ fn body_that_does_not_end_as_announced_breaks_off() {
 }
 
 #[test]
-fn connection_that_falls_silent_is_replaced() {
+fn silent_connection_is_replaced() {
     let meter = Meter::start();
     let half = [open(""), br#"{"items":["#.to_vec()].concat();
     survive(

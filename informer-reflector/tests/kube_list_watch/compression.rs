@@ -161,7 +161,7 @@ async fn body_that_is_no_gzip_is_an_error_with_the_encoding() {
 }
 
 #[tokio::test]
-async fn an_encoding_that_was_not_asked_for_is_refused() {
+async fn unrequested_encoding_is_refused() {
     let error = list_error(with_header(answer(200, "\u{1}\u{2}"), "content-encoding", "br")).await;
     let text = error.to_string();
     assert!(text.contains("not asked for") && text.contains("encoding br"), "{text}");

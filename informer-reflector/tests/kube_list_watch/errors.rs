@@ -25,7 +25,7 @@ async fn status_error_keeps_the_server_status() {
 }
 
 #[tokio::test]
-async fn an_error_that_is_no_status_becomes_one() {
+async fn error_without_a_status_is_converted_to_one() {
     let overload = "Too many requests,\r\n please try again later.\u{1b}[2J\n";
     let error = list_error(with_header(answer(429, overload), "retry-after", "7")).await;
     assert!(error.is_too_many_requests());

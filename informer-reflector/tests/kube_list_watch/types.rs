@@ -129,7 +129,7 @@ async fn dynamic_objects_have_their_type_in_lists_and_watches() -> Result<(), Li
 }
 
 #[tokio::test]
-async fn metadata_only_objects_come_as_asked_or_cut_down_to_it() -> Result<(), ListWatchError> {
+async fn whole_objects_are_pruned_for_metadata_only_requests() -> Result<(), ListWatchError> {
     let partial = r#"{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"5"},
         "items":[{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"a","labels":{"b":"c"}}}]}"#;
     // The rest would not even decode.

@@ -190,7 +190,7 @@ async fn resource_served_again_is_listed_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_falls_silent_is_given_up_and_asked_for_again() {
+async fn silent_list_is_cancelled_and_retried() {
     let mut run = Run::new(vec![Line::HalfPage(vec![item("a", "1")]), page(vec![item("a", "1")], "7")]);
     run.expect_requests(&["list 0 500"]).await;
     let health = run.health(|health| matches!(health, Health::BackingOff { .. })).await;

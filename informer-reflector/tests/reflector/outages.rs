@@ -273,7 +273,7 @@ async fn dead_resource_is_logged_once_by_its_own_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn health_names_the_turn_that_is_waited_for() {
+async fn health_shows_the_wait_for_a_turn() {
     let server = Server::default();
     server.goes_away();
     let mut reflectors = Reflectors::start(&server, 50);
@@ -316,7 +316,7 @@ async fn healthy_reflector_does_not_wait_for_failing_ones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i12_a_stop_ends_every_wait_for_a_server_that_is_away_at_once() {
+async fn i12_stop_ends_every_wait_for_an_absent_server() {
     // At first all wait for as long as each wants to itself; in the end, all but a few for their
     // turn.
     for seconds in [0, 1, 60, 600] {

@@ -60,7 +60,7 @@ async fn renewed_credentials_resume_the_watch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_waits_after_failures_can_be_set_within_limits() {
+async fn backoff_can_be_set_within_limits() {
     let seconds = Duration::from_secs_f64;
     let table = [
         ((seconds(2.0), seconds(5.0)), [2.0, 4.0, 5.0]),

@@ -32,7 +32,7 @@ async fn silent_watch_resumes_after_65_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn third_silent_watch_may_wait_for_its_first_bookmark() {
+async fn third_silent_watch_waits_for_its_first_bookmark() {
     let quiet: Vec<_> = (0..4).map(|_| watch()).collect();
     let (_open, lines): (Vec<_>, Vec<_>) = quiet.into_iter().unzip();
     let mut run = Run::new([page(vec![], "7")].into_iter().chain(lines).collect());
@@ -77,7 +77,7 @@ async fn unanswered_watch_is_tried_again_after_15_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn how_long_a_watch_may_be_silent_can_be_set() {
+async fn idle_timeout_of_watches_can_be_set() {
     for (asked, seconds) in [(Duration::ZERO, 65.0), (Duration::from_secs(200), 200.0)] {
         let (events, line) = watch();
         let config = ReflectorConfig::new().watch_idle_timeout(asked);

@@ -27,7 +27,7 @@ async fn refusals_show_in_the_health_and_heal() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i12_a_stop_ends_any_wait_at_once() {
+async fn i12_stop_ends_any_wait() {
     // During a backoff of many minutes, during a list and during a watch that say nothing.
     let (_open, open_line) = watch();
     for lines in [vec![Line::ListFails(patience(3600))], vec![], vec![page(vec![], "7"), open_line]] {
@@ -71,7 +71,7 @@ async fn i12_last_health_is_stopped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i8_a_log_subscriber_may_look_at_the_status() {
+async fn i8_log_subscriber_can_read_the_status() {
     let (events, line) = watch();
     let items =
         vec![Err(malformed(Some("a"), "1")), Err(malformed(Some("b"), "2")), Err(malformed(None, ""))];

@@ -151,7 +151,7 @@ async fn streaming_lists_can_be_disabled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stream_without_events_is_given_up_after_10_to_15_s() {
+async fn stream_without_events_is_cancelled_after_10_to_15_s() {
     let nothing: [fn() -> Line; 2] = [|| Line::Silence, || Line::Stream(endless())];
     for line in nothing {
         let mut run = Run::streaming(vec![line(), page(vec![], "7")]);
@@ -416,7 +416,7 @@ async fn i10_failed_transform_of_a_stream_quarantines_one_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i12_a_stop_ends_a_streaming_list_at_once() {
+async fn i12_stop_ends_a_streaming_list() {
     let (_events, line) = stream_of(vec![vec![added("a", "3")]]);
     let mut run = Run::streaming(vec![line]);
     run.expect_requests(&["stream newest"]).await;

@@ -97,7 +97,7 @@ async fn watch_closed_at_once_reopens_after_a_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_that_the_server_does_not_end_is_given_up() {
+async fn watch_that_the_server_does_not_end_is_cancelled() {
     let (_silent, silent_line) = watch();
     let config = ReflectorConfig::new().watch_idle_timeout(Duration::from_secs(60 * 60));
     let mut run = Run::with(vec![page(vec![], "7"), silent_line, watch().1], config);

@@ -97,7 +97,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_behaves_like_a_list_that_is_cut_at_its_old_end(
+        fn recent_writes_behave_like_a_bounded_list(
             steps in prop::collection::vec((0..3_u8, 0..8_u8, 0..4_u64), 0..200),
         ) {
             let mut now = Instant::now();

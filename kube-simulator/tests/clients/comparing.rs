@@ -89,7 +89,7 @@ const SESSION: &str = "
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs kubectl and a kube-apiserver: cargo xtask e2e"]
-async fn kubectl_says_of_the_simulator_what_it_says_of_a_real_server() {
+async fn kubectl_prints_the_same_for_simulator_and_real_server() {
     let simulator = simulator().await;
     let simulated = Kubectl::of(&simulator, "kubectl-session").await;
     let real = Kubectl::real("kubectl-session").await;

@@ -185,7 +185,7 @@ async fn watch_of_one_node_has_shorter_channels() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bookmarks_come_about_every_minute_and_not_all_at_once() {
+async fn bookmarks_are_sent_about_every_minute_at_random_times() {
     let simulator = start(|builder| builder);
     let began = Instant::now();
     let mut delays = Vec::new();

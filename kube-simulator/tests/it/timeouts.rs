@@ -37,7 +37,7 @@ async fn silent_connection_is_closed_after_32_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn half_sent_head_is_given_up_after_32_seconds() {
+async fn half_sent_head_times_out_after_32_seconds() {
     let simulator = simulator().await;
     for half in [&REQUEST[..1], &REQUEST[..REQUEST.len() - 2], b"PRI * HTTP", b"POST /api"] {
         let mut stream = connect(&simulator).await;
@@ -61,7 +61,7 @@ async fn idle_connection_takes_further_requests() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn half_sent_body_is_given_up_after_60_seconds() {
+async fn half_sent_body_times_out_after_60_seconds() {
     let simulator = simulator().await;
     let mut stream = connect(&simulator).await;
     let head =
@@ -80,7 +80,7 @@ const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
 const HALF_HEADERS: [&[u8]; 2] = [&[0, 0, 9, 1, 4, 0, 0, 0, 1, 0x82], &[0, 0, 1, 1, 0, 0, 0, 0, 1, 0x82]];
 
 #[tokio::test(start_paused = true)]
-async fn half_sent_headers_of_http2_are_given_up_after_32_seconds() {
+async fn half_sent_headers_of_http2_time_out_after_32_seconds() {
     let simulator = simulator().await;
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     let halves = [&[][..], &SETTINGS[..4]].map(<[u8]>::to_vec).into_iter();

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_written_back_to_the_letter() {
+    fn data_is_written_as_it_was_read() {
         let text = read_text(&workspace::root()).unwrap();
         assert_eq!(parse(&text).unwrap().text().unwrap(), text.replace("\r\n", "\n"));
     }

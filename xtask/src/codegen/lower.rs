@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_not_compile_is_refused() {
+    fn data_that_would_not_compile_is_refused() {
         let wordless = POD.replace(r#""a""#, r#""""#);
         let gap = only("Job", r#""v1_33", "v1_35""#);
         for (module, kinds, expected) in [

@@ -197,7 +197,7 @@ mod tests {
     use crate::codegen::data;
 
     #[test]
-    fn the_data_is_what_the_sources_of_k8s_openapi_say() {
+    fn data_equals_the_sources_of_k8s_openapi() {
         let data = data::read(&workspace::root()).unwrap();
         let refreshed = refresh(&data, None).unwrap().text().unwrap();
         assert!(
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_sources_do_not_say_is_kept_for_other_versions_too() {
+    fn hand_written_data_is_kept_for_other_versions() {
         let mut old = data::read(&workspace::root()).unwrap();
         let fact = Fact {
             group: "apps".into(),

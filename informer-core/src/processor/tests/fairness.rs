@@ -81,7 +81,7 @@ async fn i11_stuck_handler_delays_no_other_handler() {
 }
 
 #[tokio::test]
-async fn i6_a_handler_that_is_always_behind_is_synced_all_the_same() {
+async fn i6_handler_that_is_always_behind_gets_synced() {
     let running = Running::start();
     let (send, mut calls) = tokio::sync::mpsc::unbounded_channel();
     let handler = Handlers::new()
@@ -105,7 +105,7 @@ async fn i6_a_handler_that_is_always_behind_is_synced_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_handler_that_is_far_behind_gives_other_tasks_their_turn() {
+async fn handler_far_behind_yields_to_other_tasks() {
     let running = Running::start();
     let turns = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let neighbour = tokio::spawn({

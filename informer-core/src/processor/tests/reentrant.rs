@@ -16,7 +16,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn i12_a_handler_may_remove_itself_and_wait() {
+async fn i12_handler_can_remove_itself_and_wait() {
     let running = Running::start();
     let (send, mut heard) = channel::unbounded_channel();
     let own = Slot::default();
@@ -93,7 +93,7 @@ async fn i12_handler_can_remove_itself_during_a_stop() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn i12_a_handler_may_remove_another_and_wait_for_its_end() {
+async fn i12_handler_can_remove_another_and_wait_for_it() {
     let running = Running::start();
     let (other, mut heard_other) = recorder();
     let other = Arc::new(Mutex::new(Some(running.add(other))));
@@ -136,7 +136,7 @@ async fn i5_handler_added_by_a_handler_gets_existing_objects() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn i12_a_handler_may_add_another_while_the_processor_stops() {
+async fn i12_handler_can_add_another_while_the_processor_stops() {
     let running = Running::start();
     let (entered, mut inside) = channel::unbounded_channel();
     let go_on = Arc::new(Semaphore::new(0));

@@ -84,7 +84,7 @@ async fn i6_stream_syncs_at_the_poll_after_its_initial_events() {
 }
 
 #[tokio::test]
-async fn i11_a_reader_that_is_behind_gets_one_event_per_key() {
+async fn i11_late_reader_gets_one_event_per_key() {
     let processor = SharedProcessor::new(None);
     let options = HandlerOptions::new().threshold(Some(1));
     let mut stream = processor.events(&options, std::iter::empty);

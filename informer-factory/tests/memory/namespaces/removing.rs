@@ -41,7 +41,7 @@ async fn removed_namespace_releases_its_objects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i4_a_namespace_that_is_added_again_at_once_is_listed_anew() {
+async fn i4_namespace_removed_and_added_again_is_listed_again() {
     let server = Server::new();
     server.put("a", "stays", "1");
     server.put("a", "goes", "1");

@@ -105,7 +105,7 @@ fn dynamic_and_metadata_only_items_decode_too() {
 }
 
 #[test]
-fn an_empty_list_may_be_written_in_several_ways() {
+fn every_form_of_an_empty_list_is_accepted() {
     for body in [
         r#"{"kind":"ConfigMapList","metadata":{"resourceVersion":"5"},"items":[]}"#,
         r#"{"kind":"ConfigMapList","metadata":{"resourceVersion":"5"},"items":null}"#,
@@ -119,7 +119,7 @@ fn an_empty_list_may_be_written_in_several_ways() {
 }
 
 #[test]
-fn metadata_may_be_missing() {
+fn missing_metadata_is_accepted() {
     assert_eq!(whole(r#"{"items":[]}"#).end, Ok(ListEnd::default()));
     assert_eq!(whole(r#"{"items":[],"metadata":null}"#).end, Ok(ListEnd::default()));
 }
@@ -135,7 +135,7 @@ fn a_body_that_ends_early_is_interrupted_wherever_that_is() {
 }
 
 #[test]
-fn what_is_no_list_is_refused_and_not_quoted() {
+fn other_json_is_refused_and_not_quoted() {
     for body in [
         "<html>hunter2</html>",
         "hunter2",
@@ -236,7 +236,7 @@ fn large_list() -> String {
 }
 
 #[test]
-fn a_decoder_does_not_show_what_it_holds() -> Result<(), ListWatchError> {
+fn debug_output_of_a_decoder_contains_no_object() -> Result<(), ListWatchError> {
     let mut decoder = ListDecoder::<ConfigMap>::new(PrunePaths::default());
     decoder.push(br#"{"items":[{"data":{"password":"hunter2"#)?;
     assert!(!format!("{decoder:?}").contains("hunter2"));

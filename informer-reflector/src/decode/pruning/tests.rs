@@ -45,7 +45,7 @@ fn a_typed_object_loses_managed_fields_and_nothing_else() {
 }
 
 #[test]
-fn a_dynamic_object_loses_what_is_named() -> Result<(), Box<dyn std::error::Error>> {
+fn dynamic_object_loses_the_pruned_fields() -> Result<(), Box<dyn std::error::Error>> {
     let paths = PrunePaths::default()
         .with_path("status.conditions")?
         .with_path(r#"metadata.annotations["example.com/long"]"#)?;
@@ -110,7 +110,7 @@ fn newtypes_options_and_untagged_enums_on_a_path_decode_as_ever() -> Result<(), 
 }
 
 #[test]
-fn a_path_through_something_that_is_no_object_prunes_nothing() -> Result<(), Box<dyn std::error::Error>> {
+fn path_through_a_plain_value_prunes_nothing() -> Result<(), Box<dyn std::error::Error>> {
     let paths = "a.b".parse::<PrunePaths>()?;
     for inner in [json!(null), json!(1), json!(-1), json!(1.5), json!("b"), json!(true), json!([{"b": 1}])] {
         let value = json!({"a": inner, "b": 1});

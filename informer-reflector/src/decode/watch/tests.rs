@@ -126,7 +126,7 @@ fn an_object_that_does_not_decode_is_known_by_its_metadata() {
 }
 
 #[test]
-fn what_is_wrong_is_said_without_the_value() {
+fn error_describes_the_mistake_without_the_value() {
     let (_, object) = rejected(r#"{"type":"ADDED","object":{"metadata":{"name":"a"},"spec":"hunter2"}}"#);
     assert_eq!(object.error, "unexpected string at object.spec (line 1, column 66)");
     let (_, object) = rejected(r#"{"type":"ADDED","object":{"metadata":"hunter2"}}"#);
@@ -135,7 +135,7 @@ fn what_is_wrong_is_said_without_the_value() {
 }
 
 #[test]
-fn i10_what_is_no_event_is_malformed_and_the_stream_goes_on() -> Result<(), ListWatchError> {
+fn i10_malformed_event_does_not_end_the_stream() -> Result<(), ListWatchError> {
     for line in [
         "{}",
         "{\"type\":\"ADDED\"}",
@@ -158,7 +158,7 @@ fn i10_what_is_no_event_is_malformed_and_the_stream_goes_on() -> Result<(), List
 }
 
 #[test]
-fn a_body_that_is_no_watch_is_refused_and_not_quoted() {
+fn other_body_is_refused_and_not_quoted() {
     for body in ["<html>hunter2\n", "hunter2", "\n \n[hunter2]\n", "\"hunter2"] {
         let error = watch::<Pod>([body.as_bytes()]).expect_err(body);
         assert!(matches!(error, ListWatchError::Protocol(_)), "{error}");
@@ -239,7 +239,7 @@ fn empty_versions_and_zero_values_are_decoded() -> Result<(), ListWatchError> {
 }
 
 #[test]
-fn a_decoder_does_not_show_what_it_holds() -> Result<(), ListWatchError> {
+fn debug_output_of_a_decoder_contains_no_object() -> Result<(), ListWatchError> {
     let mut decoder = decoder::<ConfigMap>();
     decoder.push(br#"{"type":"ADDED","object":{"data":{"password":"hunter2"#)?;
     assert!(!format!("{decoder:?}").contains("hunter2"));

@@ -9,7 +9,7 @@ use crate::server::{APPLY, MERGE, Server};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
-        scenario(applying_creates_what_is_not_there),
+        scenario(applying_creates_a_missing_object),
         scenario(applying_the_same_again_makes_no_version),
         scenario(applying_another_value_of_anothers_field_is_a_conflict),
         scenario(applying_by_force_takes_fields_over),
@@ -27,11 +27,11 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(applying_from_an_old_version_is_a_conflict),
         scenario(applying_records_ownership_in_managed_fields),
         scenario(applying_to_a_status_owns_nothing_that_it_can_not_set),
-        scenario(an_update_takes_ownership_of_what_it_changes),
+        scenario(update_takes_ownership_of_changed_fields),
         scenario(a_dry_run_of_applying_stores_nothing),
         scenario(force_is_for_applying_only),
         scenario(applying_an_element_twice_is_refused),
-        scenario(applying_a_uid_to_what_is_not_there_is_a_conflict),
+        scenario(applying_a_uid_to_a_missing_object_is_a_conflict),
         scenario(applying_another_uid_is_refused),
         scenario(managed_fields_list_appliers_first),
     ]
@@ -45,7 +45,7 @@ async fn apply(server: &Server, query: &str, content: &Value) -> Answer {
     server.patch(&format!("{}?{query}", server.secret_path("a")), APPLY, &object).await
 }
 
-async fn applying_creates_what_is_not_there(server: Server) {
+async fn applying_creates_a_missing_object(server: Server) {
     let object = apply(&server, "fieldManager=one", &json!({ "data": { "a": "YQ==" } })).await.expect(201);
     assert_eq!(object["data"], json!({ "a": "YQ==" }));
     assert_eq!(server.get(&server.secret_path("a")).await.expect(200), object);
@@ -170,7 +170,7 @@ async fn applying_to_a_status_owns_nothing_that_it_can_not_set(server: Server) {
     assert_eq!(entry["fieldsV1"], owned);
 }
 
-async fn an_update_takes_ownership_of_what_it_changes(server: Server) {
+async fn update_takes_ownership_of_changed_fields(server: Server) {
     apply(&server, "fieldManager=one", &json!({ "data": { "a": "YQ==", "b": "YQ==" } })).await.expect(201);
     let path = format!("{}?fieldManager=two", server.secret_path("a"));
     let object = server.patch(&path, MERGE, &json!({ "data": { "a": "Yg==" } })).await.expect(200);
@@ -210,7 +210,7 @@ async fn applying_an_element_twice_is_refused(server: Server) {
     answer.refused_with(500, "", message);
 }
 
-async fn applying_a_uid_to_what_is_not_there_is_a_conflict(server: Server) {
+async fn applying_a_uid_to_a_missing_object_is_a_conflict(server: Server) {
     let metadata = json!({ "name": "a", "uid": "some" });
     let answer = apply(&server, "fieldManager=one", &json!({ "metadata": metadata })).await;
     let message = "Operation cannot be fulfilled on secrets \"a\": uid mismatch: the provided object specified uid \

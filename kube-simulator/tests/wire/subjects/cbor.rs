@@ -27,10 +27,10 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_refusal_in_cbor).with_other_gates(),
         scenario(an_object_made_in_cbor).with_other_gates(),
         scenario(an_object_applied_in_cbor).with_other_gates(),
-        scenario(a_patch_of_unknown_type_is_told_what_else_there_is).with_other_gates(),
+        scenario(patch_of_unknown_type_is_refused_with_the_supported_types).with_other_gates(),
         scenario(options_of_a_delete_in_cbor).with_other_gates(),
-        scenario(a_body_that_is_no_cbor_is_refused).with_other_gates(),
-        scenario(what_is_not_acceptable_is_told_with_cbor).with_other_gates(),
+        scenario(invalid_cbor_is_refused).with_other_gates(),
+        scenario(unacceptable_encoding_is_refused_with_cbor_in_the_list).with_other_gates(),
     ]
 }
 
@@ -162,7 +162,7 @@ async fn an_object_applied_in_cbor(server: Server) {
     assert_eq!(applied["metadata"]["managedFields"][0]["operation"], "Apply");
 }
 
-async fn a_patch_of_unknown_type_is_told_what_else_there_is(server: Server) {
+async fn patch_of_unknown_type_is_refused_with_the_supported_types(server: Server) {
     let widgets = Widgets::define(&server).await;
     widgets.create("a", "red").await;
     let answer = server.patch(&format!("{}/a", widgets.path()), STRATEGIC, &json!({})).await;
@@ -185,14 +185,14 @@ async fn options_of_a_delete_in_cbor(server: Server) {
     assert_eq!(answer.code, 409, "{}", answer.text());
 }
 
-async fn a_body_that_is_no_cbor_is_refused(server: Server) {
+async fn invalid_cbor_is_refused(server: Server) {
     let headers = [("content-type", CBOR)];
     for body in [&b"\xd9\xd9\xf7\xa1"[..], b"\xd9\xd9\xf7\x01", b"{}"] {
         assert_eq!(server.call(Method::POST, &server.secrets(), &headers, body).await.code, 400, "{body:x?}");
     }
 }
 
-async fn what_is_not_acceptable_is_told_with_cbor(server: Server) {
+async fn unacceptable_encoding_is_refused_with_cbor_in_the_list(server: Server) {
     let widgets = Widgets::define(&server).await;
     let answer = server.get_as(&widgets.path(), "text/html").await;
     assert!(answer.text().contains("application/vnd.kubernetes.protobuf, application/cbor"));

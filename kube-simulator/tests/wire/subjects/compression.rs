@@ -20,7 +20,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_response_longer_than_128_kib_is_compressed),
         scenario(streaming_list_is_compressed_on_request)
             .differs("a server before 1.37 compresses no streams"),
-        scenario(a_watch_that_is_no_streaming_list_is_not_compressed),
+        scenario(ordinary_watch_is_not_compressed),
     ]
 }
 
@@ -156,7 +156,7 @@ async fn streaming_list_is_compressed_on_request(server: Server) {
     }
 }
 
-async fn a_watch_that_is_no_streaming_list_is_not_compressed(server: Server) {
+async fn ordinary_watch_is_not_compressed(server: Server) {
     let only_initial = [("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")];
     for parameters in [&only_initial[..], &[("resourceVersion", "0")]] {
         let answer = watch(&server, parameters).await;

@@ -11,11 +11,11 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(a_new_object_gets_identity_and_version),
         scenario(versions_grow_with_each_write),
-        scenario(kind_and_version_may_be_left_out_of_built_in_kinds),
+        scenario(built_in_kinds_can_omit_kind_and_version),
         scenario(a_duplicate_name_is_a_conflict),
         scenario(a_deleted_name_is_free_again),
         scenario(a_name_is_needed),
-        scenario(a_generated_name_begins_as_asked),
+        scenario(generated_name_begins_with_the_requested_text),
         scenario(a_long_generated_name_is_cut_before_its_suffix),
         scenario(an_invalid_name_is_refused),
         scenario(a_create_with_a_resource_version_is_refused),
@@ -29,9 +29,9 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(another_namespace_than_the_paths_is_refused),
         scenario(another_kind_than_the_paths_is_refused),
         scenario(another_api_version_than_the_paths_is_refused),
-        scenario(a_body_that_is_no_json_is_refused),
+        scenario(invalid_json_is_refused),
         scenario(an_empty_body_is_refused),
-        scenario(a_body_that_is_no_object_is_refused),
+        scenario(json_without_an_object_is_refused),
         scenario(a_body_of_unknown_type_is_refused),
         scenario(a_body_without_type_is_json),
         scenario(a_dry_run_stores_nothing),
@@ -72,7 +72,7 @@ async fn versions_grow_with_each_write(server: Server) {
     }
 }
 
-async fn kind_and_version_may_be_left_out_of_built_in_kinds(server: Server) {
+async fn built_in_kinds_can_omit_kind_and_version(server: Server) {
     let created = server.create(&server.secrets(), &json!({ "metadata": { "name": "a" } })).await;
     assert_eq!((&created["kind"], &created["apiVersion"]), (&json!("Secret"), &json!("v1")));
 }
@@ -106,7 +106,7 @@ async fn a_name_is_needed(server: Server) {
     }
 }
 
-async fn a_generated_name_begins_as_asked(server: Server) {
+async fn generated_name_begins_with_the_requested_text(server: Server) {
     let body = json!({ "metadata": { "generateName": "gen-" } });
     let first = server.create(&server.secrets(), &body).await;
     let second = server.create(&server.secrets(), &body).await;
@@ -233,7 +233,7 @@ async fn post_text(server: &Server, content_type: &str, body: &str) -> crate::an
     server.call(Method::POST, &server.secrets(), headers, body).await
 }
 
-async fn a_body_that_is_no_json_is_refused(server: Server) {
+async fn invalid_json_is_refused(server: Server) {
     post_text(&server, JSON, "{bad").await.refused_with(400, "BadRequest", UNRECOGNIZED);
 }
 
@@ -241,7 +241,7 @@ async fn an_empty_body_is_refused(server: Server) {
     post_text(&server, JSON, "").await.refused_with(400, "BadRequest", UNRECOGNIZED);
 }
 
-async fn a_body_that_is_no_object_is_refused(server: Server) {
+async fn json_without_an_object_is_refused(server: Server) {
     for body in ["[]", "5", "\"a\""] {
         post_text(&server, JSON, body).await.refused_with(400, "BadRequest", UNRECOGNIZED);
     }

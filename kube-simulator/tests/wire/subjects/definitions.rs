@@ -19,7 +19,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_deleted_definition_removes_its_resource),
         scenario(a_deleted_definition_ends_the_watches_of_its_resource),
         scenario(a_recreated_definition_has_no_objects),
-        scenario(a_version_that_is_not_served_is_not_found),
+        scenario(unserved_version_is_not_found),
         scenario(a_version_can_stop_being_served),
         scenario(objects_are_the_same_in_each_version),
     ]
@@ -141,7 +141,7 @@ async fn a_recreated_definition_has_no_objects(server: Server) {
     assert_eq!(names(&widgets.served().await), [""; 0]);
 }
 
-async fn a_version_that_is_not_served_is_not_found(server: Server) {
+async fn unserved_version_is_not_found(server: Server) {
     let widgets = Widgets::define(&server).await;
     let answer = server.get(&widgets.path_in("v3")).await;
     assert_eq!((answer.code, answer.text().as_str()), (404, "404 page not found\n"));

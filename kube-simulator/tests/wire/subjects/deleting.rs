@@ -12,7 +12,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(a_delete_answers_with_a_status),
         scenario(a_delete_of_a_pod_answers_with_the_pod),
-        scenario(a_delete_of_what_is_not_there_is_not_found),
+        scenario(delete_of_a_missing_object_is_not_found),
         scenario(a_delete_of_another_uid_is_a_conflict),
         scenario(a_delete_of_another_version_is_a_conflict),
         scenario(a_delete_whose_preconditions_hold_succeeds),
@@ -29,19 +29,19 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_marked_object_can_be_changed),
         scenario(a_marked_object_is_removed_with_its_last_finalizer),
         scenario(a_marked_object_gets_no_new_finalizers),
-        scenario(a_pod_without_node_goes_at_once),
-        scenario(a_pod_that_goes_at_once_is_marked_before),
+        scenario(pod_without_node_is_deleted_at_once),
+        scenario(pod_deleted_at_once_has_a_deletion_timestamp),
         scenario(a_pod_whose_kubelet_is_done_is_marked_once_more),
         scenario(a_pod_on_a_node_has_30_seconds),
         scenario(a_grace_period_can_only_be_shortened),
         scenario(a_negative_grace_period_is_a_second),
         scenario(a_pod_with_a_finalizer_goes_when_its_kubelet_is_done),
         scenario(default_policy_of_jobs_and_rcs_is_orphan),
-        scenario(a_delete_of_a_collection_answers_with_what_it_has_deleted),
-        scenario(a_delete_of_a_collection_deletes_what_is_selected),
+        scenario(deletecollection_returns_the_deleted_objects),
+        scenario(deletecollection_deletes_the_selected_objects),
         scenario(a_dry_run_of_a_delete_of_a_collection_deletes_nothing),
-        scenario(a_delete_of_a_collection_may_go_in_pages),
-        scenario(a_delete_of_a_collection_leaves_what_is_held_back),
+        scenario(deletecollection_can_be_paged),
+        scenario(deletecollection_keeps_objects_with_finalizers),
         scenario(a_delete_over_all_namespaces_is_not_allowed),
         scenario(a_delete_of_a_collection_with_a_bad_selector_deletes_nothing),
     ]
@@ -75,7 +75,7 @@ async fn a_delete_of_a_pod_answers_with_the_pod(server: Server) {
     assert_eq!((&answer["kind"], uid(&answer)), (&json!("Pod"), uid(&created)));
 }
 
-async fn a_delete_of_what_is_not_there_is_not_found(server: Server) {
+async fn delete_of_a_missing_object_is_not_found(server: Server) {
     let refusal = server.delete(&server.secret_path("a")).await;
     refusal.refused(404, "NotFound", "secrets \"a\" not found").is_about("", "secrets", "a");
 }
@@ -225,7 +225,7 @@ async fn a_marked_object_gets_no_new_finalizers(server: Server) {
     answer.refused(422, "Invalid", message).has_causes(&[("FieldValueForbidden", "metadata.finalizers")]);
 }
 
-async fn a_pod_without_node_goes_at_once(server: Server) {
+async fn pod_without_node_is_deleted_at_once(server: Server) {
     server.create(&server.core("pods"), &pod("a")).await;
     server.delete(&server.core("pods/a")).await.expect(200);
     server.get(&server.core("pods/a")).await.refused_with(404, "NotFound", "pods \"a\" not found");
@@ -248,7 +248,7 @@ async fn watch_from(server: &Server, pod: &Value) -> Watch {
     server.watch_path(&server.core("pods"), &[("resourceVersion", &version(pod).to_string())]).await
 }
 
-async fn a_pod_that_goes_at_once_is_marked_before(server: Server) {
+async fn pod_deleted_at_once_has_a_deletion_timestamp(server: Server) {
     let created = server.create(&server.core("pods"), &pod("a")).await;
     let mut watch = watch_from(&server, &created).await;
     let answered = server.delete(&server.core("pods/a")).await.expect(200);
@@ -345,14 +345,14 @@ async fn default_policy_of_jobs_and_rcs_is_orphan(server: Server) {
     }
 }
 
-async fn a_delete_of_a_collection_answers_with_what_it_has_deleted(server: Server) {
+async fn deletecollection_returns_the_deleted_objects(server: Server) {
     server.create_secrets(&["a", "b"]).await;
     let deleted = server.delete(&server.secrets()).await.expect(200);
     assert_eq!((&deleted["kind"], names(&deleted)), (&json!("SecretList"), vec!["a", "b"]));
     assert!(names(&server.list(&[]).await.expect(200)).is_empty());
 }
 
-async fn a_delete_of_a_collection_deletes_what_is_selected(server: Server) {
+async fn deletecollection_deletes_the_selected_objects(server: Server) {
     for (name, app) in [("a", "web"), ("b", "db"), ("c", "web")] {
         server.create(&server.secrets(), &labelled(name, "app", app)).await;
     }
@@ -369,7 +369,7 @@ async fn a_dry_run_of_a_delete_of_a_collection_deletes_nothing(server: Server) {
     assert_eq!(names(&server.list(&[]).await.expect(200)), ["a", "b"]);
 }
 
-async fn a_delete_of_a_collection_may_go_in_pages(server: Server) {
+async fn deletecollection_can_be_paged(server: Server) {
     server.create_secrets(&["a", "b", "c"]).await;
     let deleted = server.delete(&format!("{}?limit=2", server.secrets())).await.expect(200);
     assert_eq!(names(&deleted), ["a", "b"]);
@@ -377,7 +377,7 @@ async fn a_delete_of_a_collection_may_go_in_pages(server: Server) {
     assert_eq!(names(&server.list(&[]).await.expect(200)), ["c"]);
 }
 
-async fn a_delete_of_a_collection_leaves_what_is_held_back(server: Server) {
+async fn deletecollection_keeps_objects_with_finalizers(server: Server) {
     let mut object = secret("a");
     object["metadata"]["finalizers"] = json!(["wire.test/hold"]);
     server.create(&server.secrets(), &object).await;

@@ -13,7 +13,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(the_core_has_one_version),
         scenario(the_groups_are_listed_with_their_versions),
-        scenario(a_group_can_be_asked_for),
+        scenario(one_group_can_be_discovered),
         scenario(the_resources_of_the_core),
         scenario(the_resources_of_a_group),
         scenario(a_cluster_wide_resource_says_so),
@@ -57,7 +57,7 @@ async fn the_groups_are_listed_with_their_versions(server: Server) {
     assert!(groups.iter().all(|group| group["name"] != ""), "the core is no group: {list}");
 }
 
-async fn a_group_can_be_asked_for(server: Server) {
+async fn one_group_can_be_discovered(server: Server) {
     for path in ["/apis/apps", "/apis/apps/"] {
         let group = server.get(path).await.expect(200);
         assert_eq!((&group["kind"], &group["apiVersion"]), (&json!("APIGroup"), &json!("v1")));

@@ -14,8 +14,8 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(any_version_of_events_does_not_ignore_the_limit),
         scenario(pages_of_events_show_the_state_of_the_first),
         scenario(a_token_of_events_has_no_slash_before_the_name),
-        scenario(a_version_of_events_that_has_not_come_is_refused_at_once),
-        scenario(a_watch_of_events_begins_with_what_is_there),
+        scenario(future_version_of_events_is_refused_at_once),
+        scenario(watch_of_events_begins_with_existing_objects),
         scenario(a_streaming_list_of_events_ends_with_a_bookmark),
         scenario(a_streaming_list_of_events_has_no_other_bookmark),
         scenario(streaming_events_from_the_future_is_an_error_event),
@@ -64,7 +64,7 @@ async fn a_token_of_events_has_no_slash_before_the_name(server: Server) {
     assert_eq!(token["start"], "a\u{0}");
 }
 
-async fn a_version_of_events_that_has_not_come_is_refused_at_once(server: Server) {
+async fn future_version_of_events_is_refused_at_once(server: Server) {
     let path = with_query(&server.core("events"), &[("resourceVersion", "9000000000")]);
     let answer = server.get(&path).await;
     // A retry would not help, so there is no `Retry-After`.
@@ -75,7 +75,7 @@ async fn a_version_of_events_that_has_not_come_is_refused_at_once(server: Server
     assert!(refusal.details().get("retryAfterSeconds").is_none(), "{}", refusal.details());
 }
 
-async fn a_watch_of_events_begins_with_what_is_there(server: Server) {
+async fn watch_of_events_begins_with_existing_objects(server: Server) {
     make(&server, &["b", "a"]).await;
     for version in ["", "0"] {
         let mut watch = server.watch_path(&server.core("events"), &[("resourceVersion", version)]).await;

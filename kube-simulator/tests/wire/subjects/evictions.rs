@@ -13,13 +13,13 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(an_eviction_deletes_a_pod_and_says_why),
         scenario(an_eviction_has_preconditions),
-        scenario(an_eviction_of_what_is_not_there_is_not_found),
+        scenario(eviction_of_a_missing_pod_is_not_found),
         scenario(an_eviction_is_taken_off_the_budget),
-        scenario(a_budget_that_is_spent_refuses),
+        scenario(spent_budget_refuses_evictions),
         scenario(a_budget_that_allows_nothing_refuses),
         scenario(a_dry_run_of_an_eviction_spends_nothing),
-        scenario(a_pod_that_is_pending_or_over_needs_no_budget),
-        scenario(a_pod_that_is_not_ready_spends_nothing_of_what_is_enough),
+        scenario(pending_or_finished_pod_needs_no_budget),
+        scenario(eviction_of_an_unready_pod_spends_no_budget),
         scenario(a_pod_with_two_budgets_is_not_evicted),
         scenario(a_budget_without_selector_covers_nothing),
         scenario(a_budget_with_an_empty_selector_covers_everything),
@@ -150,7 +150,7 @@ async fn an_eviction_has_preconditions(server: Server) {
     answer.refused_with(409, "Conflict", message);
 }
 
-async fn an_eviction_of_what_is_not_there_is_not_found(server: Server) {
+async fn eviction_of_a_missing_pod_is_not_found(server: Server) {
     evict(&server, "a").await.refused(404, "NotFound", "pods \"a\" not found");
 }
 
@@ -173,7 +173,7 @@ async fn an_eviction_is_taken_off_the_budget(server: Server) {
     assert_eq!((&condition["status"], &condition["reason"]), (&json!("False"), &json!("InsufficientPods")));
 }
 
-async fn a_budget_that_is_spent_refuses(server: Server) {
+async fn spent_budget_refuses_evictions(server: Server) {
     run(&server, &[("a", true), ("b", true)]).await;
     one_of_two(&server, 2).await;
     evict(&server, "a").await.expect(201);
@@ -203,7 +203,7 @@ async fn a_dry_run_of_an_eviction_spends_nothing(server: Server) {
     assert!(!is_there(&server, "b").await);
 }
 
-async fn a_pod_that_is_pending_or_over_needs_no_budget(server: Server) {
+async fn pending_or_finished_pod_needs_no_budget(server: Server) {
     run(&server, &[("a", false), ("b", false), ("c", false)]).await;
     create(&server, "b", &web(), 5).await;
     for (name, phase) in [("a", "Pending"), ("b", "Succeeded"), ("c", "Failed")] {
@@ -214,7 +214,7 @@ async fn a_pod_that_is_pending_or_over_needs_no_budget(server: Server) {
     }
 }
 
-async fn a_pod_that_is_not_ready_spends_nothing_of_what_is_enough(server: Server) {
+async fn eviction_of_an_unready_pod_spends_no_budget(server: Server) {
     run(&server, &[("a", true), ("b", false)]).await;
     one_of_two(&server, 1).await;
     refused(evict(&server, "a").await, "The disruption budget b needs 1 healthy pods and has 1 currently");

@@ -15,11 +15,11 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
             "The simulator fills in few defaults: a field of a pod that is not given is empty to it.",
         ),
         scenario(a_namespace_is_selected_by_its_phase),
-        scenario(an_event_is_selected_by_what_it_is_about),
+        scenario(event_is_selected_by_its_involved_object),
         scenario(an_event_is_selected_by_its_source),
-        scenario(an_event_of_the_newer_group_is_selected_by_what_it_is_about),
+        scenario(event_of_the_newer_group_is_selected_by_its_regarding),
         scenario(a_job_is_selected_by_how_many_have_succeeded),
-        scenario(a_number_or_a_truth_that_is_not_given_can_be_selected),
+        scenario(unset_number_or_boolean_can_be_selected),
         scenario(label_and_field_selectors_must_both_hold),
         scenario(fields_are_equal_or_not),
         scenario(empty_requirements_are_skipped),
@@ -29,7 +29,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_cluster_wide_kind_has_no_namespace_to_select_by),
         scenario(a_requirement_without_operator_is_refused),
         scenario(an_unknown_escape_is_refused),
-        scenario(a_sign_that_is_not_escaped_is_refused),
+        scenario(unescaped_operator_sign_is_refused),
     ]
 }
 
@@ -96,7 +96,7 @@ async fn a_namespace_is_selected_by_its_phase(server: Server) {
     assert_eq!(select(&server, "/api/v1/namespaces", &format!("{selector},status.phase=Gone")).await, "");
 }
 
-async fn an_event_is_selected_by_what_it_is_about(server: Server) {
+async fn event_is_selected_by_its_involved_object(server: Server) {
     let events = server.core("events");
     for (name, kind) in [("a", "Pod"), ("b", "Secret")] {
         let about = json!({ "kind": kind, "namespace": server.namespace, "name": "x", "uid": "1" });
@@ -133,7 +133,7 @@ async fn an_event_is_selected_by_its_source(server: Server) {
     }
 }
 
-async fn an_event_of_the_newer_group_is_selected_by_what_it_is_about(server: Server) {
+async fn event_of_the_newer_group_is_selected_by_its_regarding(server: Server) {
     let events = server.group("events.k8s.io/v1", "events");
     for (name, kind) in [("a", "Pod"), ("b", "Secret")] {
         let about = json!({ "kind": kind, "apiVersion": "v1", "namespace": server.namespace, "name": name, "uid": "1" });
@@ -180,7 +180,7 @@ async fn a_job_is_selected_by_how_many_have_succeeded(server: Server) {
     refused(&server, &jobs, "status.succeeded=1", message).await;
 }
 
-async fn a_number_or_a_truth_that_is_not_given_can_be_selected(server: Server) {
+async fn unset_number_or_boolean_can_be_selected(server: Server) {
     server.create(&server.core("pods"), &pod("a")).await;
     assert_eq!(select(&server, &server.core("pods"), "spec.hostNetwork=false").await, "a");
     assert_eq!(select(&server, &server.core("pods"), "spec.hostNetwork=").await, "");
@@ -272,7 +272,7 @@ async fn an_unknown_escape_is_refused(server: Server) {
     .await;
 }
 
-async fn a_sign_that_is_not_escaped_is_refused(server: Server) {
+async fn unescaped_operator_sign_is_refused(server: Server) {
     let message = "invalid field selector: unescaped character in value: 61";
     refused(&server, &server.secrets(), "metadata.name=a=b", message).await;
 }

@@ -25,7 +25,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(metadata_alone_of_a_new_object),
         scenario(metadata_alone_is_paged_like_any_list),
         scenario(a_refusal_is_a_status_in_any_form),
-        scenario(what_a_delete_answers_is_a_status_in_any_form),
+        scenario(answer_to_a_delete_is_a_status_in_any_form),
         scenario(an_error_within_a_watch_is_a_status_in_any_form),
         scenario(an_error_within_a_watch_of_etcd_is_a_status_in_any_form).alone(),
         scenario(a_list_is_no_single_object_of_metadata),
@@ -146,7 +146,7 @@ async fn a_refusal_is_a_status_in_any_form(server: Server) {
     );
 }
 
-async fn what_a_delete_answers_is_a_status_in_any_form(server: Server) {
+async fn answer_to_a_delete_is_a_status_in_any_form(server: Server) {
     server.create_secrets(&["a"]).await;
     let headers = [("accept", METADATA)];
     let answer = server.call(http::Method::DELETE, &server.secret_path("a"), &headers, "").await;

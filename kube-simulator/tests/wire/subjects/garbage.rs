@@ -12,13 +12,13 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     let scenarios = vec![
         scenario(background_deletion_deletes_dependents),
         scenario(foreground_deletion_deletes_the_owner_last),
-        scenario(in_the_foreground_an_owner_waits_for_what_blocks_it),
+        scenario(foreground_deletion_waits_for_blocking_dependents),
         scenario(foreground_deletion_waits_only_for_blocking_dependents),
         scenario(orphans_stay_without_owner_reference),
         scenario(object_with_another_owner_loses_the_deleted_one),
         scenario(in_the_foreground_an_object_with_another_owner_stays_too),
         scenario(foreground_owner_waits_for_the_whole_chain),
-        scenario(an_owner_waits_for_what_is_going_already),
+        scenario(owner_waits_for_dependents_being_deleted),
         scenario(a_dependent_with_orphan_finalizer_orphans_its_own),
         scenario(objects_that_own_each_other_are_deleted),
         scenario(an_ownership_cycle_of_three_is_deleted),
@@ -100,7 +100,7 @@ async fn foreground_deletion_deletes_the_owner_last(server: Server) {
     assert_eq!(watch.briefs(2).await, ["DELETED child", "DELETED parent"]);
 }
 
-async fn in_the_foreground_an_owner_waits_for_what_blocks_it(server: Server) {
+async fn foreground_deletion_waits_for_blocking_dependents(server: Server) {
     let parent = server.create_secrets(&["parent"]).await;
     owned_by(&server, "child", &[&parent], true).await;
     hold(&server, "child", true).await;
@@ -176,7 +176,7 @@ async fn foreground_owner_waits_for_the_whole_chain(server: Server) {
     assert_eq!(ends_up_to(&mut watch, "a").await, ["d", "c", "b", "a"]);
 }
 
-async fn an_owner_waits_for_what_is_going_already(server: Server) {
+async fn owner_waits_for_dependents_being_deleted(server: Server) {
     let one = server.create_secrets(&["one"]).await;
     let two = server.create_secrets(&["two"]).await;
     let child = owned_by(&server, "child", &[&one, &two], true).await;

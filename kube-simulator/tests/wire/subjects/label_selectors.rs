@@ -16,18 +16,18 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(numbers_are_compared_as_numbers),
         scenario(requirements_must_all_hold),
         scenario(an_empty_value_is_a_value),
-        scenario(a_set_may_hold_the_empty_value),
+        scenario(set_with_the_empty_value_is_accepted),
         scenario(space_around_operators_does_not_matter),
-        scenario(operators_may_be_names_and_values),
-        scenario(a_label_may_have_a_prefix),
-        scenario(an_operator_that_is_none_is_refused),
+        scenario(operator_words_are_accepted_as_names_and_values),
+        scenario(label_with_a_prefix_is_accepted),
+        scenario(unknown_operator_is_refused),
         scenario(a_set_without_parentheses_is_refused),
-        scenario(a_value_that_is_an_operator_sign_is_refused),
-        scenario(a_requirement_that_is_empty_is_refused),
-        scenario(what_follows_a_requirement_must_be_another),
+        scenario(operator_sign_as_a_value_is_refused),
+        scenario(empty_requirement_is_refused),
+        scenario(text_after_a_requirement_must_be_a_requirement),
         scenario(an_invalid_label_in_a_selector_is_refused),
         scenario(an_invalid_value_in_a_selector_is_refused),
-        scenario(a_bound_that_is_no_number_is_refused),
+        scenario(bound_without_a_number_is_refused),
     ]
 }
 
@@ -110,7 +110,7 @@ async fn an_empty_value_is_a_value(server: Server) {
     all_select(server, &[("app=", "c"), ("app!=", "abde"), ("app=,tier", "")]).await;
 }
 
-async fn a_set_may_hold_the_empty_value(server: Server) {
+async fn set_with_the_empty_value_is_accepted(server: Server) {
     all_select(server, &[("app in ()", "c"), ("app in (web,)", "ac"), ("app in (web,,db)", "abc")]).await;
 }
 
@@ -119,11 +119,11 @@ async fn space_around_operators_does_not_matter(server: Server) {
         .await;
 }
 
-async fn operators_may_be_names_and_values(server: Server) {
+async fn operator_words_are_accepted_as_names_and_values(server: Server) {
     all_select(server, &[("in", "d"), ("in=in", "d"), ("in in (in)", "d"), ("notin=x", "")]).await;
 }
 
-async fn a_label_may_have_a_prefix(server: Server) {
+async fn label_with_a_prefix_is_accepted(server: Server) {
     all_select(
         server,
         &[("wire.test/in", "d"), ("wire.test/in=notin", "d"), ("wire.test/in!=notin", "abce")],
@@ -131,7 +131,7 @@ async fn a_label_may_have_a_prefix(server: Server) {
     .await;
 }
 
-async fn an_operator_that_is_none_is_refused(server: Server) {
+async fn unknown_operator_is_refused(server: Server) {
     let expected = "expected: in, notin, =, ==, !=, gt, lt";
     let cases = [("a b", 'b'), ("a b c", 'b')]
         .map(|(s, found)| (s, format!("unable to parse requirement: found '{found}', {expected}")));
@@ -148,7 +148,7 @@ async fn a_set_without_parentheses_is_refused(server: Server) {
     all_refused(server, &cases).await;
 }
 
-async fn a_value_that_is_an_operator_sign_is_refused(server: Server) {
+async fn operator_sign_as_a_value_is_refused(server: Server) {
     let cases = [
         ("a===b", "unable to parse requirement: found '=', expected: identifier"),
         ("a=(b)", "unable to parse requirement: found '(', expected: identifier"),
@@ -157,7 +157,7 @@ async fn a_value_that_is_an_operator_sign_is_refused(server: Server) {
     all_refused(server, &cases).await;
 }
 
-async fn a_requirement_that_is_empty_is_refused(server: Server) {
+async fn empty_requirement_is_refused(server: Server) {
     let cases = [
         ("a,", "found '', expected: identifier after ','"),
         ("a,,b", "found ',', expected: identifier after ','"),
@@ -166,7 +166,7 @@ async fn a_requirement_that_is_empty_is_refused(server: Server) {
     all_refused(server, &cases).await;
 }
 
-async fn what_follows_a_requirement_must_be_another(server: Server) {
+async fn text_after_a_requirement_must_be_a_requirement(server: Server) {
     let cases = [
         ("a in (x) b", "found 'b', expected: ',' or 'end of string'"),
         ("a in (x)b", "found 'b', expected: ',' or 'end of string'"),
@@ -205,7 +205,7 @@ async fn an_invalid_value_in_a_selector_is_refused(server: Server) {
     all_refused(server, &cases).await;
 }
 
-async fn a_bound_that_is_no_number_is_refused(server: Server) {
+async fn bound_without_a_number_is_refused(server: Server) {
     let message = "unable to parse requirement: values[0]: Invalid value: \"x\": \
         for 'Gt', 'Lt' operators, the value must be an integer";
     all_refused(server, &[("a>x", message), ("a<x", message)]).await;

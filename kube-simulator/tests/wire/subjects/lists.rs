@@ -13,7 +13,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_list_says_its_kind_and_its_items_do_not),
         scenario(a_list_is_in_the_order_of_names),
         scenario(a_list_over_all_namespaces_is_in_bytewise_order_of_keys),
-        scenario(a_namespace_does_not_list_what_is_in_another),
+        scenario(list_of_a_namespace_has_no_objects_of_another),
         scenario(a_list_sees_every_write_before_it),
         scenario(a_lists_version_is_at_least_that_of_its_items),
         scenario(a_list_of_one_by_name_is_a_list),
@@ -61,7 +61,7 @@ async fn a_list_over_all_namespaces_is_in_bytewise_order_of_keys(server: Server)
     assert_eq!(names(&list), ["z", "a"]);
 }
 
-async fn a_namespace_does_not_list_what_is_in_another(server: Server) {
+async fn list_of_a_namespace_has_no_objects_of_another(server: Server) {
     let other = server.new_namespace().await;
     server.create(&format!("/api/v1/namespaces/{other}/secrets"), &secret("elsewhere")).await;
     server.create_secrets(&["here"]).await;

@@ -14,7 +14,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_new_namespace_is_labelled_with_its_name),
         scenario(a_new_namespace_has_a_finalizer_in_its_spec),
         scenario(a_deleted_namespace_is_terminating_first),
-        scenario(a_namespace_that_is_terminating_is_deleted_no_further),
+        scenario(second_delete_of_a_namespace_changes_nothing),
         scenario(namespace_finalizer_is_removed_by_finalize),
         scenario(a_namespace_goes_when_its_spec_has_no_finalizers_left),
     ]
@@ -57,7 +57,7 @@ async fn remove_finalizer(server: &Server) {
     server.patch(&server.secret_path("a"), MERGE, &released).await.expect(200);
 }
 
-async fn a_namespace_that_is_terminating_is_deleted_no_further(server: Server) {
+async fn second_delete_of_a_namespace_changes_nothing(server: Server) {
     let marked = terminating(&server).await;
     let again = server.delete(&path(&server)).await.expect(200);
     assert_eq!(again["spec"], marked["spec"]);

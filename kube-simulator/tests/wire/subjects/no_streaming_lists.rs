@@ -19,9 +19,9 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(without_the_gate_unversioned_watch_begins_with_objects),
         scenario(without_the_gate_watch_from_0_begins_with_objects),
         scenario(without_the_gate_initial_events_have_no_end),
-        scenario(without_the_gate_a_watch_of_events_begins_with_what_is_there),
+        scenario(without_the_gate_watch_of_events_begins_with_existing),
         scenario(without_the_gate_watches_ignore_limit_and_token),
-        scenario(without_the_gate_a_watch_from_a_version_is_what_it_was),
+        scenario(without_the_gate_watch_from_a_version_is_unchanged),
     ];
     rows.into_iter().map(Scenario::with_other_gates).collect()
 }
@@ -66,7 +66,7 @@ async fn without_the_gate_no_resource_is_streamed(server: Server) {
 }
 
 /// Asserts that a watch starts with the existing objects, in order, and continues.
-async fn begins_with_what_is_there(server: &Server, parameters: &[(&str, &str)]) -> Watch {
+async fn begins_with_existing_objects(server: &Server, parameters: &[(&str, &str)]) -> Watch {
     server.create_secrets(&["b", "a"]).await;
     // A list that brings the watch cache up to date.
     server.list(&[]).await.expect(200);
@@ -78,11 +78,11 @@ async fn begins_with_what_is_there(server: &Server, parameters: &[(&str, &str)])
 }
 
 async fn without_the_gate_unversioned_watch_begins_with_objects(server: Server) {
-    begins_with_what_is_there(&server, &[]).await;
+    begins_with_existing_objects(&server, &[]).await;
 }
 
 async fn without_the_gate_watch_from_0_begins_with_objects(server: Server) {
-    begins_with_what_is_there(&server, &[("resourceVersion", "0")]).await;
+    begins_with_existing_objects(&server, &[("resourceVersion", "0")]).await;
 }
 
 async fn without_the_gate_initial_events_have_no_end(server: Server) {
@@ -112,7 +112,7 @@ async fn without_the_gate_initial_events_have_no_end(server: Server) {
 }
 
 /// These watches go to etcd.
-async fn without_the_gate_a_watch_of_events_begins_with_what_is_there(server: Server) {
+async fn without_the_gate_watch_of_events_begins_with_existing(server: Server) {
     let events = server.core("events");
     let about = json!({ "kind": "Secret", "namespace": server.namespace, "name": "none" });
     let event = json!({ "metadata": { "name": "a" }, "involvedObject": about });
@@ -128,10 +128,10 @@ async fn without_the_gate_a_watch_of_events_begins_with_what_is_there(server: Se
 
 /// A streaming list would reject the token.
 async fn without_the_gate_watches_ignore_limit_and_token(server: Server) {
-    begins_with_what_is_there(&server, &[("limit", "1"), ("continue", "x")]).await;
+    begins_with_existing_objects(&server, &[("limit", "1"), ("continue", "x")]).await;
 }
 
-async fn without_the_gate_a_watch_from_a_version_is_what_it_was(server: Server) {
+async fn without_the_gate_watch_from_a_version_is_unchanged(server: Server) {
     let from = version(&server.create_secrets(&["a"]).await).to_string();
     server.create_secrets(&["b"]).await;
     let mut watch = server.watch(&[("resourceVersion", &from), ("allowWatchBookmarks", "true")]).await;

@@ -11,9 +11,9 @@ use crate::server::{MERGE, Server, with_query};
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(pages_show_the_state_of_the_first),
-        scenario(a_page_counts_what_remains),
+        scenario(page_has_the_remaining_item_count),
         scenario(a_page_that_ends_the_list_has_no_token),
-        scenario(a_selected_page_does_not_count_what_remains),
+        scenario(selected_page_has_no_remaining_item_count),
         scenario(a_selected_page_is_full_if_enough_match),
         scenario(a_token_goes_on_behind_the_last_key),
         scenario(a_token_over_all_namespaces_names_the_namespace),
@@ -62,7 +62,7 @@ async fn pages_show_the_state_of_the_first(server: Server) {
     assert_eq!(version(&second), version(&first));
 }
 
-async fn a_page_counts_what_remains(server: Server) {
+async fn page_has_the_remaining_item_count(server: Server) {
     server.create_secrets(&["a", "b", "c"]).await;
     let first = page(&server, "1", "").await;
     assert_eq!(first["metadata"]["remainingItemCount"], 2);
@@ -86,7 +86,7 @@ async fn make_selected(server: &Server) {
     }
 }
 
-async fn a_selected_page_does_not_count_what_remains(server: Server) {
+async fn selected_page_has_no_remaining_item_count(server: Server) {
     make_selected(&server).await;
     for selector in [("labelSelector", "app=web"), ("fieldSelector", "metadata.name!=x")] {
         let list = server.list(&[("limit", "2"), selector]).await.expect(200);

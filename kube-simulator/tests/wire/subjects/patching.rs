@@ -10,27 +10,27 @@ use crate::server::{JSON_PATCH, MERGE, STRATEGIC, Server};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
-        scenario(a_merge_patch_sets_what_it_names),
-        scenario(a_merge_patch_removes_what_it_sets_to_null),
+        scenario(merge_patch_sets_its_fields),
+        scenario(merge_patch_removes_fields_set_to_null),
         scenario(a_merge_patch_replaces_lists),
         scenario(a_json_patch_does_its_operations_in_order),
         scenario(a_json_patch_whose_test_fails_is_refused),
-        scenario(a_json_patch_of_what_is_not_there_is_refused),
+        scenario(json_patch_of_a_missing_field_is_refused),
         scenario(a_json_patch_with_an_unknown_operation_is_refused),
-        scenario(a_json_patch_that_is_no_list_is_refused),
+        scenario(json_patch_without_a_list_is_refused),
         scenario(a_strategic_merge_patch_sets_labels),
         scenario(a_strategic_merge_patch_merges_containers_by_name),
-        scenario(a_patch_that_is_no_json_is_refused),
-        scenario(a_merge_patch_that_is_no_object_is_refused),
+        scenario(patch_with_invalid_json_is_refused),
+        scenario(merge_patch_without_an_object_is_refused),
         scenario(a_patch_from_an_old_version_is_a_conflict),
-        scenario(a_patch_from_the_version_that_is_there_succeeds),
+        scenario(patch_with_the_current_version_succeeds),
         scenario(a_patch_of_another_uid_is_refused),
         scenario(a_patch_by_another_name_is_refused),
-        scenario(a_patch_of_what_is_not_there_is_not_found),
+        scenario(patch_of_a_missing_object_is_not_found),
         scenario(a_patch_of_unknown_type_is_refused),
         scenario(a_patch_of_a_collection_is_not_allowed),
         scenario(a_patch_that_changes_nothing_makes_no_version),
-        scenario(a_patch_leaves_alone_what_is_the_servers),
+        scenario(patch_cannot_change_the_servers_fields),
         scenario(a_dry_run_of_a_patch_stores_nothing),
         scenario(json_patch_with_too_many_operations_is_refused),
         scenario(json_patch_that_copies_too_much_is_refused),
@@ -48,14 +48,14 @@ async fn with_data(server: &Server) -> Value {
     server.create(&server.secrets(), &object).await
 }
 
-async fn a_merge_patch_sets_what_it_names(server: Server) {
+async fn merge_patch_sets_its_fields(server: Server) {
     let old = with_data(&server).await;
     let new = patch(&server, MERGE, &json!({ "data": { "k": "eA==" } })).await.expect(200);
     assert_eq!(new["data"], json!({ "k": "eA==", "l": "dw==" }));
     assert!(version(&new) > version(&old));
 }
 
-async fn a_merge_patch_removes_what_it_sets_to_null(server: Server) {
+async fn merge_patch_removes_fields_set_to_null(server: Server) {
     with_data(&server).await;
     let new = patch(&server, MERGE, &json!({ "data": { "k": null } })).await.expect(200);
     assert_eq!(new["data"], json!({ "l": "dw==" }));
@@ -93,7 +93,7 @@ async fn a_json_patch_whose_test_fails_is_refused(server: Server) {
     assert_eq!(server.get(&server.secret_path("a")).await.expect(200), old);
 }
 
-async fn a_json_patch_of_what_is_not_there_is_refused(server: Server) {
+async fn json_patch_of_a_missing_field_is_refused(server: Server) {
     with_data(&server).await;
     let operations = json!([{ "op": "remove", "path": "/metadata/labels/x" }]);
     patch(&server, JSON_PATCH, &operations).await.refused(422, "Invalid", REJECTED);
@@ -105,7 +105,7 @@ async fn a_json_patch_with_an_unknown_operation_is_refused(server: Server) {
     patch(&server, JSON_PATCH, &operations).await.refused(422, "Invalid", REJECTED);
 }
 
-async fn a_json_patch_that_is_no_list_is_refused(server: Server) {
+async fn json_patch_without_a_list_is_refused(server: Server) {
     with_data(&server).await;
     let answer = patch(&server, JSON_PATCH, &json!({ "op": "remove", "path": "/data/k" })).await;
     answer.refused_with(400, "BadRequest", "error decoding patch: ");
@@ -117,7 +117,7 @@ async fn a_strategic_merge_patch_sets_labels(server: Server) {
     assert_eq!(new["metadata"]["labels"]["x"], "1");
 }
 
-async fn a_patch_that_is_no_json_is_refused(server: Server) {
+async fn patch_with_invalid_json_is_refused(server: Server) {
     with_data(&server).await;
     for kind in [MERGE, JSON_PATCH, STRATEGIC] {
         let headers = [("content-type", kind)];
@@ -126,7 +126,7 @@ async fn a_patch_that_is_no_json_is_refused(server: Server) {
     }
 }
 
-async fn a_merge_patch_that_is_no_object_is_refused(server: Server) {
+async fn merge_patch_without_an_object_is_refused(server: Server) {
     with_data(&server).await;
     for body in [json!([]), json!("x"), json!(5)] {
         patch(&server, MERGE, &body).await.refused_with(400, "BadRequest", "error decoding patch: ");
@@ -142,7 +142,7 @@ async fn a_patch_from_an_old_version_is_a_conflict(server: Server) {
     patch(&server, MERGE, &body).await.refused(409, "Conflict", message).is_about("", "secrets", "a");
 }
 
-async fn a_patch_from_the_version_that_is_there_succeeds(server: Server) {
+async fn patch_with_the_current_version_succeeds(server: Server) {
     let old = with_data(&server).await;
     let metadata = json!({ "resourceVersion": old["metadata"]["resourceVersion"], "labels": { "x": "1" } });
     patch(&server, MERGE, &json!({ "metadata": metadata })).await.expect(200);
@@ -161,7 +161,7 @@ async fn a_patch_by_another_name_is_refused(server: Server) {
     patch(&server, MERGE, &json!({ "metadata": { "name": "b" } })).await.refused(400, "BadRequest", message);
 }
 
-async fn a_patch_of_what_is_not_there_is_not_found(server: Server) {
+async fn patch_of_a_missing_object_is_not_found(server: Server) {
     let refusal = patch(&server, MERGE, &json!({})).await.refused(404, "NotFound", "secrets \"a\" not found");
     refusal.is_about("", "secrets", "a");
 }
@@ -188,7 +188,7 @@ async fn a_patch_that_changes_nothing_makes_no_version(server: Server) {
     }
 }
 
-async fn a_patch_leaves_alone_what_is_the_servers(server: Server) {
+async fn patch_cannot_change_the_servers_fields(server: Server) {
     let old = with_data(&server).await;
     let metadata = json!({ "creationTimestamp": "2000-01-01T00:00:00Z", "selfLink": "/x" });
     let new = patch(&server, MERGE, &json!({ "metadata": metadata })).await.expect(200);

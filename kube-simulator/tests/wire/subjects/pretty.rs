@@ -16,7 +16,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(an_offer_can_say_so_too),
         scenario(who_comes_with_curl_or_a_browser_gets_indented_json),
         scenario(who_comes_with_curl_can_do_without),
-        scenario(what_is_no_truth_value_is_no),
+        scenario(other_values_of_pretty_mean_false),
         scenario(version_and_paths_are_always_indented),
         scenario(a_watch_is_never_indented),
         scenario(yaml_is_as_it_is),
@@ -102,7 +102,7 @@ async fn who_comes_with_curl_can_do_without(server: Server) {
     is_indented(&get_with(&server, "curl/8.5.0", &[("pretty", "")]).await);
 }
 
-async fn what_is_no_truth_value_is_no(server: Server) {
+async fn other_values_of_pretty_mean_false(server: Server) {
     for yes in ["1", "t", "T", "TRUE", "True"] {
         is_indented(&server.list(&[("pretty", yes)]).await);
     }

@@ -19,9 +19,9 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(an_object_in_protobuf_is_a_message_in_an_envelope),
         scenario(protobuf_has_the_bytes_where_json_has_base64),
-        scenario(a_field_that_is_no_pointer_is_there_though_it_is_empty),
+        scenario(empty_field_without_a_pointer_is_encoded),
         scenario(a_list_in_protobuf_has_its_metadata_and_items),
-        scenario(a_page_in_protobuf_says_what_remains),
+        scenario(page_in_protobuf_has_the_remaining_item_count),
         scenario(an_empty_list_in_protobuf_has_no_items),
         scenario(a_long_list_in_protobuf_is_compressed),
         scenario(a_watch_in_protobuf_has_lengths_before_its_events),
@@ -78,7 +78,7 @@ async fn protobuf_has_the_bytes_where_json_has_base64(server: Server) {
     assert_eq!((entry.text(1).as_str(), entry.bytes(2)), ("k", &[0, 0xff, 0xfe][..]));
 }
 
-async fn a_field_that_is_no_pointer_is_there_though_it_is_empty(server: Server) {
+async fn empty_field_without_a_pointer_is_encoded(server: Server) {
     server.create(&server.core("pods"), &pod("a")).await;
     let document = get(&server, &server.core("pods/a"), PROTOBUF).await;
     // An empty generated name, and an empty reason of the status.
@@ -98,7 +98,7 @@ async fn a_list_in_protobuf_has_its_metadata_and_items(server: Server) {
     assert_eq!(items, ["a", "b"]);
 }
 
-async fn a_page_in_protobuf_says_what_remains(server: Server) {
+async fn page_in_protobuf_has_the_remaining_item_count(server: Server) {
     server.create_secrets(&["a", "b", "c"]).await;
     let path = with_query(&server.secrets(), &[("limit", "1")]);
     let page = get(&server, &path, PROTOBUF).await;

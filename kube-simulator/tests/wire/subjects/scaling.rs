@@ -17,15 +17,15 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(applied_scale_of_anothers_replicas_is_a_conflict),
         scenario(applied_scale_sets_and_owns_replicas),
         scenario(applied_scale_without_a_manager_is_refused),
-        scenario(applied_scale_of_what_is_not_there_is_not_found),
+        scenario(applied_scale_of_a_missing_object_is_not_found),
         scenario(dry_run_of_a_scale_changes_nothing),
-        scenario(a_scale_of_what_is_not_there_is_not_found),
+        scenario(scale_of_a_missing_object_is_not_found),
         scenario(a_scale_of_a_kind_without_one_is_not_found),
         scenario(a_scale_is_neither_created_nor_deleted),
         scenario(a_binding_puts_a_pod_on_a_node),
         scenario(a_pod_is_bound_once),
         scenario(a_binding_for_another_uid_is_a_conflict),
-        scenario(a_binding_of_what_is_not_there_is_not_found),
+        scenario(binding_of_a_missing_pod_is_not_found),
         scenario(a_binding_is_write_only),
         scenario(autoscaler_of_v2_shows_in_v1_with_annotations),
         scenario(autoscaler_of_v1_shows_in_v2_with_metrics),
@@ -228,7 +228,7 @@ async fn applied_scale_without_a_manager_is_refused(server: Server) {
     server.patch(&format!("{path}/scale"), APPLY, &scale(3)).await.refused_with(422, "Invalid", message);
 }
 
-async fn applied_scale_of_what_is_not_there_is_not_found(server: Server) {
+async fn applied_scale_of_a_missing_object_is_not_found(server: Server) {
     let path = server.group("apps/v1", "deployments/a/scale?fieldManager=one");
     let answer = server.patch(&path, APPLY, &scale(3)).await;
     answer.refused(404, "NotFound", "deployments.apps \"a\" not found");
@@ -243,7 +243,7 @@ async fn dry_run_of_a_scale_changes_nothing(server: Server) {
     assert_eq!(server.get(&path).await.expect(200)["spec"]["replicas"], 0);
 }
 
-async fn a_scale_of_what_is_not_there_is_not_found(server: Server) {
+async fn scale_of_a_missing_object_is_not_found(server: Server) {
     let path = server.group("apps/v1", "deployments/a/scale");
     server.get(&path).await.refused(404, "NotFound", "deployments.apps \"a\" not found");
 }
@@ -314,7 +314,7 @@ async fn a_binding_for_another_uid_is_a_conflict(server: Server) {
     server.post(&path, &binding).await.expect(201);
 }
 
-async fn a_binding_of_what_is_not_there_is_not_found(server: Server) {
+async fn binding_of_a_missing_pod_is_not_found(server: Server) {
     let answer = server.post(&server.core("pods/a/binding"), &binding("wire-one")).await;
     answer.refused(404, "NotFound", "pods \"a\" not found");
 }

@@ -10,7 +10,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(a_write_of_the_object_leaves_its_status),
         scenario(a_write_of_the_status_leaves_the_rest),
-        scenario(a_write_of_the_status_may_set_labels_of_built_in_kinds),
+        scenario(status_write_sets_labels_of_built_in_kinds),
         scenario(a_write_of_the_status_leaves_the_labels_of_deployments),
         scenario(status_write_keeps_metadata_of_volume_attachments),
         scenario(an_update_of_the_status_replaces_it),
@@ -20,7 +20,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_status_is_neither_created_nor_deleted),
         scenario(a_status_of_a_kind_without_one_is_not_found),
         scenario(an_unknown_subresource_is_not_found),
-        scenario(a_status_of_what_is_not_there_is_not_found),
+        scenario(status_of_a_missing_object_is_not_found),
     ]
 }
 
@@ -48,7 +48,7 @@ async fn a_write_of_the_status_leaves_the_rest(server: Server) {
     assert!(version(&pod) > version(&old));
 }
 
-async fn a_write_of_the_status_may_set_labels_of_built_in_kinds(server: Server) {
+async fn status_write_sets_labels_of_built_in_kinds(server: Server) {
     new_pod(&server).await;
     let pod = patch(&server, "pods/a/status", &json!({ "metadata": { "labels": { "x": "1" } } })).await;
     assert_eq!(pod["metadata"]["labels"]["x"], "1");
@@ -147,7 +147,7 @@ async fn an_unknown_subresource_is_not_found(server: Server) {
     answer.refused(404, "NotFound", "the server could not find the requested resource");
 }
 
-async fn a_status_of_what_is_not_there_is_not_found(server: Server) {
+async fn status_of_a_missing_object_is_not_found(server: Server) {
     let change = json!({ "status": { "phase": "Running" } });
     let answer = server.patch(&server.core("pods/a/status"), MERGE, &change).await;
     answer.refused(404, "NotFound", "pods \"a\" not found").is_about("", "pods", "a");

@@ -11,7 +11,7 @@ use crate::trouble::UnreadyWidgets;
 pub(crate) fn scenarios() -> Vec<Scenario> {
     // Exclusive, because a real server's controllers wait for such a cache too.
     vec![
-        scenario(an_unready_cache_refuses_what_it_would_serve).alone(),
+        scenario(unready_cache_refuses_its_requests).alone(),
         scenario(invalid_request_is_refused_before_an_unready_cache).alone(),
         scenario(in_the_place_of_an_unready_cache_etcd_gives_pages).alone(),
         scenario(etcd_serves_objects_and_writes_without_cache).alone(),
@@ -24,7 +24,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
 
 const THREE: [&str; 3] = ["a", "b", "c"];
 
-async fn an_unready_cache_refuses_what_it_would_serve(server: Server) {
+async fn unready_cache_refuses_its_requests(server: Server) {
     let widgets = UnreadyWidgets::with(&server, &THREE).await;
     let not_older = ("resourceVersionMatch", "NotOlderThan");
     let watch = ("watch", "1");

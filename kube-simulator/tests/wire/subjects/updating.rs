@@ -14,17 +14,17 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(an_update_from_version_0_replaces_whatever_is_there),
         scenario(an_update_that_changes_nothing_makes_no_version),
         scenario(an_update_of_another_uid_is_a_conflict),
-        scenario(an_update_of_what_is_not_there_is_not_found),
-        scenario(an_update_may_create_where_the_kind_allows_it),
+        scenario(update_of_a_missing_object_is_not_found),
+        scenario(update_creates_where_the_kind_allows_it),
         scenario(an_update_by_another_name_is_refused),
         scenario(an_update_without_name_is_refused),
         scenario(an_update_in_another_namespace_is_refused),
         scenario(an_update_of_a_collection_is_not_allowed),
         scenario(update_with_invalid_version_is_an_internal_error),
         scenario(a_dry_run_of_an_update_shows_and_stores_nothing),
-        scenario(an_update_keeps_what_is_the_servers),
+        scenario(update_keeps_the_servers_fields),
         scenario(an_update_does_not_mark_for_deletion),
-        scenario(an_update_takes_away_what_it_leaves_out),
+        scenario(update_removes_omitted_fields),
         scenario(a_generation_counts_changes_of_the_spec),
         scenario(a_generation_counts_annotations_of_deployments),
         scenario(a_generation_counts_labels_of_endpoint_slices),
@@ -96,12 +96,12 @@ async fn an_update_of_another_uid_is_a_conflict(server: Server) {
     refusal.is_about("", "secrets", "a");
 }
 
-async fn an_update_of_what_is_not_there_is_not_found(server: Server) {
+async fn update_of_a_missing_object_is_not_found(server: Server) {
     let refusal = put(&server, &secret("a")).await.refused(404, "NotFound", "secrets \"a\" not found");
     refusal.is_about("", "secrets", "a");
 }
 
-async fn an_update_may_create_where_the_kind_allows_it(server: Server) {
+async fn update_creates_where_the_kind_allows_it(server: Server) {
     let path = format!("{}/a", server.group("coordination.k8s.io/v1", "leases"));
     let created = server.put(&path, &json!({ "metadata": { "name": "a" } })).await.expect(201);
     assert_eq!(server.get(&path).await.expect(200), created);
@@ -147,7 +147,7 @@ async fn a_dry_run_of_an_update_shows_and_stores_nothing(server: Server) {
     assert_eq!(server.get(&server.secret_path("a")).await.expect(200), old);
 }
 
-async fn an_update_keeps_what_is_the_servers(server: Server) {
+async fn update_keeps_the_servers_fields(server: Server) {
     let old = server.create_secrets(&["a"]).await;
     let mut object = with_label(&old, "1");
     object["metadata"]["creationTimestamp"] = "2000-01-01T00:00:00Z".into();
@@ -166,7 +166,7 @@ async fn an_update_does_not_mark_for_deletion(server: Server) {
     refusal.has_causes(&[("FieldValueInvalid", "metadata.deletionTimestamp")]);
 }
 
-async fn an_update_takes_away_what_it_leaves_out(server: Server) {
+async fn update_removes_omitted_fields(server: Server) {
     let mut object = with_label(&secret("a"), "1");
     object["data"] = json!({ "k": "dg==" });
     server.create(&server.secrets(), &object).await;

@@ -30,7 +30,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_version_that_comes_in_time_is_waited_for),
         scenario(a_get_takes_a_least_version),
         scenario(a_get_of_a_version_that_has_not_come_times_out),
-        scenario(a_get_with_a_version_that_is_no_number_is_an_internal_error),
+        scenario(get_with_an_invalid_version_is_an_internal_error),
         scenario(a_get_does_not_look_at_list_options),
     ]
 }
@@ -236,7 +236,7 @@ async fn a_get_of_a_version_that_has_not_come_times_out(server: Server) {
     is_too_large(server.get(&format!("{}?resourceVersion={FUTURE}", server.secret_path("a"))).await);
 }
 
-async fn a_get_with_a_version_that_is_no_number_is_an_internal_error(server: Server) {
+async fn get_with_an_invalid_version_is_an_internal_error(server: Server) {
     server.create_secrets(&["a"]).await;
     let answer = server.get(&format!("{}?resourceVersion=abc", server.secret_path("a"))).await;
     let message =

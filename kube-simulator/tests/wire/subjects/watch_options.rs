@@ -15,8 +15,8 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_watch_from_the_beginning_does_not_continue_a_list),
         scenario(a_watch_from_a_version_ignores_limit_and_token),
         scenario(every_value_except_false_requests_a_watch),
-        scenario(a_negative_timeout_is_over_at_once),
-        scenario(an_overflowing_timeout_expires_at_once),
+        scenario(negative_timeout_expires_at_once),
+        scenario(overflowing_timeout_expires_at_once),
     ]
 }
 
@@ -99,7 +99,7 @@ async fn every_value_except_false_requests_a_watch(server: Server) {
     }
 }
 
-async fn is_over_at_once(server: &Server, timeout: &str) {
+async fn expires_at_once(server: &Server, timeout: &str) {
     let from = version(&server.create_secrets(&["a"]).await).to_string();
     server.create_secrets(&["b"]).await;
     let rest = server.watch(&[("resourceVersion", &from), ("timeoutSeconds", timeout)]).await.rest().await;
@@ -107,11 +107,11 @@ async fn is_over_at_once(server: &Server, timeout: &str) {
     assert!(rest.is_empty() || (server.is_real() && rest == ["ADDED b"]), "{rest:?}");
 }
 
-async fn a_negative_timeout_is_over_at_once(server: Server) {
-    is_over_at_once(&server, "-1").await;
+async fn negative_timeout_expires_at_once(server: Server) {
+    expires_at_once(&server, "-1").await;
 }
 
 /// The timeout overflows 64-bit nanoseconds.
-async fn an_overflowing_timeout_expires_at_once(server: Server) {
-    is_over_at_once(&server, "9223372036854775807").await;
+async fn overflowing_timeout_expires_at_once(server: Server) {
+    expires_at_once(&server, "9223372036854775807").await;
 }

@@ -14,19 +14,19 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(a_watch_is_json_one_event_per_line),
         scenario(a_watch_tells_of_each_write_in_order),
-        scenario(a_watch_replays_what_came_after_its_version),
-        scenario(a_watch_from_nowhere_begins_with_what_is_there),
-        scenario(a_watch_from_version_0_begins_with_what_is_there),
+        scenario(watch_replays_changes_after_its_version),
+        scenario(watch_without_a_version_begins_with_existing_objects),
+        scenario(watch_from_version_0_begins_with_existing_objects),
         scenario(a_watch_without_initial_events_begins_now),
         scenario(deleted_event_has_last_state_and_deletion_version),
-        scenario(a_watch_of_a_namespace_is_silent_about_others),
+        scenario(watch_of_a_namespace_sends_no_objects_of_others),
         scenario(a_watch_over_all_namespaces_hears_of_each),
         scenario(a_watch_of_one_object_by_name),
         scenario(an_object_that_comes_into_view_is_added),
         scenario(an_object_that_leaves_the_view_is_deleted_as_it_was),
         scenario(an_object_that_stays_in_view_is_modified),
-        scenario(an_object_out_of_view_is_never_heard_of),
-        scenario(a_deletion_out_of_view_is_never_heard_of),
+        scenario(object_outside_the_selection_is_not_sent),
+        scenario(deletion_outside_the_selection_is_not_sent),
         scenario(a_field_decides_the_view_as_well),
         scenario(a_write_that_changes_nothing_is_no_event),
         scenario(a_dry_run_is_no_event),
@@ -38,7 +38,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_watch_that_nears_its_end_gets_a_bookmark),
         scenario(a_bookmark_has_only_a_version),
         scenario(a_bookmark_of_a_pod_is_no_valid_pod),
-        scenario(nobody_gets_bookmarks_who_does_not_ask),
+        scenario(watch_without_a_request_for_bookmarks_gets_none),
         scenario(a_bookmark_is_as_good_a_start_as_an_event),
         scenario(many_watches_hear_the_same),
         scenario(unread_watch_is_ended_and_counted)
@@ -90,7 +90,7 @@ async fn a_watch_tells_of_each_write_in_order(server: Server) {
     assert_eq!(briefs, expected);
 }
 
-async fn a_watch_replays_what_came_after_its_version(server: Server) {
+async fn watch_replays_changes_after_its_version(server: Server) {
     let first = version(&server.create_secrets(&["a"]).await).to_string();
     server.create_secrets(&["b"]).await;
     server.delete(&server.secret_path("a")).await.expect(200);
@@ -98,7 +98,7 @@ async fn a_watch_replays_what_came_after_its_version(server: Server) {
     assert_eq!(watch.briefs(2).await, ["ADDED b", "DELETED a"]);
 }
 
-async fn a_watch_from_nowhere_begins_with_what_is_there(server: Server) {
+async fn watch_without_a_version_begins_with_existing_objects(server: Server) {
     server.create_secrets(&["b", "a"]).await;
     let mut watch = server.watch(&[]).await;
     assert_eq!(watch.briefs(2).await, ["ADDED a", "ADDED b"]);
@@ -106,7 +106,7 @@ async fn a_watch_from_nowhere_begins_with_what_is_there(server: Server) {
     assert_eq!(watch.briefs(1).await, ["MODIFIED a"]);
 }
 
-async fn a_watch_from_version_0_begins_with_what_is_there(server: Server) {
+async fn watch_from_version_0_begins_with_existing_objects(server: Server) {
     server.create_secrets(&["b", "a"]).await;
     now(&server).await;
     let mut watch = server.watch(&[("resourceVersion", "0")]).await;
@@ -138,7 +138,7 @@ async fn deleted_event_has_last_state_and_deletion_version(server: Server) {
     assert!(version(&deleted) > version(&created));
 }
 
-async fn a_watch_of_a_namespace_is_silent_about_others(server: Server) {
+async fn watch_of_a_namespace_sends_no_objects_of_others(server: Server) {
     let other = server.new_namespace().await;
     let from = now(&server).await;
     let mut watch = server.watch(&[("resourceVersion", &from)]).await;
@@ -197,7 +197,7 @@ async fn an_object_that_stays_in_view_is_modified(server: Server) {
     assert_eq!(watch.expect("MODIFIED").await["metadata"]["labels"]["other"], "label");
 }
 
-async fn an_object_out_of_view_is_never_heard_of(server: Server) {
+async fn object_outside_the_selection_is_not_sent(server: Server) {
     let mut watch = server.watch(&[("labelSelector", "in=view")]).await;
     server.create_secrets(&["unseen"]).await;
     server.label("unseen", "in", "nothing").await;
@@ -205,7 +205,7 @@ async fn an_object_out_of_view_is_never_heard_of(server: Server) {
     assert_eq!(watch.briefs(1).await, ["ADDED seen"]);
 }
 
-async fn a_deletion_out_of_view_is_never_heard_of(server: Server) {
+async fn deletion_outside_the_selection_is_not_sent(server: Server) {
     server.create(&server.secrets(), &labelled("a", "in", "view")).await;
     let mut watch = server.watch(&[("labelSelector", "in=view")]).await;
     server.label("a", "in", "nothing").await;
@@ -358,7 +358,7 @@ async fn a_bookmark_of_a_pod_is_no_valid_pod(server: Server) {
     assert_eq!((&bookmark["spec"], &bookmark["status"]), (&json!({ "containers": null }), &json!({})));
 }
 
-async fn nobody_gets_bookmarks_who_does_not_ask(server: Server) {
+async fn watch_without_a_request_for_bookmarks_gets_none(server: Server) {
     let from = now(&server).await;
     server.watch(&[("resourceVersion", &from), ("timeoutSeconds", "4")]).await.ends().await;
 }

@@ -14,18 +14,18 @@ use crate::websocket::{Conversation, KEY, ORIGIN, VERSION, ask};
 pub(crate) fn scenarios() -> Vec<Scenario> {
     let rows = vec![
         scenario(a_websocket_brings_an_event_in_each_message),
-        scenario(a_websocket_goes_on_with_what_happens),
+        scenario(websocket_continues_with_later_changes),
         scenario(a_websocket_brings_protobuf_without_lengths),
         scenario(a_websocket_brings_the_end_of_a_streaming_list),
         scenario(an_error_in_a_websocket_is_an_event),
         scenario(a_websocket_is_closed_as_usual_when_its_time_is_up),
-        scenario(what_is_said_to_a_websocket_is_not_looked_at),
-        scenario(a_websocket_speaks_the_one_protocol_that_it_is_asked_for),
+        scenario(messages_to_a_websocket_are_ignored),
+        scenario(websocket_uses_the_requested_protocol),
         scenario(a_websocket_does_not_choose_between_protocols),
         scenario(a_websocket_needs_an_origin),
         scenario(a_websocket_needs_a_key),
         scenario(a_websocket_has_version_13),
-        scenario(what_is_refused_of_a_websocket_is_refused_before),
+        scenario(websocket_errors_precede_the_upgrade),
         scenario(a_list_is_no_websocket),
     ];
     rows.into_iter().map(Scenario::over_a_socket).collect()
@@ -46,7 +46,7 @@ async fn a_websocket_brings_an_event_in_each_message(server: Server) {
     }
 }
 
-async fn a_websocket_goes_on_with_what_happens(server: Server) {
+async fn websocket_continues_with_later_changes(server: Server) {
     let last = server.create_secrets(&["a"]).await;
     let version = last["metadata"]["resourceVersion"].as_str().expect("a version");
     let mut watch = Conversation::open(&server, &[("resourceVersion", version)], &[]).await;
@@ -95,14 +95,14 @@ async fn a_websocket_is_closed_as_usual_when_its_time_is_up(server: Server) {
     }
 }
 
-async fn what_is_said_to_a_websocket_is_not_looked_at(server: Server) {
+async fn messages_to_a_websocket_are_ignored(server: Server) {
     let mut watch = Conversation::open(&server, &[], &[]).await;
     watch.say("hello").await;
     server.create_secrets(&["a"]).await;
     assert_eq!(event(&watch.text().await)["type"], "ADDED");
 }
 
-async fn a_websocket_speaks_the_one_protocol_that_it_is_asked_for(server: Server) {
+async fn websocket_uses_the_requested_protocol(server: Server) {
     let protocol = ("sec-websocket-protocol", "example.test");
     let response = ask(&server, &[], &[KEY, VERSION, ORIGIN, protocol]).await;
     assert_eq!(response.headers()["sec-websocket-protocol"], "example.test");
@@ -133,7 +133,7 @@ async fn a_websocket_has_version_13(server: Server) {
     }
 }
 
-async fn what_is_refused_of_a_websocket_is_refused_before(server: Server) {
+async fn websocket_errors_precede_the_upgrade(server: Server) {
     let headers = [KEY, VERSION, ORIGIN];
     let parameters = [("resourceVersionMatch", "Exact")];
     Answer::read(ask(&server, &parameters, &headers).await).await.expect(422);
