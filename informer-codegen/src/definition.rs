@@ -234,7 +234,7 @@ spec:
     }
 
     #[test]
-    fn documents_and_lists_of_them_are_read_alike() {
+    fn documents_and_lists_of_documents_are_read() {
         let gadget = WIDGET.replace("idget", "adget");
         let documents = format!("---\n{WIDGET}---\n# Nothing.\n---\n{gadget}");
         assert_eq!(parsed(&documents).unwrap().usable.len(), 2);

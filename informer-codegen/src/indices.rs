@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_end_alike_are_called_by_their_whole_path() {
+    fn fields_with_equal_ends_are_named_by_their_whole_path() {
         assert_eq!(
             found(&[".spec.image", ".spec.parent.image"]),
             [index("by_image", "spec.image", None), index("by_spec_parent_image", "spec.parent.image", None)]

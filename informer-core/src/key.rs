@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_keys_have_equal_hashes_however_they_were_made() {
+    fn equal_keys_have_equal_hashes_after_any_construction() {
         let made = ObjectKey::namespaced("ns", "name");
         let parsed: ObjectKey = "ns/name".parse().expect("a well-formed key");
         assert_eq!(made, parsed);

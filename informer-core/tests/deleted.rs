@@ -8,7 +8,7 @@ fn object(key: &ObjectKey, uid: &str, value: u32) -> Cached<u32> {
 }
 
 #[test]
-fn a_deletion_always_tells_key_name_and_namespace() {
+fn deletion_has_key_name_and_namespace() {
     let in_namespace = ObjectKey::namespaced("shop", "cart");
     let of_the_cluster = ObjectKey::cluster_scoped("cart");
     for (key, namespace) in [(in_namespace, Some("shop")), (of_the_cluster, None)] {
@@ -26,7 +26,7 @@ fn a_deletion_always_tells_key_name_and_namespace() {
 }
 
 #[test]
-fn a_deletion_tells_the_uid_if_its_object_is_known_and_has_one() {
+fn deletion_of_a_known_object_has_its_uid() {
     let key = ObjectKey::cluster_scoped("cart");
     let uid = |deleted: &Deleted<u32>| deleted.uid().map(ToString::to_string);
     assert_eq!(uid(&Deleted::exact(object(&key, "some-uid", 1))).as_deref(), Some("some-uid"));

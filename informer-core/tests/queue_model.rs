@@ -211,7 +211,7 @@ fn follow(objects: &mut Objects, delta: &Delta<u64>) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
     #[test]
-    fn i2_the_consumer_ends_up_with_the_producers_truth(steps in prop::collection::vec(step(), 1..120)) {
+    fn i2_consumer_ends_with_the_state_of_the_producer(steps in prop::collection::vec(step(), 1..120)) {
         let mut world = World::new();
         for step in steps {
             world.run(step);

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_keeps_its_state_while_the_original_goes_on() {
+    fn copy_keeps_its_state_while_the_original_changes() {
         let mut vec = PersistentVec::<u64, 32>::new();
         for index in [0, 31, 32, 2047, 2048, 5000] {
             *vec.get_mut(index) = index as u64 + 1;

@@ -140,7 +140,7 @@ fn keys_of_expired_objects_are_not_listed() {
 }
 
 #[test]
-fn each_object_can_have_a_time_of_its_own() {
+fn each_object_can_have_its_own_time() {
     let time = Time::default();
     let own_time = |object: &Cached<u64>, age| age >= Duration::from_secs(**object);
     let cache = ExpirationCache::with_policy(own_time).with_clock(time.clock());

@@ -152,7 +152,7 @@ fn a_lister_finds_the_same_with_and_without_a_label_index() {
 }
 
 #[test]
-fn selectors_that_no_index_serves_are_answered_all_the_same() {
+fn selectors_without_an_index_have_correct_results() {
     let (mut writer, indexer) = store();
     writer.transaction(
         vec![

@@ -52,7 +52,7 @@ fn selector_finds_objects_in_all_namespaces_and_in_one() {
 }
 
 #[test]
-fn every_requirement_of_a_selector_has_to_hold() {
+fn every_requirement_of_a_selector_must_match() {
     let (_writer, pods) = pods();
     let front = selector([equal("app", "web"), equal("tier", "front")]);
     assert_eq!(keys(&pods.list(&front)), ["shop/web-1"]);

@@ -716,7 +716,7 @@ fn an_index_that_another_thread_is_just_adding_is_waited_for() {
 }
 
 #[test]
-fn i9_namespaces_that_come_one_by_one_have_a_watermark_each() {
+fn i9_each_namespace_has_its_own_watermark() {
     let (mut writer, indexer) = store::<Item>();
     let queue = DeltaFifo::<Item>::new();
     let (a, b) = (queue.feed("a"), queue.feed("b"));

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_keyword_is_no_name() {
+    fn invalid_rust_name_is_rejected() {
         assert!(ident("core").is_ok());
         for name in ["type", "a-b", ""] {
             assert!(ident(name).is_err(), "{name}");

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn each_process_has_an_identity_of_its_own() {
+    fn each_process_has_its_own_identity() {
         assert_ne!(config().identity, config().identity);
     }
 }

@@ -529,7 +529,7 @@ fn i6_object_missing_in_a_relist_counts_for_the_initial_list() {
 }
 
 #[test]
-fn requeued_item_comes_after_the_others() {
+fn requeued_item_is_popped_after_the_others() {
     let queue = DeltaFifo::new();
     queue.add(object("a", 1, "a"));
     queue.add(object("b", 1, "b"));
@@ -727,7 +727,7 @@ fn i8_object_dropped_during_a_comparison_can_use_the_queue() {
 }
 
 #[test]
-fn i9_a_watermark_comes_with_the_batch_that_empties_the_queue() {
+fn i9_batch_that_empties_the_queue_has_the_watermark() {
     let queue = DeltaFifo::new();
     let changes = vec![Delta::Added(object("a", 10, "x")), Delta::Added(object("b", 11, "x"))];
     queue.apply(changes, &11.into());

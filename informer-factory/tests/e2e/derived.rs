@@ -91,7 +91,7 @@ async fn derived_resource_is_indexed_and_pruned_once_installed() {
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn a_slim_view_of_pods_is_in_step_with_whole_pods() {
+async fn slim_view_of_pods_agrees_with_whole_pods() {
     let cluster = Cluster::connect("slim").await;
     cluster.wait_for_pods_to_be_allowed().await;
     let (factory, server) = (cluster.factory(), cluster.api::<Pod>());

@@ -136,7 +136,7 @@ async fn i9_store_after_churn_equals_the_server() {
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn long_lists_come_compressed_and_whole() {
+async fn long_lists_are_compressed_and_complete() {
     let cluster = Cluster::connect("gzip").await;
     let server: Api<ConfigMap> = cluster.api();
     let text = "How long a text must be before it is compressed, a server decides. ".repeat(1000);

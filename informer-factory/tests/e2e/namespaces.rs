@@ -71,7 +71,7 @@ async fn objects_of_changing_namespaces_are_added_and_released() {
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn a_namespace_that_the_user_has_no_rights_in_holds_up_no_other() {
+async fn forbidden_namespace_delays_no_other() {
     let (open, closed) = (Cluster::connect("open").await, Cluster::connect("closed").await);
     grant(&open).await;
     let client = Client::try_from(config("nobody").await).expect("a well-formed config");

@@ -84,7 +84,7 @@ fn choosy() -> InformerOptions<ConfigMap> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i10_untransformable_listed_object_comes_when_valid() {
+async fn i10_untransformable_object_arrives_once_valid() {
     let source = source();
     create(&source, "a", "bad");
     create(&source, "b", "1");

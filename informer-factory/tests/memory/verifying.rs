@@ -125,7 +125,7 @@ async fn verify_of_a_compacted_state_waits_for_the_next_bookmark() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i10_objects_that_are_quarantined_are_no_differences() {
+async fn i10_quarantined_objects_are_not_reported_as_different() {
     let source = source();
     create(&source, "good", "1");
     create(&source, "bad", "refused");
@@ -174,7 +174,7 @@ impl ListerWatcher<ConfigMap> for Overtaken {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_the_store_has_moved_on_it_is_compared_anew() {
+async fn store_changed_during_verification_is_compared_again() {
     let source = source();
     create(&source, "a", "1");
     let overtaken = Arc::new(Overtaken {

@@ -20,7 +20,7 @@ fn widgets() -> GroupVersionResource {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_form_of_a_resource_is_an_informer_of_its_own_and_shared() {
+async fn each_form_of_a_resource_has_one_shared_informer() {
     let simulator = with_pods();
     let factory = builder(&simulator).build().in_namespace("shop");
     let described = ApiResource::erase::<Pod>(&());

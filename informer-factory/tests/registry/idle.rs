@@ -79,7 +79,7 @@ async fn a_detached_handler_keeps_an_informer_alive() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn asking_for_an_informer_begins_its_time_anew() {
+async fn request_for_an_informer_restarts_its_idle_time() {
     let simulator = with_pods();
     let factory = with_idle_pods(&simulator).await;
     for _ in 0..10 {

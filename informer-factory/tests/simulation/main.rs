@@ -88,7 +88,7 @@ fn the_simulation_finds_lost_wake_ups() {
 }
 
 #[test]
-fn the_simulation_finds_old_events_that_come_again() {
+fn simulation_finds_repeated_old_events() {
     assert_found(Bug::OldEventAgain);
 }
 

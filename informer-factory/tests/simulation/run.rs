@@ -222,9 +222,9 @@ impl World {
     async fn recover(&mut self) -> Duration {
         let began = Instant::now();
         self.history.note("the last trouble is over");
-        self.all_hear_of("a/end", RECOVERY).await;
+        self.all_receive("a/end", RECOVERY).await;
         let recovery = began.elapsed();
-        self.all_hear_of("a/last", PROMPT).await;
+        self.all_receive("a/last", PROMPT).await;
         for informer in &self.informers {
             informer.check_store();
             informer.check_quarantined();
@@ -234,7 +234,7 @@ impl World {
     }
 
     /// Creates an object that all informers must have within a time.
-    async fn all_hear_of(&self, key: &str, limit: Duration) {
+    async fn all_receive(&self, key: &str, limit: Duration) {
         let name = key.trim_start_matches("a/");
         let written = self.store.create(&item("a", name, "left", Content::Number(2)));
         let version = written.expect("there is none yet").resource_version();

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn however_much_is_behind_a_few_bytes_it_comes_in_bounded_steps() -> Result<(), ListWatchError> {
+    fn decompression_bomb_is_inflated_in_bounded_steps() -> Result<(), ListWatchError> {
         let compressed = gzip(&vec![b' '; 8 * 1024 * 1024]);
         assert!(compressed.len() < 10_000, "{} bytes", compressed.len());
         let (mut gunzip, mut rest, mut total) = (Gunzip::new(), &compressed[..], 0);

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_asks_for_more_patience_gets_it() {
+    fn longer_retry_after_of_the_server_is_used() {
         let asked = Duration::from_secs(90);
         assert_eq!(Backoff::default().next(Some(asked)), asked);
         assert_eq!(Backoff::default().next(Some(Duration::MAX)), MAX);

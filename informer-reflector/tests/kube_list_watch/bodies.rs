@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::server::{Server, answer, chunked, list, list_error, watch, watch_options};
 
 #[tokio::test]
-async fn a_list_comes_in_parts_with_malformed_items_in_their_places() -> Result<(), ListWatchError> {
+async fn list_is_decoded_in_parts_with_malformed_items_in_place() -> Result<(), ListWatchError> {
     let server = Server::answering([chunked(
         200,
         vec![

@@ -61,7 +61,7 @@ async fn failure_callback_gets_each_failure_and_the_next_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_whose_time_is_up_is_no_failure() {
+async fn end_of_a_watch_at_its_timeout_is_not_a_failure() {
     let (quiet, line) = watch();
     let (config, heard) = listening();
     let mut run = Run::with(vec![page(vec![], "7"), line, Line::Silence], config);

@@ -28,7 +28,7 @@ async fn a_watch_refused_as_expired_is_followed_by_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn too_many_requests_lead_to_patience_and_not_to_a_list() {
+async fn too_many_requests_lead_to_a_wait_and_not_to_a_list() {
     let lines = vec![page(vec![], "7"), Line::WatchFails(patience(100)), watch().1];
     let started = tokio::time::Instant::now();
     Run::new(lines).expect_requests(&["list 0 500", "watch 7", "watch 7"]).await;
@@ -36,7 +36,7 @@ async fn too_many_requests_lead_to_patience_and_not_to_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn too_many_requests_within_a_watch_is_heeded() {
+async fn too_many_requests_within_a_watch_delays_the_next() {
     let asks = |seconds: u64| {
         let ListWatchError::Status { mut status, .. } = patience(seconds) else { panic!("it is a status") };
         let details = serde_json::json!({ "retryAfterSeconds": seconds });
@@ -228,7 +228,7 @@ async fn list_success_keeps_the_backoff_of_the_watch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quiet_watch_is_a_success_once_it_has_lived_for_some_time() {
+async fn quiet_watch_resets_the_backoff_after_some_time() {
     for (seconds, next_wait) in [(5, 3.2..6.4), (11, 0.8..1.6)] {
         let (quiet, line) = watch();
         let unreachable = || Line::ListFails(ListWatchError::Unreachable("connection refused".into()));

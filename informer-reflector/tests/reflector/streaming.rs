@@ -243,7 +243,7 @@ async fn endless_additions_end_the_stream_at_its_timeout() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_stream_lives_as_long_as_it_keeps_coming() {
+async fn long_stream_is_accepted_while_objects_arrive() {
     let (events, line) = stream_of(vec![]);
     let mut run = Run::streaming(vec![line]);
     run.expect_requests(&["stream newest"]).await;

@@ -60,7 +60,7 @@ async fn a_bookmark_without_a_version_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_of_zero_is_no_place_to_go_on_from() {
+async fn version_zero_is_not_used_to_resume() {
     let gone = WatchEvent::RejectedObject { kind: RejectedKind::Deleted, object: malformed(Some("a"), "0") };
     let events = [bookmark("0"), added("a", "0"), modified("a", "0"), deleted("a", "0"), gone];
     for event in events {

@@ -48,7 +48,7 @@ async fn earlier_of_two_delays_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn key_added_during_its_delay_comes_at_once_and_again() {
+async fn key_added_during_its_delay_is_returned_now_and_later() {
     let queue = Workqueue::new();
     queue.add_after("a", ms(50));
     queue.add("a");
@@ -73,7 +73,7 @@ async fn ended_delay_adds_the_key_like_an_add() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn shorter_delay_comes_first_for_a_waiting_worker() {
+async fn key_with_the_shorter_delay_is_returned_first() {
     let queue = Workqueue::new();
     let start = Instant::now();
     let worker = tokio::spawn({

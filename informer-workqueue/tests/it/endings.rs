@@ -55,7 +55,7 @@ async fn done_after_requeues_and_forgets_failures() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failed_key_added_meanwhile_comes_at_once_and_later() {
+async fn failed_key_added_meanwhile_is_returned_now_and_later() {
     let queue = queue();
     queue.add("a");
     let item = take(&queue).expect("an item");

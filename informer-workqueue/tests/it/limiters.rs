@@ -16,7 +16,7 @@ fn waits<const N: usize>(limiter: &impl RateLimiter<&'static str>, key: &'static
 }
 
 #[test]
-fn waits_double_per_key_and_reset_on_forget() {
+fn delays_double_per_key_and_reset_on_forget() {
     let limiter = ItemExponential::new(ms(1), Duration::from_secs(1));
     assert_eq!(waits(&limiter, "one"), [1, 2, 4, 8, 16].map(ms));
     assert_eq!(limiter.num_requeues(&"one"), 5);

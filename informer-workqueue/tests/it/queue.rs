@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use crate::{soon, take, take_all};
 
 #[test]
-fn keys_come_in_the_order_in_which_they_were_added() {
+fn keys_are_returned_in_the_order_of_their_adds() {
     let queue = Workqueue::new();
     [3, 1, 2].into_iter().for_each(|key| queue.add(key));
     assert_eq!(take_all(&queue), [3, 1, 2]);

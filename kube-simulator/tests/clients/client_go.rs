@@ -140,7 +140,7 @@ async fn client_go_streams_lists_despite_closed_watches() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs client-go: cargo xtask e2e"]
-async fn client_go_follows_by_lists_where_there_are_no_streaming_ones() {
+async fn client_go_lists_where_streaming_lists_are_missing() {
     for accept in [PROTOBUF, JSON, CBOR] {
         let builder = Simulator::builder().built_in_kinds().streaming_lists(StreamingLists::Refused);
         let simulator = builder.serve_cbor().start().await.expect("a loopback port");
@@ -150,7 +150,7 @@ async fn client_go_follows_by_lists_where_there_are_no_streaming_ones() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs client-go: cargo xtask e2e"]
-async fn client_go_over_http_2_heeds_goaway() {
+async fn client_go_over_http_2_reconnects_after_goaway() {
     let builder = Simulator::builder().built_in_kinds().tls().goaway_chance(0.5);
     let simulator = builder.start().await.expect("a loopback port");
     let mut follower = Follower::start(&simulator, PROTOBUF);

@@ -182,7 +182,7 @@ async fn replica_never_goes_back_in_time() {
 }
 
 #[tokio::test]
-async fn a_replica_has_an_address_of_its_own() {
+async fn each_replica_has_its_own_address() {
     let simulator = simulator().await;
     let replica = simulator.lagging_replica();
     replica.hold();

@@ -77,7 +77,7 @@ async fn client_resumes_once_the_cache_is_ready() {
 }
 
 #[tokio::test]
-async fn a_replica_has_a_watch_cache_of_its_own() {
+async fn each_replica_has_its_own_watch_cache() {
     let simulator = simulator().await;
     simulator.create(&config_map("a", "one")).unwrap();
     let replica = simulator.lagging_replica();

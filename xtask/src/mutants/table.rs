@@ -236,7 +236,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         found_by: FoundBy::Test {
             package: "informer-core",
             target: &["--lib"],
-            name: "delta_fifo::tests::i9_a_watermark_comes_with_the_batch_that_empties_the_queue",
+            name: "delta_fifo::tests::i9_batch_that_empties_the_queue_has_the_watermark",
         },
         name: "the watermark does not wait for the queue",
         file: "informer-core/src/delta_fifo/state.rs",

@@ -67,7 +67,7 @@ const ALPHABETICAL: &str = r#"
   "kind" : "ConfigMapList" , "metadata" : { "resourceVersion" : "99" } }"#;
 
 #[test]
-fn items_and_metadata_come_out_in_the_order_go_writes() {
+fn items_and_metadata_are_encoded_in_gos_order() {
     let outcome = whole(GO_ORDER);
     assert_eq!(names(&outcome), ["a", "c"]);
     let end = ListEnd {
@@ -125,7 +125,7 @@ fn missing_metadata_is_accepted() {
 }
 
 #[test]
-fn a_body_that_ends_early_is_interrupted_wherever_that_is() {
+fn body_that_ends_early_is_interrupted() {
     let body = GO_ORDER.trim_end();
     for end in 0..body.len() {
         let outcome = whole(&body[..end]);

@@ -49,7 +49,7 @@ const BODY: &str = concat!(
 );
 
 #[test]
-fn each_type_of_event_comes_out_as_itself() -> Result<(), ListWatchError> {
+fn each_type_of_event_is_decoded() -> Result<(), ListWatchError> {
     let events = watch::<Pod>([BODY.as_bytes()])?;
     let [added, modified, deleted, bookmark, broken, last] = &events[..] else { panic!("{events:?}") };
     let name = |pod: &Pod| pod.metadata.name.clone().unwrap_or_default();

@@ -23,7 +23,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(an_error_within_a_watch_in_cbor).with_other_gates(),
         scenario(custom_objects_in_cbor).with_other_gates(),
         scenario(metadata_alone_in_cbor).with_other_gates(),
-        scenario(there_are_no_tables_in_cbor).with_other_gates(),
+        scenario(tables_in_cbor_are_not_acceptable).with_other_gates(),
         scenario(a_refusal_in_cbor).with_other_gates(),
         scenario(an_object_made_in_cbor).with_other_gates(),
         scenario(an_object_applied_in_cbor).with_other_gates(),
@@ -133,7 +133,7 @@ async fn metadata_alone_in_cbor(server: Server) {
     assert_eq!((&list["kind"], names(&list)), (&json!("PartialObjectMetadataList"), vec!["a"]));
 }
 
-async fn there_are_no_tables_in_cbor(server: Server) {
+async fn tables_in_cbor_are_not_acceptable(server: Server) {
     let form = "application/cbor;as=Table;g=meta.k8s.io;v=v1";
     assert_eq!(server.get_as(&server.secrets(), form).await.code, 406);
 }

@@ -12,7 +12,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(the_items_of_a_custom_list_say_their_kind),
         scenario(a_custom_object_counts_generations),
-        scenario(a_status_without_a_path_of_its_own_counts_a_generation),
+        scenario(status_without_a_subresource_increments_the_generation),
         scenario(a_custom_object_is_not_updated_without_a_version),
         scenario(a_custom_object_of_another_kind_is_refused),
         scenario(a_missing_custom_object_is_not_found),
@@ -21,7 +21,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_required_field_is_required),
         scenario(a_field_has_the_type_of_the_schema),
         scenario(a_first_status_of_a_custom_object_is_dropped),
-        scenario(the_status_of_a_custom_object_has_a_path_of_its_own),
+        scenario(status_of_a_custom_object_has_its_own_path),
         scenario(the_scale_of_a_custom_object),
         scenario(a_custom_object_is_selected_by_its_fields),
         scenario(a_custom_object_takes_merge_and_json_patches),
@@ -47,7 +47,7 @@ async fn the_items_of_a_custom_list_say_their_kind(server: Server) {
     assert_eq!(list["items"][0]["apiVersion"], format!("{}/v1", widgets.group));
 }
 
-async fn a_status_without_a_path_of_its_own_counts_a_generation(server: Server) {
+async fn status_without_a_subresource_increments_the_generation(server: Server) {
     let widgets = Widgets::of(&server);
     let mut definition = widgets.definition();
     for version in definition["spec"]["versions"].as_array_mut().expect("versions") {
@@ -155,7 +155,7 @@ async fn a_first_status_of_a_custom_object_is_dropped(server: Server) {
     assert!(server.create(&widgets.path(), &object).await.get("status").is_none());
 }
 
-async fn the_status_of_a_custom_object_has_a_path_of_its_own(server: Server) {
+async fn status_of_a_custom_object_has_its_own_path(server: Server) {
     let widgets = Widgets::define(&server).await;
     widgets.create("a", "red").await;
     let labels = json!({ "x": "1" });

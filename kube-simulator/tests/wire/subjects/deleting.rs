@@ -31,7 +31,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_marked_object_gets_no_new_finalizers),
         scenario(pod_without_node_is_deleted_at_once),
         scenario(pod_deleted_at_once_has_a_deletion_timestamp),
-        scenario(a_pod_whose_kubelet_is_done_is_marked_once_more),
+        scenario(pod_deleted_without_grace_is_marked_then_deleted),
         scenario(a_pod_on_a_node_has_30_seconds),
         scenario(a_grace_period_can_only_be_shortened),
         scenario(a_negative_grace_period_is_a_second),
@@ -256,7 +256,7 @@ async fn pod_deleted_at_once_has_a_deletion_timestamp(server: Server) {
     expect_marked_then_deleted(&mut watch, 0).await;
 }
 
-async fn a_pod_whose_kubelet_is_done_is_marked_once_more(server: Server) {
+async fn pod_deleted_without_grace_is_marked_then_deleted(server: Server) {
     let mut pod = pod("a");
     pod["spec"]["nodeName"] = server.no_such_node().into();
     server.create(&server.core("pods"), &pod).await;

@@ -23,7 +23,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(aggregated_discovery_of_the_core_on_request),
         scenario(the_schemas_have_an_index),
         scenario(schemas_of_built_in_kinds_name_their_fields),
-        scenario(old_schemas_come_in_protobuf),
+        scenario(old_schemas_are_served_in_protobuf),
         scenario(discovery_is_read_only),
         scenario(the_root_lists_paths),
         scenario(access_reviews_are_answered),
@@ -222,7 +222,7 @@ async fn schemas_of_built_in_kinds_name_their_fields(server: Server) {
     assert_eq!(field(meta, "name")["type"], "string");
 }
 
-async fn old_schemas_come_in_protobuf(server: Server) {
+async fn old_schemas_are_served_in_protobuf(server: Server) {
     let accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
     let answer = server.get_as("/openapi/v2", accept).await;
     assert_eq!(answer.code, 200);

@@ -20,7 +20,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_streaming_list_of_events_has_no_other_bookmark),
         scenario(streaming_events_from_the_future_is_an_error_event),
         scenario(a_watch_of_events_gets_no_bookmarks),
-        scenario(a_watch_of_events_replays_and_goes_on),
+        scenario(watch_of_events_replays_and_continues),
         scenario(an_event_is_the_same_in_both_of_its_groups)
             .differs("The simulator keeps the events of the two groups apart."),
     ]
@@ -118,7 +118,7 @@ async fn a_watch_of_events_gets_no_bookmarks(server: Server) {
     server.watch_path(&server.core("events"), &parameters).await.ends().await;
 }
 
-async fn a_watch_of_events_replays_and_goes_on(server: Server) {
+async fn watch_of_events_replays_and_continues(server: Server) {
     let first = version(&make(&server, &["a"]).await).to_string();
     make(&server, &["b"]).await;
     let mut watch = server.watch_path(&server.core("events"), &[("resourceVersion", &first)]).await;

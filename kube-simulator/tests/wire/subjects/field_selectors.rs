@@ -20,7 +20,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(event_of_the_newer_group_is_selected_by_its_regarding),
         scenario(a_job_is_selected_by_how_many_have_succeeded),
         scenario(unset_number_or_boolean_can_be_selected),
-        scenario(label_and_field_selectors_must_both_hold),
+        scenario(label_and_field_selectors_must_both_match),
         scenario(fields_are_equal_or_not),
         scenario(empty_requirements_are_skipped),
         scenario(signs_in_values_are_escaped),
@@ -196,7 +196,7 @@ async fn unset_number_or_boolean_can_be_selected(server: Server) {
     server.delete(&format!("/api/v1/nodes/{name}")).await.expect(200);
 }
 
-async fn label_and_field_selectors_must_both_hold(server: Server) {
+async fn label_and_field_selectors_must_both_match(server: Server) {
     server.create_secrets(&["a", "b"]).await;
     server.label("a", "x", "1").await;
     let parameters = [("labelSelector", "x=1"), ("fieldSelector", "metadata.name=b")];

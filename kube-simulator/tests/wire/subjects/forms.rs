@@ -28,11 +28,11 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(answer_to_a_delete_is_a_status_in_any_form),
         scenario(an_error_within_a_watch_is_a_status_in_any_form),
         scenario(an_error_within_a_watch_of_etcd_is_a_status_in_any_form).alone(),
-        scenario(a_list_is_no_single_object_of_metadata),
-        scenario(an_object_is_no_list_of_metadata),
-        scenario(protobuf_comes_before_json_where_both_are_acceptable),
+        scenario(list_as_single_metadata_object_is_not_acceptable),
+        scenario(object_as_metadata_list_is_not_acceptable),
+        scenario(protobuf_is_preferred_to_json_if_both_are_accepted),
         scenario(yaml_is_a_form_too),
-        scenario(there_are_no_watches_in_yaml),
+        scenario(watches_in_yaml_are_not_acceptable),
     ]
 }
 
@@ -179,20 +179,20 @@ async fn an_error_within_a_watch_of_etcd_is_a_status_in_any_form(server: Server)
     error_event_is_a_plain_status(&server, &server.core("events"), &then).await;
 }
 
-async fn a_list_is_no_single_object_of_metadata(server: Server) {
+async fn list_as_single_metadata_object_is_not_acceptable(server: Server) {
     let message =
         "you requested PartialObjectMetadata, but the requested object is a list (*core.SecretList)";
     server.get_as(&server.secrets(), METADATA).await.refused(406, "NotAcceptable", message);
 }
 
-async fn an_object_is_no_list_of_metadata(server: Server) {
+async fn object_as_metadata_list_is_not_acceptable(server: Server) {
     server.create_secrets(&["a"]).await;
     let message =
         "you requested PartialObjectMetadataList, but the requested object is not a list (*core.Secret)";
     server.get_as(&server.secret_path("a"), METADATA_LIST).await.refused(406, "NotAcceptable", message);
 }
 
-async fn protobuf_comes_before_json_where_both_are_acceptable(server: Server) {
+async fn protobuf_is_preferred_to_json_if_both_are_accepted(server: Server) {
     server.create_secrets(&["a"]).await;
     let answer = server.get_as(&server.secret_path("a"), &format!("{PROTOBUF},application/json")).await;
     assert_eq!((answer.code, answer.header("content-type")), (200, PROTOBUF));
@@ -208,7 +208,7 @@ async fn yaml_is_a_form_too(server: Server) {
     assert!(list.text().contains("\nkind: SecretList\n"), "{}", list.text());
 }
 
-async fn there_are_no_watches_in_yaml(server: Server) {
+async fn watches_in_yaml_are_not_acceptable(server: Server) {
     let path = format!("{}?watch=true", server.secrets());
     let message = "only the following media types are accepted: application/json;stream=watch, \
                    application/vnd.kubernetes.protobuf;stream=watch";

@@ -16,13 +16,13 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(foreground_deletion_waits_only_for_blocking_dependents),
         scenario(orphans_stay_without_owner_reference),
         scenario(object_with_another_owner_loses_the_deleted_one),
-        scenario(in_the_foreground_an_object_with_another_owner_stays_too),
+        scenario(foreground_deletion_keeps_objects_with_another_owner),
         scenario(foreground_owner_waits_for_the_whole_chain),
         scenario(owner_waits_for_dependents_being_deleted),
         scenario(a_dependent_with_orphan_finalizer_orphans_its_own),
         scenario(objects_that_own_each_other_are_deleted),
         scenario(an_ownership_cycle_of_three_is_deleted),
-        scenario(an_object_whose_owner_was_never_there_goes)
+        scenario(object_with_a_missing_owner_is_deleted)
             .differs("The simulator leaves it, so that a test can write pods without their replica sets."),
     ];
     scenarios.into_iter().map(Scenario::with_controllers).collect()
@@ -137,7 +137,7 @@ async fn object_with_another_owner_loses_the_deleted_one(server: Server) {
     until_left(&server, &[]).await;
 }
 
-async fn in_the_foreground_an_object_with_another_owner_stays_too(server: Server) {
+async fn foreground_deletion_keeps_objects_with_another_owner(server: Server) {
     let (one, two) = (server.create_secrets(&["one"]).await, server.create_secrets(&["two"]).await);
     owned_by(&server, "child", &[&one, &two], true).await;
     delete(&server, "one", "Foreground").await;
@@ -225,7 +225,7 @@ async fn an_ownership_cycle_of_three_is_deleted(server: Server) {
     delete_a_circle(&server, &["one", "two", "three"]).await;
 }
 
-async fn an_object_whose_owner_was_never_there_goes(server: Server) {
+async fn object_with_a_missing_owner_is_deleted(server: Server) {
     let never = json!({ "metadata": { "name": "never", "uid": "00000000-0000-4000-8000-000000000000" } });
     owned_by(&server, "orphan", &[&never], true).await;
     let left: &[&str] = if server.is_real() { &[] } else { &["orphan"] };

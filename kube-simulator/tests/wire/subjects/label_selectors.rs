@@ -14,7 +14,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_set_to_be_outside_of_selects_those_without_the_label_too),
         scenario(existence_and_absence_of_a_label),
         scenario(numbers_are_compared_as_numbers),
-        scenario(requirements_must_all_hold),
+        scenario(all_requirements_must_match),
         scenario(an_empty_value_is_a_value),
         scenario(set_with_the_empty_value_is_accepted),
         scenario(space_around_operators_does_not_matter),
@@ -98,7 +98,7 @@ async fn numbers_are_compared_as_numbers(server: Server) {
     .await;
 }
 
-async fn requirements_must_all_hold(server: Server) {
+async fn all_requirements_must_match(server: Server) {
     all_select(
         server,
         &[("app,tier=front", "a"), ("app in (web,db),tier notin (back)", "a"), ("app=web,app=db", "")],

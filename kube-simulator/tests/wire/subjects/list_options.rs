@@ -14,7 +14,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(all_errors_are_reported_at_once),
         scenario(a_limit_must_be_a_number),
         scenario(a_limit_must_fit_into_64_bits),
-        scenario(a_negative_limit_is_no_limit),
+        scenario(negative_limit_means_no_limit),
         scenario(a_timeout_must_be_a_number),
         scenario(a_listed_version_must_be_a_number),
         scenario(leading_zeros_of_a_version_do_not_matter),
@@ -94,7 +94,7 @@ async fn a_limit_must_fit_into_64_bits(server: Server) {
     answer.refused(400, "BadRequest", message);
 }
 
-async fn a_negative_limit_is_no_limit(server: Server) {
+async fn negative_limit_means_no_limit(server: Server) {
     server.create_secrets(&["a", "b"]).await;
     assert_eq!(names(&server.list(&[("limit", "-1")]).await.expect(200)), ["a", "b"]);
 }

@@ -15,7 +15,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_page_that_ends_the_list_has_no_token),
         scenario(selected_page_has_no_remaining_item_count),
         scenario(a_selected_page_is_full_if_enough_match),
-        scenario(a_token_goes_on_behind_the_last_key),
+        scenario(continue_token_continues_after_the_last_key),
         scenario(a_token_over_all_namespaces_names_the_namespace),
         scenario(a_continued_list_needs_no_limit),
         scenario(a_token_does_not_go_with_a_version),
@@ -27,8 +27,8 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_token_has_a_start),
         scenario(a_token_does_not_lead_out_of_its_list),
         scenario(a_token_of_the_future_times_out),
-        scenario(a_token_without_state_goes_on_in_the_latest),
-        scenario(an_expired_token_comes_back_with_one_for_the_rest).alone(),
+        scenario(token_without_state_continues_in_the_latest_version),
+        scenario(expired_token_is_answered_with_a_token_for_the_rest).alone(),
     ]
 }
 
@@ -103,7 +103,7 @@ async fn a_selected_page_is_full_if_enough_match(server: Server) {
     assert_eq!(names(&server.list(&parameters).await.expect(200)), ["d"]);
 }
 
-async fn a_token_goes_on_behind_the_last_key(server: Server) {
+async fn continue_token_continues_after_the_last_key(server: Server) {
     server.create_secrets(&["a", "b", "c"]).await;
     let list = page(&server, "2", "").await;
     let expected = json!({ "v": "meta.k8s.io/v1", "rv": version(&list), "start": "/b\u{0}" });
@@ -183,7 +183,7 @@ async fn a_token_of_the_future_times_out(server: Server) {
     answer.refused_with(504, "Timeout", "Too large resource version: 9000000000, current: ");
 }
 
-async fn a_token_without_state_goes_on_in_the_latest(server: Server) {
+async fn token_without_state_continues_in_the_latest_version(server: Server) {
     let last = server.create_secrets(&["a", "b", "c"]).await;
     let latest = write(&json!({ "v": "meta.k8s.io/v1", "rv": -1, "start": "/b\u{0}" }));
     let list = page(&server, "5", &latest).await;
@@ -192,7 +192,7 @@ async fn a_token_without_state_goes_on_in_the_latest(server: Server) {
 }
 
 /// Uses events, which the server reads from etcd, so that compactions apply at once.
-async fn an_expired_token_comes_back_with_one_for_the_rest(server: Server) {
+async fn expired_token_is_answered_with_a_token_for_the_rest(server: Server) {
     let path = server.core("events");
     for name in ["a", "b", "c"] {
         let about = json!({ "kind": "Secret", "namespace": server.namespace, "name": "none" });

@@ -14,8 +14,8 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(refusals_are_indented_for_who_says_so),
         scenario(discovery_is_indented_for_who_says_so),
         scenario(an_offer_can_say_so_too),
-        scenario(who_comes_with_curl_or_a_browser_gets_indented_json),
-        scenario(who_comes_with_curl_can_do_without),
+        scenario(curl_and_browsers_get_indented_json),
+        scenario(pretty_parameter_overrides_the_default_for_curl),
         scenario(other_values_of_pretty_mean_false),
         scenario(version_and_paths_are_always_indented),
         scenario(a_watch_is_never_indented),
@@ -90,14 +90,14 @@ async fn get_with(server: &Server, program: &str, parameters: &[(&str, &str)]) -
     server.call(Method::GET, &path, &[("user-agent", program)], "").await
 }
 
-async fn who_comes_with_curl_or_a_browser_gets_indented_json(server: Server) {
+async fn curl_and_browsers_get_indented_json(server: Server) {
     for program in ["curl/8.5.0", "Wget/1.21", "Mozilla/5.0 (X11; Linux x86_64)"] {
         is_indented(&get_with(&server, program, &[]).await);
     }
     is_on_one_line(&get_with(&server, "kubectl/v1.36.0", &[]).await);
 }
 
-async fn who_comes_with_curl_can_do_without(server: Server) {
+async fn pretty_parameter_overrides_the_default_for_curl(server: Server) {
     is_on_one_line(&get_with(&server, "curl/8.5.0", &[("pretty", "false")]).await);
     is_indented(&get_with(&server, "curl/8.5.0", &[("pretty", "")]).await);
 }

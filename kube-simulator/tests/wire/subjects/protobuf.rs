@@ -35,11 +35,11 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_scale_in_protobuf),
         scenario(metadata_alone_in_protobuf),
         scenario(metadata_alone_of_a_watch_in_protobuf),
-        scenario(there_are_no_tables_in_protobuf),
-        scenario(there_are_no_custom_objects_in_protobuf),
+        scenario(tables_in_protobuf_are_not_acceptable),
+        scenario(custom_objects_in_protobuf_are_not_acceptable),
         scenario(metadata_alone_of_custom_objects_in_protobuf),
         scenario(the_best_offer_counts),
-        scenario(an_offer_of_anything_comes_last),
+        scenario(wildcard_in_accept_has_the_lowest_rank),
         scenario(a_secret_made_in_protobuf),
     ]
 }
@@ -241,7 +241,7 @@ async fn metadata_alone_of_a_watch_in_protobuf(server: Server) {
     assert_eq!(object.name(), "a");
 }
 
-async fn there_are_no_tables_in_protobuf(server: Server) {
+async fn tables_in_protobuf_are_not_acceptable(server: Server) {
     const TABLE: &str = ";as=Table;g=meta.k8s.io;v=v1";
     let answer = server.get_as(&server.secrets(), &format!("{PROTOBUF}{TABLE}")).await;
     assert_eq!(answer.code, 406, "{}", answer.text());
@@ -249,7 +249,7 @@ async fn there_are_no_tables_in_protobuf(server: Server) {
     assert_eq!(server.get_as(&server.secrets(), &accept).await.expect(200)["kind"], "Table");
 }
 
-async fn there_are_no_custom_objects_in_protobuf(server: Server) {
+async fn custom_objects_in_protobuf_are_not_acceptable(server: Server) {
     let widgets = Widgets::define(&server).await;
     widgets.create("a", "red").await;
     let answer = server.get_as(&widgets.path(), PROTOBUF).await;
@@ -283,7 +283,7 @@ async fn the_best_offer_counts(server: Server) {
     }
 }
 
-async fn an_offer_of_anything_comes_last(server: Server) {
+async fn wildcard_in_accept_has_the_lowest_rank(server: Server) {
     server.create_secrets(&["a"]).await;
     for (accept, expected) in
         [(format!("*/*,{PROTOBUF};q=0.1"), PROTOBUF), ("text/html,*/*;q=0.1".to_owned(), JSON)]

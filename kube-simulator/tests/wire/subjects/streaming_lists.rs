@@ -12,7 +12,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_streaming_list_is_all_objects_in_order_and_a_bookmark),
         scenario(the_end_of_the_list_is_annotated),
         scenario(a_streaming_list_of_nothing_is_a_bookmark),
-        scenario(a_streaming_list_goes_on_as_a_watch),
+        scenario(streaming_list_continues_as_a_watch),
         scenario(a_streaming_list_sees_every_write_before_it),
         scenario(a_streaming_list_with_a_label_selector),
         scenario(a_streaming_list_with_a_field_selector),
@@ -20,10 +20,10 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_streaming_list_not_older_than_a_version),
         scenario(streaming_list_from_the_future_is_an_error_event),
         scenario(streaming_list_without_bookmarks_has_no_end),
-        scenario(a_watch_from_nowhere_with_bookmarks_is_a_streaming_list),
+        scenario(watch_without_a_version_but_bookmarks_streams_the_list),
         scenario(a_watch_from_version_0_with_bookmarks_is_a_streaming_list),
-        scenario(a_watch_from_a_version_is_no_streaming_list),
-        scenario(the_end_of_a_list_of_pods_is_no_valid_pod),
+        scenario(watch_from_a_version_sends_no_existing_objects),
+        scenario(end_bookmark_of_pods_has_an_incomplete_pod),
         scenario(a_streaming_list_is_resumed_from_the_end_of_its_list),
         scenario(a_streaming_list_ends_at_its_timeout),
     ]
@@ -57,7 +57,7 @@ async fn a_streaming_list_of_nothing_is_a_bookmark(server: Server) {
     assert_eq!(watch.briefs(1).await, ["BOOKMARK"]);
 }
 
-async fn a_streaming_list_goes_on_as_a_watch(server: Server) {
+async fn streaming_list_continues_as_a_watch(server: Server) {
     server.create_secrets(&["a"]).await;
     let mut watch = server.watch(&STREAMING).await;
     assert_eq!(watch.briefs(2).await, ["ADDED a", "BOOKMARK"]);
@@ -122,7 +122,7 @@ async fn streaming_list_without_bookmarks_has_no_end(server: Server) {
     assert_eq!(server.watch(&parameters).await.rest().await, ["ADDED a"]);
 }
 
-async fn a_watch_from_nowhere_with_bookmarks_is_a_streaming_list(server: Server) {
+async fn watch_without_a_version_but_bookmarks_streams_the_list(server: Server) {
     server.create_secrets(&["a"]).await;
     let mut watch = server.watch(&[("allowWatchBookmarks", "true")]).await;
     watch.expect("ADDED").await;
@@ -143,7 +143,7 @@ async fn a_watch_from_version_0_with_bookmarks_is_a_streaming_list(server: Serve
     );
 }
 
-async fn a_watch_from_a_version_is_no_streaming_list(server: Server) {
+async fn watch_from_a_version_sends_no_existing_objects(server: Server) {
     let last = version(&server.create_secrets(&["a"]).await).to_string();
     let parameters = [("allowWatchBookmarks", "true"), ("resourceVersion", last.as_str())];
     let mut watch = server.watch(&parameters).await;
@@ -151,7 +151,7 @@ async fn a_watch_from_a_version_is_no_streaming_list(server: Server) {
     assert_eq!(watch.briefs(1).await, ["MODIFIED a"]);
 }
 
-async fn the_end_of_a_list_of_pods_is_no_valid_pod(server: Server) {
+async fn end_bookmark_of_pods_has_an_incomplete_pod(server: Server) {
     let pods = server.core("pods");
     server.create(&pods, &pod("a")).await;
     let mut watch = server.watch_path(&pods, &STREAMING).await;

@@ -27,7 +27,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(the_cells_of_services_and_ingresses),
         scenario(the_cells_of_volumes_and_quotas),
         scenario(the_cells_of_rights_and_budgets),
-        scenario(a_refusal_is_no_table),
+        scenario(error_is_not_sent_as_a_table),
         scenario(a_table_of_an_unknown_version_is_not_acceptable),
     ]
 }
@@ -327,7 +327,7 @@ async fn the_cells_of_rights_and_budgets(server: Server) {
     check_cells(&server, &server.core("resourcequotas"), &quota, r#""a" "" """#).await;
 }
 
-async fn a_refusal_is_no_table(server: Server) {
+async fn error_is_not_sent_as_a_table(server: Server) {
     server.get_as(&server.secret_path("a"), TABLE).await.refused(404, "NotFound", "secrets \"a\" not found");
 }
 

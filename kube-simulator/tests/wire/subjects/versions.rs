@@ -24,12 +24,12 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(exactly_before_the_first_object_is_empty),
         scenario(exactly_a_forgotten_version_has_expired).alone(),
         scenario(compacted_version_is_watched_but_not_listed).alone(),
-        scenario(a_version_that_has_not_come_times_out),
-        scenario(an_exact_version_that_has_not_come_times_out),
-        scenario(a_version_that_has_not_come_times_out_with_a_limit),
-        scenario(a_version_that_comes_in_time_is_waited_for),
+        scenario(list_of_a_future_version_times_out),
+        scenario(list_of_an_exact_future_version_times_out),
+        scenario(page_of_a_future_version_times_out),
+        scenario(list_waits_for_a_near_future_version),
         scenario(a_get_takes_a_least_version),
-        scenario(a_get_of_a_version_that_has_not_come_times_out),
+        scenario(get_of_a_future_version_times_out),
         scenario(get_with_an_invalid_version_is_an_internal_error),
         scenario(a_get_does_not_look_at_list_options),
     ]
@@ -187,16 +187,16 @@ fn is_too_large(answer: Answer) {
     assert_eq!(refusal.details()["causes"][0]["message"], "Too large resource version");
 }
 
-async fn a_version_that_has_not_come_times_out(server: Server) {
+async fn list_of_a_future_version_times_out(server: Server) {
     is_too_large(server.list(&[("resourceVersion", FUTURE)]).await);
     is_too_large(server.list(&[("resourceVersion", FUTURE), ("resourceVersionMatch", "NotOlderThan")]).await);
 }
 
-async fn an_exact_version_that_has_not_come_times_out(server: Server) {
+async fn list_of_an_exact_future_version_times_out(server: Server) {
     is_too_large(server.list(&[("resourceVersion", FUTURE), ("resourceVersionMatch", "Exact")]).await);
 }
 
-async fn a_version_that_has_not_come_times_out_with_a_limit(server: Server) {
+async fn page_of_a_future_version_times_out(server: Server) {
     is_too_large(server.list(&[("resourceVersion", FUTURE), ("limit", "1")]).await);
 }
 
@@ -212,7 +212,7 @@ async fn ask_for_the_next(server: &Server, first: &str, second: &str) -> (u64, A
     (next, answer)
 }
 
-async fn a_version_that_comes_in_time_is_waited_for(server: Server) {
+async fn list_waits_for_a_near_future_version(server: Server) {
     let (mut next, mut answer) = ask_for_the_next(&server, "a", "b").await;
     if server.is_real() && answer.code == 504 {
         // The timeout is three seconds. A busy machine can need this long to create a secret, but hardly twice.
@@ -231,7 +231,7 @@ async fn a_get_takes_a_least_version(server: Server) {
     }
 }
 
-async fn a_get_of_a_version_that_has_not_come_times_out(server: Server) {
+async fn get_of_a_future_version_times_out(server: Server) {
     server.create_secrets(&["a"]).await;
     is_too_large(server.get(&format!("{}?resourceVersion={FUTURE}", server.secret_path("a"))).await);
 }

@@ -13,34 +13,34 @@ use crate::server::{MERGE, Server, with_query};
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(a_watch_is_json_one_event_per_line),
-        scenario(a_watch_tells_of_each_write_in_order),
+        scenario(watch_sends_each_write_in_order),
         scenario(watch_replays_changes_after_its_version),
         scenario(watch_without_a_version_begins_with_existing_objects),
         scenario(watch_from_version_0_begins_with_existing_objects),
         scenario(a_watch_without_initial_events_begins_now),
         scenario(deleted_event_has_last_state_and_deletion_version),
         scenario(watch_of_a_namespace_sends_no_objects_of_others),
-        scenario(a_watch_over_all_namespaces_hears_of_each),
+        scenario(watch_of_all_namespaces_sends_objects_of_each),
         scenario(a_watch_of_one_object_by_name),
-        scenario(an_object_that_comes_into_view_is_added),
+        scenario(object_that_begins_to_match_is_added),
         scenario(an_object_that_leaves_the_view_is_deleted_as_it_was),
-        scenario(an_object_that_stays_in_view_is_modified),
+        scenario(object_that_still_matches_is_modified),
         scenario(object_outside_the_selection_is_not_sent),
         scenario(deletion_outside_the_selection_is_not_sent),
-        scenario(a_field_decides_the_view_as_well),
-        scenario(a_write_that_changes_nothing_is_no_event),
-        scenario(a_dry_run_is_no_event),
+        scenario(field_selectors_apply_to_watch_events),
+        scenario(write_without_a_change_causes_no_event),
+        scenario(dry_run_causes_no_event),
         scenario(a_finalizer_makes_of_a_deletion_a_modification_first),
-        scenario(an_object_made_anew_is_deleted_and_added),
-        scenario(a_version_that_has_not_come_is_watched_in_silence),
+        scenario(recreated_object_is_deleted_and_added),
+        scenario(watch_from_a_future_version_sends_nothing_before),
         scenario(a_forgotten_version_is_an_error_within_the_stream).alone(),
         scenario(the_timeout_ends_a_watch_cleanly),
         scenario(a_watch_that_nears_its_end_gets_a_bookmark),
         scenario(a_bookmark_has_only_a_version),
-        scenario(a_bookmark_of_a_pod_is_no_valid_pod),
+        scenario(bookmark_of_pods_has_an_incomplete_pod),
         scenario(watch_without_a_request_for_bookmarks_gets_none),
         scenario(a_bookmark_is_as_good_a_start_as_an_event),
-        scenario(many_watches_hear_the_same),
+        scenario(many_watches_receive_the_same_events),
         scenario(unread_watch_is_ended_and_counted)
             .alone()
             .over_a_socket()
@@ -71,7 +71,7 @@ async fn a_watch_is_json_one_event_per_line(server: Server) {
     }
 }
 
-async fn a_watch_tells_of_each_write_in_order(server: Server) {
+async fn watch_sends_each_write_in_order(server: Server) {
     let from = now(&server).await;
     let mut watch = server.watch(&[("resourceVersion", &from)]).await;
     server.create_secrets(&["b", "a"]).await;
@@ -147,7 +147,7 @@ async fn watch_of_a_namespace_sends_no_objects_of_others(server: Server) {
     assert_eq!(watch.briefs(1).await, ["ADDED here"]);
 }
 
-async fn a_watch_over_all_namespaces_hears_of_each(server: Server) {
+async fn watch_of_all_namespaces_sends_objects_of_each(server: Server) {
     let (other, selector) = (server.new_namespace().await, format!("all={}", server.namespace));
     let from = now(&server).await;
     let parameters = [("resourceVersion", from.as_str()), ("labelSelector", &selector)];
@@ -167,7 +167,7 @@ async fn a_watch_of_one_object_by_name(server: Server) {
     assert_eq!(watch.briefs(2).await, ["ADDED b", "MODIFIED b"]);
 }
 
-async fn an_object_that_comes_into_view_is_added(server: Server) {
+async fn object_that_begins_to_match_is_added(server: Server) {
     let created = server.create_secrets(&["a"]).await;
     let parameters =
         [("resourceVersion", version(&created).to_string()), ("labelSelector", "in=view".to_owned())];
@@ -189,7 +189,7 @@ async fn an_object_that_leaves_the_view_is_deleted_as_it_was(server: Server) {
     assert_eq!(version(&deleted), version(&out_of_view));
 }
 
-async fn an_object_that_stays_in_view_is_modified(server: Server) {
+async fn object_that_still_matches_is_modified(server: Server) {
     server.create(&server.secrets(), &labelled("a", "in", "view")).await;
     let mut watch = server.watch(&[("labelSelector", "in=view")]).await;
     watch.expect("ADDED").await;
@@ -214,7 +214,7 @@ async fn deletion_outside_the_selection_is_not_sent(server: Server) {
     assert_eq!(watch.briefs(3).await, ["ADDED a", "DELETED a", "ADDED b"]);
 }
 
-async fn a_field_decides_the_view_as_well(server: Server) {
+async fn field_selectors_apply_to_watch_events(server: Server) {
     let pods = server.core("pods");
     let mut watch = server.watch_path(&pods, &[("fieldSelector", "status.phase=Running")]).await;
     server.create(&pods, &pod("a")).await;
@@ -226,7 +226,7 @@ async fn a_field_decides_the_view_as_well(server: Server) {
     assert_eq!(watch.expect("DELETED").await["status"]["phase"], "Running");
 }
 
-async fn a_write_that_changes_nothing_is_no_event(server: Server) {
+async fn write_without_a_change_causes_no_event(server: Server) {
     let mut watch = server.watch(&[]).await;
     let created = server.create_secrets(&["a"]).await;
     let same = server.put(&server.secret_path("a"), &created).await.expect(200);
@@ -242,7 +242,7 @@ async fn watch_is_at(server: &Server, watch: &mut crate::watch::Watch, label: &s
     assert_eq!(watch.expect("MODIFIED").await["metadata"]["labels"][label], "now");
 }
 
-async fn a_dry_run_is_no_event(server: Server) {
+async fn dry_run_causes_no_event(server: Server) {
     server.create_secrets(&["a"]).await;
     let mut watch = server.watch(&[]).await;
     watch.expect("ADDED").await;
@@ -267,7 +267,7 @@ async fn a_finalizer_makes_of_a_deletion_a_modification_first(server: Server) {
     assert!(deleted["metadata"]["deletionTimestamp"].is_string());
 }
 
-async fn an_object_made_anew_is_deleted_and_added(server: Server) {
+async fn recreated_object_is_deleted_and_added(server: Server) {
     let old = server.create_secrets(&["a"]).await;
     let mut watch = server.watch(&[("resourceVersion", &version(&old).to_string())]).await;
     server.delete(&server.secret_path("a")).await.expect(200);
@@ -277,7 +277,7 @@ async fn an_object_made_anew_is_deleted_and_added(server: Server) {
     assert_ne!(uid(&old), uid(&new));
 }
 
-async fn a_version_that_has_not_come_is_watched_in_silence(server: Server) {
+async fn watch_from_a_future_version_sends_nothing_before(server: Server) {
     let parameters = [("resourceVersion", "9000000000"), ("timeoutSeconds", "1")];
     let mut watch = server.watch(&parameters).await;
     server.create_secrets(&["a"]).await;
@@ -353,7 +353,7 @@ async fn a_bookmark_has_only_a_version(server: Server) {
     assert_eq!(bookmark, expected);
 }
 
-async fn a_bookmark_of_a_pod_is_no_valid_pod(server: Server) {
+async fn bookmark_of_pods_has_an_incomplete_pod(server: Server) {
     let bookmark = bookmark(&server, &server.core("pods"), pod).await;
     assert_eq!((&bookmark["spec"], &bookmark["status"]), (&json!({ "containers": null }), &json!({})));
 }
@@ -371,7 +371,7 @@ async fn a_bookmark_is_as_good_a_start_as_an_event(server: Server) {
     assert_eq!(watch.briefs(1).await, ["MODIFIED a"]);
 }
 
-async fn many_watches_hear_the_same(server: Server) {
+async fn many_watches_receive_the_same_events(server: Server) {
     let from = now(&server).await;
     let mut watches = Vec::new();
     for _ in 0..5 {

@@ -26,7 +26,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_websocket_needs_a_key),
         scenario(a_websocket_has_version_13),
         scenario(websocket_errors_precede_the_upgrade),
-        scenario(a_list_is_no_websocket),
+        scenario(list_over_a_websocket_is_an_ordinary_answer),
     ];
     rows.into_iter().map(Scenario::over_a_socket).collect()
 }
@@ -141,7 +141,7 @@ async fn websocket_errors_precede_the_upgrade(server: Server) {
     Answer::read(ask(&server, &[], &headers).await).await.expect(406);
 }
 
-async fn a_list_is_no_websocket(server: Server) {
+async fn list_over_a_websocket_is_an_ordinary_answer(server: Server) {
     server.create_secrets(&["a"]).await;
     let upgrade = [("connection", "Upgrade"), ("upgrade", "websocket")];
     let headers = [&upgrade[..], &[KEY, VERSION, ORIGIN]].concat();
