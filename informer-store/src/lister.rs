@@ -1,8 +1,7 @@
-//! [`Lister`]: a store seen as Kubernetes sees it, by namespace, name and label selector.
+//! [`Lister`]: reads a store by namespace, name and label selector.
 //!
-//! client-go: tools/cache/listers.go and the generated listers of client-go/listers. A lister gives
-//! an answer, not an error, where nothing is found; and it looks labels up, instead of comparing
-//! those of every object, in a store with a label index.
+//! client-go: tools/cache/listers.go and the generated listers of client-go/listers. Unlike there, a
+//! missing object is `None` and not an error, and a label index makes selection by labels faster.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -99,7 +99,7 @@ fn version(group: &Group, version: &Version, front: &TokenStream) -> Vec<Part> {
         }
 
         impl<'a> #type_name<'a> {
-            /// Returns the factory, for accessors of one's own.
+            /// Returns the factory, for your own accessors.
             #[must_use]
             pub fn factory(&self) -> &'a #front::SharedInformerFactory {
                 self.factory

@@ -52,7 +52,7 @@ impl SharedInformerFactory {
         informer.expect("an informer is registered under the type of its objects")
     }
 
-    /// Returns whether the builder has said what is pruned of objects of this type.
+    /// Returns whether the builder has set the pruned paths of this type.
     pub(crate) fn prunes<K: 'static>(&self) -> bool {
         self.inner.config.by_type.get::<K>().is_some_and(|options| options.prune.is_some())
     }

@@ -1,4 +1,4 @@
-//! Waiting until the informers of a factory are synced, or saying which are not, and why.
+//! Waits until the informers of a factory are synced. The error names the others, with the reasons.
 
 use std::any::type_name;
 use std::time::Duration;

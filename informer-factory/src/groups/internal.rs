@@ -30,7 +30,7 @@ pub struct InternalV1alpha1<'a> {
 }
 
 impl<'a> InternalV1alpha1<'a> {
-    /// Returns the factory, for accessors of one's own.
+    /// Returns the factory, for your own accessors.
     #[must_use]
     pub fn factory(&self) -> &'a crate::SharedInformerFactory {
         self.factory

@@ -31,7 +31,7 @@ k8s_openapi::k8s_if_ge_1_37! {
     }
 
     impl<'a> LifecycleV1alpha1<'a> {
-        /// Returns the factory, for accessors of one's own.
+        /// Returns the factory, for your own accessors.
         #[must_use]
         pub fn factory(&self) -> &'a crate::SharedInformerFactory {
             self.factory

@@ -40,7 +40,7 @@ pub struct NetworkingV1<'a> {
 }
 
 impl<'a> NetworkingV1<'a> {
-    /// Returns the factory, for accessors of one's own.
+    /// Returns the factory, for your own accessors.
     #[must_use]
     pub fn factory(&self) -> &'a crate::SharedInformerFactory {
         self.factory
@@ -109,7 +109,7 @@ k8s_openapi::k8s_if_le_1_36! {
     }
 
     impl<'a> NetworkingV1beta1<'a> {
-        /// Returns the factory, for accessors of one's own.
+        /// Returns the factory, for your own accessors.
         #[must_use]
         pub fn factory(&self) -> &'a crate::SharedInformerFactory {
             self.factory

@@ -1,4 +1,4 @@
-//! Reading one's own writes.
+//! Reads of own writes.
 
 use informer_factory::{InformerOptions, WaitOutcome, wait_for_cache_sync};
 use informer_reflector::KubeListWatch;

@@ -64,7 +64,7 @@ fn sources() -> anyhow::Result<(PathBuf, Vec<String>)> {
         );
     };
     let manifest = package["manifest_path"].as_str().map(Path::new).and_then(Path::parent);
-    let folder = manifest.context("`cargo metadata` names no manifest")?.to_path_buf();
+    let folder = manifest.context("`cargo metadata` printed no manifest")?.to_path_buf();
     let names = package["features"].as_object().into_iter().flatten().map(|(name, _)| name.clone());
     let features: BTreeSet<String> = names.filter(|name| name.starts_with("v1_")).collect();
     Ok((folder, features.into_iter().collect()))
