@@ -21,7 +21,8 @@ use tokio_util::sync::CancellationToken;
 use crate::Failure;
 use crate::foo::{Foo, FooIndices, FooInformers, FooStatus};
 
-/// A map of all `Foo`s by name. The garbage collector cannot remove single entries, so each `Foo` has a finalizer.
+/// The name of the ConfigMap that has an entry for each `Foo`. The garbage collector removes whole objects and not
+/// entries, so each `Foo` has a finalizer.
 pub(crate) const DIRECTORY: &str = "foo-directory";
 const FINALIZER: &str = "sample.example.com/directory";
 

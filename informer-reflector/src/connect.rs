@@ -1,4 +1,4 @@
-//! [`connect`]: creates a client whose connections detect a dead server within seconds.
+//! [`connect`]: creates a client whose connections detect a dead server within 30 seconds.
 //!
 //! client-go uses HTTP/2 pings. kube's connectors support HTTP/1.1 only, so this uses TCP
 //! keepalive.

@@ -339,7 +339,8 @@ impl<T: Eq> State<T> {
         garbage
     }
 
-    /// Adds a key at this time. Returns a value to be dropped without the lock.
+    /// Adds a key when the time `at` comes. Returns an unused key, which the caller drops after it
+    /// has released the lock.
     pub(crate) fn add_at(&mut self, entrant: Entrant<T>, priority: Priority, at: Instant) -> Option<T> {
         if !self.is_open() {
             return Some(entrant.key);

@@ -204,7 +204,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.shared.abandoned()
     }
 
-    /// Returns the number and the durations of the workers' items; `None` without
+    /// Returns how many items workers hold, and for how long; `None` without
     /// [metrics](WorkqueueBuilder::metrics), because then the clock is not read.
     #[must_use]
     pub fn unfinished_work(&self) -> Option<UnfinishedWork> {

@@ -18,7 +18,7 @@ pub struct Group {
     pub title: String,
     /// The Kubernetes versions that have it.
     pub gate: Gate,
-    /// By accessor.
+    /// Sorted by accessor.
     pub versions: Vec<Version>,
 }
 
@@ -33,7 +33,7 @@ pub struct Version {
     pub api_version: String,
     /// The Kubernetes versions that have it.
     pub gate: Gate,
-    /// By accessor.
+    /// Sorted by accessor.
     pub kinds: Vec<Kind>,
 }
 

@@ -25,7 +25,7 @@ pub(super) type NamespaceOf<T> = Arc<dyn Fn(&T) -> Option<&str> + Send + Sync>;
 /// A cache that the reconcile function reads.
 pub(super) struct ReadCache {
     pub(super) cache: Box<dyn CacheSync>,
-    /// Whether changes of the cache queue keys.
+    /// Whether a change in this cache adds keys to the queue.
     pub(super) is_watched: bool,
 }
 
@@ -100,7 +100,7 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
         }
     }
 
-    /// Returns the coverage of the key's namespace from now on.
+    /// Returns a view that shows, now and later, whether the caches still watch the key's namespace.
     pub(super) fn view(&self, key: &T) -> View {
         let mut view = View::default();
         let Some(namespace) = (self.namespace_of)(key) else { return view };

@@ -21,7 +21,8 @@ pub(super) struct Coalesced<K> {
     index: HashTable<usize>,
     /// The number of entries that were removed at the front.
     taken: usize,
-    /// Whether an update keeps the last object that the handler received.
+    /// Whether a pending update keeps as its old object the one that the handler received last. If
+    /// not, its old object is the new one, and the other can be freed.
     keeps_old: bool,
     /// The place after the last entry of the initial list, until that entry is taken.
     initial_end: Option<usize>,

@@ -359,8 +359,8 @@ fn log_missing_resyncs(handler: &str, asked: Duration, period: Option<Duration>)
     match period {
         Some(period) if asked < period => tracing::warn!(
             %handler, ?asked, ?period,
-            "handler gets resyncs less often than requested: the minimum is one second and the shortest period that was \
-             requested before the informer started"
+            "handler gets resyncs less often than requested: its period can be neither shorter than one second nor than the \
+             shortest period requested before the informer started"
         ),
         None if !asked.is_zero() => tracing::warn!(
             %handler, ?asked,

@@ -110,8 +110,8 @@ fn longer_name<K: Send + Sync + 'static, V>(informer: &SharedIndexInformer<K>, n
             index = name,
             registered_as = longer,
             type_name = type_name::<K>(),
-            "an index with other values has the name of a derived index, which is registered under a longer name; rename one \
-             of the two"
+            "an index with values of another type has the name of this derived index, so the derived index is registered under \
+             a longer name; rename one of the two"
         );
     }
     longer

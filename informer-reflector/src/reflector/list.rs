@@ -41,8 +41,8 @@ pub(super) struct ListHistory {
     /// Whether the server refused this version: it has expired, or is newer than the server's
     /// state.
     pub(super) unavailable: bool,
-    /// Whether the store has a part of an incomplete list. Without a version for that part, only
-    /// the newest state is certainly not older (I1).
+    /// Whether the store has objects of an incomplete list. If their version is unknown, the next
+    /// list requests the newest state, because any other could be older than they are (I1).
     pub(super) is_partly_known: bool,
     /// The number of streaming lists in a row that failed.
     pub(super) broken_streams: u32,

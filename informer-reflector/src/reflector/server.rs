@@ -79,7 +79,7 @@ impl SharedServer {
         self.inner.outage.wait_for_turn(trouble, queued).await;
     }
 
-    /// Records a response after an outage, and releases two waiters.
+    /// Records a response after an outage, and lets two waiting reflectors send their requests.
     pub(super) fn answered(&self) -> Recovery {
         Outage::answered(&self.inner.outage)
     }

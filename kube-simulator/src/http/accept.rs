@@ -68,7 +68,7 @@ fn wants_indented(request: &RecordedRequest) -> bool {
     ["curl", "Wget", "Mozilla/5.0"].iter().any(|known| agent.starts_with(known))
 }
 
-/// Selects the encoding of an error, which has only one form.
+/// Selects the encoding of an error. An error is always a whole `Status`, never a table.
 pub(super) fn encoding_of_refusals(request: &RecordedRequest, cbor: bool) -> Encoding {
     let endpoint = Endpoint { protobuf: true, cbor, forms: false, exact: false };
     negotiate(request, endpoint).map_or(Encoding::Json, |accepted| accepted.encoding)

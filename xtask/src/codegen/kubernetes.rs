@@ -90,7 +90,8 @@ impl Kubernetes {
         }
         let module = workspace::root().join("xtask/controlplane");
         let found = go(&module, &["list", "-m", "-f", "{{.Version}} {{.Dir}}", "k8s.io/kubernetes"])?;
-        let (version, folder) = found.trim().split_once(' ').context("`go list` printed no folder")?;
+        let (version, folder) =
+            found.trim().split_once(' ').context("`go list -m` printed no folder of k8s.io/kubernetes")?;
         let minor = version.trim_start_matches('v').split('.').take(2).collect::<Vec<_>>().join("_");
         let mut kinds = HashMap::new();
         let folder = PathBuf::from(folder);

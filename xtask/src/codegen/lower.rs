@@ -146,7 +146,7 @@ mod tests {
             ("a::v2", &[POD], "`a::v2` is not the path"),
             ("a:v1", &[POD], "`a:v1` is not the path"),
             ("a::v1", &[wordless.as_str()], "describe `Pod`"),
-            ("a::v1", &[gap.as_str()], "gap"),
+            ("a::v1", &[gap.as_str()], "not consecutive"),
         ] {
             let message = format!("{:#}", lowered(module, kinds).unwrap_err());
             assert!(message.contains(expected) && message.contains(data::FILE), "{message}");

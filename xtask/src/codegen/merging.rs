@@ -14,7 +14,8 @@ const REFERENCE: &str = "#/definitions/";
 /// Returns the output: `kinds`, the type of each kind by `apiVersion` and kind; and `types`, a schema of each type,
 /// reduced to the fields that matter.
 pub(crate) fn text(document: &Value) -> anyhow::Result<String> {
-    let definitions = document["definitions"].as_object().context("the document has no definitions")?;
+    let definitions =
+        document["definitions"].as_object().context("Kubernetes' swagger.json has no `definitions`")?;
     let mut types = BTreeMap::new();
     for (name, definition) in definitions {
         types.insert(short(name), reduced(definition));

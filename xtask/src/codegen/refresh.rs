@@ -15,7 +15,7 @@ use crate::workspace;
 /// The crate with the types.
 const CRATE: &str = "k8s-openapi";
 
-/// The facts of the sources about a type that can be listed.
+/// The data in the sources of k8s-openapi about a type that can be listed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Fact {
     group: String,
@@ -64,7 +64,7 @@ fn sources() -> anyhow::Result<(PathBuf, Vec<String>)> {
         );
     };
     let manifest = package["manifest_path"].as_str().map(Path::new).and_then(Path::parent);
-    let folder = manifest.context("`cargo metadata` printed no manifest")?.to_path_buf();
+    let folder = manifest.context("`cargo metadata` printed no manifest path of k8s-openapi")?.to_path_buf();
     let names = package["features"].as_object().into_iter().flatten().map(|(name, _)| name.clone());
     let features: BTreeSet<String> = names.filter(|name| name.starts_with("v1_")).collect();
     Ok((folder, features.into_iter().collect()))

@@ -75,12 +75,12 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
         found += u32::from(is_found);
         missed += u32::from(!is_found);
     }
-    eprintln!("{found} bugs were found, {missed} were not, in {:.0?}", began_all.elapsed());
+    eprintln!("{found} planted bugs were found, {missed} were not, in {:.0?}", began_all.elapsed());
     if found == 0 && missed == 0 {
         bail!("no bug has `{}` in its name or in the name of its test", args.only)
     }
     if missed > 0 {
-        bail!("{missed} bugs were not found; write tests that fail with them")
+        bail!("{missed} planted bugs were not found; write tests that fail with them")
     }
     Ok(ExitCode::SUCCESS)
 }

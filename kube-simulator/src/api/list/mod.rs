@@ -18,7 +18,7 @@ const CONTINUE_TOO_OLD: &str = "The provided continue parameter is too old to di
     the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that \
     were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
-/// The reaction to a list of the newest state that the watch cache does not reach in time.
+/// The answer to a request for the newest state if the watch cache does not catch up with it in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LateLists {
     /// The list is taken from etcd.
