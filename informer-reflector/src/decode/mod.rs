@@ -4,14 +4,13 @@
 //! uses most of its CPU time for decoding, and half of that for `metadata.managedFields`, unless
 //! they are pruned.
 
+mod cut;
 mod describe;
 mod event;
 mod expected;
 mod identity;
 mod list;
 mod prune_paths;
-mod pruning;
-mod step;
 mod watch;
 
 pub(crate) use expected::ExpectedType;
