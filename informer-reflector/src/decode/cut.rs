@@ -172,24 +172,19 @@ impl<'j> Scanner<'j> {
     }
 
     fn skip_nested(&mut self) -> Result<(), NoValue> {
-        let mut depth = 0_usize;
-        while let Some(byte) = self.json.get(self.at) {
+        let (mut at, mut depth) = (self.at, 0_usize);
+        while let Some(byte) = self.json.get(at) {
             match byte {
-                b'"' => {
-                    self.string()?;
-                    continue;
-                }
+                b'"' => at = end_of_string(self.json, at + 1).ok_or(NoValue::Incomplete)?,
                 b'{' | b'[' => depth += 1,
-                b'}' | b']' => {
-                    depth -= 1;
-                    if depth == 0 {
-                        self.at += 1;
-                        return Ok(());
-                    }
+                b'}' | b']' if depth == 1 => {
+                    self.at = at + 1;
+                    return Ok(());
                 }
+                b'}' | b']' => depth -= 1,
                 _ => {}
             }
-            self.at += 1;
+            at += 1;
         }
         Err(NoValue::Incomplete)
     }
@@ -198,15 +193,9 @@ impl<'j> Scanner<'j> {
     fn string(&mut self) -> Result<&'j [u8], NoValue> {
         self.expect(b'"')?;
         let start = self.at;
-        loop {
-            let rest = self.json.get(self.at..).ok_or(NoValue::Incomplete)?;
-            self.at += memchr::memchr2(b'"', b'\\', rest).ok_or(NoValue::Incomplete)?;
-            if self.json[self.at] == b'"' {
-                self.at += 1;
-                return Ok(&self.json[start..self.at - 1]);
-            }
-            self.at += 2;
-        }
+        let end = end_of_string(self.json, start).ok_or(NoValue::Incomplete)?;
+        self.at = end + 1;
+        Ok(&self.json[start..end])
     }
 
     fn expect(&mut self, expected: u8) -> Result<(), NoValue> {
@@ -226,6 +215,34 @@ impl<'j> Scanner<'j> {
             self.at += 1;
         }
         Err(NoValue::Incomplete)
+    }
+}
+
+/// Returns the position of the quotation mark that ends the string with its first character at `at`.
+///
+/// Compares eight bytes at a time: most strings are shorter than the setup of a vectorized search.
+fn end_of_string(json: &[u8], mut at: usize) -> Option<usize> {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
+    // The lowest set bit belongs to the first byte that is zero.
+    let zeros = |word: u64| word.wrapping_sub(ONES) & !word & HIGHS;
+    loop {
+        let rest = json.get(at..)?;
+        if let Some(chunk) = rest.first_chunk() {
+            let word = u64::from_le_bytes(*chunk);
+            let found = zeros(word ^ (ONES * u64::from(b'"'))) | zeros(word ^ (ONES * u64::from(b'\\')));
+            if found == 0 {
+                at += 8;
+                continue;
+            }
+            at += found.trailing_zeros() as usize / 8;
+        } else {
+            at += rest.iter().position(|byte| matches!(byte, b'"' | b'\\'))?;
+        }
+        match json[at] {
+            b'"' => return Some(at),
+            _ => at += 2,
+        }
     }
 }
 
