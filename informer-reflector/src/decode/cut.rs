@@ -53,7 +53,7 @@ impl<'j> Scanner<'j> {
     }
 
     /// Returns whether only blanks are left.
-    pub(super) fn is_at_end(&mut self) -> bool {
+    pub(super) fn only_blanks_left(mut self) -> bool {
         self.next_byte() == Err(NoValue::Incomplete)
     }
 

@@ -63,7 +63,7 @@ impl<'l> Envelope<'l> {
         if let (Some(mut scanner), Some(event_type)) = (object_first, envelope.event_type) {
             envelope.object = Some(scanner.value(event_type.pruned(paths))?);
         }
-        if scanner.is_at_end() { Ok(envelope) } else { Err(NoValue::Broken) }
+        if scanner.only_blanks_left() { Ok(envelope) } else { Err(NoValue::Broken) }
     }
 }
 
