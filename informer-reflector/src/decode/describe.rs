@@ -1,21 +1,21 @@
 //! [`describe`]: describes a decoding error without content of the object.
 //!
 //! Note: messages of `serde_json` quote values, as in `invalid type: string "hunter2"`. So only
-//! serde's own words are used, with the position and the path of field names.
+//! serde's own words are used, with the path of field names.
 
 /// The maximum depth of a path.
 const MAX_DEPTH: usize = 16;
 
-/// Describes a decoding error of `json` with the path of the field.
+/// Describes a decoding error of `json` with the path of the field, or with the position if `json`
+/// isn't JSON. A position in an object means nothing to readers, because pruned fields are missing.
 pub(super) fn describe(error: &serde_json::Error, json: &[u8]) -> String {
     let (line, column) = (error.line(), error.column());
-    let position = format!("line {line}, column {column}");
     if !error.is_data() {
-        return format!("invalid JSON at {position}");
+        return format!("invalid JSON at line {line}, column {column}");
     }
     let path = path_at(&json[..offset(json, line, column)]);
     let place = if path.is_empty() { "the top".to_owned() } else { path };
-    format!("{} at {place} ({position})", what(&error.to_string()))
+    format!("{} at {place}", what(&error.to_string()))
 }
 
 /// Returns the parts of serde's message that contain no values.
@@ -157,7 +157,7 @@ mod tests {
         let json =
             r#"{"metadata":{"name":"a"},"spec":{"containers":[{"name":"x"},{"name":"y","tty":"hunter2"}]}}"#;
         let text = described::<Pod>(json);
-        assert_eq!(text, "unexpected string at spec.containers[1].tty (line 1, column 87)");
+        assert_eq!(text, "unexpected string at spec.containers[1].tty");
     }
 
     #[test]
@@ -173,7 +173,7 @@ mod tests {
             _image: String,
         }
         let text = described::<Outer>(r#"{"spec": {"replicas": 1}}"#);
-        assert!(text.starts_with("missing field \"image\" at spec ("), "{text}");
+        assert_eq!(text, "missing field \"image\" at spec");
     }
 
     #[test]

@@ -6,8 +6,8 @@
 //! watches.
 
 use kube::Resource;
-use serde::Deserialize;
 
+use super::cut::StatedType;
 use super::prune_paths::PrunePaths;
 
 /// The server's kind and version of metadata-only objects.
@@ -19,16 +19,6 @@ pub(crate) struct ExpectedType {
     pub(crate) api_version: String,
     pub(crate) kind: String,
     metadata_only: bool,
-}
-
-/// The type that an object states.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Stated {
-    #[serde(default)]
-    api_version: Option<String>,
-    #[serde(default)]
-    kind: Option<String>,
 }
 
 impl ExpectedType {
@@ -45,28 +35,23 @@ impl ExpectedType {
         Self { metadata_only: true, ..self }
     }
 
-    /// Returns paths with which objects of other types fail to decode. For metadata-only requests,
-    /// they also prune all other fields.
-    pub(crate) fn paths(&self, paths: &PrunePaths) -> PrunePaths {
-        let (mut kinds, mut versions) = (vec![self.kind.as_str()], vec![self.api_version.as_str()]);
-        if self.metadata_only {
-            kinds.push(METADATA_ONLY.0);
-            versions.push(METADATA_ONLY.1);
-        }
-        let paths = paths.checking("kind", &kinds).checking("apiVersion", &versions);
-        if self.metadata_only { paths.keeping_only("metadata") } else { paths }
+    /// Returns the paths to prune; for metadata-only requests, also all fields except the metadata.
+    pub(crate) fn paths(&self, paths: PrunePaths) -> PrunePaths {
+        if self.metadata_only { paths.metadata_only() } else { paths }
     }
 
     /// Returns an error for an object of another type; `None` if the type matches or is unknown.
-    pub(super) fn refusal(&self, object: &Stated) -> Option<String> {
-        let kind = object.kind.as_deref().unwrap_or_default();
-        let api_version = object.api_version.as_deref().unwrap_or_default();
-        let is = |stated: &str, expected: &str, metadata_only: &str| {
-            stated.is_empty() || stated == expected || (self.metadata_only && stated == metadata_only)
+    pub(super) fn refusal(&self, stated: StatedType<'_>) -> Option<String> {
+        let is = |stated: &[u8], expected: &str, metadata_only: &str| {
+            stated.is_empty()
+                || stated == expected.as_bytes()
+                || (self.metadata_only && stated == metadata_only.as_bytes())
         };
+        let StatedType { kind, api_version } = stated;
         let is_expected =
             is(kind, &self.kind, METADATA_ONLY.0) && is(api_version, &self.api_version, METADATA_ONLY.1);
-        (!is_expected).then(|| self.instead(kind, api_version))
+        let text = String::from_utf8_lossy;
+        (!is_expected).then(|| self.instead(&text(kind), &text(api_version)))
     }
 
     /// Returns an error for a list of another type; `None` if that is unknown, because custom

@@ -11,11 +11,11 @@ use informer_core::{ListEnd, ListWatchError, OwnedObject, RejectedObject, Resour
 use kube::core::{ListMeta, Status};
 use serde::de::{DeserializeOwned, IgnoredAny};
 
+use super::cut::{NoValue, Scanner, cut, is_json};
 use super::describe::describe;
 use super::expected::ExpectedType;
 use super::identity::rejected;
 use super::prune_paths::PrunePaths;
-use super::step::{ItemSeed, Step, step};
 use super::{BYTE_ORDER_MARK, DEFAULT_MAX_OBJECT_SIZE};
 
 /// The number of bytes that are collected before items are decoded, so that few items are
@@ -119,7 +119,7 @@ impl<K: DeserializeOwned> ListDecoder<K> {
 
     /// Rejects lists of other types.
     pub(crate) fn expecting(mut self, expected: ExpectedType) -> Self {
-        self.paths = expected.paths(&self.paths);
+        self.paths = expected.paths(self.paths);
         self.expected = Some(expected);
         self
     }
@@ -207,15 +207,15 @@ impl<K: DeserializeOwned> ListDecoder<K> {
             (State::Start, _) => return Err(self.not_a_list("it is no JSON object")),
             (State::FirstField | State::AfterField, b'}') => State::Closed,
             (State::AfterField, b',') => State::Field,
-            (State::FirstField | State::Field, b'"') => return self.field(ended),
+            (State::FirstField | State::Field, b'"') => return self.field(),
             (State::Value(Field::Items), b'[') => {
                 self.head.has_items = true;
                 State::FirstItem
             }
-            (State::Value(field), _) => return self.value(field, ended),
+            (State::Value(field), _) => return self.value(field),
             (State::FirstItem | State::AfterItem, b']') => State::AfterField,
             (State::AfterItem, b',') => State::Item,
-            (State::FirstItem | State::Item, _) => return self.item(ended, items),
+            (State::FirstItem | State::Item, _) => return self.item(items),
             _ => return Err(self.not_a_list("it is not valid JSON")),
         };
         self.read += 1;
@@ -235,8 +235,8 @@ impl<K: DeserializeOwned> ListDecoder<K> {
     }
 
     /// Reads the name of a field and the colon.
-    fn field(&mut self, ended: bool) -> Result<bool, ListWatchError> {
-        let Some((name, len)) = self.typed::<String>(ended, "it is not valid JSON")? else {
+    fn field(&mut self) -> Result<bool, ListWatchError> {
+        let Some((name, len)) = self.typed::<String>("it is not valid JSON")? else {
             return Ok(false);
         };
         let rest = &self.buffer[self.read + len..];
@@ -256,34 +256,32 @@ impl<K: DeserializeOwned> ListDecoder<K> {
     }
 
     /// Reads the value of a field other than an array of items.
-    fn value(&mut self, field: Field, ended: bool) -> Result<bool, ListWatchError> {
+    fn value(&mut self, field: Field) -> Result<bool, ListWatchError> {
         let len = match field {
-            Field::Kind => self.typed::<Option<String>>(ended, "its kind is no text")?.map(|(kind, len)| {
+            Field::Kind => self.typed::<Option<String>>("its kind is no text")?.map(|(kind, len)| {
                 self.head.kind = kind;
                 len
             }),
             Field::ApiVersion => {
-                let version = self.typed::<Option<String>>(ended, "its API version is no text")?;
+                let version = self.typed::<Option<String>>("its API version is no text")?;
                 version.map(|(version, len)| {
                     self.head.api_version = version;
                     len
                 })
             }
             Field::Metadata => {
-                let metadata = self.typed::<Option<ListMeta>>(ended, "its metadata is not that of a list")?;
+                let metadata = self.typed::<Option<ListMeta>>("its metadata is not that of a list")?;
                 metadata.map(|(metadata, len)| {
                     self.head.metadata = metadata.unwrap_or_default();
                     len
                 })
             }
             // Go writes a nil slice as null.
-            Field::Items => self.typed::<()>(ended, "its items are no array")?.map(|((), len)| {
+            Field::Items => self.typed::<()>("its items are no array")?.map(|((), len)| {
                 self.head.has_items = true;
                 len
             }),
-            Field::Other => {
-                self.typed::<IgnoredAny>(ended, "it is not valid JSON")?.map(|(IgnoredAny, len)| len)
-            }
+            Field::Other => self.typed::<IgnoredAny>("it is not valid JSON")?.map(|(IgnoredAny, len)| len),
         };
         let Some(len) = len else { return Ok(false) };
         self.read += len;
@@ -316,41 +314,41 @@ impl<K: DeserializeOwned> ListDecoder<K> {
         ListWatchError::Protocol(format!("the list is not of what was asked for: {why}{place}"))
     }
 
-    fn item(&mut self, ended: bool, items: &mut Items<K>) -> Result<bool, ListWatchError> {
-        let json = &self.buffer[self.read..];
-        let (item, len) = match step(json, ended, ItemSeed::new(&self.paths)) {
-            Step::Done { value, len } => (Ok(value), len),
-            Step::Unsuitable { error, len } => {
-                // I10: it is an item, and the list continues.
-                let json = &json[..len];
-                let stated = serde_json::from_slice(json).ok();
-                let why = self.expected.as_ref().zip(stated).and_then(|(expected, is)| expected.refusal(&is));
-                if let Some(why) = why {
-                    return Err(self.unexpected(&why));
-                }
-                (Err(rejected(json, describe(&error, json))), len)
-            }
-            Step::Incomplete => return Ok(false),
-            Step::Broken => return Err(self.not_a_list("it is not valid JSON")),
+    fn item(&mut self, items: &mut Items<K>) -> Result<bool, ListWatchError> {
+        let found = match cut(&self.buffer[self.read..], self.paths.root()) {
+            Ok(found) => found,
+            Err(NoValue::Incomplete) => return Ok(false),
+            Err(NoValue::Broken) => return Err(self.not_a_list("it is not valid JSON")),
         };
+        if let Some(why) = self.expected.as_ref().and_then(|expected| expected.refusal(found.stated)) {
+            return Err(self.unexpected(&why));
+        }
+        let json = &found.json;
+        let item = match serde_json::from_slice(json) {
+            Ok(object) => Ok(OwnedObject::new(object)),
+            Err(_) if !is_json(json) => return Err(self.not_a_list("it is not valid JSON")),
+            // I10: it is an item, and the list continues.
+            Err(error) => Err(rejected(json, describe(&error, json))),
+        };
+        self.read += found.len;
         items.push(item);
         self.items += 1;
-        self.read += len;
         self.state = State::AfterItem;
         Ok(true)
     }
 
     /// Decodes the next value of the list itself, or returns `None` if more bytes are needed.
-    fn typed<T: DeserializeOwned>(
-        &self,
-        ended: bool,
-        otherwise: &str,
-    ) -> Result<Option<(T, usize)>, ListWatchError> {
-        match step(&self.buffer[self.read..], ended, PhantomData::<T>) {
-            Step::Done { value, len } => Ok(Some((value, len))),
-            Step::Incomplete => Ok(None),
-            Step::Unsuitable { .. } => Err(self.not_a_list(otherwise)),
-            Step::Broken => Err(self.not_a_list("it is not valid JSON")),
+    fn typed<T: DeserializeOwned>(&self, otherwise: &str) -> Result<Option<(T, usize)>, ListWatchError> {
+        let mut scanner = Scanner::new(&self.buffer[self.read..]);
+        let json = match scanner.raw() {
+            Ok(json) => json,
+            Err(NoValue::Incomplete) => return Ok(None),
+            Err(NoValue::Broken) => return Err(self.not_a_list("it is not valid JSON")),
+        };
+        match serde_json::from_slice(json) {
+            Ok(value) => Ok(Some((value, scanner.len()))),
+            Err(_) if is_json(json) => Err(self.not_a_list(otherwise)),
+            Err(_) => Err(self.not_a_list("it is not valid JSON")),
         }
     }
 

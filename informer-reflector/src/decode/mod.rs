@@ -1,17 +1,16 @@
 //! Decodes the bodies of lists and watches as they arrive.
 //!
-//! There is no I/O here: callers push bytes, and the decoders return objects. Note: an informer
-//! uses most of its CPU time for decoding, and half of that for `metadata.managedFields`, unless
-//! they are pruned.
+//! There is no I/O here: callers push bytes, and the decoders return objects. A scan cuts pruned
+//! fields out of the bytes ([`cut`]), and serde decodes the rest. Note: an informer uses most of its
+//! CPU time for decoding, and half of that for `metadata.managedFields`, unless they are pruned.
 
+mod cut;
 mod describe;
 mod event;
 mod expected;
 mod identity;
 mod list;
 mod prune_paths;
-mod pruning;
-mod step;
 mod watch;
 
 pub(crate) use expected::ExpectedType;

@@ -7,10 +7,10 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer};
+use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-use super::pruning::Pruning;
+use super::cut::cut;
 
 /// The fields of an object that are not decoded. Default: `metadata.managedFields`.
 ///
@@ -24,7 +24,7 @@ use super::pruning::Pruning;
 ///
 /// let paths = PrunePaths::default().with_path("status.conditions")?;
 /// let pod = r#"{"metadata": {"name": "a", "managedFields": []}, "status": {"phase": "Running", "conditions": []}}"#;
-/// let pruned: serde_json::Value = paths.deserialize(&mut serde_json::Deserializer::from_str(pod))?;
+/// let pruned: serde_json::Value = paths.from_slice(pod.as_bytes())?;
 /// assert_eq!(pruned, json!({"metadata": {"name": "a"}, "status": {"phase": "Running"}}));
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
@@ -50,16 +50,17 @@ pub(super) struct Level {
     fields: Vec<(Box<str>, Field)>,
     /// Whether all other fields are pruned.
     prunes_others: bool,
-    /// The accepted texts of the value; empty: any.
-    texts: Vec<Box<str>>,
 }
+
+/// For objects that are decoded completely.
+pub(super) static NOTHING_PRUNED: Level = Level { fields: Vec::new(), prunes_others: false };
 
 /// The pruned part of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Field {
     /// The whole field.
     Whole,
-    /// Fields inside it; or none, if its value is only checked.
+    /// Fields inside it, or none.
     Inside(Level),
 }
 
@@ -126,49 +127,41 @@ impl PrunePaths {
     /// Returns paths that prune all but the identity and the version of an object.
     pub(crate) fn identity_only() -> Self {
         let kept = NEEDED.iter().map(|name| (Box::from(*name), Field::Inside(Level::default())));
-        let metadata = Level { fields: kept.collect(), prunes_others: true, ..Level::default() };
+        let metadata = Level { fields: kept.collect(), prunes_others: true };
         let fields = vec![("metadata".into(), Field::Inside(metadata))];
-        Self { root: Arc::new(Level { fields, prunes_others: true, ..Level::default() }) }
+        Self { root: Arc::new(Level { fields, prunes_others: true }) }
     }
 
-    /// Returns paths with which an object decodes only if its field of this name is one of these
-    /// texts, or empty.
-    pub(super) fn checking(&self, field: &str, texts: &[&str]) -> Self {
+    /// Returns paths that also prune all fields of an object except its type and metadata.
+    pub(super) fn metadata_only(&self) -> Self {
         let mut root = Level::clone(&self.root);
-        let texts = texts.iter().map(|text| Box::from(*text)).collect();
-        if root.fields.iter().all(|(name, _)| **name != *field) {
-            root.fields.push((field.into(), Field::Inside(Level { texts, ..Level::default() })));
-        }
-        Self { root: Arc::new(root) }
-    }
-
-    /// Returns paths that also prune all fields of an object except this one and the checked ones.
-    pub(super) fn keeping_only(&self, field: &str) -> Self {
-        let mut root = Level::clone(&self.root);
-        if root.fields.iter().all(|(name, _)| **name != *field) {
-            root.fields.push((field.into(), Field::Inside(Level::default())));
+        for field in ["apiVersion", "kind", "metadata"] {
+            if root.fields.iter().all(|(name, _)| **name != *field) {
+                root.fields.push((field.into(), Field::Inside(Level::default())));
+            }
         }
         root.prunes_others = true;
         Self { root: Arc::new(root) }
     }
 
-    /// Deserializes a value without the fields at these paths.
-    ///
-    /// Along a path, names of fields must be texts, so objects there can't be decoded into maps
-    /// with numeric keys. Other parts use the deserializer directly.
+    /// Decodes JSON without the fields at these paths.
     ///
     /// # Errors
-    /// Those of the deserializer. A required field at one of the paths counts as missing.
-    pub fn deserialize<'de, T, D>(&self, deserializer: D) -> Result<T, D::Error>
-    where
-        T: Deserialize<'de>,
-        D: Deserializer<'de>,
-    {
-        if self.root.is_empty() {
-            T::deserialize(deserializer)
-        } else {
-            T::deserialize(Pruning { inner: deserializer, level: &self.root })
+    /// Those of `serde_json`. A required field at one of the paths counts as missing. Inside pruned
+    /// fields, only strings and brackets are checked.
+    pub fn from_slice<T: DeserializeOwned>(&self, json: &[u8]) -> serde_json::Result<T> {
+        match cut(json, &self.root) {
+            Ok(value) if json[value.len..].iter().all(u8::is_ascii_whitespace) => {
+                serde_json::from_slice(&value.json)
+            }
+            // A number, which ends with the bytes, or an error, which serde_json describes.
+            _ => serde_json::from_slice(json),
         }
+    }
+
+    /// Returns the pruned fields of an object.
+    pub(super) fn root(&self) -> &Level {
+        &self.root
     }
 }
 
@@ -203,21 +196,12 @@ impl fmt::Debug for PrunePaths {
 
 impl Level {
     /// Returns the pruned part of a field; `None` if nothing is pruned.
-    pub(super) fn field(&self, name: &str) -> Option<&Field> {
-        match self.fields.iter().find(|(known, _)| **known == *name) {
+    pub(super) fn field(&self, name: &[u8]) -> Option<&Field> {
+        match self.fields.iter().find(|(known, _)| known.as_bytes() == name) {
             Some((_, field)) => Some(field),
             None if self.prunes_others => Some(&Field::Whole),
             None => None,
         }
-    }
-
-    /// Returns whether a text is accepted as the value.
-    pub(super) fn allows(&self, text: &str) -> bool {
-        self.texts.is_empty() || text.is_empty() || self.texts.iter().any(|allowed| **allowed == *text)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.fields.is_empty() && !self.prunes_others
     }
 
     fn insert(&mut self, names: &[&str]) {

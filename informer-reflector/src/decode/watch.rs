@@ -60,7 +60,7 @@ impl<K: DeserializeOwned> WatchDecoder<K> {
 
     /// Rejects watches of other types.
     pub(crate) fn expecting(mut self, expected: ExpectedType) -> Self {
-        self.paths = expected.paths(&self.paths);
+        self.paths = expected.paths(self.paths);
         self.expected = Some(expected);
         self
     }

@@ -128,7 +128,7 @@ fn an_object_that_does_not_decode_is_known_by_its_metadata() {
 #[test]
 fn error_describes_the_mistake_without_the_value() {
     let (_, object) = rejected(r#"{"type":"ADDED","object":{"metadata":{"name":"a"},"spec":"hunter2"}}"#);
-    assert_eq!(object.error, "unexpected string at object.spec (line 1, column 66)");
+    assert_eq!(object.error, "unexpected string at spec");
     let (_, object) = rejected(r#"{"type":"ADDED","object":{"metadata":"hunter2"}}"#);
     assert_eq!(object.key, None);
     assert!(!object.error.contains("hunter2"), "{}", object.error);

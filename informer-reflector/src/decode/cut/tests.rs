@@ -8,23 +8,20 @@ use kube::core::{DynamicObject, PartialObjectMeta};
 use proptest::prelude::*;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Value as Json, json};
 
+use super::*;
 use crate::PrunePaths;
 
-fn pruned<K: DeserializeOwned>(paths: &PrunePaths, json: &Value) -> K {
-    let bytes = json.to_string();
-    let mut deserializer = serde_json::Deserializer::from_str(&bytes);
-    let value = paths.deserialize(&mut deserializer).expect("an object that decodes");
-    deserializer.end().expect("nothing after it");
-    value
+fn pruned<K: DeserializeOwned>(paths: &PrunePaths, json: &Json) -> K {
+    paths.from_slice(json.to_string().as_bytes()).expect("an object that decodes")
 }
 
-fn whole<K: DeserializeOwned>(json: &Value) -> K {
+fn whole<K: DeserializeOwned>(json: &Json) -> K {
     pruned(&PrunePaths::none(), json)
 }
 
-fn pod() -> Value {
+fn pod() -> Json {
     json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {
@@ -78,7 +75,7 @@ struct Slim {
 #[serde(rename_all = "camelCase")]
 struct SlimMeta {
     name: String,
-    managed_fields: Option<Value>,
+    managed_fields: Option<Json>,
     annotations: HashMap<Name, Box<str>>,
 }
 
@@ -86,13 +83,13 @@ struct SlimMeta {
 struct Name(String);
 
 #[derive(Debug, PartialEq, Deserialize)]
-struct Wrapped(BTreeMap<Option<String>, Value>);
+struct Wrapped(BTreeMap<Option<String>, Json>);
 
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 enum Spec {
-    Pod { containers: Vec<Value> },
-    Other(Value),
+    Pod { containers: Vec<Json> },
+    Other(Json),
 }
 
 #[test]
@@ -114,28 +111,28 @@ fn path_through_a_plain_value_prunes_nothing() -> Result<(), Box<dyn std::error:
     let paths = "a.b".parse::<PrunePaths>()?;
     for inner in [json!(null), json!(1), json!(-1), json!(1.5), json!("b"), json!(true), json!([{"b": 1}])] {
         let value = json!({"a": inner, "b": 1});
-        assert_eq!(pruned::<Value>(&paths, &value), value);
+        assert_eq!(pruned::<Json>(&paths, &value), value);
     }
     Ok(())
 }
 
-fn json_value() -> impl Strategy<Value = Value> {
+fn json_value() -> impl Strategy<Value = Json> {
     let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any::<i64>().prop_map(Value::from),
-        "[a-c\"\\\\\u{e9}]{0,4}".prop_map(Value::from),
+        Just(Json::Null),
+        any::<bool>().prop_map(Json::from),
+        any::<i64>().prop_map(Json::from),
+        "[a-c\"\\\\\u{e9}]{0,4}".prop_map(Json::from),
     ];
     leaf.prop_recursive(4, 40, 4, |inner| {
         prop_oneof![
-            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Json::from),
             prop::collection::btree_map("[a-d]", inner, 0..4)
-                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+                .prop_map(|fields| Json::Object(fields.into_iter().collect())),
         ]
     })
 }
 
-fn clear(value: &mut Value, path: &[&str]) {
+fn clear(value: &mut Json, path: &[&str]) {
     let Some(object) = value.as_object_mut() else { return };
     match path {
         [name] => drop(object.remove(*name)),
@@ -168,7 +165,67 @@ struct AnyPod<'a> {
     metadata: &'a ObjectMeta,
 }
 
+fn outcome(json: &str) -> Result<(String, usize), NoValue> {
+    let paths =
+        PrunePaths::none().with_path("p").and_then(|paths| paths.with_path("q.p")).expect("two paths");
+    cut(json.as_bytes(), paths.root()).map(|value| (String::from_utf8_lossy(&value.json).into(), value.len))
+}
+
+#[test]
+fn comma_of_a_pruned_member_goes_with_it() {
+    for (json, expected) in [
+        (r#"{}"#, r#"{}"#),
+        (r#"{"p" : [1] }"#, r#"{}"#),
+        (r#"{"p":1,"a":2}"#, r#"{"a":2}"#),
+        (r#"{"p":1, "p":"," ,"a":2}"#, r#"{"a":2}"#),
+        (r#"{"a":2,"p":{"x":["}"]}}"#, r#"{"a":2}"#),
+        (r#"{"a":2,"p":1,"p":2}"#, r#"{"a":2}"#),
+        (r#"{"a":2,"p":1,"b":3,"p":2}"#, r#"{"a":2,"b":3}"#),
+        (r#"{"a":2,"q":{"p":1},"p":1}"#, r#"{"a":2,"q":{}}"#),
+        (r#"{"a\"":"\\","\u0070":1}"#, r#"{"a\"":"\\"}"#),
+    ] {
+        assert_eq!(outcome(json), Ok((expected.to_owned(), json.len())), "{json}");
+    }
+}
+
+#[test]
+fn value_ends_where_its_brackets_close() {
+    for (json, len) in
+        [(r#" {"a":[{}]} , 1"#, 11), (r#""a\"b",""#, 6), ("12]", 2), ("true }", 4), ("[[],[]]]", 7)]
+    {
+        assert_eq!(outcome(json).map(|(_, len)| len), Ok(len), "{json}");
+    }
+    for json in ["", " ", "{", r#"{"a"#, r#"{"a":"#, r#"{"a":1"#, "[[]", r#""a\""#, r#""\"#, "12", "tru"] {
+        assert_eq!(outcome(json), Err(NoValue::Incomplete), "{json}");
+    }
+    for json in
+        ["}", "]", ",", "<html>", "{1:2}", r#"{"a" 1}"#, r#"{"a":1 "b":2}"#, r#"{"a":1,}"#, r#"{"\x":1}"#]
+    {
+        assert_eq!(outcome(json), Err(NoValue::Broken), "{json}");
+    }
+}
+
+#[test]
+fn stated_type_is_that_of_the_object_itself() {
+    let stated = |json| cut(json, PrunePaths::default().root()).map(|value| value.stated).expect("a value");
+    let pod = stated(br#"{"spec":{"kind":"Inner"},"kind":"Pod","metadata":{},"apiVersion":"v1"}"#);
+    assert_eq!((pod.kind, pod.api_version), (&b"Pod"[..], &b"v1"[..]));
+    let untyped = stated(br#"{"kind":7}"#);
+    assert_eq!((untyped.kind, untyped.api_version), (&b""[..], &b""[..]));
+}
+
 proptest! {
+    #[test]
+    fn every_json_value_is_found_at_the_start_of_any_text(json in r#"[\[\]{}":,\\0-9a-eu -]{0,24}"#) {
+        let found = outcome(&json);
+        let mut values = serde_json::Deserializer::from_str(&json).into_iter::<Json>();
+        if let Some(Ok(value)) = values.next()
+            && (value.is_object() || value.is_array() || value.is_string())
+        {
+            prop_assert_eq!(found.map(|(_, len)| len), Ok(values.byte_offset()));
+        }
+    }
+
     #[test]
     fn pruning_equals_decoding_all_and_clearing(
         value in json_value(),
@@ -180,7 +237,7 @@ proptest! {
             prune = prune.with_path(&path.join(".")).expect("a path");
             clear(&mut expected, &path.iter().map(String::as_str).collect::<Vec<_>>());
         }
-        prop_assert_eq!(pruned::<Value>(&prune, &value), expected);
+        prop_assert_eq!(pruned::<Json>(&prune, &value), expected);
     }
 
     #[test]
