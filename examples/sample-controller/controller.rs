@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Failure;
 use crate::foo::{Foo, FooIndices, FooInformers, FooStatus};
 
-/// The name of the ConfigMap that has an entry for each `Foo`. The garbage collector removes whole objects and not
+/// The name of the `ConfigMap` that has an entry for each `Foo`. The garbage collector removes whole objects and not
 /// entries, so each `Foo` has a finalizer.
 pub(crate) const DIRECTORY: &str = "foo-directory";
 const FINALIZER: &str = "sample.example.com/directory";
