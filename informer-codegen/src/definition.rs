@@ -11,7 +11,7 @@ use serde_json::Value;
 /// The parts of a definition that codegen needs.
 #[derive(Debug)]
 pub(crate) struct Definition {
-    /// The file, for messages.
+    /// The file of the definition, which error messages name.
     pub(crate) path: PathBuf,
     pub(crate) group: String,
     pub(crate) kind: String,

@@ -19,9 +19,9 @@ const PLAIN: [&str; 3] = ["bool", "i32", "i64"];
 /// An index.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Index {
-    /// `by_image`
+    /// For example `by_image`.
     name: String,
-    /// `spec.image`, with Rust names.
+    /// For example `spec.image`, with Rust names.
     path: String,
     /// The type of the values, unless they are `String`s.
     value: Option<String>,

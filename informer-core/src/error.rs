@@ -23,7 +23,7 @@ pub enum KeyError {
         text: String,
     },
     /// A key function failed.
-    #[error("no key for a {object}: {error}")]
+    #[error("the key function failed for a {object}: {error}")]
     Function {
         /// The type of the object.
         object: &'static str,

@@ -22,7 +22,7 @@ use crate::ObjectKey;
 /// let machine = Cached::keyed(Machine { serials: vec!["A-17".into()] }, &by_serial)?;
 /// assert_eq!(machine.key().as_str(), "A-17");
 /// let error = Cached::keyed(Machine { serials: vec![] }, &by_serial).unwrap_err();
-/// assert_eq!(error.to_string(), "no key for a Machine: it has 0 values where a key needs one");
+/// assert_eq!(error.to_string(), "the key function failed for a Machine: it has 0 values where a key needs one");
 /// # Ok::<(), informer_core::KeyError>(())
 /// ```
 ///
@@ -77,7 +77,10 @@ mod tests {
         assert_eq!(fruit(&["apple"]).expect("one value").key().as_str(), "apple");
         for names in [&[][..], &["apple", "pear"], &["apple", "pear", "plum"]] {
             let error = fruit(names).map(|_| ()).expect_err("not one value");
-            let expected = format!("no key for a Fruit: it has {} values where a key needs one", names.len());
+            let expected = format!(
+                "the key function failed for a Fruit: it has {} values where a key needs one",
+                names.len()
+            );
             assert_eq!(error.to_string(), expected);
         }
     }

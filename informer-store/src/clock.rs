@@ -1,4 +1,4 @@
-//! [`Clock`]: the time source of caches with expiration, so that tests need no real time.
+//! [`Clock`]: the time source of caches with expiration, so that tests can set the time.
 //!
 //! It can be user code, so it is called without a lock (I8).
 

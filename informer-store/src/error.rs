@@ -30,7 +30,7 @@ pub enum IndexError {
         asked: &'static str,
     },
     /// The index function failed or panicked for the object in question.
-    #[error("index \"{name}\" can't place {key}: {error}")]
+    #[error("index \"{name}\" failed for {key}: {error}")]
     Unplaceable {
         /// The name of the index.
         name: String,
@@ -44,7 +44,7 @@ pub enum IndexError {
 /// A failure of an index function: the object is in the store and can't be found through that index
 /// until the function succeeds for a later version.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("index \"{index}\" can't place {key}{}: {error}", at(resource_version))]
+#[error("index \"{index}\" failed for {key}{}: {error}", at(resource_version))]
 #[non_exhaustive]
 pub struct IndexFailure {
     /// The name of the index.

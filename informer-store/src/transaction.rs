@@ -75,7 +75,7 @@ impl<'a, K> PreparedTransaction<'a, K> {
     /// Commits if that has not been done, releases the write lock, and drops the objects that were
     /// replaced.
     ///
-    /// Returns the objects that an index function could place before and can't place now.
+    /// Returns the objects for which an index function succeeded before and fails now.
     #[must_use]
     pub fn finish(mut self) -> Vec<IndexFailure> {
         self.close()
@@ -118,7 +118,7 @@ pub(crate) struct Transaction<'a, K> {
     slots: Vec<Option<(u32, bool)>>,
     replaced: Vec<Cached<K>>,
     old_state: Option<State<K>>,
-    /// Objects that an index can't place, because a value's `Hash` or `Eq` panicked.
+    /// Objects that are missing in an index, because a value's `Hash` or `Eq` panicked.
     panicked: Vec<IndexFailure>,
 }
 

@@ -106,8 +106,8 @@ impl<K: Send + Sync + 'static> StoreWriter<K> {
     /// Makes all changes and sets the watermark, in one step (I3). If a key is changed twice, the
     /// last change counts.
     ///
-    /// Returns the objects that an index function could place before and can't place now.
-    /// [`Indexer::index_failures`] has all that it can't place at present.
+    /// Returns the objects for which an index function succeeded before and fails now.
+    /// [`Indexer::index_failures`] returns all objects for which a function fails at present.
     pub fn transaction(
         &mut self,
         changes: Vec<Change<K>>,

@@ -45,7 +45,7 @@ pub(crate) struct State<T> {
     lanes: Lanes,
     /// The items of workers, in the order in which they were taken.
     running: List,
-    /// The number of these that will be queued again.
+    /// The number of running items that will be queued again.
     returning: usize,
     delays: Delays,
     mode: Mode,

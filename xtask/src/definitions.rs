@@ -101,7 +101,7 @@ struct Package {
 }
 
 impl Package {
-    /// Writes the handwritten parts.
+    /// Writes the files of the crate that are not generated.
     fn write(&self) -> anyhow::Result<()> {
         let source = self.folder.join("src");
         fs::create_dir_all(&source)

@@ -12,9 +12,9 @@ const WIDTH: usize = 104;
 /// The content of a file.
 #[derive(Debug)]
 pub struct Module {
-    /// The documentation at its start.
+    /// The documentation at the start of the file.
     pub docs: Vec<String>,
-    /// In order.
+    /// The items, in the order of the file.
     pub parts: Vec<Part>,
 }
 

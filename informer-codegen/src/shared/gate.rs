@@ -10,7 +10,7 @@ use crate::shared::names::ident;
 /// The macros around the content, the outermost first; none if all versions have it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gate {
-    /// The names, without `!`.
+    /// The names of the `k8s_if_*` macros, without `!`.
     pub macros: Vec<Ident>,
     /// The condition in words.
     pub title: Option<String>,

@@ -74,14 +74,14 @@ pub(super) enum Where {
 }
 
 impl Where {
-    /// An empty name is that of no namespace.
+    /// Returns the namespace of this name; an empty name means all namespaces.
     pub(super) fn named(namespace: &str) -> Self {
         if namespace.is_empty() { Self::Everywhere } else { Self::In(namespace.to_owned()) }
     }
 }
 
 impl Scope {
-    /// The same for a resource that is in namespaces, or is not.
+    /// Returns the scope for a namespaced or a cluster-scoped resource.
     pub(super) fn of(&self, is_namespaced: bool) -> Self {
         let namespace = if is_namespaced { self.namespace.clone() } else { Where::Everywhere };
         Self { namespace, ..self.clone() }

@@ -44,7 +44,7 @@ pub(crate) struct Namespaces<K: 'static> {
     state: Mutex<State<K>>,
     /// Wakes the task when there is a new reflector.
     joined: Notify,
-    /// The public status of the set.
+    /// The watched namespaces, as the public status shows them.
     members: watch::Sender<Members>,
 }
 
@@ -88,7 +88,7 @@ struct Joining<K: 'static> {
     before: Option<CancellationToken>,
 }
 
-/// The watermark of a namespace, for waits.
+/// The watermark of one namespace, for which callers can wait.
 pub(crate) struct Place<K> {
     pub(crate) lister_watcher: Arc<dyn ListerWatcher<K>>,
     /// The watermark; closed when the namespace is removed or the informer has stopped.

@@ -36,7 +36,7 @@ impl Backoff {
         wait.max(clamped(retry_after))
     }
 
-    /// Returns the maximum of the first wait.
+    /// Returns the longest possible first wait.
     pub(super) fn longest_first(&self) -> Duration {
         self.first * 2
     }

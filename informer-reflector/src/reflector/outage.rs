@@ -99,7 +99,7 @@ enum Go {
 }
 
 impl Waiter {
-    /// Returns the sort key of the waiter. A waiter whose resource alone is unavailable comes last.
+    /// Returns the sort key of the waiter. If only its own resource is unavailable, it comes last.
     fn rank(&self) -> (bool, Instant, u64) {
         (self.is_own, self.due, self.id)
     }

@@ -265,10 +265,7 @@ impl Throttle {
         }
         self.logged += 1;
         if self.logged == MAX_OBJECT_LINES {
-            tracing::warn!(
-                resource,
-                "no more than ten lines a minute about objects that are quarantined are logged"
-            );
+            tracing::warn!(resource, "further lines about quarantined objects are left out for a minute");
         }
         true
     }

@@ -15,10 +15,10 @@ use tokio::time::Instant;
 
 use crate::slots::Hashing;
 
-/// The minimum number of keys for a search.
+/// The number of keys from which expired ones are searched for and removed.
 const SMALL: usize = 1_024;
 
-/// The minimum time for which a key is kept, even if delays are short.
+/// The minimum time for which failures of a key are kept, even if delays are short.
 const AT_LEAST: Duration = Duration::from_secs(600);
 
 pub(super) struct Failures<T> {
@@ -26,7 +26,7 @@ pub(super) struct Failures<T> {
     /// Whether the table has keys, so that a reset costs nothing without failures. A count and a
     /// reset of the same key synchronize through a queue's lock, or have no order.
     is_empty: AtomicBool,
-    /// The minimum time for which a key is kept.
+    /// The minimum time for which a key's failures are kept.
     keep: Duration,
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct Settings {
     /// Whether streaming lists are compressed for clients that accept it.
     pub(crate) compressed_streams: bool,
     pub(crate) cbor: bool,
-    /// The reaction to lists of the newest state that the watch cache does not reach in time.
+    /// The answer to lists of the newest state if the watch cache does not catch up with it in time.
     pub(crate) late_lists: LateLists,
 }
 

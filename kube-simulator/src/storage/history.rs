@@ -59,7 +59,7 @@ pub(crate) enum Lost {
     /// The reader is too far behind.
     TooSlow,
     /// The history was reset.
-    Anew,
+    Reset,
 }
 
 /// The position of a reader of a history.
@@ -78,7 +78,7 @@ pub(crate) struct Reader {
 #[derive(Debug)]
 pub(crate) struct History {
     events: VecDeque<Arc<Event>>,
-    /// The number of the oldest event.
+    /// The sequence number of the oldest event.
     first: u64,
     /// The number of the first event since the last reset.
     began: u64,
@@ -182,7 +182,7 @@ impl History {
         is_sent: impl Fn(&Event) -> bool,
     ) -> Result<Vec<Arc<Event>>, Lost> {
         if reader.joined < self.began {
-            return Err(Lost::Anew);
+            return Err(Lost::Reset);
         }
         let skip = reader.cursor.checked_sub(self.first).ok_or(Lost::TooSlow)?;
         let end = self.events.partition_point(|event| event.resource_version() <= up_to);

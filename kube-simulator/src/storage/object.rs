@@ -20,7 +20,7 @@ pub(crate) struct Object {
     /// Whether it has a deletion timestamp and waits for its finalizers.
     pub(crate) terminating: bool,
     pub(crate) owners: Box<[Box<str>]>,
-    /// Sorted by key.
+    /// The labels, sorted by key.
     labels: Box<[(Box<str>, Box<str>)]>,
     /// The values of the kind's selectable fields, in the kind's order; empty if the object lacks the field.
     fields: Box<[Box<str>]>,

@@ -1,4 +1,4 @@
-//! Rules about single files.
+//! The rules that each file is checked against alone.
 
 use super::Finding;
 use super::sources::{Source, code, comment};

@@ -36,7 +36,7 @@ struct Open {
 pub(crate) struct BookmarkRule {
     /// The time between two bookmarks.
     pub(crate) interval: Duration,
-    /// Whether the interval is ten times as long.
+    /// Whether bookmarks are ten times as rare.
     pub(crate) delayed: bool,
     /// Whether due bookmarks are silently dropped.
     pub(crate) lost: bool,
