@@ -11,7 +11,7 @@ use crate::kinds::{Facts, ResourceKind};
 
 const KIND: &str = "HorizontalPodAutoscaler";
 
-/// A field of v2, and its annotation in v1.
+/// The part of the object, the field of that part in v2, and the annotation in v1 with the field's value.
 const ANNOTATIONS: [(&str, &str, &str); 4] = [
     ("spec", "metrics", "autoscaling.alpha.kubernetes.io/metrics"),
     ("spec", "behavior", "autoscaling.alpha.kubernetes.io/behavior"),
@@ -19,7 +19,7 @@ const ANNOTATIONS: [(&str, &str, &str); 4] = [
     ("status", "currentMetrics", "autoscaling.alpha.kubernetes.io/current-metrics"),
 ];
 
-/// The source of a metric: its field, and each field in v1 with its path in v2.
+/// A kind of metric: the name of its field, and the name of each inner field in v1 with its path in v2.
 type Source = (&'static str, &'static [(&'static str, &'static str)]);
 
 const SPECIFIED: [Source; 5] = [
@@ -116,7 +116,7 @@ const CURRENT: [Source; 5] = [
     ),
 ];
 
-/// Returns the kind in `autoscaling/v1` for the autoscaler in v2.
+/// Returns the description of the autoscaler in `autoscaling/v1`, if `kind` is the autoscaler in v2.
 pub(crate) fn first_version(kind: &ResourceKind) -> Option<ResourceKind> {
     let is_second = kind.group == "autoscaling" && kind.kind == KIND && kind.version == "v2";
     is_second.then(|| {

@@ -1,4 +1,4 @@
-//! The initial objects of every cluster: its namespaces, and the service by which pods find the API api.
+//! The initial objects of every cluster: its namespaces, and the service by which pods find the API server.
 //!
 //! Counterparts: the controllers of system namespaces and of the `kubernetes` service in `k8s.io/kubernetes/pkg/controlplane`.
 

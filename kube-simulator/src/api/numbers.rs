@@ -4,12 +4,12 @@ use std::fmt::Debug;
 use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;
 
-/// Reads a whole number; the error is Go's.
+/// Parses a whole number. The error is the message of Go's `strconv`.
 pub(crate) fn parse_int(text: &str) -> Result<i64, String> {
     parse(text, "ParseInt")
 }
 
-/// Reads a resource version, which is a number to the server; the error is Go's.
+/// Parses a resource version, which the server treats as a number. The error is the message of Go's `strconv`.
 pub(crate) fn parse_uint(text: &str) -> Result<u64, String> {
     parse(text, "ParseUint")
 }

@@ -1,4 +1,5 @@
-//! [`Api`]: the served resources with their objects, and what all rules share: clock, random numbers and settings.
+//! [`Api`]: the served resources with their objects, and the state that all rules share: clock, random numbers and
+//! settings.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -24,7 +25,7 @@ pub(crate) struct Behavior {
     pub(crate) first_revision: u64,
     pub(crate) seed: u64,
     pub(crate) begins_on: SystemTime,
-    /// Whether the simulator does what the garbage collector and the namespace controller do.
+    /// Whether the simulator does the work of the garbage collector and the namespace controller.
     pub(crate) controllers: bool,
     /// Whether a namespace must exist before objects can be created in it.
     pub(crate) namespaces_required: bool,
@@ -112,12 +113,12 @@ impl Api {
         in_seconds(self.clock.now())
     }
 
-    /// Returns the fields that the server adds to a new object.
+    /// Draws the values that the server generates for a new object.
     pub(crate) fn stamp(&self) -> Stamp {
         Stamp::new(&mut self.random.lock(), self.clock.now())
     }
 
-    /// Returns a random generator that continues independently of this one.
+    /// Returns a random generator that is independent of further draws from the simulator's generator.
     pub(crate) fn fork_random(&self) -> fastrand::Rng {
         self.random.lock().fork()
     }

@@ -72,7 +72,7 @@ pub(crate) fn conflict(kind: &ResourceKind, name: &str, why: &str) -> Refusal {
     about(kind, name, failure(StatusCode::CONFLICT, reason::CONFLICT, message))
 }
 
-/// Returns a conflict that names the kind instead of the resource, as those of deletes do.
+/// Returns a conflict that names the kind instead of the resource, as conflicts of deletes do.
 pub(crate) fn conflict_of_kind(kind: &ResourceKind, name: &str, why: &str) -> Refusal {
     let by_kind = ResourceKind { plural: kind.kind.clone(), ..kind.clone() };
     conflict(&by_kind, name, why)
@@ -107,7 +107,7 @@ impl FieldError {
         Self::invalid(field, &format!("{value:?}"), "field is immutable")
     }
 
-    /// The message contains `value` without quotes, so the caller must quote strings.
+    /// Returns the error of an invalid value. The message contains `value` as given, so the caller must quote strings.
     pub(crate) fn invalid(field: impl Into<Cow<'static, str>>, value: &str, why: &str) -> Self {
         Self {
             reason: "FieldValueInvalid",
@@ -190,7 +190,7 @@ pub(crate) fn invalid(group: &str, kind: &str, name: &str, errors: Vec<FieldErro
     refusal
 }
 
-/// Returns the error of a dry run that is not for all stages. `options` is the type of the write's options.
+/// Returns the error of `dryRun` values other than `All`. `options` is the type name of the write's options.
 pub(crate) fn bad_dry_run(options: &str, given: &[String]) -> Refusal {
     invalid("meta.k8s.io", options, "", vec![FieldError::unsupported_list("dryRun", given, "\"All\"")])
 }

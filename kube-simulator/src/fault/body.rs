@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::gate::Gate;
 use crate::http::ResponseBody;
 
-/// The continuation after the allowed bytes.
+/// How a cut body continues after the allowed bytes.
 #[derive(Clone, Debug)]
 pub(super) enum Then {
     Close,

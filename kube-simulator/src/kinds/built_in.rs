@@ -10,7 +10,7 @@ pub(crate) fn kinds() -> impl Iterator<Item = ResourceKind> {
     STRATEGIES.iter().filter_map(Strategy::describe)
 }
 
-/// The treatment of one kind; see [`ResourceKind`] for the meaning of the fields.
+/// How the server treats objects of one kind; see [`ResourceKind`] for the meaning of the fields.
 struct Strategy {
     group: &'static str,
     version: &'static str,

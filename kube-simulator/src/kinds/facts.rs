@@ -1,4 +1,4 @@
-//! [`Facts`]: what every API server publishes about a built-in kind.
+//! [`Facts`]: the data that every API server publishes about a built-in kind.
 
 use super::column::Column;
 use super::table::TABLE;
@@ -7,10 +7,10 @@ use super::table::TABLE;
 pub(crate) const ALL_VERBS: &[&str] =
     &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
-/// The groups of the built-in kinds that cannot be listed.
+/// The groups of reviews. These kinds cannot be listed, so [`TABLE`] does not contain them.
 const GROUPS_OF_REVIEWS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
 
-/// One row of the table.
+/// One row of [`TABLE`]: the published facts about a kind.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) group: &'static str,
@@ -21,11 +21,12 @@ pub(crate) struct Facts {
     pub(crate) short_names: &'static [&'static str],
     pub(crate) categories: &'static [&'static str],
     pub(crate) verbs: &'static [&'static str],
-    /// Name, `apiVersion`, kind and verbs, separated by spaces.
+    /// One text per subresource: name, `apiVersion`, kind and verbs, separated by spaces.
     pub(crate) subresources: &'static [&'static str],
     /// The fields of field selectors, besides name and namespace.
     pub(crate) selectable_fields: &'static [&'static str],
-    /// Type and name, separated by a space; `wide` precedes columns of `kubectl get -o wide`.
+    /// One text per column: type and name, separated by a space. The prefix `wide` marks a column that only
+    /// `kubectl get -o wide` shows.
     pub(crate) columns: &'static [&'static str],
 }
 

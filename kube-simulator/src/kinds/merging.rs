@@ -1,5 +1,5 @@
-//! How the lists and maps of built-in kinds are merged: schemas with the extensions of `OpenAPI` that say so, such as
-//! `x-kubernetes-list-map-keys`. They have no other content.
+//! Schemas that determine how lists and maps of built-in kinds are merged. They contain only the `OpenAPI` extensions
+//! for merging, such as `x-kubernetes-list-map-keys`.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -13,14 +13,14 @@ static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| {
     Document::expanded(document.unwrap_or_default())
 });
 
-/// The type of all metadata.
+/// The name of the type of all metadata.
 const METADATA: &str = "apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 #[derive(Default, Deserialize)]
 struct Document {
-    /// The types by `apiVersion` and kind.
+    /// The type name of each kind. The keys are `apiVersion` and kind, separated by a space.
     kinds: HashMap<String, String>,
-    /// The schemas by type. They refer to other types.
+    /// The schema of each type, by type name. Schemas can refer to other types.
     types: HashMap<String, Value>,
 }
 
@@ -47,7 +47,8 @@ impl Document {
         Schemas { kinds: kinds.collect(), metadata: expand(&METADATA.to_owned()) }
     }
 
-    /// Replaces the references in a schema. `within` are the types around it; they are not expanded again.
+    /// Replaces the references in a schema by their targets. References to the enclosing types `within` are removed,
+    /// because a recursive type would expand endlessly.
     fn expand(&self, schema: &Value, within: &[&str]) -> Value {
         let mut expanded = Map::new();
         for (name, value) in schema.as_object().into_iter().flatten() {

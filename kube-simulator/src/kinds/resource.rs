@@ -35,7 +35,7 @@ pub struct ResourceKind {
     pub short_names: Vec<String>,
     /// The categories of the resource, such as `all`.
     pub categories: Vec<String>,
-    /// The paths of `/scale`, if it is served.
+    /// The fields that `/scale` reads and writes, if it is served.
     pub(crate) scale: Option<Scale>,
     /// The published facts about a built-in kind.
     pub(crate) facts: Option<&'static Facts>,
@@ -43,9 +43,10 @@ pub struct ResourceKind {
     pub(crate) columns: Vec<Column>,
     /// The structural schema of a custom resource, if it has one.
     pub(crate) schema: Option<Arc<Value>>,
-    /// Whether `metadata.generation` counts changes outside the metadata and outside a status with its own path.
+    /// Whether changes increase `metadata.generation`. Changes of the metadata, or of a status that `/status` serves,
+    /// do not.
     pub(crate) counts_generations: bool,
-    /// The parts of the metadata whose changes are also counted.
+    /// The parts of the metadata whose changes also increase the generation.
     pub(crate) counted_metadata: &'static [&'static str],
     /// The parts of the metadata of a built-in kind that a write of the status does not change.
     pub(crate) status_keeps: &'static [&'static str],
@@ -219,8 +220,8 @@ impl ResourceKind {
         !self.is_built_in() || built_in.contains(&self.plural.as_str())
     }
 
-    /// Returns whether dependants remain when an object is deleted without a propagation policy. These two kinds are
-    /// older than owner references (`DefaultGarbageCollectionPolicy`).
+    /// Returns whether dependants remain when an object is deleted without a propagation policy. This is so for the two
+    /// kinds that are older than owner references (`DefaultGarbageCollectionPolicy`).
     pub(crate) fn orphans_by_default(&self) -> bool {
         let kinds = [("", "replicationcontrollers"), ("batch", "jobs")];
         self.version == "v1" && kinds.contains(&(self.group.as_str(), self.plural.as_str()))
@@ -247,7 +248,7 @@ impl ResourceKind {
         format!("{package}.{}", self.kind)
     }
 
-    /// Returns the schema that says how lists and maps of the kind are merged.
+    /// Returns the schema that determines how lists and maps of the kind are merged.
     pub(crate) fn merging(&self) -> Option<&Value> {
         match &self.schema {
             Some(schema) => Some(schema),
@@ -255,7 +256,7 @@ impl ResourceKind {
         }
     }
 
-    /// Returns the same for a top-level field.
+    /// Returns the schema that determines how lists and maps in a top-level field are merged.
     pub(crate) fn merging_of(&self, field: &str) -> Option<&Value> {
         match field {
             "metadata" => Some(merging::of_metadata()),

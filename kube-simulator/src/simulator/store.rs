@@ -38,7 +38,8 @@ impl ObjectStore {
         Ok(Self { server: server.clone(), served })
     }
 
-    /// Finds the store of an object, which must contain its `apiVersion` and `kind`.
+    /// Finds the store for the kind of an object, and returns it with the object as JSON. The object must contain
+    /// `apiVersion` and `kind`.
     pub(crate) fn of_object(server: &Arc<Server>, object: &impl Serialize) -> Result<(Self, Body), Error> {
         let body = to_body(object)?;
         let text = |field| body.get(field).and_then(Value::as_str).unwrap_or_default();
@@ -56,12 +57,12 @@ impl ObjectStore {
         self.create_body(to_body(object)?)
     }
 
-    /// Replaces an object. UID and creation time do not change unless given.
+    /// Replaces an object. If `object` has no UID or creation time, the stored value remains.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if there is no such object, if the given `resourceVersion` is not the stored one, or if it is
-    /// not a JSON object, [`Error::Conversion`] if it cannot be serialised.
+    /// [`Error::Refused`] if there is no such object, if the given `resourceVersion` is not the stored one, or if
+    /// `object` is not a JSON object, [`Error::Conversion`] if it cannot be serialised.
     pub fn update(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         self.update_body(to_body(object)?)
     }
@@ -212,7 +213,7 @@ impl StoredObject {
         self.0.resource_version
     }
 
-    /// Returns the bytes that clients receive.
+    /// Returns the object as JSON, in the bytes that clients receive.
     #[must_use]
     pub fn json(&self) -> Bytes {
         self.0.json().clone()

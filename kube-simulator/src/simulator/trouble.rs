@@ -94,8 +94,8 @@ impl Simulator {
         self.server.api.compact();
     }
 
-    /// Restarts the server in no time: all watches end, and nothing else changes. A client that moves to another API
-    /// server observes the same.
+    /// Restarts the server without downtime: all watches end, and nothing else changes. A client that moves to another
+    /// API server observes the same.
     pub fn restart(&self) {
         self.server.restart();
     }
@@ -114,7 +114,7 @@ impl Simulator {
     ///   time from 1 to 30 seconds;
     /// - lists with a limit and no selector, and lists of one state (an exact version, or the next page), are read
     ///   from etcd, which applies the limit also at version `0`; all other lists are refused like watches;
-    /// - gets and Event objects, which are not in the cache, are read from etcd. Writes continue.
+    /// - gets, and all reads of Event objects (which have no watch cache), are served from etcd. Writes continue.
     ///
     /// The history remains, so that a test can observe where the client resumes;
     /// [`restart_without_history`](Self::restart_without_history) also removes it. The caches of
@@ -166,11 +166,12 @@ impl Simulator {
         self.server.restart();
     }
 
-    /// Restarts the server with the objects of a backup. Resource versions continue `by` after the latest, and all
-    /// earlier versions are compacted: `etcdctl snapshot restore --bump-revision --mark-compacted`.
+    /// Restarts the server with the objects of a backup, like `etcdctl snapshot restore --bump-revision
+    /// --mark-compacted`: the newest resource version increases by `by` (at least 1), and all earlier versions are
+    /// compacted.
     ///
-    /// Objects have the versions of the backup, so the versions of one object can decrease. The versions of lists do
-    /// not. Watches from earlier versions are answered with 410 `Expired`.
+    /// Objects have the versions of the backup, so the version of one object can decrease. The versions of lists do not
+    /// decrease. Watches from earlier versions are answered with 410 `Expired`.
     pub fn restore_ahead(&self, backup: &Backup, by: u64) {
         self.server.api.restore(backup, self.resource_version() + by.max(1));
         self.server.restart();

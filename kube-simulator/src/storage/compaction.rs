@@ -11,14 +11,14 @@ use tokio::time::Instant;
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// Computes the compacted revision from the clock on request.
+/// The progress of etcd's compactions. No task runs: the state is brought up to date when the revision is requested.
 #[derive(Debug)]
 pub(super) struct Compaction {
     /// The time between two compactions. `None` disables them.
     interval: Option<Duration>,
     /// The time of the next compaction.
     due: Instant,
-    /// The revision at the last compaction, which the next one compacts.
+    /// The revision at the time of the last compaction. The next compaction removes the history before it.
     noted: u64,
     compacted: u64,
 }
@@ -30,8 +30,8 @@ impl Compaction {
         Self { interval, due: Instant::now() + interval.unwrap_or_default(), noted: 0, compacted: 0 }
     }
 
-    /// Returns the compacted revision. The caller calls this before each write, because `current` counts as the
-    /// revision since the previous call.
+    /// Returns the compacted revision. Must be called before each write, because `current` counts as the revision at
+    /// every compaction that was due since the previous call.
     pub(super) fn up_to(&mut self, current: u64) -> u64 {
         let late = Instant::now().checked_duration_since(self.due);
         if let (Some(interval), Some(late)) = (self.interval, late) {

@@ -173,8 +173,8 @@ impl History {
         self.first + older as u64
     }
 
-    /// Returns the next events of a reader, up to a resource version, or an error if it is too far behind. `is_sent`
-    /// selects the events that are sent. For timed limits, only sent events fill the buffer.
+    /// Returns a reader's next events up to a resource version, or an error if the reader is too far behind. With a
+    /// timed limit, only events for which `is_sent` is true fill the reader's buffer.
     pub(crate) fn read(
         &self,
         reader: &Reader,
@@ -203,8 +203,8 @@ impl History {
         }
     }
 
-    /// Returns whether the buffer of a reader is full. It contains `taken` events and the counted events up to a
-    /// resource version.
+    /// Returns whether the buffer of a reader is full. The buffer contains `taken` events, and the unread events up to
+    /// `up_to` for which `counts` is true.
     pub(crate) fn is_full(
         &self,
         reader: &Reader,

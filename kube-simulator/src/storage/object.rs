@@ -1,7 +1,7 @@
 //! [`Object`]: one version of one object, which is serialised once.
 //!
-//! The store, the history and all watch streams share it. Values for selectors are extracted at that time, so that
-//! filters need not parse the bytes.
+//! The store, the history and all watch streams share it. Values for selectors are extracted when it is serialised,
+//! so that filters need not parse the bytes.
 
 use std::fmt;
 use std::ops::Range;
@@ -17,7 +17,7 @@ pub(crate) struct Object {
     pub(crate) key: String,
     pub(crate) uid: Box<str>,
     pub(crate) resource_version: u64,
-    /// Whether it has a deletion timestamp and waits for its finalizers.
+    /// Whether the object has a deletion timestamp: it waits for its finalizers or for a kubelet.
     pub(crate) terminating: bool,
     pub(crate) owners: Box<[Box<str>]>,
     /// The labels, sorted by key.
@@ -101,15 +101,15 @@ impl Object {
         &self.json
     }
 
-    /// Returns the content in protobuf. `encode` runs once, because lists and watches send each version to many
-    /// clients.
+    /// Returns the content in protobuf. Only the first call runs `encode`, because lists and watches send each version
+    /// to many clients.
     pub(crate) fn protobuf(&self, encode: impl FnOnce(&[u8]) -> Vec<u8>) -> &[u8] {
         self.protobuf.get_or_init(|| encode(&self.json).into())
     }
 
     /// Returns everything after `kind` and `apiVersion`, including the closing brace.
     ///
-    /// A real server leaves both out of the items of built-in lists.
+    /// A real server leaves these two fields out of the items of built-in lists.
     pub(crate) fn json_after_type(&self) -> &[u8] {
         &self.json[self.content_start..]
     }

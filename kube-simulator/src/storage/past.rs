@@ -12,14 +12,14 @@ use super::object::Object;
 use super::revision::Revision;
 use super::table::State;
 
-/// The state of a page.
+/// The state of a table that a read returns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum At {
     Latest,
     /// The state at exactly this resource version.
     Exactly(u64),
-    /// The same, from a watch cache, which ignores compactions. If the history is too short, it is the oldest
-    /// available state.
+    /// The state at exactly this resource version in a watch cache, which ignores compactions. If the history is too
+    /// short, the oldest available state.
     Cached(u64),
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct PageRequest<'a> {
     pub(crate) limit: usize,
 }
 
-/// Some objects in key order.
+/// A part of a list: objects in key order.
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) objects: Vec<Arc<Object>>,
@@ -46,7 +46,7 @@ pub(crate) struct Page {
     pub(crate) remaining: usize,
 }
 
-/// The earlier version of each changed key; `None` if the object did not exist.
+/// For each key that has changed since the requested state: its object in that state, or `None` if there was none.
 type Undone<'a> = BTreeMap<&'a str, Option<&'a Arc<Object>>>;
 
 pub(super) fn page(state: &State, request: &PageRequest<'_>, revision: &Revision) -> Result<Page, ReadError> {
@@ -63,7 +63,7 @@ pub(super) fn page(state: &State, request: &PageRequest<'_>, revision: &Revision
     Ok(page)
 }
 
-/// Returns all objects and their resource version.
+/// Returns all objects of a state, and the resource version of the state.
 pub(super) fn everything(
     state: &State,
     at: At,
@@ -73,7 +73,7 @@ pub(super) fn everything(
     Ok((in_key_order(state, &undone, "").cloned().collect(), resource_version))
 }
 
-/// Returns an earlier version of an object.
+/// Returns an object as it was in a state; `None` if it did not exist.
 pub(super) fn object(
     state: &State,
     key: &str,

@@ -28,7 +28,7 @@ pub(crate) struct Revision {
     watch_cache: WatchCache,
 }
 
-/// The counter itself.
+/// The counter and the compactions, which all API servers of the storage share.
 #[derive(Debug)]
 struct Stored {
     revision: AtomicU64,
@@ -96,7 +96,7 @@ impl Revision {
         if self.lag.is_some() { At::Cached(self.current()) } else { At::Latest }
     }
 
-    /// Sets the lag of this API server. The server does not go back.
+    /// Sets the lag of this API server. Its watch cache does not go back to an older state.
     pub(crate) fn fall_behind(&self, behind: u64) {
         let floor = self.current();
         if let Some(lag) = &self.lag {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Maximum budget.
+/// The maximum budget of a resource.
 const MOST: Duration = Duration::from_millis(100);
 
 /// Seconds that are added to the budget per second.
@@ -19,11 +19,11 @@ const REFILL: f64 = 0.05;
 pub(crate) struct SlowWatchLimit {
     /// Maximum number of buffered events.
     pub(crate) room: u64,
-    /// Whether more events can wait as long as the budget lasts.
+    /// Whether a watch with a full buffer stays open while the budget of its resource lasts.
     pub(crate) is_timed: bool,
 }
 
-/// The remaining time for which the watches of a resource can wait.
+/// The remaining time for which the server waits for slow watches of a resource.
 #[derive(Debug)]
 pub(super) struct Budget(Mutex<Filling>);
 
@@ -31,7 +31,7 @@ pub(super) struct Budget(Mutex<Filling>);
 struct Filling {
     left: Duration,
     filled: Instant,
-    /// The end of the last paid wait. Simultaneous waits are paid once.
+    /// The end of the last wait that was deducted. Simultaneous waits are deducted once.
     waited: Instant,
 }
 
@@ -41,7 +41,7 @@ impl Budget {
         Self(Mutex::new(Filling { left: Duration::ZERO, filled: now, waited: now }))
     }
 
-    /// Pays for the wait since `since`, and returns whether the budget was sufficient.
+    /// Deducts the wait since `since` from the budget, and returns whether the budget was sufficient.
     pub(super) fn spend(&self, since: Instant) -> bool {
         let mut filling = self.0.lock();
         let now = Instant::now();

@@ -26,9 +26,9 @@ pub(crate) struct Table {
     changed: Notifier,
 }
 
-/// What a table's lock protects. Objects and history change together.
+/// The state that a table's lock protects. Objects and history change together.
 pub(crate) struct State {
-    /// By storage key, in the bytewise order of lists.
+    /// The objects by storage key, in the bytewise order of lists.
     pub(crate) objects: BTreeMap<String, Arc<Object>>,
     pub(crate) history: History,
     /// The keys of objects with owners, by the owner's UID.
@@ -101,7 +101,7 @@ impl Table {
         outcome
     }
 
-    /// Hides the history from new readers.
+    /// Hides the history up to now from new readers.
     pub(crate) fn compact(&self) {
         let mut state = self.state.write();
         let revision = self.revision.current();
@@ -132,7 +132,8 @@ impl Table {
         self.changed.listen()
     }
 
-    /// Returns the lowest resource version to watch from, and a reader after a resource version.
+    /// Returns the lowest resource version from which a watch can start, and a reader of the events after
+    /// `resource_version`.
     pub(crate) fn start_after(
         &self,
         resource_version: u64,
@@ -167,7 +168,7 @@ impl Table {
         Ok((objects, version, Reader { cursor, joined, patience }))
     }
 
-    /// Returns the next events that the API server has received, and the revision up to which they are complete.
+    /// Returns a reader's next events that the API server has received, and the revision up to which they are complete.
     pub(crate) fn read(
         &self,
         reader: &Reader,
@@ -179,8 +180,8 @@ impl Table {
         Ok((state.history.read(reader, up_to, is_sent)?, up_to))
     }
 
-    /// Returns whether the buffer of a reader is full. It contains `taken` events and the counted events that the API
-    /// server has received.
+    /// Returns whether the buffer of a reader is full. The buffer contains `taken` events, and the unread events for
+    /// which `counts` is true and which the API server has received.
     pub(crate) fn is_full(
         &self,
         reader: &Reader,

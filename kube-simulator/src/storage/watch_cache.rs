@@ -11,7 +11,7 @@ use super::error::ReadError;
 /// Maximum `Retry-After`, in seconds.
 const LONGEST: u32 = 30;
 
-/// The growth rate of `Retry-After` per second of unreadiness.
+/// The exponential growth rate of `Retry-After`, per second in which the cache is not ready.
 const GROWTH: f64 = 0.06;
 
 /// The watch cache of one API server: the time since which it is not ready, if any.
@@ -19,7 +19,7 @@ const GROWTH: f64 = 0.06;
 pub(crate) struct WatchCache(Arc<Mutex<Option<Instant>>>);
 
 impl WatchCache {
-    /// Sets whether the cache is ready. A cache that is already unready keeps its start time.
+    /// Sets whether the cache is ready. If it already is not ready, the start of that time does not change.
     pub(crate) fn set_ready(&self, ready: bool) {
         let mut unready_since = self.0.lock();
         let begin = unready_since.unwrap_or_else(Instant::now);

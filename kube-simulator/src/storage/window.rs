@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::history::Event;
 
-/// The minimum age of dropped events. A bookmark comes every minute, with some delay.
+/// The minimum age of dropped events. A client can thus resume from its last bookmark, which comes every minute.
 const FRESH: Duration = Duration::from_secs(75);
 
 /// Minimum and maximum capacity of a server's ring.
@@ -84,7 +84,7 @@ impl Window {
             return;
         }
         if matches!(self.retention, Retention::Fresh) {
-            // Counted from the newest event. The ring is full, so it has that many events.
+            // The age of the event at this position, counted from the newest. The ring is full, so the event exists.
             let age = |back: usize| now.duration_since(history[history.len() - back].written);
             if age(self.capacity) < FRESH {
                 self.capacity = (self.capacity * 2).min(MOST);
@@ -107,7 +107,8 @@ impl Window {
         }
     }
 
-    /// Returns the number of events that a server buffers for one watch: those of about a second, at most `most`.
+    /// Returns the number of events that a server buffers for one watch: about one second's share of the ring, at most
+    /// `most`.
     pub(super) fn channel(&self, most: usize) -> u64 {
         let of_a_second = self.capacity.div_ceil(75);
         of_a_second.clamp(MIN_CHANNEL, most.max(MIN_CHANNEL)) as u64

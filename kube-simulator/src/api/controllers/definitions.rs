@@ -11,7 +11,7 @@ use crate::api::custom::{self, Definition};
 use crate::api::writes::{self, Outcome, Propagation};
 use crate::storage::Object;
 
-/// Serves the resources of a definition, or stops serving them.
+/// Serves the resources of a definition after a write to it, or stops serving them after its deletion.
 pub(super) fn follow(api: &Api, definitions: &Served, outcome: &Outcome) {
     let object = outcome.object();
     let Ok(definition) = Definition::read(&Value::Object(object.decode())) else {
@@ -36,7 +36,7 @@ pub(super) fn follow(api: &Api, definitions: &Served, outcome: &Outcome) {
     }
 }
 
-/// Serves the definitions of a backup, and stops serving the current other ones.
+/// Serves the resources of a backup's definitions, and stops serving those of all other definitions.
 pub(crate) fn restore(api: &Api, restored: Option<&BTreeMap<String, Arc<Object>>>) {
     let Some(definitions) = api.catalogue.at(custom::DEFINITIONS) else {
         return;
@@ -104,7 +104,7 @@ fn serve(api: &Api, definition: &Definition) {
     }
 }
 
-/// Finds the resource in any version that is already served.
+/// Finds the resource of a definition, in any version that is already served.
 fn known(api: &Api, definition: &Definition) -> Option<Arc<Served>> {
     api.catalogue.resources().into_iter().find(|served| defines(definition, served))
 }
@@ -115,7 +115,7 @@ fn stop_serving(api: &Api, definition: &Definition) {
     }
 }
 
-/// Returns the paths of all versions that are currently served.
+/// Returns the paths of a definition's versions that are currently served.
 fn paths(api: &Api, definition: &Definition) -> Vec<String> {
     let all = api.catalogue.all();
     let versions = all.iter().filter(|served| defines(definition, served));

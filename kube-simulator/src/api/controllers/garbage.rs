@@ -15,8 +15,8 @@ use crate::api::catalogue::Served;
 use crate::api::writes::{self, Body, Propagation};
 use crate::storage::Object;
 
-/// Owners in foreground deletion. Each removed dependant would recursively restart the collection of its owner.
-/// Instead, the value requests another pass after the current one.
+/// The UIDs of the owners whose dependants are being collected, with whether another pass is requested. Each removed
+/// dependant requests a pass for its owner: starting a collection at once would recurse.
 #[derive(Debug, Default)]
 pub(crate) struct Collecting(Mutex<BTreeMap<Box<str>, bool>>);
 
@@ -60,7 +60,7 @@ pub(super) fn after_removal(api: &Api, object: &Object) {
     }
 }
 
-/// Acts on the finalizers of an object that is being deleted.
+/// Deletes or orphans the dependants of an object that is being deleted, as its finalizers require.
 pub(super) fn while_terminating(api: &Api, served: &Served, object: &Object) {
     if !object.terminating {
         return;
@@ -179,7 +179,7 @@ fn staying_dependants(api: &Api, object: &Object) -> Vec<(Arc<Served>, Arc<Objec
     found
 }
 
-/// Returns whether an object has another owner that is not in foreground deletion.
+/// Returns whether an object has an owner, other than `going`, that is not in foreground deletion.
 fn is_held(api: &Api, object: &Object, going: &str) -> bool {
     let stays = |owner: &Object| *owner.uid != *going && !waits_for_dependants(owner);
     owners(api, object).iter().any(|(_, owner)| stays(owner))

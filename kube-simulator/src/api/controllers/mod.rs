@@ -66,7 +66,7 @@ fn edit(api: &Api, served: &Served, key: &str, change: impl Fn(&mut Body) -> boo
     }
 }
 
-/// Removes a finalizer from an object. Without finalizers, the object is removed.
+/// Removes a finalizer from an object that is being deleted. Without the last finalizer, the object is removed.
 fn release(api: &Api, served: &Served, key: &str, finalizer: &str) {
     edit(api, served, key, |body| {
         let held = crate::api::writes::finalizers(body);

@@ -15,7 +15,7 @@ const VERSION: &str = "meta.k8s.io/v1";
 #[serde(default)]
 pub(super) struct ContinueToken {
     v: String,
-    /// The state of the first page, or -1 for the latest state.
+    /// The resource version of the first page, or -1 for the latest state.
     #[serde(rename = "rv")]
     pub(super) resource_version: i64,
     /// The key to start from, relative to the scope of the list.
@@ -66,7 +66,7 @@ impl ContinueToken {
         Ok(token)
     }
 
-    /// The key to start from, relative to the scope of the list.
+    /// Returns the key to start from, relative to the scope of the list.
     pub(super) fn start(&self) -> &str {
         self.start.strip_prefix('/').unwrap_or(&self.start)
     }

@@ -18,7 +18,7 @@ const CONTINUE_TOO_OLD: &str = "The provided continue parameter is too old to di
     the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that \
     were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
-/// The answer to a request for the newest state if the watch cache does not catch up with it in time.
+/// How the server answers a list of the newest state if the watch cache does not reach that state in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LateLists {
     /// The list is taken from etcd.
@@ -34,19 +34,19 @@ pub(crate) struct List {
     pub(crate) resource_version: u64,
     /// Empty on the last page.
     pub(crate) continue_token: String,
-    /// The number of remaining objects; `None` with selectors.
+    /// The number of objects after this page; `None` with selectors.
     pub(crate) remaining: Option<usize>,
 }
 
 /// The start and the state of a page.
 struct Start {
     at: At,
-    /// A storage key.
+    /// The first storage key to consider.
     key: String,
     limit: usize,
 }
 
-/// The source of a list.
+/// The table to list, as one API server sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source<'a> {
     pub(crate) table: &'a Table,
@@ -55,7 +55,7 @@ pub(crate) struct Source<'a> {
     pub(crate) late: LateLists,
 }
 
-/// Answers a list. Waits up to 3 seconds for a future resource version.
+/// Returns one page of a list. Waits up to 3 seconds for a future resource version.
 pub(crate) async fn list(
     source: Source<'_>,
     filter: &Filter,
@@ -153,8 +153,8 @@ async fn resume(
     Ok(Start { at, key: format!("{}{}", filter.key_prefix(), token.start()), limit: options.limit })
 }
 
-/// Returns the newest state: from the watch cache if it is reached in time, otherwise from etcd if the settings allow
-/// that.
+/// Selects the source of the newest state: the watch cache if it reaches that state in time, otherwise etcd. Returns
+/// an error if the settings forbid etcd.
 async fn newest(source: Source<'_>, cached: bool) -> Result<At, Refusal> {
     let revision = source.revision;
     if !cached {
@@ -167,7 +167,8 @@ async fn newest(source: Source<'_>, cached: bool) -> Result<At, Refusal> {
     }
 }
 
-/// Waits for a resource version. The watch cache can lag, so it gets time. etcd needs no wait.
+/// Waits until the watch cache reaches a resource version. etcd never lags, so without the cache, a future version is
+/// an error at once.
 async fn reach(cached: bool, revision: &Revision, version: u64) -> Result<(), Refusal> {
     let reached = if cached { revision.reach(version).await } else { revision.check_stored(version) };
     Ok(reached?)

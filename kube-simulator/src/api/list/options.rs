@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::api::numbers::{parse_int, parse_uint};
 use crate::api::status::{self, FieldError, Refusal};
 
-/// The meaning of `resourceVersion`.
+/// The value of `resourceVersionMatch`: how a list uses its `resourceVersion`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VersionMatch {
     Exact,
@@ -46,7 +46,7 @@ impl ListOptions {
         Ok(options)
     }
 
-    /// Returns the minimum resource version of a get, which ignores the other parameters.
+    /// Returns the minimum resource version in the query of a get. A get ignores the other parameters of lists.
     pub(crate) fn version_of_get(query: &str) -> Result<Option<u64>, Refusal> {
         let mut parameters = form_urlencoded::parse(query.as_bytes());
         let given = parameters.find(|(name, _)| name == "resourceVersion").map(|(_, value)| value);
@@ -133,8 +133,8 @@ impl ListOptions {
         refuse(errors)
     }
 
-    /// Returns an error for parameters that a watch does not support, and for streaming lists on servers without
-    /// them.
+    /// Returns an error for parameters that a watch does not support, and for a streaming list unless
+    /// `knows_streaming`.
     pub(crate) fn validate_for_watch(&self, knows_streaming: bool) -> Result<(), Refusal> {
         let mut errors = Vec::new();
         let not_older_than = self.version_match == Some(VersionMatch::NotOlderThan);

@@ -17,7 +17,7 @@ const MAX_CONFLICTS: usize = 256 * 1024;
 /// Maximum number of duplicate elements in an answer. A real server lists all.
 const MAX_DUPLICATES: usize = 100;
 
-/// A field that has another value and another owner.
+/// A field of the applied configuration that another manager owns with another value.
 #[derive(Debug)]
 pub(crate) struct Conflict {
     /// The other manager, in the real server's format.

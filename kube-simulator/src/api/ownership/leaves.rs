@@ -10,13 +10,13 @@ use super::list_kind::ListKind;
 use crate::api::schema;
 use crate::kinds::ResourceKind;
 
-/// The steps from the root of an object to a leaf. Leaves share the steps of their parents.
+/// The steps from the root of an object to a leaf. Leaves with the same parent share its steps in memory.
 pub(super) type Path = Vec<Arc<str>>;
 
 /// The leaves of an object, with their values. A list element itself is the step `.`, without a value.
 pub(super) type Leaves<'v> = BTreeMap<Path, Option<&'v Value>>;
 
-/// Metadata without an owner.
+/// The fields of the metadata that have no owner.
 const UNOWNED: [&str; 10] = [
     "name",
     "namespace",
@@ -124,7 +124,7 @@ fn walk<'v>(schema: Option<&Value>, value: &'v Value, path: Path, found: &mut Fo
     }
 }
 
-/// Returns the step of a list element, with its keys.
+/// Returns the step that identifies a list element by the values of its key fields.
 pub(super) fn key_of(element: &Value, keys: &[String]) -> String {
     let mut named = Map::new();
     for key in keys {

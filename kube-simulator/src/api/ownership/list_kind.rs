@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-/// The identity of list elements.
+/// How elements of a list are identified when lists are merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ListKind {
-    /// None: the list is one value.
+    /// Not at all: the list is one value.
     Atomic,
-    /// Their values.
+    /// By their values.
     Set,
-    /// The values of these fields.
+    /// By the values of these fields.
     Map(Vec<String>),
 }
 

@@ -20,7 +20,7 @@ pub(crate) enum Operation {
 pub(crate) struct Manager<'a> {
     pub(crate) name: &'a str,
     pub(crate) operation: Operation,
-    /// `status`, or empty.
+    /// `status`, `scale` or `finalize`; empty for a write to the object itself.
     pub(crate) subresource: &'a str,
     pub(crate) now: &'a str,
 }
@@ -166,7 +166,7 @@ fn given(body: &Body) -> Option<&[Value]> {
     Some(body.get("metadata")?.get("managedFields")?.as_array()?.as_slice())
 }
 
-/// Restores the stored entries without any change.
+/// Copies the stored entries to the new version, without a change.
 fn restore(before: &Body, after: &mut Body) {
     let kept = given(before).map(<[Value]>::to_vec);
     if let Some(Value::Object(metadata)) = after.get_mut("metadata") {

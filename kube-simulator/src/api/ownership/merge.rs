@@ -60,7 +60,7 @@ fn merge_value(schema: Option<&Value>, there: &mut Value, applied: &Value) {
     }
 }
 
-/// Removes leaves, in the form of `FieldsV1`, from an object, and the maps and lists that become empty.
+/// Removes leaves, which are given as `FieldsV1`, from an object. Maps and lists that become empty are removed too.
 pub(super) fn remove_all(object: &mut Body, leaves: &Body) {
     for (step, inner) in leaves {
         let (Some(field), Value::Object(inner)) = (step.strip_prefix("f:"), inner) else {

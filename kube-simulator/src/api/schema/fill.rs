@@ -1,4 +1,4 @@
-//! Applies defaults.
+//! Applies the defaults of a schema to custom resources.
 
 use serde_json::Value;
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::of_field;
 use super::place::Place;
 
-/// Keywords that are not checked.
+/// The keywords of schemas that the simulator does not check.
 const UNCHECKED: [&str; 12] = [
     "x-kubernetes-validations",
     "pattern",

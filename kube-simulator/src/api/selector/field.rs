@@ -42,7 +42,7 @@ impl FieldSelector {
         self.requirements.is_empty()
     }
 
-    /// Returns whether the selector requires one value of a selectable field.
+    /// Returns whether the selector requires a certain value of a selectable field.
     pub(crate) fn names_one(&self, kind: &ResourceKind, field: &str) -> bool {
         let index = kind.selectable_fields.iter().position(|known| known == field);
         let wanted = index.map(Field::Selectable);

@@ -39,7 +39,7 @@ impl Filter {
         !(self.labels.is_everything() && self.fields.is_everything())
     }
 
-    /// Returns whether the selectors require one value of a selectable field.
+    /// Returns whether the selectors require a certain value of a selectable field.
     pub(crate) fn names_one(&self, kind: &ResourceKind, field: &str) -> bool {
         self.fields.names_one(kind, field)
     }

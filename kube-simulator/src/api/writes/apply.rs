@@ -56,7 +56,7 @@ pub(super) fn apply(
     })
 }
 
-/// Checks a configuration and returns its relevant part.
+/// Checks a configuration, and returns its fields that a write to `part` can change.
 pub(super) fn check(
     kind: &ResourceKind,
     writer: &Writer<'_>,

@@ -1,7 +1,8 @@
 //! Deleting objects.
 //!
 //! An object is removed at once unless a finalizer, foreground deletion, the content of a namespace or definition, or
-//! a kubelet blocks the removal. A blocked object is marked, and removed when nothing blocks it any more.
+//! a kubelet blocks the removal. A blocked object is marked with a deletion timestamp, and removed when nothing
+//! blocks it any more.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
@@ -136,7 +137,7 @@ impl DeleteOptions {
         self.dry_run.iter().any(|stage| stage == "All")
     }
 
-    /// Returns options with this policy.
+    /// Returns options with this propagation policy.
     pub(crate) fn propagating(policy: Propagation) -> Self {
         Self { propagation_policy: Some(policy), ..Self::default() }
     }
@@ -222,8 +223,9 @@ fn hold(kind: &ResourceKind, body: &mut Body, options: &DeleteOptions) {
     }
 }
 
-/// Returns whether a namespace must wait. It is marked first, and kept until its spec has no finalizers. The
-/// namespace controller removes its finalizer when the namespace is empty.
+/// Returns whether the object is a namespace that cannot be removed yet. A namespace is first marked as being
+/// deleted, and kept until its spec has no finalizers. The namespace controller removes its finalizer when the
+/// namespace is empty.
 fn waits_for_content(writer: &Writer<'_>, body: &Body) -> bool {
     let is_marked = metadata_str(body, "deletionTimestamp").is_some();
     let controlled = writer.api.behavior.controllers;
@@ -232,11 +234,11 @@ fn waits_for_content(writer: &Writer<'_>, body: &Body) -> bool {
 
 /// The deletion time and grace period of an object that is being deleted.
 struct Ending {
-    /// `None` keeps the previous time.
+    /// The deletion timestamp. `None` keeps the previous one.
     at: Option<Timestamp>,
-    /// Counted from the first delete.
+    /// The grace period, counted from the first delete.
     seconds: i64,
-    /// Whether another component must end the object.
+    /// Whether the object remains until another component, such as a kubelet, removes it.
     waits: bool,
     /// Whether the object is marked before it is removed, even if it is removed at once.
     marks_first: bool,
@@ -289,7 +291,8 @@ fn ends_gracefully(writer: &Writer<'_>) -> bool {
     writer.api.behavior.graceful_pods && kind.kind == "Pod" && kind.group.is_empty()
 }
 
-/// Returns the grace period in seconds. Only scheduled pods have one, and only if the builder enables it.
+/// Returns the grace period in seconds, or 0. Only scheduled pods that have not finished have a grace period, and
+/// only if the builder enables it.
 fn grace(writer: &Writer<'_>, body: &Body, wanted: Option<i64>) -> i64 {
     let spec = body.get("spec");
     let is_scheduled =

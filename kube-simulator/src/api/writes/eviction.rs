@@ -1,4 +1,4 @@
-//! Evictions, which drains create: deletes that disruption budgets limit.
+//! Evictions: deletes of pods that disruption budgets limit. `kubectl drain` creates them.
 //!
 //! The rules and messages are those of `pkg/registry/core/pod/storage/eviction.go`. The API server itself subtracts
 //! an eviction from the budget, so that two concurrent evictions cannot both use the last disruption.
@@ -22,7 +22,7 @@ const API_SERVER: &str = "kube-apiserver";
 /// Maximum number of recorded evictions that the controller has not processed yet.
 const MAX_NOTED: usize = 2_000;
 
-/// Deletes a pod unless its disruption budget forbids it, and subtracts it from the budget.
+/// Deletes a pod and subtracts it from its disruption budget, or returns an error if the budget forbids this.
 pub(super) fn evict(writer: &Writer<'_>, name: &str, eviction: &Value) -> Result<Outcome, Refusal> {
     let options = delete_options(eviction)?;
     let dry_run = writer.options.dry_run || options.is_dry_run();
@@ -99,8 +99,8 @@ fn spend_of(writer: &Writer<'_>, budgets: &Served, budget: &Object, pod: &Object
     })
 }
 
-/// Returns whether an unready pod can be evicted without using the budget: enough pods are healthy, or the budget
-/// always allows it.
+/// Returns whether an unready pod can be evicted without using the budget: enough pods are healthy, or the budget's
+/// policy for unhealthy pods is `AlwaysAllow`.
 fn needs_no_budget(budget: &Body, pod: &Object) -> bool {
     let pod = Value::Object(pod.decode());
     let conditions = pod["status"]["conditions"].as_array();

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Body, metadata_str, object_mut};
 
-/// The labels of a Job's pods for its name, in their old and new form.
+/// The labels with the Job's name on its pods, in their old and new form.
 const NAME_LABELS: [&str; 2] = ["job-name", "batch.kubernetes.io/job-name"];
 const UID_LABELS: [&str; 2] = ["controller-uid", "batch.kubernetes.io/controller-uid"];
 

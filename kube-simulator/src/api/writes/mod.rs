@@ -55,7 +55,7 @@ pub(crate) enum Outcome {
     Removed(Arc<Object>),
 }
 
-/// The options of a write. The default is that of the test's own writes.
+/// The options of a write. The default is for writes of the test itself.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WriteOptions {
     /// Whether the write is a dry run.
@@ -115,7 +115,7 @@ impl Writer<'_> {
         self.settled(binding::bind(self, name, binding))
     }
 
-    /// Deletes a pod unless its disruption budget forbids it.
+    /// Deletes a pod unless its disruption budget forbids the eviction.
     pub(crate) fn evict(&self, name: &str, eviction: &Value) -> Result<Outcome, Refusal> {
         eviction::evict(self, name, eviction)
     }

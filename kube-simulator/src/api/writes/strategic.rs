@@ -16,7 +16,7 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const SET_ORDER: &str = "$setElementOrder/";
 const DELETE_FROM_SET: &str = "$deleteFromPrimitiveList/";
 
-/// Merges a patch into an object or into a part of it. `schema` says how lists are merged.
+/// Merges a patch into an object or into a part of it. `schema` determines how lists are merged.
 pub(super) fn merge(schema: Option<&Value>, object: &mut Body, mut patch: Body) -> Result<(), Refusal> {
     match patch.remove(DIRECTIVE).as_ref().and_then(Value::as_str) {
         None | Some("merge") => {}
@@ -146,7 +146,7 @@ fn reorder(list: &ListKind, elements: &mut [Value], order: &[Value]) {
     }
 }
 
-/// Returns the value of a patch for a missing field, without directives and nulls.
+/// Returns the value that a patch gives to a missing field: the patch without directives and nulls.
 fn plain(patch: Body) -> Body {
     let kept = patch.into_iter().filter(|(name, value)| !name.starts_with('$') && !value.is_null());
     kept.map(|(name, value)| (name, without_directives(value))).collect::<Map<_, _>>()

@@ -73,8 +73,8 @@ fn create_instead(writer: &Writer<'_>, name: &str, mut body: Body) -> Result<Out
     create::create(writer, body, Guard::Client)
 }
 
-/// Replaces or creates an object without the rules for clients. A stale `resourceVersion` is an error. An object that
-/// is being deleted is removed with its last finalizer.
+/// Replaces an object without the rules for clients. A stale `resourceVersion` is an error. An object that is being
+/// deleted is removed with its last finalizer.
 pub(super) fn update_verbatim(writer: &Writer<'_>, mut body: Body) -> Result<Outcome, Refusal> {
     let kind = &*writer.served.kind;
     check_type_and_namespace(kind, writer.namespace, &mut body)?;
@@ -134,7 +134,7 @@ impl Change {
     }
 }
 
-/// Replaces `old`, whose content is `before`, by `after`, under the rules for clients.
+/// Replaces `old`, whose content is `before`, by the new version in `change`, under the rules for clients.
 pub(super) fn replace(
     transaction: &mut Transaction<'_>,
     writer: &Writer<'_>,
@@ -223,7 +223,7 @@ fn check_preconditions(kind: &ResourceKind, old: &Object, after: &Body) -> Resul
     check_uid(kind, old, metadata_str(after, "uid"))
 }
 
-/// Returns an error if the wanted UID differs.
+/// Returns an error if the wanted UID is not the UID of the stored object.
 pub(super) fn check_uid(kind: &ResourceKind, old: &Object, wanted: Option<&str>) -> Result<(), Refusal> {
     match wanted {
         Some(uid) if uid != old.uid.as_ref() => Err(status::conflict(

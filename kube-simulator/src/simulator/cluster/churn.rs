@@ -12,7 +12,7 @@ use crate::simulator::Error;
 /// The time between two bursts of changes.
 const TICK: Duration = Duration::from_millis(10);
 
-/// The maximum time whose changes one burst makes up for.
+/// A burst makes at most the changes of this time, or one change if that is more.
 const MAX_BURST: Duration = Duration::from_millis(100);
 
 /// A change that the churn has made.

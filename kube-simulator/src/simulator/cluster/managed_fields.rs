@@ -15,7 +15,7 @@ const KEYED: [(&str, &[&str]); 9] = [
     ("volumes", &["name"]),
 ];
 
-/// Returns one entry: the fields that a manager has set, with the time.
+/// Returns an entry of `managedFields`: a manager, the time of its write, and the fields that it has set.
 pub(super) fn entry(manager: &str, subresource: Option<&str>, time: &str, fields: &Value) -> Value {
     let mut entry = json!({
         "manager": manager,
@@ -31,7 +31,7 @@ pub(super) fn entry(manager: &str, subresource: Option<&str>, time: &str, fields
     entry
 }
 
-/// Returns the set of all fields of a value, in the form of `FieldsV1`.
+/// Returns the names of all fields of a value, in the format of `FieldsV1`.
 pub(super) fn of(value: &Value) -> Value {
     match value {
         Value::Object(fields) => fields

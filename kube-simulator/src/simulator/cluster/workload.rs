@@ -78,7 +78,7 @@ impl Workload {
         Pod::new(self.template.clone(), &name, index, draw)
     }
 
-    /// Returns the objects of the workload itself.
+    /// Returns the deployment and its replica set, or the stateful set.
     pub(super) fn objects(&self) -> Vec<Value> {
         if self.template_hash.is_none() {
             return vec![self.controller("StatefulSet", &self.name, &self.uid)];
