@@ -20,7 +20,7 @@ pub enum Error {
     },
 
     /// An object could not be converted to JSON, or JSON to the requested type.
-    #[error("the object could not be converted")]
+    #[error("the object could not be converted to or from JSON")]
     Conversion(#[from] serde_json::Error),
 
     /// The loopback port could not be bound.
@@ -28,7 +28,7 @@ pub enum Error {
     Listen(#[source] std::io::Error),
 
     /// The client for the simulator could not be built.
-    #[error("the client could not be built")]
+    #[error("the client for the simulator could not be built")]
     Client(#[source] kube::Error),
 }
 
