@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use server::Server;
 
-/// A job that runs periodically. kube's derive generates the type `CronTab` from it; ours generates its informers.
+/// A job that runs periodically. kube's derive generates the type `CronTab`, and `Informer` generates its informers.
 #[derive(CustomResource, Informer, Deserialize, Serialize, Clone, Debug, JsonSchema)]
 #[kube(group = "stable.example.com", version = "v1", kind = "CronTab", namespaced)]
 #[informer(

@@ -35,7 +35,7 @@ pub(crate) struct FooController {
     events: Recorder,
 }
 
-/// Watches a namespace, and reconciles while this process leads. Until then it is a warm standby.
+/// Watches a namespace, and reconciles while this process leads. Until then, it only keeps its caches up to date.
 pub(crate) async fn run(
     client: Client,
     namespace: &str,
@@ -173,7 +173,7 @@ impl FooController {
         Ok(Some(writes.track(&self.deployments, &*deployment, patch).await?))
     }
 
-    /// Writes the status if it has changed, after an event for users.
+    /// If the status has changed, sends an event for users and then writes the status.
     async fn report(
         &self,
         foo: &Cached<Foo>,

@@ -140,7 +140,7 @@ fn on_trait(group: &Group, body: Option<&TokenStream>) -> TokenStream {
     }
 }
 
-/// Returns a call of the first accessor of a group.
+/// Returns a call of a group's first accessor, as an example for the documentation.
 fn example(group: &Group) -> String {
     let version = group.versions.first();
     let call = version.map_or_else(String::new, |version| {

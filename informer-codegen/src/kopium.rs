@@ -1,7 +1,7 @@
-//! kopium, the program that generates Rust types from schemas: runs it.
+//! Runs kopium, the program that generates Rust types from schemas.
 //!
-//! It is a program and not a dependency, because it uses an older kube. Its output depends on its
-//! version, which is pinned.
+//! kopium is a program and not a dependency, because it uses an older kube. Its output depends on
+//! its version, which is pinned.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,8 +15,8 @@ use crate::pipe;
 /// The version of kopium that generates the types.
 pub const VERSION: &str = "0.24.1";
 
-/// Its options: documentation, and `Default` and `PartialEq` if a type can have them. No schema,
-/// because users with definitions as files do not install them from Rust.
+/// The options of kopium: documentation, and `Default` and `PartialEq` if a type can have them. No
+/// schema, because users with definitions as files do not install them from Rust.
 const ARGUMENTS: [&str; 9] = [
     "--hide-prelude",
     "--docs",
@@ -29,7 +29,7 @@ const ARGUMENTS: [&str; 9] = [
     "-",
 ];
 
-/// The program.
+/// The program kopium in the required version.
 #[derive(Debug)]
 pub(crate) struct Kopium {
     program: PathBuf,

@@ -70,14 +70,14 @@ impl Generator {
         self
     }
 
-    /// Writes the files into a folder, and deletes those that it has generated before and that are
-    /// no longer needed. Unchanged files are not written.
+    /// Writes the files into a folder, and deletes earlier generated files that are no longer
+    /// needed. Unchanged files are not written.
     ///
     /// # Errors
     ///
     /// If there is no usable definition, if a definition is invalid, if kopium or rustfmt is
-    /// missing or fails, if the folder cannot be written, or if a file is in the way that was not
-    /// generated. No file is written then, unless writing itself fails.
+    /// missing or fails, if the folder cannot be written, or if a file that was not generated would be
+    /// overwritten. No file is written then, unless writing itself fails.
     pub fn write(&self, folder: impl AsRef<Path>) -> Result<Report, Error> {
         generator::run(&self.definitions, &self.kopium, folder.as_ref(), false).map_err(Error)
     }
@@ -113,7 +113,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// The message, because build scripts print errors in this format.
+/// Prints the message, because build scripts print errors in this format.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

@@ -13,7 +13,7 @@ use crate::shared::model::{Group, Kind, Version, sort};
 use crate::shared::names::{camel, capitalized, ident, plural, snake, title};
 use crate::types::root_name;
 
-/// Everything to generate.
+/// The names of everything to generate.
 #[derive(Debug)]
 pub(crate) struct Lowered {
     pub(crate) groups: Vec<Group>,
@@ -23,7 +23,7 @@ pub(crate) struct Lowered {
 /// A folder with the types of a version.
 #[derive(Debug)]
 pub(crate) struct TypesModule {
-    /// `stable_v1`.
+    /// For example `stable_v1`.
     pub(crate) name: Ident,
     pub(crate) api_version: String,
     pub(crate) version: String,
@@ -33,9 +33,9 @@ pub(crate) struct TypesModule {
 /// A file with the types of a kind.
 #[derive(Debug)]
 pub(crate) struct TypesFile {
-    /// `cron_tab`.
+    /// For example `cron_tab`.
     pub(crate) file: Ident,
-    /// The position of the definition.
+    /// The index of the definition in the list of all definitions.
     pub(crate) definition: usize,
 }
 
@@ -53,13 +53,13 @@ impl Lowered {
 }
 
 impl TypesModule {
-    /// Returns the path of a file in it.
+    /// Returns the path of a file in this folder.
     pub(crate) fn path(&self, name: &str) -> String {
         format!("{}/{name}.rs", self.name)
     }
 }
 
-/// Assigns all names.
+/// Assigns the names of all groups, versions and kinds.
 pub(crate) fn lower(definitions: &[Definition]) -> anyhow::Result<Lowered> {
     let names: BTreeSet<&str> = definitions.iter().map(|definition| definition.group.as_str()).collect();
     let mut lowered = Lowered { groups: Vec::new(), modules: Vec::new() };

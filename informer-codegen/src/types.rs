@@ -30,8 +30,8 @@ const TIMES: [(&str, &str); 2] =
 /// The start of kopium's spec type, from which kube derives the type of the objects.
 const SPEC: &str = "#[derive(CustomResource, ";
 
-/// Returns the name of kopium's type for a kind: `HTTPRoute` becomes `HttpRoute`. It uses the same
-/// crate as kopium.
+/// Returns the name of kopium's type for a kind: `HTTPRoute` becomes `HttpRoute`. The conversion is
+/// from the crate that kopium uses.
 pub(crate) fn root_name(kind: &str) -> String {
     kind.to_upper_camel_case()
 }
@@ -50,9 +50,9 @@ impl Types {
     /// Parses the output of kopium.
     pub(crate) fn parse(definition: &Definition, version: &str, source: &str) -> anyhow::Result<Self> {
         let place = || format!("`{}` ({version}) of {}", definition.kind, definition.path.display());
-        // It begins with the command line of kopium.
+        // The output begins with the command line of kopium.
         let lines = source.lines().skip_while(|line| line.is_empty() || line.starts_with("// "));
-        // Its lines of documentation can end with a space, which rustfmt keeps.
+        // Lines of documentation can end with a space, which rustfmt keeps.
         let lines: Vec<&str> = lines.map(str::trim_end).collect();
         let source = TIMES.iter().fold(lines.join("\n"), |source, (from, to)| source.replace(from, to));
         let file: syn::File = syn::parse_str(&source)
@@ -124,8 +124,8 @@ fn name(item: &syn::Item) -> Option<String> {
     }
 }
 
-/// Adds a variant for other texts to each enum, because a newer definition can have more values,
-/// whose objects are valid.
+/// Adds a variant for unknown texts to each enum. A newer definition can allow more values, and
+/// objects with these values are valid.
 fn open_enums(source: &str, file: &syn::File) -> String {
     let mut opened = source.to_owned();
     for item in &file.items {
@@ -152,8 +152,8 @@ fn open_enums(source: &str, file: &syn::File) -> String {
     opened
 }
 
-/// Adds the field types that kopium omits, for objects whose fields the schema does not define:
-/// they can have any content.
+/// Adds the types that kopium omits: those of values whose fields the schema does not define. Such
+/// values can have any content.
 fn with_missing(source: &str, root: &str, file: &syn::File, defined: &BTreeSet<String>) -> String {
     let mut named = BTreeSet::new();
     for item in &file.items {
@@ -180,7 +180,7 @@ fn types_of(fields: &syn::Fields, named: &mut BTreeSet<String>) {
     }
 }
 
-/// Returns all words of the code, without documentation.
+/// Adds all identifiers of the code to `named`, without those in documentation.
 fn collect(tokens: TokenStream, named: &mut BTreeSet<String>) {
     for token in tokens {
         match token {

@@ -14,7 +14,7 @@ use crate::names::ident;
 /// The names of the store's own indices.
 const STORE_INDICES: [&str; 2] = ["namespace", "labels"];
 
-/// An index.
+/// A checked `index(...)` attribute.
 pub(crate) struct Index {
     /// The lookup method; also the name of the index in the store.
     pub(crate) name: Ident,

@@ -29,7 +29,7 @@ struct Read {
 }
 
 impl KubeAttribute {
-    /// Returns whether the item has the attribute.
+    /// Returns whether the item has a `#[kube(...)]` attribute.
     pub(crate) fn exists(attributes: &[Attribute]) -> bool {
         attributes.iter().any(is_kube)
     }

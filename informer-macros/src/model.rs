@@ -103,7 +103,7 @@ impl Model {
     }
 }
 
-/// Rejects items that cannot be objects.
+/// Rejects items that cannot be the type of objects.
 fn check_shape(input: &DeriveInput, of_kube: bool) -> Result<()> {
     const FORM: &str = "`#[derive(Informer)]` is for structs with named fields";
     let kind = match &input.data {
@@ -152,7 +152,8 @@ fn check_no_accessor(attributes: &Attributes, mistakes: &mut Mistakes) {
     }
 }
 
-/// Checks a type that implements `kube::Resource` itself. Its names only determine the accessors.
+/// Checks a type that implements `kube::Resource` itself. The names in its attributes only determine
+/// the accessors.
 fn own_resource(attributes: &Attributes, object: &Ident, mistakes: &mut Mistakes) -> Option<Identity> {
     for (name, span) in [("namespaced", attributes.namespaced), ("cluster", attributes.cluster)] {
         if let Some(span) = span {

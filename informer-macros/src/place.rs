@@ -23,7 +23,7 @@ pub(crate) struct Place {
 pub(crate) enum GroupAccessor {
     /// A new method of the factory, such as `stable`.
     New(Ident),
-    /// The factory has the group. This is its type for the version, such as `CoreV1`.
+    /// A built-in group. The name is the factory's type for the version, such as `CoreV1`.
     BuiltIn(Ident),
 }
 
@@ -55,8 +55,8 @@ impl Place {
     }
 }
 
-/// Checks an accessor in a built-in version. The factory's own accessors would hide one of the same
-/// name.
+/// Checks an accessor in a built-in version. An accessor of the factory would hide it if both had
+/// the same name.
 fn check_built_in(group: &str, version: &LitStr, accessor: &str, span: Span) -> Result<()> {
     let (of_group, text) = (names::group_accessor(group), version.value());
     let versions = names::built_in_versions(group);

@@ -19,7 +19,7 @@ enum Step {
     Tidy,
     /// `cargo xtask codegen --check`.
     Codegen,
-    /// `cargo xtask codegen --crd --check` for the example.
+    /// `cargo xtask codegen --crd --check` for the example `custom-groups`.
     CustomGroups,
     /// Clippy on informer-factory with the features of a Kubernetes version.
     Kubernetes(&'static str),

@@ -1,6 +1,6 @@
 //! `cargo xtask definitions`: tests code generation on public resource definitions from Go modules. A broad collection
-//! becomes types and accessors, which are compiled. A program with those of Gateway API watches its kinds on a real
-//! server.
+//! becomes types and accessors, which are compiled. A program with the types of Gateway API watches its kinds on a
+//! real server.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -95,7 +95,7 @@ fn check_collection(folder: &Path, mut collection: Vec<PathBuf>, signals: &Signa
 /// A package with generated code.
 struct Package {
     folder: PathBuf,
-    /// The path of the handwritten file.
+    /// The path of the handwritten file below `src`.
     file: &'static str,
     text: &'static str,
 }

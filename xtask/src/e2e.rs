@@ -20,7 +20,7 @@ const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 /// The variable with the URL of etcd. The wire scenarios compact its history.
 const ETCD: &str = "INFORMER_E2E_ETCD";
 
-/// The variable that shows the wire scenarios that a controller-manager runs.
+/// The variable that is set for the wire scenarios if a controller-manager runs.
 const CONTROLLERS: &str = "INFORMER_E2E_CONTROLLERS";
 
 /// Flags that make the servers send a `GOAWAY` from time to time, and allow the deletion of unreadable objects.
@@ -118,7 +118,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Returns the tests with large controllers. `cargo test` runs them against the simulator.
+/// Returns the command that runs the tests of large controllers. In `cargo test`, they run against the simulator.
 fn controllers() -> Command {
     let mut command = workspace::cargo();
     command.args([

@@ -95,7 +95,7 @@ pub(crate) fn exit_code(status: ExitStatus) -> ExitCode {
     }
 }
 
-/// Waits until `done` returns `true`, for at most `deadline`, and returns whether it did.
+/// Waits until `done` returns `true`, and returns `true`; returns `false` if that takes longer than `deadline`.
 pub(crate) fn wait_until(
     signals: &Signals,
     deadline: Duration,

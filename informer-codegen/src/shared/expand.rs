@@ -6,7 +6,7 @@ use quote::quote;
 use crate::shared::gate::Gate;
 use crate::shared::model::{Group, Kind, Version};
 
-/// The width of documentation, without indentation and slashes.
+/// The width of documentation in characters, without indentation and slashes.
 const WIDTH: usize = 104;
 
 /// The content of a file.
@@ -18,7 +18,7 @@ pub struct Module {
     pub parts: Vec<Part>,
 }
 
-/// Parts that blank lines separate.
+/// A part of a file. Blank lines separate the parts.
 #[derive(Debug)]
 pub enum Part {
     /// Content of all Kubernetes versions.

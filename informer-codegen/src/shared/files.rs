@@ -14,11 +14,11 @@ pub type Files = BTreeMap<String, String>;
 /// The reason for which a file is stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stale {
-    /// It does not exist.
+    /// The file does not exist.
     Missing,
-    /// Its text differs.
+    /// The text of the file differs.
     Different,
-    /// It is not generated any more.
+    /// The file is no longer generated.
     Left,
 }
 
@@ -74,7 +74,7 @@ pub fn update(folder: &Path, files: &Files, mark: &str) -> anyhow::Result<BTreeM
     Ok(stale)
 }
 
-/// Returns files without the mark that would be overwritten.
+/// Returns the files that would be overwritten although they do not have the mark.
 pub(crate) fn foreign(folder: &Path, names: &[String], mark: &str) -> anyhow::Result<Vec<PathBuf>> {
     let mut foreign = Vec::new();
     for path in names.iter().map(|name| folder.join(name)) {
@@ -85,12 +85,12 @@ pub(crate) fn foreign(folder: &Path, names: &[String], mark: &str) -> anyhow::Re
     Ok(foreign)
 }
 
-/// Ignores line ends, because git can check files out with those of the platform.
+/// Replaces the line ends of Windows, with which git can check files out.
 fn unix(text: &str) -> String {
     text.replace("\r\n", "\n")
 }
 
-/// Returns whether the first comments of a text have the mark of codegen.
+/// Returns whether the comments at the start of a text contain the mark of generated files.
 pub fn is_marked(text: &str, mark: &str) -> bool {
     let head = text.lines().take_while(|line| line.starts_with("//"));
     head.into_iter().any(|line| line.contains(mark))

@@ -10,13 +10,13 @@ use crate::shared::gate::Gate;
 /// A group with its accessor on the factory.
 #[derive(Debug)]
 pub struct Group {
-    /// `core`.
+    /// For example `core`.
     pub accessor: Ident,
-    /// `Core`.
+    /// For example `Core`.
     pub type_name: Ident,
-    /// The name in documentation.
+    /// The name of the group in documentation.
     pub title: String,
-    /// The Kubernetes versions that have it.
+    /// The Kubernetes versions that have the group.
     pub gate: Gate,
     /// Sorted by accessor.
     pub versions: Vec<Version>,
@@ -25,13 +25,13 @@ pub struct Group {
 /// A version of a group.
 #[derive(Debug)]
 pub struct Version {
-    /// `v1`.
+    /// For example `v1`.
     pub accessor: Ident,
-    /// `CoreV1`.
+    /// For example `CoreV1`.
     pub type_name: Ident,
-    /// The `apiVersion`: `v1`, `apps/v1`.
+    /// The `apiVersion`, for example `apps/v1`.
     pub api_version: String,
-    /// The Kubernetes versions that have it.
+    /// The Kubernetes versions that have this version of the group.
     pub gate: Gate,
     /// Sorted by accessor.
     pub kinds: Vec<Kind>,
@@ -40,11 +40,11 @@ pub struct Version {
 /// A kind with its accessor on the version.
 #[derive(Debug)]
 pub struct Kind {
-    /// `config_maps`.
+    /// For example `config_maps`.
     pub accessor: Ident,
-    /// The type: `k8s_openapi::api::core::v1::ConfigMap`.
+    /// The Rust type, for example `k8s_openapi::api::core::v1::ConfigMap`.
     pub path: TokenStream,
-    /// `ConfigMap`.
+    /// For example `ConfigMap`.
     pub name: String,
     /// Whether objects belong to namespaces.
     pub namespaced: bool,
@@ -52,13 +52,13 @@ pub struct Kind {
     pub short: Vec<String>,
     /// A short description.
     pub what: Option<String>,
-    /// Whether its type derives `Informer`.
+    /// Whether the Rust type derives `Informer`.
     pub derived: bool,
-    /// The Kubernetes versions that have it.
+    /// The Kubernetes versions that have the kind.
     pub gate: Gate,
 }
 
-/// Sorts by name, and fails for duplicates and missing entries.
+/// Sorts items by name. Fails if two items have the same name, or if there are no items.
 pub fn sort<T>(items: &mut [T], what: &str, name: impl Fn(&T) -> &Ident) -> anyhow::Result<()> {
     if items.is_empty() {
         bail!("there is no {what}; add one, or remove the empty entry");

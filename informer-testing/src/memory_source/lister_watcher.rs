@@ -52,7 +52,7 @@ impl<K: Resource + Clone + Send + Sync + 'static> ListerWatcher<K> for MemorySou
     }
 }
 
-/// The metadata of one object.
+/// A source that lists only the metadata of one object.
 struct OneObject<K> {
     source: MemorySource<K>,
     key: ObjectKey,
@@ -88,7 +88,7 @@ fn initial_events<K: Clone>(listed: &Listed<K>, ends_with_bookmark: bool) -> Vec
     events
 }
 
-/// An open watch; dropping it closes it.
+/// An open watch, which is closed on drop.
 struct Watch<K> {
     shared: Arc<Shared<K>>,
     reader: ReaderId,

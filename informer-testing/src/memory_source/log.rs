@@ -23,15 +23,15 @@ pub(super) enum What<K> {
         /// Whether watches that were open at the time receive the change.
         seen: bool,
     },
-    /// For watches that were open at the time.
+    /// A bookmark for watches that were open at the time.
     Bookmark,
-    /// For watches that were open at the time.
+    /// The end of watches that were open at the time.
     Closed,
-    /// For watches that were open at the time.
+    /// An error that ends watches that were open at the time.
     Failed(Arc<ListWatchError>),
-}
-
-#[derive(Clone, Copy)]
+    }
+    
+    #[derive(Clone, Copy)]
 pub(super) enum ChangeKind {
     Added,
     Modified,

@@ -17,7 +17,7 @@ use crate::kinds::ResourceKind;
 pub(super) struct Accepted {
     pub(super) form: Form,
     pub(super) encoding: Encoding,
-    /// Whether the client requested the metadata of a list.
+    /// Whether the client requested metadata in the form of a list, `PartialObjectMetadataList`.
     of_list: bool,
 }
 
@@ -29,8 +29,8 @@ pub(super) struct Endpoint {
     pub(super) cbor: bool,
     /// Whether other forms than whole objects are available.
     pub(super) forms: bool,
-    /// Whether an offer must name a media type, or be `*/*`. A path of Go types ignores `application/*` if
-    /// there is no other offer.
+    /// Whether at least one offer must name a supported media type or be `*/*`: `application/*` alone is not enough.
+    /// This holds for the kinds for which the real server has Go types.
     pub(super) exact: bool,
 }
 
@@ -124,7 +124,7 @@ fn offers(headers: &HeaderMap) -> Vec<Offer<'_>> {
 }
 
 impl Accepted {
-    /// Returns JSON, for documents without another encoding.
+    /// Returns whole objects in JSON, for documents without another encoding.
     pub(super) fn json(request: &RecordedRequest) -> Self {
         let offers = offers(&request.headers);
         let offer = offers.iter().find(|offer| offer.is_json());

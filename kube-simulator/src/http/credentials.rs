@@ -36,18 +36,18 @@ impl Credentials {
         self.0.lock().accepted = Accepted::Token(token.to_owned());
     }
 
-    /// Accepts no token until [`renew`](Self::renew) is called as often as this.
+    /// Rejects all requests until each call of this method is undone by [`renew`](Self::renew).
     pub(crate) fn expire(&self) {
         self.0.lock().expirations += 1;
     }
 
-    /// Ends one [`expire`](Self::expire).
+    /// Undoes one call of [`expire`](Self::expire).
     pub(crate) fn renew(&self) {
         let mut state = self.0.lock();
         state.expirations = state.expirations.saturating_sub(1);
     }
 
-    /// Returns whether a request with these headers is taken.
+    /// Returns whether the server accepts a request with these headers.
     pub(crate) fn accept(&self, headers: &HeaderMap) -> bool {
         let state = self.0.lock();
         match &state.accepted {

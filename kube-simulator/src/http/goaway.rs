@@ -9,7 +9,7 @@ pub(crate) struct Goaways {
     /// The probability that an HTTP/2 request is the last of its connection.
     chance: f64,
     random: Mutex<fastrand::Rng>,
-    /// Cancelled to close all connections, and then replaced.
+    /// The parent of the tokens of all connections. It is cancelled to close the connections, and then replaced.
     everybody: Mutex<CancellationToken>,
 }
 

@@ -135,11 +135,11 @@ impl Port {
     }
 }
 
-/// The requests of one connection.
+/// The context of all requests of one connection.
 #[derive(Clone)]
 struct Asked {
     port: Port,
-    /// Stops further requests on this connection: `GOAWAY` on HTTP/2.
+    /// Cancelled to refuse further requests on this connection: with `GOAWAY` on HTTP/2.
     leave: CancellationToken,
     progress: Progress,
 }

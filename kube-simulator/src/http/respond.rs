@@ -24,7 +24,7 @@ pub(super) type HttpResponse = Response<ResponseBody>;
 /// A response extension that marks the body as watch events.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Events {
-    /// Whether they are text.
+    /// Whether the events are text.
     #[cfg_attr(not(feature = "websocket"), expect(dead_code))]
     pub(super) text: bool,
 }
@@ -86,7 +86,7 @@ pub(super) fn value(code: StatusCode, encoding: Encoding, value: &Value) -> Http
     whole(code, encoding, encoding.document(value.to_string().into_bytes()).into_owned(), false)
 }
 
-/// Adds the flow control headers, as on each response that has passed flow control.
+/// Adds the flow control headers, which the response to each request that has passed flow control has.
 pub(super) fn classified(mut response: HttpResponse) -> HttpResponse {
     response.headers_mut().extend(flow_control());
     response
@@ -209,7 +209,7 @@ struct ListWriter {
 }
 
 impl ListWriter {
-    /// Fills one piece, and returns whether it was the last. Later pieces are empty.
+    /// Fills one piece, and returns whether the piece was the last. Later pieces are empty.
     fn fill(&mut self, buffer: &mut BytesMut) -> bool {
         if self.closed {
             return true;

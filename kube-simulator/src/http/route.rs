@@ -47,7 +47,7 @@ pub(super) enum Health {
     NotShuttingDown,
 }
 
-/// A subresource of an object.
+/// An object or one of its subresources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subresource {
     Whole,
@@ -102,8 +102,8 @@ pub(super) fn route(server: &Server, path: &str) -> Route {
     found.unwrap_or_else(|| unknown_path(server, &segments))
 }
 
-/// Distinguishes an unknown path in a built-in group from other unknown paths. Groups of custom resources
-/// count as the latter.
+/// Returns [`Route::Missing`] for an unknown path in a built-in group, and [`Route::Unknown`] for other unknown
+/// paths, including those in groups of custom resources.
 fn unknown_path(server: &Server, segments: &[&str]) -> Route {
     let group = match segments {
         ["api", ..] => "",

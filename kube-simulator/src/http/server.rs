@@ -19,7 +19,8 @@ use crate::storage::Revision;
 /// The time between the ends of two watches if they end one after another: 200 per second.
 const WATCH_END_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How long watches continue after a shutdown without a grace period: the server's `--request-timeout`.
+/// How long watches continue on a server that shuts down without `--shutdown-watch-termination-grace-period`: its
+/// `--request-timeout`.
 const WATCH_GRACE_PERIOD: Duration = Duration::from_secs(60);
 
 /// The configuration from the builder.
@@ -35,7 +36,7 @@ pub(crate) struct Settings {
     /// Whether streaming lists are compressed for clients that accept it.
     pub(crate) compressed_streams: bool,
     pub(crate) cbor: bool,
-    /// The answer to lists of the newest state if the watch cache does not catch up with it in time.
+    /// How the server answers a list of the newest state if the watch cache does not reach that state in time.
     pub(crate) late_lists: LateLists,
 }
 
@@ -105,8 +106,8 @@ impl Server {
         self.api.stop.is_cancelled() || self.shutdown.lock().is_some()
     }
 
-    /// Returns the answer to new requests if the server is shutting down. Exempt requests are served until the server
-    /// stops.
+    /// Returns the answer to new requests if the server is shutting down. Exempt requests, such as health checks, are
+    /// served until the server stops.
     pub(crate) fn shutdown(&self, exempt: bool) -> Option<ShutdownAnswer> {
         if self.api.stop.is_cancelled() {
             return Some(ShutdownAnswer::ServiceUnavailable);

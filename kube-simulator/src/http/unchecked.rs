@@ -28,7 +28,7 @@ pub(super) fn warn(
     respond::with_warnings(response, &warnings)
 }
 
-/// Returns the missing required fields of a workload.
+/// Returns the warnings about a workload that a real server would refuse.
 fn of_workload(kind: &str, object: &Value) -> Vec<String> {
     let spec = &object["spec"];
     let pod = match kind {

@@ -37,7 +37,7 @@ pub(super) struct Conversation {
     text: bool,
 }
 
-/// Answers a request. The conversation is present if the client has requested a WebSocket successfully.
+/// Answers a request. The conversation is present if the request opened a WebSocket.
 pub(super) async fn answer(
     mut service: Service,
     mut request: Request<Incoming>,

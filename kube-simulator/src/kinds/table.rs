@@ -3,7 +3,7 @@
 
 use super::facts::{ALL_VERBS, Facts};
 
-/// By group, version and kind.
+/// Sorted by group, version and kind.
 pub(super) static TABLE: &[Facts] = &[
     Facts {
         group: "",

@@ -94,8 +94,8 @@ impl Simulator {
         self.server.api.compact();
     }
 
-    /// Restarts the server without downtime: all watches end, and nothing else changes. A client that moves to another
-    /// API server observes the same.
+    /// Restarts the server without downtime: all watches end, and nothing else changes. A client that moves to
+    /// another API server observes the same.
     pub fn restart(&self) {
         self.server.restart();
     }

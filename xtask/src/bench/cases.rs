@@ -59,7 +59,7 @@ pub(crate) struct Part {
     pub(crate) bench: &'static str,
     /// Whether the program uses criterion, which has its own arguments and result files.
     pub(crate) is_criterion: bool,
-    /// Parts of the names of client-go's cases.
+    /// Texts that select client-go's cases: each is a part of their names.
     pub(crate) client_go: &'static [&'static str],
 }
 

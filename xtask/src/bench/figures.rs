@@ -50,7 +50,8 @@ impl Figures {
         }
     }
 
-    /// Records criterion's result folder, which has one folder per case, or one per group with one per case in it.
+    /// Records the figures in criterion's result folder. It has a folder per case, or a folder per group with a
+    /// folder per case.
     pub(crate) fn take_criterion(&mut self, folder: &Path) -> anyhow::Result<()> {
         self.take_folder(folder, "")
     }

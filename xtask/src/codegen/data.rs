@@ -17,14 +17,14 @@ pub(crate) struct Data {
     pub(crate) about: Vec<String>,
     /// The version features of k8s-openapi, in order.
     pub(crate) features: Vec<String>,
-    /// The version feature of the Kubernetes version from which the facts below the kinds' names are.
+    /// The Kubernetes version that the verbs, columns and other facts of kinds describe, as a version feature.
     pub(crate) kubernetes: String,
-    /// The kinds that can be listed and not watched.
+    /// The kinds that can be listed, but not watched.
     pub(crate) not_watched: Vec<NotWatched>,
     pub(crate) groups: Vec<Group>,
 }
 
-/// A kind that the server lists and does not watch.
+/// A kind that can be listed, but not watched.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NotWatched {
@@ -36,7 +36,7 @@ pub(crate) struct NotWatched {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Group {
-    /// As in an `apiVersion`; empty for the core group.
+    /// The group as in an `apiVersion`; empty for the core group.
     pub(crate) group: String,
     /// The name of its accessor and module in Rust.
     pub(crate) name: String,
@@ -71,7 +71,8 @@ pub(crate) struct Kind {
     pub(crate) features: Vec<String>,
     #[serde(default)]
     pub(crate) categories: Vec<String>,
-    /// Empty for the usual verbs; see [`Facts`](super::kubernetes::Facts) for the form of these fields.
+    /// The verbs; empty for the usual eight. [`Facts`](super::kubernetes::Facts) describes the format of this field
+    /// and of the next ones.
     #[serde(default)]
     pub(crate) verbs: Vec<String>,
     #[serde(default)]

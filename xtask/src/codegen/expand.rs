@@ -15,7 +15,7 @@ pub(crate) struct Taken {
     pub(crate) informer: BTreeSet<String>,
 }
 
-/// Returns the module of the groups.
+/// Returns the module that contains the modules of all groups.
 pub(crate) fn root(groups: &[Group], docs: &str) -> Module {
     let files = groups.iter().map(|Group { accessor, .. }| quote!(mod #accessor;));
     let mut parts = vec![Part::Items(quote!(#(#files)*))];
@@ -23,7 +23,7 @@ pub(crate) fn root(groups: &[Group], docs: &str) -> Module {
     Module { docs: docs.lines().map(str::to_owned).collect(), parts }
 }
 
-/// Returns the public names of a group.
+/// Returns the re-exports of a group's public names.
 fn exports(group: &Group) -> Vec<Part> {
     let Group { accessor, type_name, versions, .. } = group;
     let export = |names: &[&proc_macro2::Ident]| Part::Items(quote!(pub use self::#accessor::{#(#names),*};));
@@ -46,8 +46,8 @@ pub(crate) fn built_in(group: &Group) -> Module {
     Module { docs: vec![docs], parts: gated(&group.gate, parts) }
 }
 
-/// Returns the list of all accessors, for the derive. It includes those of some Kubernetes versions only, because a name must be free in
-/// all versions.
+/// Returns the list of all accessors, for the derive. It includes accessors that only some Kubernetes versions have,
+/// because a name must be free in all versions.
 pub(crate) fn list(groups: &[Group], taken: &Taken) -> Module {
     let versions: Vec<&Version> = groups.iter().flat_map(|group| &group.versions).collect();
     let count = Literal::usize_unsuffixed(versions.len());
@@ -64,7 +64,7 @@ pub(crate) fn list(groups: &[Group], taken: &Taken) -> Module {
     Module { docs: vec![docs.to_owned()], parts }
 }
 
-/// Returns the names that are taken, for informer-codegen.
+/// Returns the names that custom groups cannot have, for informer-codegen.
 pub(crate) fn taken(groups: &[Group], taken: &Taken) -> Module {
     let names: Vec<String> = groups.iter().map(|group| group.accessor.to_string()).collect();
     let count = Literal::usize_unsuffixed(names.len());

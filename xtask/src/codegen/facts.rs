@@ -19,7 +19,7 @@ pub(crate) fn table(data: &Data) -> Module {
     });
     let table = quote! {
         use super::facts::{ALL_VERBS, Facts};
-        /// By group, version and kind.
+        /// Sorted by group, version and kind.
         pub(super) static TABLE: &[Facts] = &[#(#rows),*];
     };
     Module { docs: vec![DOCS.to_owned()], parts: vec![Part::Items(table)] }

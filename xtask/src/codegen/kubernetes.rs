@@ -34,10 +34,11 @@ pub(crate) struct Facts {
     pub(crate) categories: Vec<String>,
     /// Empty for the usual eight verbs.
     pub(crate) verbs: Vec<String>,
-    /// Name, `apiVersion`, kind and verbs, separated by spaces.
+    /// One text per subresource: name, `apiVersion`, kind and verbs, separated by spaces.
     pub(crate) subresources: Vec<String>,
     pub(crate) fields: Vec<String>,
-    /// Type and name, separated by a space; `wide` precedes columns of `kubectl get -o wide`.
+    /// One text per column: type and name, separated by a space. The prefix `wide` marks a column that only
+    /// `kubectl get -o wide` shows.
     pub(crate) columns: Vec<String>,
 }
 
@@ -54,7 +55,7 @@ struct Resource {
     /// `pods`, or `pods/status` for a subresource.
     name: String,
     kind: String,
-    /// Absent if it is that of the document.
+    /// The group of the kind; absent if the kind has the group of the document.
     group: Option<String>,
     version: Option<String>,
     verbs: Vec<String>,
@@ -164,7 +165,7 @@ impl Column {
     }
 }
 
-/// Returns the discovery documents of versions, such as `apis__apps__v1.json`.
+/// Returns the paths of the discovery documents, one per version of a group, such as `apis__apps__v1.json`.
 fn documents(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let context = || format!("cannot read {}", folder.display());
     let mut documents = Vec::new();

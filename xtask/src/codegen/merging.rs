@@ -49,7 +49,7 @@ fn short(name: &str) -> String {
     short.unwrap_or(name).to_owned()
 }
 
-/// Returns a schema with only the marks that matter, properties, the items of keyed lists, and references.
+/// Returns a schema reduced to the marks for merging, properties, the items of keyed lists, and references.
 fn reduced(schema: &Value) -> Value {
     let mut kept = Map::new();
     let mut keep = |mark: &str| {
@@ -85,7 +85,7 @@ fn reduced(schema: &Value) -> Value {
     Value::Object(kept)
 }
 
-/// Returns the types that these types refer to, directly or not, and these types.
+/// Returns the types `from`, and all types that they refer to directly or indirectly.
 fn reachable<'a>(
     types: &BTreeMap<String, Value>,
     from: impl Iterator<Item = &'a String>,
@@ -109,7 +109,7 @@ fn references(schema: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Removes everything that has no mark, and refers to nothing with a mark.
+/// Removes types without a mark for merging, unless they refer to a type with such a mark.
 fn with_marks(types: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let mut marked: BTreeSet<String> = BTreeSet::new();
     loop {

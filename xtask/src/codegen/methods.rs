@@ -1,4 +1,4 @@
-//! Finds the methods of a type of informer-factory. An accessor of the same name in a trait would be hidden by them.
+//! Finds the methods of a type of informer-factory. A method hides an accessor of the same name in a trait.
 
 use std::collections::BTreeSet;
 use std::fs;

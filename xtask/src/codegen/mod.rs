@@ -1,7 +1,7 @@
-//! `cargo xtask codegen`: generates the code about Kubernetes' own kinds from facts in `xtask/groups.json`, and with
-//! `--crd`, with informer-codegen, that for custom resources.
+//! `cargo xtask codegen`: generates the code about Kubernetes' own kinds from facts in `xtask/groups.json`. With
+//! `--crd`, it generates the code for custom resources, with informer-codegen.
 //!
-//! The unit test `codegen` runs the same check as `--check`, so that `cargo test` finds what CI would.
+//! The unit test `codegen` runs the same check as `--check`, so that `cargo test` finds stale files before CI does.
 
 mod built_in;
 mod data;

@@ -26,7 +26,7 @@ struct Fact {
     namespaced: bool,
 }
 
-/// Returns the data of the sources. Without `kubernetes`, its facts are kept.
+/// Returns the data with the facts of the sources. Without `kubernetes`, the old facts from Kubernetes are kept.
 pub(crate) fn refresh(old: &Data, kubernetes: Option<&Kubernetes>) -> anyhow::Result<Data> {
     let (folder, features) = sources()?;
     let mut facts: BTreeMap<Fact, Vec<String>> = BTreeMap::new();
@@ -154,7 +154,7 @@ fn assemble(old: &Data, features: Vec<String>, facts: BTreeMap<Fact, Vec<String>
     Data { features, groups, ..old.clone() }
 }
 
-/// Replaces the facts about all kinds that Kubernetes has, and removes those about others.
+/// Replaces the facts about each kind by those of Kubernetes, and removes the facts about kinds that it lacks.
 fn add_facts(data: &mut Data, kubernetes: &Kubernetes) {
     data.kubernetes.clone_from(&kubernetes.feature);
     for group in &mut data.groups {
@@ -175,7 +175,7 @@ fn add_facts(data: &mut Data, kubernetes: &Kubernetes) {
     }
 }
 
-/// Returns the accessor of a group: the old one, or the first label.
+/// Returns the accessor of a group: the old one, or the first label of the group's name.
 fn name(old: &Data, group: &str) -> String {
     let known = old.groups.iter().find(|known| known.group == group).map(|known| known.name.clone());
     known.unwrap_or_else(|| group.split('.').next().unwrap_or_default().replace('-', "_"))

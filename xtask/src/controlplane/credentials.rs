@@ -16,11 +16,11 @@ pub(crate) const CA_FILE: &str = "ca.crt";
 pub(crate) const SERVING_CERT_FILE: &str = "serving.crt";
 /// The API server's key.
 pub(crate) const SERVING_KEY_FILE: &str = "serving.key";
-/// Signs service account tokens.
+/// The key that signs service account tokens.
 pub(crate) const SERVICE_ACCOUNT_KEY_FILE: &str = "service-account.key";
-/// Checks service account tokens.
+/// The public key that checks service account tokens.
 pub(crate) const SERVICE_ACCOUNT_PUBLIC_FILE: &str = "service-account.pub";
-/// Maps bearer tokens to users.
+/// The list of bearer tokens and their users.
 pub(crate) const TOKEN_FILE: &str = "tokens.csv";
 
 /// The server names in the API server's certificate. No resolver here has the in-cluster names, but some programs set

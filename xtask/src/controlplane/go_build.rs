@@ -17,7 +17,7 @@ use crate::workspace;
 /// A program with its own Go module, because it needs other versions of the Kubernetes modules.
 pub(crate) const KWOK: &str = "kwok";
 
-/// The package and version of that program.
+/// The package and version of KWOK.
 const KWOK_PACKAGE: &str = "sigs.k8s.io/kwok/cmd/kwok@v0.8.0";
 
 /// The environment variable with the folder of built programs.

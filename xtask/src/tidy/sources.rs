@@ -14,7 +14,7 @@ const GENERATED: &str = "@generated";
 /// One Rust file.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// Relative to the workspace's root.
+    /// The path relative to the workspace's root.
     pub(crate) path: PathBuf,
     pub(crate) text: String,
     /// The index of the first line of test code, or the number of lines if the file has no tests.

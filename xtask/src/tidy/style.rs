@@ -1,4 +1,4 @@
-//! The rules that each file is checked against alone.
+//! The rules for a single file.
 
 use super::Finding;
 use super::sources::{Source, code, comment};

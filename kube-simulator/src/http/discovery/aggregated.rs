@@ -82,7 +82,8 @@ fn resource(kind: &ResourceKind) -> Value {
     resource
 }
 
-/// Returns the type of an answer. Built-in kinds omit their own group and version.
+/// Returns the `responseKind` of a resource or subresource. Its group and version are empty if they are those of the
+/// built-in kind `of`.
 fn response_kind(of: &ResourceKind, group: &str, version: &str, kind: &str) -> Value {
     let is_own = of.is_built_in() && group == of.group && version == of.version;
     let (group, version) = if is_own { ("", "") } else { (group, version) };

@@ -14,7 +14,7 @@ pub(crate) struct GroupVersion {
     /// Empty for the core group.
     pub(crate) group: String,
     pub(crate) version: String,
-    /// In the order of their plurals.
+    /// The resources, sorted by their plurals.
     pub(crate) served: Vec<Arc<Served>>,
     pub(super) reviews: Vec<&'static Review>,
 }

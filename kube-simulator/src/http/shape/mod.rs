@@ -42,7 +42,7 @@ pub(crate) struct Shape {
     kind: Arc<ResourceKind>,
     form: Form,
     encoding: Encoding,
-    /// The JSON before the metadata if the version is not the stored one.
+    /// The JSON with `kind` and `apiVersion` that replaces the stored one if the client uses another version.
     converted: Option<Arc<str>>,
     rows: Rows,
 }
@@ -145,8 +145,7 @@ impl Shape {
         }
     }
 
-    /// Returns a bookmark. As in the real server, it is an empty object of the kind with zero values, so it need not
-    /// be a valid object of the kind.
+    /// Returns a bookmark. As in the real server, its object has only Go's zero values, and need not be valid.
     pub(crate) fn bookmark(&mut self, metadata: &Value) -> Vec<u8> {
         let object = match self.form {
             Form::Full => {

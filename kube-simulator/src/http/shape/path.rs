@@ -67,7 +67,8 @@ pub(crate) fn text_of(value: &Value) -> String {
     }
 }
 
-/// Parses one field at the start. A backslash escapes the next character.
+/// Parses the field at the start of a text, and returns the field and the rest. A backslash escapes the next
+/// character.
 fn parse_field(text: &str) -> (Step, &str) {
     let mut name = String::new();
     let mut characters = text.char_indices();

@@ -14,7 +14,7 @@ pub(super) fn elements(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Returns the value, or another text if it is absent or an empty text.
+/// Returns the value, or `otherwise` if the value is null or an empty text.
 pub(super) fn text_or(value: &Value, otherwise: &str) -> Value {
     if value.is_null() || value == "" { otherwise.into() } else { value.clone() }
 }
@@ -23,7 +23,7 @@ pub(super) fn or_none(value: &Value) -> Value {
     text_or(value, "<none>")
 }
 
-/// Joins the first texts with commas, and counts the others.
+/// Joins the first `shown` texts with commas, and adds the number of the others.
 pub(super) fn at_most(shown: usize, texts: Vec<String>) -> String {
     if texts.is_empty() {
         return "<none>".to_owned();

@@ -25,7 +25,7 @@ impl Framing {
         Self { shape, one_by_one }
     }
 
-    /// Returns whether the piece is complete.
+    /// Returns whether the buffer contains a whole piece of the body.
     pub(super) fn is_full(&self, buffer: &BytesMut) -> bool {
         buffer.len() >= if self.one_by_one { 1 } else { PIECE }
     }

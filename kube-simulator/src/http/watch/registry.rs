@@ -62,7 +62,7 @@ pub(super) enum Order {
     EndBy(Instant),
 }
 
-/// Keeps a stream in the registry until it is dropped.
+/// Keeps a stream in the registry until the registration is dropped.
 #[derive(Debug)]
 pub(crate) struct Registration {
     registry: Arc<WatchRegistry>,
@@ -118,8 +118,8 @@ impl WatchRegistry {
         matching.filter(|watch| watch.orders.send(inject()).is_ok()).count()
     }
 
-    /// Ends all streams in the order of their opening: the first after `after`, and each next one `apart` later. New
-    /// streams end with the last of them, until [`Self::begin_anew`].
+    /// Ends all streams in the order of their opening: the first after `after`, and each next one `apart` later.
+    /// Streams that open later end `apart` after the last of them, until [`Self::begin_anew`].
     pub(crate) fn end_all(&self, after: Duration, apart: Duration) {
         let mut open = self.open.lock();
         let mut end = Instant::now() + after;
@@ -142,7 +142,7 @@ impl WatchRegistry {
         self.terminated.lock().clone()
     }
 
-    /// Waits until `enough` holds for the number of matching streams.
+    /// Waits until `enough` returns true for the number of matching streams.
     pub(crate) async fn wait_for(&self, filter: &RequestFilter, enough: impl Fn(usize) -> bool) {
         let mut changed = self.changed.subscribe();
         while !enough(self.count(filter)) {

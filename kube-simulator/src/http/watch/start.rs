@@ -29,7 +29,7 @@ pub enum StreamingLists {
     /// As a current server: the objects, then the bookmark that ends the initial list.
     #[default]
     Served,
-    /// As an older server: the objects, and the bookmark at the next tick of a second, after the events until then.
+    /// As an older server: the objects, and a second later the bookmark, after the events of that second.
     ServedLate,
     /// As a server without the feature gate `WatchList`: 422 `Invalid`. A watch without a version still begins with
     /// the objects that the server has, but without a bookmark after them.
@@ -39,7 +39,8 @@ pub enum StreamingLists {
 }
 
 impl StreamingLists {
-    /// Adds the server's defaults: a server with streaming lists also treats a watch without a version as one.
+    /// Adds the server's defaults: a server with streaming lists also treats a watch without a version as a streaming
+    /// list.
     pub(crate) fn settle(self, options: &mut ListOptions) {
         match self {
             Self::Served | Self::ServedLate => options.default_to_streaming(),

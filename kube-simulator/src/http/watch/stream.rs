@@ -1,7 +1,7 @@
 //! A running watch: a state machine that pulls events from the table's history and turns them into bytes.
 //!
 //! A write only wakes the watches; they pull events from the history. A watch whose client does not read stops
-//! pulling. If it falls too far behind, the stream ends without an error, as on the real server.
+//! pulling. If such a watch falls too far behind, its stream ends without an error, as on the real server.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -150,7 +150,7 @@ impl WatchStream {
         }
     }
 
-    /// Fills the buffer with what can be sent now.
+    /// Fills the buffer with the bytes that can be sent now.
     fn fill(&mut self, buffer: &mut BytesMut) {
         self.fill_initial(buffer);
         if self.framing.is_full(buffer) || self.ended.is_some() {
@@ -270,7 +270,8 @@ impl WatchStream {
         }
     }
 
-    /// Returns the event as the selectors show it. An object that starts or stops matching is added or deleted.
+    /// Returns the event as a client with these selectors receives it, if it does. An object that starts or stops
+    /// matching the selectors is added or deleted.
     fn view<'e>(&self, event: &'e Event) -> Option<(&'static str, &'e Object)> {
         let before = event.previous.as_ref().is_some_and(|previous| self.filter.matches(previous));
         let now = !event.is_deletion && self.filter.matches(&event.object);

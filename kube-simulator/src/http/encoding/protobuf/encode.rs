@@ -13,8 +13,8 @@ use super::{MAGIC, Messages};
 /// Initial capacity for the envelope around the content of an object, in bytes.
 const ROOM: usize = 256;
 
-/// A value does not fit the type of its field. Go could not have stored it, but the simulator does not check built-in
-/// kinds.
+/// The error of a value that does not fit the type of its field. Go could not have stored such a value, but the
+/// simulator does not check built-in kinds.
 struct Unfit;
 
 /// Encodes an object from JSON with its kind and version. The result is empty if the kind has no message.
@@ -173,7 +173,7 @@ fn put_value(out: &mut Vec<u8>, number: u64, field: &Field, value: &Node<'_>) ->
         (Type::IntOrString, value) => put_int_or_string(out, number, value.as_i64().ok_or(Unfit)?, None),
         (Type::Message(_), Node::Object(object)) => put_inner(out, number, field.message(), Some(object)),
         (_, Node::Raw(raw)) => {
-            // Another field with the same name, such as a key of a ConfigMap.
+            // Not the fields of a manager, but another field with this name, such as a key of a ConfigMap.
             let value = serde_json::from_str(raw.get()).map_err(|_| Unfit)?;
             return put_value(out, number, field, &value);
         }
@@ -182,7 +182,7 @@ fn put_value(out: &mut Vec<u8>, number: u64, field: &Field, value: &Node<'_>) ->
     Ok(())
 }
 
-/// Encodes a nested message. An absent one is encoded as an empty message.
+/// Encodes a nested message. If the object is absent, the message is encoded as an empty one.
 fn put_inner(out: &mut Vec<u8>, number: u64, message: Option<&Message>, object: Option<&Fields<'_>>) {
     match (message, object) {
         (None, _) => put_bytes(out, number, b""),

@@ -83,12 +83,12 @@ pub(crate) struct FieldType {
 
 #[cfg(feature = "cbor")]
 impl FieldType {
-    /// Returns the type of a message.
+    /// Returns the type of a field that contains this message.
     pub(crate) fn message(name: &'static str) -> Self {
         Self { name, is_map: false, is_list: false }
     }
 
-    /// Returns whether text in JSON is base64.
+    /// Returns whether the values are bytes, which JSON contains as base64 text.
     pub(crate) fn is_binary(&self) -> bool {
         self.name == "y"
     }

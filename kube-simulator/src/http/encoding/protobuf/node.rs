@@ -7,7 +7,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 use serde_json::Number;
 use serde_json::value::RawValue;
 
-/// A value.
+/// A JSON value.
 #[derive(Debug, Default)]
 pub(super) enum Node<'j> {
     #[default]

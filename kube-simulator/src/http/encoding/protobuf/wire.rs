@@ -1,6 +1,6 @@
 //! The wire format of protobuf: numbered fields, each with a number or bytes.
 
-/// The bytes end within a field, or are not protobuf.
+/// The error that the bytes end within a field, or are not protobuf.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Malformed;
 

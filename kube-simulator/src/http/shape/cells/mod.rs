@@ -27,7 +27,8 @@ pub(super) fn at_path(path: Option<&JsonPath>, column: &Column, object: &Value, 
     }
 }
 
-/// Returns the cell of a built-in kind, or of a custom resource without a path; `None` if the column is unknown.
+/// Returns the cell of a column without a path, such as all columns of built-in kinds; `None` if the column is
+/// unknown.
 pub(super) fn cell(kind: &str, column: &str, object: &Value, now: Timestamp) -> Option<Value> {
     let metadata = &object["metadata"];
     let of_kind = match kind {
@@ -61,7 +62,7 @@ pub(super) fn cell(kind: &str, column: &str, object: &Value, now: Timestamp) -> 
     })
 }
 
-/// Returns the time since a timestamp.
+/// Returns the time since a timestamp, as `kubectl get` prints it.
 fn since(time: Option<&Value>, now: Timestamp) -> String {
     match time.and_then(Value::as_str).map(str::parse::<Timestamp>) {
         None => "<unknown>".to_owned(),
@@ -133,7 +134,7 @@ fn of_others(kind: &str, column: &str, object: &Value) -> Option<Value> {
     })
 }
 
-/// Returns the used and the allowed amounts of resources: of limits, or of everything else.
+/// Returns the used and the allowed amounts of a quota's resources: of the `limits.` resources, or of all others.
 fn quota(status: &Value, of_limits: bool) -> String {
     let amounts = status["hard"].as_object().into_iter().flatten();
     let amounts = amounts.filter(|(name, _)| name.starts_with("limits.") == of_limits);

@@ -1,4 +1,4 @@
-//! Cells of volumes and of what provides them.
+//! Cells of volumes, volume claims, storage classes and CSI objects.
 
 use serde_json::Value;
 
