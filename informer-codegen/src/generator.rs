@@ -59,7 +59,8 @@ fn plan(paths: &[PathBuf], out: &Path) -> anyhow::Result<(Vec<Definition>, Vec<S
     let foreign = files::foreign(out, &groups.files(), MARK)?;
     if let Some(path) = foreign.first() {
         bail!(
-            "{} is in the way, and was not generated here; move it, or choose another folder for the output",
+            "{} would be overwritten, but has no mark of informer-codegen; move it, or choose another folder for \
+             the output",
             path.display()
         );
     }
@@ -68,7 +69,8 @@ fn plan(paths: &[PathBuf], out: &Path) -> anyhow::Result<(Vec<Definition>, Vec<S
 
 /// Returns the folder whose rustfmt settings apply: the nearest existing one to `out`.
 fn settings_folder(out: &Path) -> anyhow::Result<PathBuf> {
-    let out = std::path::absolute(out).with_context(|| format!("{} is no folder", out.display()))?;
+    let out = std::path::absolute(out)
+        .with_context(|| format!("cannot make the path {} absolute", out.display()))?;
     Ok(out.ancestors().find(|folder| folder.is_dir()).unwrap_or(&out).to_path_buf())
 }
 
@@ -230,7 +232,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(&path, "//! By hand.\n").unwrap();
             let message = refused(folder.path());
-            assert!(message.contains(name) && message.contains("is in the way"), "{message}");
+            assert!(message.contains(name) && message.contains("would be overwritten"), "{message}");
             assert_eq!(fs::read_to_string(&path).unwrap(), "//! By hand.\n");
             fs::remove_file(&path).unwrap();
         }

@@ -150,7 +150,7 @@ fn download(module: &str, folder: &Path) -> anyhow::Result<PathBuf> {
     })?;
     match (answer["Dir"].as_str(), answer["Error"].as_str()) {
         (Some(folder), None) => Ok(PathBuf::from(folder)),
-        (_, error) => bail!("`go mod download {module}` failed: {}", error.unwrap_or("it names no folder")),
+        (_, error) => bail!("`go mod download {module}` failed: {}", error.unwrap_or("it printed no folder")),
     }
 }
 

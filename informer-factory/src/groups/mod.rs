@@ -1,7 +1,7 @@
 //! The informers of Kubernetes' built-in kinds, by group and version: `factory.core().v1().pods()`.
 //!
-//! Each accessor is what [`informer`](crate::SharedInformerFactory::informer) returns for the kind: one that all who ask
-//! share, with its store, listers and indices:
+//! Each accessor returns the same informer as [`informer`](crate::SharedInformerFactory::informer) for the kind. All
+//! callers share it, with its store, listers and indices:
 //!
 //! ```no_run
 //! # fn find(factory: &informer_factory::SharedInformerFactory) -> Result<(), informer_factory::IndexError> {
@@ -14,9 +14,9 @@
 //! let there = by_node.get("node-1");
 //! // Other users of the informer get the same index by its name.
 //! let same = pods.index::<String>("node")?;
-//! // The index by namespace is always there, and what it finds can be had more simply.
+//! // The index by namespace always exists, and has its own method.
 //! let of_shop = pods.indexer().in_namespace("shop");
-//! // Another part of the same kind is another informer, with a store and indices of its own.
+//! // Another scope or selector gives another informer, with its own store and indices.
 //! let web = factory.in_namespace("shop").with_labels("app=web").core().v1().pods();
 //! # Ok(())
 //! # }

@@ -29,9 +29,9 @@ pub(super) enum What<K> {
     Closed,
     /// An error that ends watches that were open at the time.
     Failed(Arc<ListWatchError>),
-    }
-    
-    #[derive(Clone, Copy)]
+}
+
+#[derive(Clone, Copy)]
 pub(super) enum ChangeKind {
     Added,
     Modified,

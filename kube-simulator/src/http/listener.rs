@@ -99,7 +99,7 @@ impl Port {
         };
         match secured.map_err(io::Error::from).and_then(|secured| secured) {
             Ok(stream) => self.serve(stream).await,
-            Err(error) => tracing::debug!(%error, "a client did not agree on TLS"),
+            Err(error) => tracing::debug!(%error, "TLS handshake with a client failed"),
         }
     }
 
@@ -130,7 +130,7 @@ impl Port {
             }
         };
         if let Err(error) = outcome {
-            tracing::debug!(%error, "a connection ended with an error");
+            tracing::debug!(%error, "connection of a client ended with an error");
         }
     }
 }

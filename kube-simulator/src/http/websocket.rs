@@ -63,7 +63,7 @@ impl Conversation {
     pub(super) async fn hold(mut self) {
         let upgraded = match self.upgrade.await {
             Ok(upgraded) => TokioIo::new(upgraded),
-            Err(error) => return tracing::debug!(%error, "a connection was not handed over"),
+            Err(error) => return tracing::debug!(%error, "upgrade of a connection to a WebSocket failed"),
         };
         let mut socket = WebSocketStream::from_raw_socket(upgraded, Role::Server, None).await;
         loop {

@@ -65,7 +65,7 @@ fn module(version: &data::Version) -> anyhow::Result<syn::Path> {
 fn kind(kind: &data::Kind, module: &syn::Path, features: &[String]) -> anyhow::Result<Kind> {
     let data::Kind { kind: name, namespaced, short, what, .. } = kind;
     if what.is_empty() {
-        bail!("{}: describe `{name}` in its `what`", data::FILE);
+        bail!("{}: the kind `{name}` has no description; write one in its field `what`", data::FILE);
     }
     let type_name = ident(name)?;
     Ok(Kind {

@@ -38,7 +38,7 @@ pub(crate) fn refresh(old: &Data, kubernetes: Option<&Kubernetes>) -> anyhow::Re
     }
     if facts.is_empty() {
         bail!(
-            "nothing in {} looks as `codegen::refresh` expects of {CRATE}; teach it the new form",
+            "found no listable type of {CRATE} in {}; adapt xtask/src/codegen/refresh.rs to these sources",
             folder.display()
         );
     }
@@ -55,7 +55,8 @@ fn sources() -> anyhow::Result<(PathBuf, Vec<String>)> {
     if !output.status.success() {
         bail!("`cargo metadata` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
-    let metadata: Value = serde_json::from_slice(&output.stdout).context("cannot read `cargo metadata`")?;
+    let metadata: Value =
+        serde_json::from_slice(&output.stdout).context("`cargo metadata` printed invalid JSON")?;
     let packages = metadata["packages"].as_array().into_iter().flatten();
     let mut packages = packages.filter(|package| package["name"] == CRATE);
     let (Some(package), None) = (packages.next(), packages.next()) else {
@@ -100,13 +101,13 @@ fn fact(text: &str, module: String) -> anyhow::Result<Option<Fact>> {
     let constant = |name: &str| {
         let start = format!("const {name}: &'static str = \"");
         let value = text.split_once(&start).and_then(|(_, rest)| rest.split_once('"'));
-        value.map(|(value, _)| value.to_owned()).with_context(|| format!("there is no `{name}`"))
+        value.map(|(value, _)| value.to_owned()).with_context(|| format!("the constant `{name}` is missing"))
     };
     let namespaced = match text.split_once("type Scope = crate::").and_then(|(_, rest)| rest.split_once(';'))
     {
         Some(("NamespaceResourceScope", _)) => true,
         Some(("ClusterResourceScope", _)) => false,
-        _ => bail!("there is no `Scope` of namespace or cluster"),
+        _ => bail!("the type `Scope` is neither of the namespace nor of the cluster"),
     };
     Ok(Some(Fact {
         group: constant("GROUP")?,

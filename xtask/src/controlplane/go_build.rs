@@ -109,7 +109,7 @@ fn run(command: &mut Command, signals: &Signals) -> anyhow::Result<()> {
     if !status.success() {
         bail!(
             "`go` failed ({status}), see its message above; it needs Go 1.26 or newer (an older one \
-             fetches it when GOTOOLCHAIN=auto is set) and reach of a Go module proxy"
+             fetches it when GOTOOLCHAIN=auto is set) and access to a Go module proxy"
         );
     }
     Ok(())
@@ -170,8 +170,10 @@ fn cache_root() -> anyhow::Result<PathBuf> {
     let root = folder(CACHE)
         .or_else(|| Some(folder("XDG_CACHE_HOME")?.join(kept)))
         .or_else(|| Some(folder("HOME")?.join(".cache").join(kept)))
-        .with_context(|| format!("there is no HOME to keep programs in; set {CACHE} to a folder"))?;
-    std::path::absolute(&root).with_context(|| format!("{} has no path", root.display()))
+        .with_context(|| {
+            format!("no folder to keep built programs in: set HOME, or set {CACHE} to a folder")
+        })?;
+    std::path::absolute(&root).with_context(|| format!("cannot make the path {} absolute", root.display()))
 }
 
 /// Returns a hash of everything that determines the programs: the module's files, the Go version, the platform, KWOK's

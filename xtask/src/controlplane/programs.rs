@@ -44,7 +44,8 @@ impl Programs {
     /// Returns the path of the program `name`.
     pub(crate) fn path(&self, name: &str) -> anyhow::Result<&Path> {
         let path = self.paths.get(name);
-        let path = path.with_context(|| format!("{name} is not among the needed programs"))?;
+        let path = path
+            .with_context(|| format!("the program {name} was not prepared; report this as a bug of xtask"))?;
         Ok(path)
     }
 
@@ -74,7 +75,7 @@ fn in_assets(folder: &Path, name: &str) -> anyhow::Result<PathBuf> {
             path.display()
         );
     }
-    std::path::absolute(&path).with_context(|| format!("{} has no path", path.display()))
+    std::path::absolute(&path).with_context(|| format!("cannot make the path {} absolute", path.display()))
 }
 
 #[cfg(test)]

@@ -105,7 +105,7 @@ fn put_message(out: &mut Vec<u8>, message: &Message, object: &Fields<'_>) {
             tracing::warn!(
                 message = message.name,
                 field = field.name,
-                "left out of protobuf: it is not of the field's type"
+                "left a field out of protobuf, because its value does not have the field's type"
             );
         }
     }
