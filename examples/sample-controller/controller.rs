@@ -115,7 +115,7 @@ impl FooController {
         Ok(())
     }
 
-    /// Removes the entry in the directory. The garbage collector deletes owned objects.
+    /// Removes the entry in the directory, and then the finalizer. The garbage collector deletes owned objects.
     async fn clean_up(
         &self,
         foo: &Cached<Foo>,
@@ -173,7 +173,8 @@ impl FooController {
         Ok(Some(writes.track(&self.deployments, &*deployment, patch).await?))
     }
 
-    /// If the status has changed, sends an event for users and then writes the status.
+    /// Writes the status if it has changed. Before that, sends an event for users if the problem or the generation has
+    /// changed.
     async fn report(
         &self,
         foo: &Cached<Foo>,
