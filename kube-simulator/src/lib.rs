@@ -61,9 +61,9 @@
 //!   stalls after any number of bytes. Credentials: [`expire_tokens`](Simulator::expire_tokens).
 //! - Watches: [`inject`](Simulator::inject) puts bytes, errors and endings into open streams, and
 //!   [`lose_bookmarks`](Simulator::lose_bookmarks) drops bookmarks.
-//! - History: [`compact`](Simulator::compact), [`restart`](Simulator::restart) with or
-//!   [without](Simulator::restart_without_history) it. Backups can be [restored](Simulator::restore) with decreasing
-//!   resource versions, or [moved ahead](Simulator::restore_ahead).
+//! - History: [`compact`](Simulator::compact), and [`restart`](Simulator::restart) with or
+//!   [without](Simulator::restart_without_history) the history. After [`restore`](Simulator::restore), a backup has its
+//!   old resource versions, and after [`restore_ahead`](Simulator::restore_ahead), new versions follow the latest one.
 //! - Server states: a [shutdown](Simulator::begin_shutdown), [drained connections](Simulator::drain_connections)
 //!   (`GOAWAY` in HTTP/2), an [unready](Simulator::set_watch_cache_ready) watch cache, an
 //!   [unreadable](ObjectStore::delete_corrupt) object.
@@ -136,10 +136,10 @@
 //! - **Custom resources.** These parts of schemas are not checked: CEL rules, `pattern`, `format`, `oneOf` and
 //!   similar keywords, `multipleOf`, `uniqueItems`, the number of properties, and exclusive bounds. The only
 //!   conversion between versions is `None`. A selectable field of one version is selectable in all versions.
-//! - **Warnings.** The answer to a write has a `Warning` header if one of these unchecked rules applies. It names the
-//!   rule and the fields. The same holds for a workload that a real server refuses because it has no containers, or
-//!   because its selector does not match its template. Other built-in kinds, which are not validated, cause no
-//!   warning.
+//! - **Warnings.** The answer to a write has a `Warning` header if one of these unchecked rules applies. The header
+//!   names the rule and the fields. The same holds for a workload that a real server refuses because it has no
+//!   containers, or because its selector does not match its template. Other built-in kinds, which are not validated,
+//!   cause no warning.
 //! - **Server-side apply** tracks the owners of leaves and of elements of keyed lists. Of all keys of such lists, only
 //!   `protocol` has a default.
 //! - **Encodings.** Objects are encoded in JSON and YAML. Stable versions of built-in kinds also have protobuf,

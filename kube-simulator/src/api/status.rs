@@ -28,7 +28,7 @@ impl From<ReadError> for Refusal {
     }
 }
 
-/// Returns a failure without details.
+/// Returns an error status without details.
 pub(crate) fn failure(code: StatusCode, reason: &str, message: impl Into<String>) -> Refusal {
     Box::new(Status {
         status: Some(StatusSummary::Failure),

@@ -86,7 +86,7 @@ pub(super) fn value(code: StatusCode, encoding: Encoding, value: &Value) -> Http
     whole(code, encoding, encoding.document(value.to_string().into_bytes()).into_owned(), false)
 }
 
-/// Adds the flow control headers, which the response to each request that has passed flow control has.
+/// Adds the headers of flow control, as a real server does for each request that flow control has accepted.
 pub(super) fn classified(mut response: HttpResponse) -> HttpResponse {
     response.headers_mut().extend(flow_control());
     response

@@ -68,7 +68,7 @@ pub(super) enum Document {
     CoreVersions,
     Groups,
     Group(String),
-    /// The resources of a group and version, by its path.
+    /// The resources of one version of a group. The text is the path, such as `apis/apps/v1`.
     Resources(String),
     /// `OpenAPI` version 2: one document for all groups and versions.
     OpenApiV2,

@@ -31,7 +31,7 @@ pub(crate) struct State {
     /// The objects by storage key, in the bytewise order of lists.
     pub(crate) objects: BTreeMap<String, Arc<Object>>,
     pub(crate) history: History,
-    /// The keys of objects with owners, by the owner's UID.
+    /// The keys of the dependants of each owner, by the owner's UID.
     pub(crate) dependants: BTreeMap<Box<str>, BTreeSet<String>>,
 }
 

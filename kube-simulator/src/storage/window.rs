@@ -24,7 +24,7 @@ const MIN_CHANNEL: usize = 10;
 /// The rule for the size of the window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Retention {
-    /// The rule of a real server.
+    /// The rule of a real server, which depends on the age of events.
     Fresh,
     /// A fixed number of events.
     Latest(usize),

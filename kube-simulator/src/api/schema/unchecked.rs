@@ -24,7 +24,7 @@ const UNCHECKED: [&str; 12] = [
     "exclusiveMaximum",
 ];
 
-/// Formats that a real server checks.
+/// The values of `format` that a real server checks.
 const FORMATS: [&str; 22] = [
     "bsonobjectid",
     "byte",

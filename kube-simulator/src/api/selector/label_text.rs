@@ -9,7 +9,7 @@ use crate::api::naming;
 /// The operators after a label, for error messages.
 const OPERATORS: &str = "in, notin, =, ==, !=, gt, lt";
 
-/// One word or sign.
+/// One word or sign of a selector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Token<'a> {
     Word(&'a str),

@@ -149,7 +149,7 @@ fn settle_status(kind: &ResourceKind, body: &mut Body) {
     }
 }
 
-/// Fills in missing metadata.
+/// Adds the UID, the creation time and the generation, unless the metadata has them.
 fn fill_in(kind: &ResourceKind, metadata: &mut Map<String, Value>, stamp: &Stamp) {
     let absent = |value: Option<&Value>| value.is_none_or(Value::is_null);
     if absent(metadata.get("uid")) {

@@ -12,7 +12,7 @@ pub(crate) struct Review {
     grant: fn() -> Value,
 }
 
-/// All reviews.
+/// All kinds of reviews.
 pub(super) const ALL: &[Review] = &[
     Review {
         group: "authentication.k8s.io",

@@ -7,7 +7,7 @@ use super::path::JsonPath;
 use crate::api::clock::Clock;
 use crate::kinds::ResourceKind;
 
-/// The part of its object that a row contains.
+/// The part of an object that its table row contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Include {
     None,

@@ -62,7 +62,7 @@ pub(super) fn label_selector(selector: &Value) -> String {
     if requirements.is_empty() { "<none>".to_owned() } else { requirements.join(",") }
 }
 
-/// Returns a field of all containers of a pod spec.
+/// Returns the texts of a field in all containers of a pod spec, joined by commas.
 pub(super) fn containers(spec: &Value, field: &str) -> String {
     elements(&spec["containers"])
         .iter()

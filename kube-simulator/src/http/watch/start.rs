@@ -50,12 +50,12 @@ impl StreamingLists {
     }
 }
 
-/// The limit at which a slow watch is ended.
+/// When the server ends a slow watch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SlowWatches {
-    /// At more than this number of pending events.
+    /// If more than this number of events are pending.
     Counted(u64),
-    /// As a real server does.
+    /// By the rule of a real server, which has a time budget.
     Timed,
 }
 

@@ -43,7 +43,7 @@ pub(super) struct WatchStream {
     pub(super) table: Arc<Table>,
     /// The resource version that the server has reached.
     pub(super) revision: Revision,
-    /// Notifies about progress without a write.
+    /// Notifies when the watch cache of a lagging server makes progress; `None` for other servers.
     pub(super) progress: Option<Listener>,
     pub(super) filter: Filter,
     pub(super) framing: Framing,
@@ -237,7 +237,7 @@ impl WatchStream {
         }
     }
 
-    /// Returns whether the buffer of this watch had room at that time.
+    /// Returns whether the buffer of this watch had room at `time`.
     fn has_room_at(&self, time: Instant) -> bool {
         let waited = |event: &Event| event.written <= time && self.view(event).is_some();
         // Replayed events do not occupy the buffer.

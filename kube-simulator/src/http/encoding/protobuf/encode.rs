@@ -137,7 +137,7 @@ fn put_field(out: &mut Vec<u8>, field: &Field, value: Option<&Node<'_>>) -> Resu
     }
 }
 
-/// Encodes a missing field that is not a pointer.
+/// Encodes a missing field with its zero value, as Go does for fields that are not pointers.
 fn put_nothing(out: &mut Vec<u8>, field: &Field) {
     match field.value_type {
         Type::Bytes => {}

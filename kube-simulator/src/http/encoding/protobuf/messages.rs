@@ -49,7 +49,7 @@ pub(super) enum Type {
     Bytes,
     Time,
     MicroTime,
-    /// JSON inside a message.
+    /// A message whose only field contains JSON.
     Json,
     Quantity,
     IntOrString,
