@@ -31,7 +31,7 @@ pub(crate) struct Args {
 #[derive(Debug, PartialEq)]
 pub(crate) enum Cluster {
     Simulated,
-    /// The cluster of a kubeconfig file; `None`: of the default file.
+    /// The cluster of a kubeconfig file; `None` means the default file.
     Kubeconfig(Option<PathBuf>),
     /// The cluster that the program runs in.
     Own,

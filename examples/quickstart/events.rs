@@ -47,7 +47,7 @@ impl Printer {
         Arc::clone(&self.tally)
     }
 
-    /// Sends a line, up to the limit per second.
+    /// Sends a line, unless the limit per second is reached.
     fn print(&self, line: impl FnOnce() -> String) {
         if self.tally.this_second.fetch_add(1, Ordering::Relaxed) < LINES_PER_SECOND {
             // Sending fails only when the program ends.

@@ -72,7 +72,7 @@ impl Report {
     }
 }
 
-/// Describes the number of objects and their age, or the reason why the informer has not synced.
+/// Describes the number of objects, the health and the watermark, or the reason why the informer has not synced.
 fn state<K: Send + Sync + 'static>(informer: &SharedIndexInformer<K>) -> String {
     let health = informer.health();
     if !informer.has_synced() {

@@ -13,10 +13,10 @@ use syn::{Fields, File, Item, ItemStruct, PathArguments, Type};
 use crate::definition::Definition;
 use crate::shared::names::snake;
 
-/// The possible types of values, besides `String`.
+/// The types that index values can have, besides `String`.
 const PLAIN: [&str; 3] = ["bool", "i32", "i64"];
 
-/// An index.
+/// An index for a selectable field.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Index {
     /// For example `by_image`.

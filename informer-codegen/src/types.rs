@@ -12,7 +12,7 @@ use crate::definition::Definition;
 use crate::indices::{self, Index};
 use crate::shared::format;
 
-/// The names that code of kopium uses, by module.
+/// The names that kopium's code uses without importing them, by module.
 const NAMES: [(&str, &[&str]); 6] = [
     ("k8s_openapi::api::core::v1", &["ObjectReference"]),
     ("k8s_openapi::apimachinery::pkg::apis::meta::v1", &["Condition"]),

@@ -55,8 +55,8 @@ impl Place {
     }
 }
 
-/// Checks an accessor in a built-in version. An accessor of the factory would hide it if both had
-/// the same name.
+/// Checks an accessor in a built-in version. The factory's accessors must not have the same name,
+/// because they would hide it.
 fn check_built_in(group: &str, version: &LitStr, accessor: &str, span: Span) -> Result<()> {
     let (of_group, text) = (names::group_accessor(group), version.value());
     let versions = names::built_in_versions(group);

@@ -55,7 +55,8 @@ impl<K> Replica<K> {
         self.state.copy.lock().objects.clone()
     }
 
-    /// Returns the keys and resource versions of these objects, for comparison with a list.
+    /// Returns the keys and resource versions of [`objects`](Self::objects), for comparison with a
+    /// list.
     #[must_use]
     pub fn versions(&self) -> BTreeMap<String, String> {
         let copy = self.state.copy.lock();

@@ -40,7 +40,7 @@ type Module = (&'static str, &'static str);
 /// Gateway API, in a version that the Go version of `xtask/controlplane` supports.
 const GATEWAY_API: Module = ("sigs.k8s.io/gateway-api@v1.6.2", "config/crd/standard");
 
-/// The other modules.
+/// The other Go modules with definitions.
 const OTHERS: [Module; 6] = [
     ("github.com/cert-manager/cert-manager@v1.16.2", "deploy/crds"),
     ("github.com/crossplane/crossplane@v1.18.2", "cluster/crds"),

@@ -32,7 +32,7 @@ pub fn gated(gate: &Gate, parts: Vec<Part>) -> Vec<Part> {
     if gate.macros.is_empty() { parts } else { vec![Part::Gated(gate.clone(), parts)] }
 }
 
-/// Returns the accessor of a group on the factory.
+/// Returns the factory's accessor of a group.
 pub fn on_factory(group: &Group, visibility: &TokenStream) -> TokenStream {
     let Group { accessor, type_name, title, versions, .. } = group;
     let versions: Vec<String> = versions.iter().map(|version| format!("`{}`", version.accessor)).collect();

@@ -7,7 +7,7 @@ use proc_macro2::Ident;
 
 use crate::shared::names::ident;
 
-/// The macros around the content, the outermost first; none if all versions have it.
+/// The macros around the content, the outermost first; none if all versions have the content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gate {
     /// The names of the `k8s_if_*` macros, without `!`.

@@ -41,7 +41,8 @@ fn value(index: &Index) -> TokenStream {
     }
 }
 
-/// Returns the type of a lookup value: `&str` for `String`, so that callers need not allocate.
+/// Returns the type of a lookup method's argument: `&str` for `String`, so that callers need not
+/// allocate.
 fn lookup_type(index: &Index) -> TokenStream {
     match &index.value {
         Some(value) => quote!(&#value),
@@ -94,8 +95,8 @@ fn functions(model: &Model, index: &Index) -> TokenStream {
     }
 }
 
-/// Generates the values that the user's function returns. Only its result is evaluated with traits
-/// in scope.
+/// Generates the values that the user's function returns. The function is called without the traits
+/// of generated code in scope; only its result is converted with them.
 fn returned(model: &Model, function: &Expr, index: &Index) -> TokenStream {
     let (here, factory_path) = (hygienic_span(index), at(index.span, &model.factory_path));
     quote_spanned! {here=> {
@@ -108,7 +109,8 @@ fn returned(model: &Model, function: &Expr, index: &Index) -> TokenStream {
     }}
 }
 
-/// Returns the span of the user's attribute for compiler errors, with hygienic locals.
+/// Returns a span that shows compiler errors at the user's attribute, and keeps local variables
+/// invisible to the user's code.
 fn hygienic_span(index: &Index) -> Span {
     Span::mixed_site().located_at(index.span)
 }

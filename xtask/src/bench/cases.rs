@@ -52,7 +52,7 @@ impl Unit {
     }
 }
 
-/// Cases that one of our programs measures, together with client-go's cases.
+/// The cases that one of our programs measures, with the corresponding cases of client-go's program.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) package: &'static str,

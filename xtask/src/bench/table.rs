@@ -26,7 +26,7 @@ fn rows<'a>(
 }
 
 impl Row<'_> {
-    /// Returns by what factor our figure is better.
+    /// Returns the factor by which our figure is better than client-go's.
     fn ratio(&self) -> Option<f64> {
         let (ours, client_go) = (self.ours?, self.client_go?);
         let ratio = if self.case.unit.more_is_better() { ours / client_go } else { client_go / ours };

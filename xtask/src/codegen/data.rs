@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The file with the facts, relative to the workspace's root.
 pub(crate) const FILE: &str = "xtask/groups.json";
 
-/// The whole file.
+/// The content of `xtask/groups.json`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Data {
@@ -38,7 +38,7 @@ pub(crate) struct NotWatched {
 pub(crate) struct Group {
     /// The group as in an `apiVersion`; empty for the core group.
     pub(crate) group: String,
-    /// The name of its accessor and module in Rust.
+    /// The name of the group's accessor and module in Rust.
     pub(crate) name: String,
     pub(crate) versions: Vec<Version>,
 }

@@ -22,7 +22,7 @@ const ALL_VERBS: [&str; 8] =
 pub(crate) struct Kubernetes {
     /// The version feature of k8s-openapi, such as `v1_36`.
     pub(crate) feature: String,
-    /// The folder of the module.
+    /// The folder of Kubernetes' Go module.
     folder: PathBuf,
     kinds: HashMap<[String; 3], Facts>,
 }
@@ -32,7 +32,7 @@ pub(crate) struct Kubernetes {
 pub(crate) struct Facts {
     pub(crate) short: Vec<String>,
     pub(crate) categories: Vec<String>,
-    /// Empty for the usual eight verbs.
+    /// The verbs; empty for the usual eight.
     pub(crate) verbs: Vec<String>,
     /// One text per subresource: name, `apiVersion`, kind and verbs, separated by spaces.
     pub(crate) subresources: Vec<String>,
@@ -52,7 +52,7 @@ struct Document {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Resource {
-    /// `pods`, or `pods/status` for a subresource.
+    /// The name of the resource, such as `pods`, or of a subresource, such as `pods/status`.
     name: String,
     kind: String,
     /// The group of the kind; absent if the kind has the group of the document.

@@ -119,7 +119,7 @@ fn fact(text: &str, module: String) -> anyhow::Result<Option<Fact>> {
     }))
 }
 
-/// Groups ordered facts by group and version, and adds the kept parts of the old data.
+/// Assembles the data from sorted facts, and adds the parts of the old data that are kept.
 fn assemble(old: &Data, features: Vec<String>, facts: BTreeMap<Fact, Vec<String>>) -> Data {
     let mut groups: Vec<Group> = Vec::new();
     for (fact, present) in facts {
@@ -182,7 +182,7 @@ fn name(old: &Data, group: &str) -> String {
     known.unwrap_or_else(|| group.split('.').next().unwrap_or_default().replace('-', "_"))
 }
 
-/// Returns the old data of the kind, in this version or else in another.
+/// Returns the old data of a kind: of the fact's version, or of another version if that is missing.
 fn known<'a>(old: &'a Data, fact: &Fact) -> Option<&'a Kind> {
     let groups = old.groups.iter().filter(|group| group.group == fact.group);
     let versions = groups.flat_map(|group| &group.versions);

@@ -26,7 +26,7 @@ impl Further {
         }
     }
 
-    /// Returns whether the server is expected to end before the others.
+    /// Returns whether tests can end the server while the others run.
     pub(crate) fn may_end(self) -> bool {
         self != Self::OtherGates
     }

@@ -1,5 +1,5 @@
-//! Kills servers that outlive this program. `Drop` stops them in all cases except SIGKILL. For that case, a shell waits
-//! for the end of a pipe from this program.
+//! Kills servers that outlive this program. `Drop` stops them, unless this program receives SIGKILL. For that case, a
+//! shell waits for the end of a pipe from this program.
 
 use std::io::Write;
 use std::path::Path;
