@@ -4,11 +4,14 @@
 //! such a pointer corrupts the cache, so client-go has a mutation detector. A [`Cached`] is
 //! immutable.
 
+use std::any::Any;
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
 
 use kube_core::Resource;
+use ref_cast::{RefCastCustom, ref_cast_custom};
 
 use crate::{KeyError, ObjectKey, Packed, ResourceVersion, Uid};
 
@@ -31,60 +34,71 @@ use crate::{KeyError, ObjectKey, Packed, ResourceVersion, Uid};
 /// assert_eq!(cached.metadata.name.as_deref(), Some("nginx"));
 /// # Ok::<(), informer_core::KeyError>(())
 /// ```
+#[derive(RefCastCustom)]
+#[repr(transparent)]
 pub struct Cached<K> {
-    inner: Arc<Inner<K>>,
+    inner: Arc<Inner<dyn Object>>,
+    _type: PhantomData<fn() -> K>,
 }
+
+/// Stands for a type that the code does not depend on.
+///
+/// An informer keeps `Cached<AnyObject>` inside, so that a program contains its code once and not
+/// once per type. Only the functions that users call have the type of the objects.
+#[doc(hidden)]
+#[derive(Debug)]
+pub enum AnyObject {}
 
 // `repr(C)` keeps this order in memory: a lookup reads the key and the reference count before it,
 // while the rest of a large object is on other pages.
 #[repr(C)]
-pub(crate) struct Inner<K> {
+pub(crate) struct Inner<O: ?Sized> {
     key: ObjectKey,
     resource_version: ResourceVersion,
     uid: Uid,
-    object: Held<K>,
+    pub(crate) object: O,
 }
 
 /// The decoded or the encoded object.
-enum Held<K> {
-    Open(K),
-    Packed(Box<Packed<K>>),
+pub(crate) trait Object: Send + Sync {
+    fn get(&self) -> &dyn Any;
+
+    /// Returns the object if it is decoded.
+    fn get_mut(&mut self) -> Option<&mut dyn Any>;
 }
 
-impl<K> Inner<K> {
-    pub(crate) fn new(key: ObjectKey, resource_version: ResourceVersion, uid: Uid, object: K) -> Self {
-        Self { key, resource_version, uid, object: Held::Open(object) }
+/// A decoded object.
+pub(crate) struct Decoded<K>(pub(crate) K);
+
+impl<K: Send + Sync + 'static> Object for Decoded<K> {
+    fn get(&self) -> &dyn Any {
+        &self.0
     }
 
+    fn get_mut(&mut self) -> Option<&mut dyn Any> {
+        Some(&mut self.0)
+    }
+}
+
+impl<O> Inner<O> {
+    pub(crate) fn new(key: ObjectKey, resource_version: ResourceVersion, uid: Uid, object: O) -> Self {
+        Self { key, resource_version, uid, object }
+    }
+}
+
+impl Inner<dyn Object> {
     /// Sets the identity of the object.
     pub(crate) fn identify(&mut self, key: ObjectKey, resource_version: ResourceVersion, uid: Uid) {
         (self.key, self.resource_version, self.uid) = (key, resource_version, uid);
     }
 
-    pub(crate) fn object(&self) -> &K {
-        match &self.object {
-            Held::Open(object) => object,
-            Held::Packed(packed) => packed.object(),
-        }
-    }
-
-    /// Returns the object if it is decoded.
-    pub(crate) fn object_mut(&mut self) -> Option<&mut K> {
-        match &mut self.object {
-            Held::Open(object) => Some(object),
-            Held::Packed(_) => None,
-        }
-    }
-
-    pub(crate) fn into_object(self) -> K {
-        match self.object {
-            Held::Open(object) => object,
-            Held::Packed(packed) => packed.into_object(),
-        }
+    /// Returns the object. It has the type of the handle, because each handle is created with it.
+    pub(crate) fn object<K: 'static>(&self) -> &K {
+        self.object.get().downcast_ref().expect("a handle has the type of its object")
     }
 }
 
-impl<K: Resource> Cached<K> {
+impl<K: Resource + Send + Sync + 'static> Cached<K> {
     /// Wraps a Kubernetes object; its key is `namespace/name`.
     ///
     /// # Errors
@@ -98,7 +112,7 @@ impl<K: Resource> Cached<K> {
     }
 }
 
-impl<K> Cached<K> {
+impl<K: Send + Sync + 'static> Cached<K> {
     /// Wraps any object, with a key from a function. It has neither resource version nor UID, so
     /// each copy counts as a change. Use it for objects that are not Kubernetes objects.
     ///
@@ -116,7 +130,7 @@ impl<K> Cached<K> {
     /// Wraps any object with the given identity.
     #[must_use]
     pub fn from_parts(key: ObjectKey, resource_version: ResourceVersion, uid: Uid, object: K) -> Self {
-        Self::from_inner(Arc::new(Inner::new(key, resource_version, uid, object)))
+        Self::from_inner(Arc::new(Inner::new(key, resource_version, uid, Decoded(object))))
     }
 
     /// Wraps an encoded object, which is decoded on first use; otherwise the same as
@@ -128,17 +142,32 @@ impl<K> Cached<K> {
         uid: Uid,
         packed: Packed<K>,
     ) -> Self {
-        Self::from_inner(Arc::new(Inner {
-            key,
-            resource_version,
-            uid,
-            object: Held::Packed(Box::new(packed)),
-        }))
+        Self::from_inner(Arc::new(Inner::new(key, resource_version, uid, packed)))
+    }
+}
+
+impl<K> Cached<K> {
+    pub(crate) fn from_inner(inner: Arc<Inner<dyn Object>>) -> Self {
+        Self { inner, _type: PhantomData }
     }
 
-    pub(crate) fn from_inner(inner: Arc<Inner<K>>) -> Self {
-        Self { inner }
+    /// Changes the type of the handle, to or from [`AnyObject`]. A handle of another type than its
+    /// object panics when it is dereferenced.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn cast<T>(self) -> Cached<T> {
+        Cached::from_inner(self.inner)
     }
+
+    /// The same as [`cast`](Self::cast), for a reference.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn cast_ref<T>(&self) -> &Cached<T> {
+        Cached::from_inner_ref(&self.inner)
+    }
+
+    #[ref_cast_custom]
+    fn from_inner_ref(inner: &Arc<Inner<dyn Object>>) -> &Self;
 
     /// Returns the object's key.
     #[must_use]
@@ -188,11 +217,11 @@ impl<K> Cached<K> {
 
 impl<K> Clone for Cached<K> {
     fn clone(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner) }
+        Self::from_inner(Arc::clone(&self.inner))
     }
 }
 
-impl<K> Deref for Cached<K> {
+impl<K: 'static> Deref for Cached<K> {
     type Target = K;
 
     fn deref(&self) -> &K {
@@ -200,7 +229,7 @@ impl<K> Deref for Cached<K> {
     }
 }
 
-impl<K> AsRef<K> for Cached<K> {
+impl<K: 'static> AsRef<K> for Cached<K> {
     fn as_ref(&self) -> &K {
         self
     }

@@ -2,9 +2,13 @@
 //!
 //! client-go: `Delta`, `Deltas` and `DeletedFinalStateUnknown` of `tools/cache/delta_fifo.go`.
 
+use std::fmt;
+use std::marker::PhantomData;
+
+use ref_cast::{RefCastCustom, ref_cast_custom};
 use smallvec::SmallVec;
 
-use crate::{Cached, ObjectKey, Uid};
+use crate::{AnyObject, Cached, ObjectKey, Uid};
 
 /// One change to one object.
 #[derive(Debug)]
@@ -83,11 +87,18 @@ pub type Deltas<K> = SmallVec<[Delta<K>; 1]>;
 /// can be older than the last.
 #[doc(alias = "DeletedFinalStateUnknown")]
 #[doc(alias = "DeletedObject")]
-#[derive(Debug)]
+#[derive(RefCastCustom)]
+#[repr(transparent)]
 pub struct Deleted<K> {
+    inner: Parts,
+    _type: PhantomData<fn() -> K>,
+}
+
+#[derive(Debug, Clone)]
+struct Parts {
     key: ObjectKey,
-    last_known: Option<Cached<K>>,
-    previous: Option<Cached<K>>,
+    last_known: Option<Cached<AnyObject>>,
+    previous: Option<Cached<AnyObject>>,
     exact: bool,
 }
 
@@ -95,38 +106,60 @@ impl<K> Deleted<K> {
     /// Returns a deletion that a watch reported with the last state.
     #[must_use]
     pub fn exact(last: Cached<K>) -> Self {
-        Self { key: last.key().clone(), last_known: Some(last), previous: None, exact: true }
+        Self::new(last.key().clone(), Some(last), true)
     }
 
     /// Returns a tombstone: a deletion inferred from a list. `last_known` is the newest known
     /// state, if any.
     #[must_use]
     pub fn missed(key: ObjectKey, last_known: Option<Cached<K>>) -> Self {
-        Self { key, last_known, previous: None, exact: false }
+        Self::new(key, last_known, false)
     }
+
+    fn new(key: ObjectKey, last_known: Option<Cached<K>>, exact: bool) -> Self {
+        let parts = Parts { key, last_known: last_known.map(Cached::cast), previous: None, exact };
+        Self { inner: parts, _type: PhantomData }
+    }
+
+    /// Changes the type of the object, as [`Cached::cast`] does.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn cast<T>(self) -> Deleted<T> {
+        Deleted { inner: self.inner, _type: PhantomData }
+    }
+
+    /// The same as [`cast`](Self::cast), for a reference.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn cast_ref<T>(&self) -> &Deleted<T> {
+        Deleted::from_parts(&self.inner)
+    }
+
+    #[ref_cast_custom]
+    fn from_parts(inner: &Parts) -> &Self;
 
     /// Returns the key of the deleted object.
     #[must_use]
     pub fn key(&self) -> &ObjectKey {
-        &self.key
+        &self.inner.key
     }
 
     /// Returns its name.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.key.name()
+        self.inner.key.name()
     }
 
     /// Returns its namespace, or `None` for a cluster-scoped object.
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {
-        self.key.namespace()
+        self.inner.key.namespace()
     }
 
     /// Returns its UID, if its last state is known and has one.
     #[must_use]
     pub fn uid(&self) -> Option<&Uid> {
-        self.last_known.as_ref().map(Cached::uid).filter(|uid| !uid.is_missing())
+        self.last_known().map(Cached::uid).filter(|uid| !uid.is_missing())
     }
 
     /// Returns the newest known state.
@@ -134,7 +167,7 @@ impl<K> Deleted<K> {
     /// In a handler's event, this is `Some`.
     #[must_use]
     pub fn last_known(&self) -> Option<&Cached<K>> {
-        self.last_known.as_ref()
+        self.inner.last_known.as_ref().map(Cached::cast_ref)
     }
 
     /// Returns the object that handlers received before this deletion, if it is known.
@@ -143,32 +176,34 @@ impl<K> Deleted<K> {
     /// a handler that is behind does not receive all states.
     #[must_use]
     pub fn previous(&self) -> Option<&Cached<K>> {
-        self.previous.as_ref()
+        self.inner.previous.as_ref().map(Cached::cast_ref)
     }
 
     /// Returns whether [`last_known`](Self::last_known) is the last state that the object had.
     #[must_use]
     pub fn is_exact(&self) -> bool {
-        self.exact
+        self.inner.exact
     }
 
     /// Sets the object that handlers received before. It is also the last known state if the
     /// deletion has none.
     #[must_use]
     pub fn after(mut self, previous: Cached<K>) -> Self {
-        self.last_known.get_or_insert_with(|| previous.clone());
-        self.previous = Some(previous);
+        let previous: Cached<AnyObject> = previous.cast();
+        self.inner.last_known.get_or_insert_with(|| previous.clone());
+        self.inner.previous = Some(previous);
         self
     }
 }
 
 impl<K> Clone for Deleted<K> {
     fn clone(&self) -> Self {
-        Self {
-            key: self.key.clone(),
-            last_known: self.last_known.clone(),
-            previous: self.previous.clone(),
-            exact: self.exact,
-        }
+        Self { inner: self.inner.clone(), _type: PhantomData }
+    }
+}
+
+impl<K> fmt::Debug for Deleted<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Deleted").field(&self.inner).finish()
     }
 }

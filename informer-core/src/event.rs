@@ -43,6 +43,19 @@ impl<K> Event<K> {
             Self::Deleted(deleted) => deleted.key(),
         }
     }
+
+    /// Changes the type of the object, as [`Cached::cast`] does.
+    pub(crate) fn cast<T>(self) -> Event<T> {
+        match self {
+            Self::Added { object, is_in_initial_list } => {
+                Event::Added { object: object.cast(), is_in_initial_list }
+            }
+            Self::Updated { old, new } => Event::Updated { old: old.cast(), new: new.cast() },
+            Self::Resynced(object) => Event::Resynced(object.cast()),
+            Self::Deleted(deleted) => Event::Deleted(deleted.cast()),
+            Self::Released(object) => Event::Released(object.cast()),
+        }
+    }
 }
 
 impl<K> Clone for Event<K> {
@@ -69,6 +82,12 @@ pub struct EventBatch<K> {
 }
 
 impl<K> EventBatch<K> {
+    /// Changes the type of the objects, as [`Cached::cast`] does.
+    pub(crate) fn cast<T>(self) -> EventBatch<T> {
+        let events = self.events.into_iter().map(Event::cast).collect();
+        EventBatch { events, completes_initial_list: self.completes_initial_list }
+    }
+
     /// Returns the batch for handlers that are not due a resync.
     pub(crate) fn without_resyncs(&self) -> Self {
         let others = self.events.iter().filter(|event| !matches!(event, Event::Resynced(_)));

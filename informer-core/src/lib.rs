@@ -41,7 +41,7 @@ mod sync;
 mod uid;
 mod watermarks;
 
-pub use cached::Cached;
+pub use cached::{AnyObject, Cached};
 pub use completion::{Completion, NeverSynced};
 pub use continue_tokens::ContinueTokens;
 pub use delta::{Deleted, Delta, Deltas};

@@ -5,10 +5,11 @@
 //! reason.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use crate::cached::Inner;
+use crate::cached::{Decoded, Inner, Object};
 use crate::{Cached, ObjectKey, ResourceVersion, Uid};
 
 /// An object in its final place in memory, with one owner who can change it, until it becomes a
@@ -29,15 +30,26 @@ use crate::{Cached, ObjectKey, ResourceVersion, Uid};
 /// ```
 pub struct OwnedObject<K> {
     /// The only handle; there are no weak ones.
-    inner: Arc<Inner<K>>,
+    inner: Arc<Inner<dyn Object>>,
+    _type: PhantomData<fn() -> K>,
 }
 
-impl<K> OwnedObject<K> {
+impl<K: Send + Sync + 'static> OwnedObject<K> {
     /// Moves an object to its final place in memory.
     #[must_use]
     pub fn new(object: K) -> Self {
         let key = ObjectKey::placeholder();
-        Self { inner: Arc::new(Inner::new(key, ResourceVersion::empty(), Uid::default(), object)) }
+        let inner = Inner::new(key, ResourceVersion::empty(), Uid::default(), Decoded(object));
+        Self { inner: Arc::new(inner), _type: PhantomData }
+    }
+}
+
+impl<K> OwnedObject<K> {
+    /// Changes the type of the handle, as [`Cached::cast`] does.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn cast<T>(self) -> OwnedObject<T> {
+        OwnedObject { inner: self.inner, _type: PhantomData }
     }
 
     /// Turns it into a shared object with the given identity, without moving the object.
@@ -47,29 +59,18 @@ impl<K> OwnedObject<K> {
         Cached::from_inner(self.inner)
     }
 
-    /// Returns the object.
-    #[must_use]
-    pub fn into_inner(self) -> K {
-        the_only(Arc::into_inner(self.inner)).into_object()
-    }
-
-    fn inner_mut(&mut self) -> &mut Inner<K> {
-        the_only(Arc::get_mut(&mut self.inner))
+    fn inner_mut(&mut self) -> &mut Inner<dyn Object> {
+        Arc::get_mut(&mut self.inner).expect("a fresh object has one handle")
     }
 }
 
-/// Unwraps the result of an operation that only fails for shared objects.
-fn the_only<T>(inner: Option<T>) -> T {
-    inner.expect("a fresh object has one handle")
-}
-
-impl<K> From<K> for OwnedObject<K> {
+impl<K: Send + Sync + 'static> From<K> for OwnedObject<K> {
     fn from(object: K) -> Self {
         Self::new(object)
     }
 }
 
-impl<K> Deref for OwnedObject<K> {
+impl<K: 'static> Deref for OwnedObject<K> {
     type Target = K;
 
     fn deref(&self) -> &K {
@@ -77,16 +78,17 @@ impl<K> Deref for OwnedObject<K> {
     }
 }
 
-impl<K> DerefMut for OwnedObject<K> {
+impl<K: 'static> DerefMut for OwnedObject<K> {
     fn deref_mut(&mut self) -> &mut K {
-        self.inner_mut().object_mut().expect("a fresh object is held as itself")
+        let object = self.inner_mut().object.get_mut().expect("a fresh object is decoded");
+        object.downcast_mut().expect("a handle has the type of its object")
     }
 }
 
-/// Shows the object, as a `Box` would.
-impl<K: fmt::Debug> fmt::Debug for OwnedObject<K> {
+/// Never shows the content of the object: it can be a Secret.
+impl<K> fmt::Debug for OwnedObject<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        K::fmt(self, f)
+        f.debug_struct("OwnedObject").finish_non_exhaustive()
     }
 }
 
@@ -103,12 +105,5 @@ mod tests {
         assert_eq!((&raw const *cached, cached[7]), (place, 7));
         assert_eq!((cached.key().as_str(), cached.resource_version()), ("a", &"5".into()));
         assert_eq!(cached.uid(), &"u".into());
-    }
-
-    #[test]
-    fn owned_object_returns_its_object() {
-        let mut fresh = OwnedObject::from("a".to_owned());
-        fresh.push('b');
-        assert_eq!(fresh.into_inner(), "ab");
     }
 }

@@ -3,8 +3,11 @@
 //! A decoded object is several times the size of its text: a pod has a hundred small allocations.
 //! If most objects of a cache are never read, the encoded form saves memory.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::OnceLock;
+
+use crate::cached::Object;
 
 /// An encoded object, which is decoded on first use.
 pub struct Packed<K> {
@@ -27,18 +30,18 @@ impl<K> Packed<K> {
     pub fn is_unpacked(&self) -> bool {
         self.object.get().is_some()
     }
+}
 
-    pub(crate) fn object(&self) -> &K {
-        self.object.get_or_init(|| Box::new((self.unpack)(&self.bytes)))
+impl<K: Send + Sync + 'static> Object for Packed<K> {
+    fn get(&self) -> &dyn Any {
+        &**self.object.get_or_init(|| Box::new((self.unpack)(&self.bytes)))
     }
 
-    pub(crate) fn into_object(self) -> K {
-        let Self { bytes, unpack, object } = self;
-        object.into_inner().map_or_else(|| unpack(&bytes), |object| *object)
+    fn get_mut(&mut self) -> Option<&mut dyn Any> {
+        None
     }
 }
 
-/// Shows the size, never the content: it can be a Secret.
 impl<K> fmt::Debug for Packed<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Packed({} bytes)", self.bytes.len())

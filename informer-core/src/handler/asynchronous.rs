@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::{Cached, Deleted, Event};
+use crate::{Cached, Deleted};
 
 /// Receives every change of an informer's objects, like an [`EventHandler`](crate::EventHandler),
 /// in async methods.
@@ -75,20 +75,6 @@ pub trait AsyncEventHandler<K: Send + Sync + 'static>: Send + Sync + 'static {
     /// ignored. Called once, when the handler is added. Default: `false`.
     fn needs_old_states(&self) -> bool {
         false
-    }
-}
-
-/// Calls the handler's method for an event.
-pub(crate) async fn dispatch_async<K: Send + Sync + 'static>(
-    handler: &dyn AsyncEventHandler<K>,
-    event: &Event<K>,
-) {
-    match event {
-        Event::Added { object, is_in_initial_list } => handler.on_add(object, *is_in_initial_list).await,
-        Event::Updated { old, new } => handler.on_update(old, new).await,
-        Event::Resynced(object) => handler.on_update(object, object).await,
-        Event::Deleted(deleted) => handler.on_delete(deleted).await,
-        Event::Released(object) => handler.on_release(object).await,
     }
 }
 

@@ -108,6 +108,6 @@ where
 
 /// Returns whether the filter accepted the last object that the handler received; `true` if that is
 /// unknown.
-fn had_matched<K>(filter: impl Fn(&K) -> bool, object: &Deleted<K>) -> bool {
+fn had_matched<K: 'static>(filter: impl Fn(&K) -> bool, object: &Deleted<K>) -> bool {
     object.previous().or(object.last_known()).is_none_or(|last| filter(last))
 }

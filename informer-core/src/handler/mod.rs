@@ -2,6 +2,7 @@
 //!
 //! client-go: `ResourceEventHandler` of tools/cache/controller.go.
 
+mod any;
 mod asynchronous;
 mod closures;
 mod filtered;
@@ -10,10 +11,10 @@ mod tests;
 
 use std::sync::Arc;
 
-use crate::{Cached, Deleted, Event};
+use crate::{Cached, Deleted};
 
+pub(crate) use any::{AnyHandler, AsyncHandler, SyncHandler};
 pub use asynchronous::AsyncEventHandler;
-pub(crate) use asynchronous::dispatch_async;
 pub use closures::Handlers;
 pub use filtered::Filtered;
 
@@ -62,17 +63,6 @@ pub trait EventHandler<K>: Send + Sync + 'static {
     /// ignored. Called once, when the handler is added. Default: `false`.
     fn needs_old_states(&self) -> bool {
         false
-    }
-}
-
-/// Calls the handler's method for an event.
-pub(crate) fn dispatch<K: 'static>(handler: &dyn EventHandler<K>, event: &Event<K>) {
-    match event {
-        Event::Added { object, is_in_initial_list } => handler.on_add(object, *is_in_initial_list),
-        Event::Updated { old, new } => handler.on_update(old, new),
-        Event::Resynced(object) => handler.on_update(object, object),
-        Event::Deleted(deleted) => handler.on_delete(deleted),
-        Event::Released(object) => handler.on_release(object),
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::dispatch;
+use super::{AnyHandler as _, SyncHandler};
 use crate::{Cached, Deleted, Event, EventHandler, Filtered, Handlers, ObjectKey};
 
 fn _is_object_safe(_: &dyn EventHandler<()>, _: &dyn crate::AsyncEventHandler<()>) {}
@@ -39,30 +39,34 @@ fn all_kinds() -> [Event<u64>; 6] {
     ]
 }
 
+fn deliver(handler: impl EventHandler<u64>, events: impl IntoIterator<Item = Event<u64>>) {
+    let handler = SyncHandler::new(handler);
+    for event in events {
+        assert!(handler.call(&event.cast()).is_none(), "the call has ended");
+    }
+}
+
 #[test]
 fn each_closure_receives_its_kind_of_event() {
     let (handlers, heard) = closures();
-    all_kinds().iter().for_each(|event| dispatch(&handlers, event));
+    deliver(handlers, all_kinds());
     assert_eq!(*heard.lock(), ["+1 true", "1>2", "2>2", "-ns/a Some(3) true", "-ns/a None false", "^4"]);
 }
 
 #[test]
 fn closures_that_are_left_out_do_nothing() {
     let handlers = Handlers::default();
-    all_kinds().iter().for_each(|event| dispatch(&handlers, event));
-    assert_eq!(
-        format!("{handlers:?}"),
-        "Handlers { on_add: false, on_update: false, on_delete: false, on_release: false }"
-    );
+    let shown = format!("{handlers:?}");
+    deliver(handlers, all_kinds());
+    assert_eq!(shown, "Handlers { on_add: false, on_update: false, on_delete: false, on_release: false }");
 }
 
 #[test]
 fn a_filter_turns_updates_that_cross_it_into_adds_and_deletes() {
     let (handlers, heard) = closures();
     let even = Filtered::new(|value: &u64| value.is_multiple_of(2), handlers);
-    for (old, new) in [(2, 4), (1, 2), (2, 3), (1, 3)] {
-        dispatch(&even, &Event::Updated { old: object(old), new: object(new) });
-    }
+    let updates = [(2, 4), (1, 2), (2, 3), (1, 3)];
+    deliver(even, updates.map(|(old, new)| Event::Updated { old: object(old), new: object(new) }));
     assert_eq!(*heard.lock(), ["2>4", "+2 false", "-ns/a Some(2) true"]);
 }
 
@@ -70,11 +74,14 @@ fn a_filter_turns_updates_that_cross_it_into_adds_and_deletes() {
 fn filter_passes_events_of_matching_objects() {
     let (handlers, heard) = closures();
     let even = Filtered::new(|value: &u64| value.is_multiple_of(2), handlers);
-    for value in [1, 2] {
-        dispatch(&even, &Event::Added { object: object(value), is_in_initial_list: true });
-        dispatch(&even, &Event::Deleted(Deleted::exact(object(value))));
-        dispatch(&even, &Event::Released(object(value)));
-    }
+    let events = [1, 2].map(|value| {
+        [
+            Event::Added { object: object(value), is_in_initial_list: true },
+            Event::Deleted(Deleted::exact(object(value))),
+            Event::Released(object(value)),
+        ]
+    });
+    deliver(even, events.into_iter().flatten());
     assert_eq!(*heard.lock(), ["+2 true", "-ns/a Some(2) true", "^2"]);
 }
 
@@ -83,15 +90,14 @@ fn filter_judges_tombstones_by_the_known_state() {
     let (handlers, heard) = closures();
     let even = Filtered::new(|value: &u64| value.is_multiple_of(2), handlers);
     let key = || object(1).key().clone();
-    for gone in [
+    let ends = [
         Deleted::missed(key(), None),
         Deleted::missed(key(), Some(object(1))),
         Deleted::missed(key(), Some(object(2))),
         Deleted::exact(object(3)).after(object(2)),
         Deleted::exact(object(2)).after(object(1)),
-    ] {
-        dispatch(&even, &Event::Deleted(gone));
-    }
+    ];
+    deliver(even, ends.map(Event::Deleted));
     assert_eq!(*heard.lock(), ["-ns/a None false", "-ns/a Some(2) false", "-ns/a Some(3) true"]);
 }
 
@@ -99,6 +105,6 @@ fn filter_judges_tombstones_by_the_known_state() {
 fn a_shared_handler_is_a_handler() {
     let (handlers, heard) = closures();
     let shared: Arc<dyn EventHandler<u64>> = Arc::new(handlers);
-    all_kinds().iter().for_each(|event| dispatch(&Arc::clone(&shared), event));
+    deliver(shared, all_kinds());
     assert_eq!(heard.lock().len(), 6);
 }

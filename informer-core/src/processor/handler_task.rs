@@ -15,8 +15,8 @@ use futures::future::BoxFuture;
 use super::cursor::{Cursor, Next};
 use super::listener::{ListenerGuard, ProcessorListener};
 use super::stopwatch::Stopwatch;
-use crate::handler::{dispatch, dispatch_async};
-use crate::{AsyncEventHandler, Event, EventHandler, panic_message};
+use crate::handler::AnyHandler;
+use crate::{AnyObject, panic_message};
 
 /// The number of calls after which the task yields.
 const MAX_CALLS_IN_A_ROW: usize = 128;
@@ -34,29 +34,15 @@ tokio::task_local! {
 }
 
 /// Returns whether the caller runs inside a call of this listener's handler.
-pub(super) fn is_called_by<K>(listener: &ProcessorListener<K>) -> bool {
+pub(super) fn is_called_by(listener: &ProcessorListener) -> bool {
     CALLING.try_with(|id| *id == listener.id()).unwrap_or(false)
 }
 
-pub(super) enum Handler<K: Send + Sync + 'static> {
-    Sync(Box<dyn EventHandler<K>>),
-    Async(Box<dyn AsyncEventHandler<K>>),
-}
-
-impl<K: Send + Sync + 'static> Handler<K> {
-    pub(super) fn needs_old_states(&self) -> bool {
-        match self {
-            Self::Sync(handler) => handler.needs_old_states(),
-            Self::Async(handler) => handler.needs_old_states(),
-        }
-    }
-}
-
 /// A handler and the listener whose events it receives.
-struct HandlerTask<K: Send + Sync + 'static> {
+struct HandlerTask {
     // Declared before `listener`, and so dropped before it: a listener ends after its handler.
-    handler: Handler<K>,
-    listener: ListenerGuard<K>,
+    handler: Box<dyn AnyHandler>,
+    listener: ListenerGuard,
     stopwatch: Stopwatch,
     /// The number of calls, which decides when the task yields. It counts over several takes,
     /// because coalesced events are taken in small pieces.
@@ -74,19 +60,9 @@ enum Called {
     Abandoned,
 }
 
-impl From<std::thread::Result<()>> for Called {
-    fn from(outcome: std::thread::Result<()>) -> Self {
-        match outcome {
-            Ok(()) => Self::Returned,
-            Err(payload) => Self::Panicked(panic_message(payload)),
-        }
-    }
-}
-
-/// Returns the task of a handler; it runs until the listener is removed.
-pub(super) fn new<K: Send + Sync + 'static>(
-    listener: Arc<ProcessorListener<K>>,
-    handler: Handler<K>,
+pub(super) fn new(
+    listener: Arc<ProcessorListener>,
+    handler: Box<dyn AnyHandler>,
 ) -> BoxFuture<'static, ()> {
     let id = listener.id();
     let listener = ListenerGuard(listener);
@@ -95,14 +71,14 @@ pub(super) fn new<K: Send + Sync + 'static>(
     Box::pin(CALLING.scope(id, task.run()))
 }
 
-impl<K: Send + Sync + 'static> HandlerTask<K> {
+impl HandlerTask {
     async fn run(mut self) {
         while let Some(cursor) = self.take().await {
             self.deliver(cursor).await;
         }
     }
 
-    async fn take(&mut self) -> Option<Cursor<K>> {
+    async fn take(&mut self) -> Option<Cursor<AnyObject>> {
         poll_fn(|cx| {
             let taken = self.listener.poll_take(cx);
             self.logged_slowness &= taken.is_ready() || self.listener.is_behind();
@@ -111,7 +87,7 @@ impl<K: Send + Sync + 'static> HandlerTask<K> {
         .await
     }
 
-    async fn deliver(&mut self, mut cursor: Cursor<K>) {
+    async fn deliver(&mut self, mut cursor: Cursor<AnyObject>) {
         self.stopwatch.restart();
         while let Some(next) = cursor.next() {
             let event = match &next {
@@ -127,11 +103,10 @@ impl<K: Send + Sync + 'static> HandlerTask<K> {
                 return;
             }
             // I4: only this task calls the handler. I12: a panic only ends this call.
-            let called = match &self.handler {
-                Handler::Sync(handler) => {
-                    catch_unwind(AssertUnwindSafe(|| dispatch(handler.as_ref(), event))).into()
-                }
-                Handler::Async(handler) => self.call_async(handler.as_ref(), event).await,
+            let called = match catch_unwind(AssertUnwindSafe(|| self.handler.call(event))) {
+                Ok(None) => Called::Returned,
+                Ok(Some(call)) => self.finish(call).await,
+                Err(payload) => Called::Panicked(panic_message(payload)),
             };
             match called {
                 Called::Returned => self.listener.count_delivered(),
@@ -162,13 +137,17 @@ impl<K: Send + Sync + 'static> HandlerTask<K> {
         }
     }
 
-    async fn call_async(&self, handler: &dyn AsyncEventHandler<K>, event: &Event<K>) -> Called {
-        let call = AssertUnwindSafe(dispatch_async(handler, event)).catch_unwind();
+    /// Waits for the end of a call of an async handler.
+    async fn finish(&self, call: BoxFuture<'_, ()>) -> Called {
+        let call = AssertUnwindSafe(call).catch_unwind();
         // I12: removing the handler ends it even if its call never completes.
         tokio::select! {
             biased;
             () = self.listener.removed.wait() => Called::Abandoned,
-            outcome = call => Called::from(outcome),
+            outcome = call => match outcome {
+                Ok(()) => Called::Returned,
+                Err(payload) => Called::Panicked(panic_message(payload)),
+            },
         }
     }
 

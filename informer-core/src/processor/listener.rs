@@ -19,17 +19,17 @@ use super::mailbox::{Backlog, Mailbox};
 use super::options::HandlerOptions;
 use super::resync::ResyncClock;
 use super::shared_backlog::SharedBacklog;
-use crate::Completion;
+use crate::{AnyObject, Completion};
 use crate::sync::{Latch, Mutex};
 
 /// The processor's side of one handler or stream.
-pub(super) struct ProcessorListener<K> {
+pub(super) struct ProcessorListener {
     name: String,
-    pub(super) mailbox: Mailbox<K>,
+    pub(super) mailbox: Mailbox<AnyObject>,
     resync: Mutex<ResyncClock>,
     /// Set when the handler must not be called any more.
     pub(super) removed: Latch,
-    processor: Weak<Shared<K>>,
+    processor: Weak<Shared>,
     /// Set after the last call, when the handler has been dropped.
     pub(super) ended: Completion,
     pub(super) synced: Completion,
@@ -57,13 +57,13 @@ pub struct HandlerStats {
     pub slowest: Duration,
 }
 
-impl<K> ProcessorListener<K> {
+impl ProcessorListener {
     pub(super) fn new(
         name: String,
         options: &HandlerOptions,
         period: Option<Duration>,
-        backlog: Arc<SharedBacklog<K>>,
-        processor: Weak<Shared<K>>,
+        backlog: Arc<SharedBacklog<AnyObject>>,
+        processor: Weak<Shared>,
     ) -> Self {
         Self {
             name,
@@ -105,7 +105,7 @@ impl<K> ProcessorListener<K> {
         self.resync.lock().limit(check_period);
     }
 
-    pub(super) fn start_with(&self, replay: Replay<K>, completes_initial_list: bool) {
+    pub(super) fn start_with(&self, replay: Replay<AnyObject>, completes_initial_list: bool) {
         self.mailbox.start_with(replay, completes_initial_list);
     }
 
@@ -119,7 +119,7 @@ impl<K> ProcessorListener<K> {
         self.mailbox.is_behind()
     }
 
-    pub(super) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Option<Cursor<K>>> {
+    pub(super) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Option<Cursor<AnyObject>>> {
         self.mailbox.poll_take(cx)
     }
 
@@ -206,17 +206,17 @@ impl<K> ProcessorListener<K> {
 }
 
 /// The consumer's hold on a listener. Dropping it removes the listener.
-pub(super) struct ListenerGuard<K>(pub(super) Arc<ProcessorListener<K>>);
+pub(super) struct ListenerGuard(pub(super) Arc<ProcessorListener>);
 
-impl<K> std::ops::Deref for ListenerGuard<K> {
-    type Target = ProcessorListener<K>;
+impl std::ops::Deref for ListenerGuard {
+    type Target = ProcessorListener;
 
-    fn deref(&self) -> &ProcessorListener<K> {
+    fn deref(&self) -> &ProcessorListener {
         &self.0
     }
 }
 
-impl<K> Drop for ListenerGuard<K> {
+impl Drop for ListenerGuard {
     fn drop(&mut self) {
         if std::thread::panicking() {
             tracing::error!(handler = %self.name(), "a destructor panicked in the task of the handler; the handler is removed");

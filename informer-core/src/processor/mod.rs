@@ -27,6 +27,7 @@ mod tests;
 
 use std::any::type_name;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -36,9 +37,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::sync::{Mutex, Notify};
-use crate::{AsyncEventHandler, Cached, EventBatch, EventHandler};
-use handler_task::Handler;
+use crate::handler::{AnyHandler, AsyncHandler, SyncHandler};
+use crate::{AnyObject, AsyncEventHandler, Cached, EventBatch, EventHandler};
 use listener::ProcessorListener;
+use inbox::Replay;
 use resync::CheckPeriod;
 use shared_backlog::Backlogs;
 
@@ -50,12 +52,13 @@ pub use stream::EventStream;
 
 /// Distributes batches of events to handlers. A clone is another handle to the same processor.
 pub struct SharedProcessor<K> {
-    shared: Arc<Shared<K>>,
+    shared: Arc<Shared>,
+    _type: PhantomData<fn(K)>,
 }
 
-struct Shared<K> {
-    registry: Mutex<Registry<K>>,
-    backlogs: Backlogs<K>,
+struct Shared {
+    registry: Mutex<Registry>,
+    backlogs: Backlogs<AnyObject>,
     /// Wakes `run` when there is an unstarted task.
     task_added: Notify,
     default_resync: Option<Duration>,
@@ -63,10 +66,21 @@ struct Shared<K> {
     source: OnceLock<Describe>,
 }
 
+type TakeSnapshot<'a> = Box<dyn FnOnce() -> Replay<AnyObject> + 'a>;
+
+/// Changes the type of the objects of a snapshot.
+fn any<K, S>(snapshot: impl FnOnce() -> S) -> impl FnOnce() -> Replay<AnyObject>
+where
+    K: 'static,
+    S: Iterator<Item = Cached<K>> + Send + 'static,
+{
+    move || Box::new(snapshot().map(Cached::cast))
+}
+
 type Describe = Box<dyn Fn() -> String + Send + Sync>;
 
-struct Registry<K> {
-    listeners: Vec<Arc<ProcessorListener<K>>>,
+struct Registry {
+    listeners: Vec<Arc<ProcessorListener>>,
     unstarted: Vec<UnstartedTask>,
     /// Whether the batch that completes the initial list has been published.
     list_complete: bool,
@@ -88,7 +102,7 @@ struct Progress {
     unstarted: bool,
 }
 
-impl<K: Send + Sync + 'static> SharedProcessor<K> {
+impl<K> SharedProcessor<K> {
     /// Returns a processor without handlers. `default_resync` is the resync period of handlers with
     /// [`Resync::Default`]; `None`: no resync.
     #[must_use]
@@ -108,7 +122,15 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
                 default_resync,
                 source: OnceLock::new(),
             }),
+            _type: PhantomData,
         }
+    }
+
+    /// Changes the type of the objects, as [`Cached::cast`] does.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn cast<T>(&self) -> SharedProcessor<T> {
+        SharedProcessor { shared: Arc::clone(&self.shared), _type: PhantomData }
     }
 
     /// Sets a function that describes the status of the source of the initial list.
@@ -132,10 +154,13 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
         snapshot: impl FnOnce() -> S,
     ) -> HandlerRegistration
     where
+        K: 'static,
         H: EventHandler<K>,
         S: Iterator<Item = Cached<K>> + Send + 'static,
     {
-        self.add_task(type_name::<H>(), Handler::Sync(Box::new(handler)), options, snapshot)
+        let needs_old_states = handler.needs_old_states();
+        let handler = Box::new(SyncHandler::new(handler));
+        self.shared.add_task(type_name::<H>(), handler, needs_old_states, options, Box::new(any(snapshot)))
     }
 
     /// Adds an async handler; otherwise the same as [`add_handler`](Self::add_handler).
@@ -146,28 +171,13 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
         snapshot: impl FnOnce() -> S,
     ) -> HandlerRegistration
     where
+        K: Send + Sync + 'static,
         H: AsyncEventHandler<K>,
         S: Iterator<Item = Cached<K>> + Send + 'static,
     {
-        self.add_task(type_name::<H>(), Handler::Async(Box::new(handler)), options, snapshot)
-    }
-
-    fn add_task<S>(
-        &self,
-        name: &str,
-        handler: Handler<K>,
-        options: &HandlerOptions,
-        snapshot: impl FnOnce() -> S,
-    ) -> HandlerRegistration
-    where
-        S: Iterator<Item = Cached<K>> + Send + 'static,
-    {
-        let mut options = options.clone();
-        options.coalesce_drops_old &= !handler.needs_old_states();
-        let listener = self.new_listener(name, &options);
-        let task = handler_task::new(Arc::clone(&listener), handler);
-        self.register(&listener, Some(task), &options, snapshot);
-        HandlerRegistration::new(listener)
+        let needs_old_states = handler.needs_old_states();
+        let handler = Box::new(AsyncHandler::new(handler));
+        self.shared.add_task(type_name::<H>(), handler, needs_old_states, options, Box::new(any(snapshot)))
     }
 
     /// Returns a stream of the events that an added handler would receive. The stream has no task,
@@ -177,50 +187,10 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
     /// The stream of a stopped processor is empty.
     pub fn events<S>(&self, options: &HandlerOptions, snapshot: impl FnOnce() -> S) -> EventStream<K>
     where
+        K: 'static,
         S: Iterator<Item = Cached<K>> + Send + 'static,
     {
-        let listener = self.new_listener(type_name::<EventStream<K>>(), options);
-        self.register(&listener, None, options, snapshot);
-        EventStream::new(listener)
-    }
-
-    fn new_listener(&self, default_name: &str, options: &HandlerOptions) -> Arc<ProcessorListener<K>> {
-        let name = options.name.clone().unwrap_or_else(|| default_name.to_owned());
-        let period = options.resync.period(self.shared.default_resync);
-        let backlog = Arc::clone(self.shared.backlogs.of(!options.coalesce_drops_old));
-        Arc::new(ProcessorListener::new(name, options, period, backlog, Arc::downgrade(&self.shared)))
-    }
-
-    /// Registers a listener, and the task that calls its handler unless it is a stream.
-    fn register<S>(
-        &self,
-        listener: &Arc<ProcessorListener<K>>,
-        task: Option<BoxFuture<'static, ()>>,
-        options: &HandlerOptions,
-        snapshot: impl FnOnce() -> S,
-    ) where
-        S: Iterator<Item = Cached<K>> + Send + 'static,
-    {
-        {
-            let mut registry = self.shared.registry.lock();
-            if registry.stopped {
-                drop(registry);
-                listener.remove();
-                return;
-            }
-            if let CheckPeriod::Fixed(check_period) = registry.check_period {
-                listener.limit_resync(check_period);
-            }
-            // I5: under this lock, the snapshot has all published events, and the listener receives
-            // all later ones.
-            listener.start_with(Box::new(snapshot()), registry.list_complete);
-            registry.listeners.push(Arc::clone(listener));
-            registry.unstarted.extend(task.map(|task| UnstartedTask { listener: listener.id(), task }));
-        }
-        self.shared.task_added.notify_one();
-        if let Resync::Every(asked) = options.resync {
-            log_missing_resyncs(listener.name(), asked, listener.resync_period());
-        }
+        EventStream::new(self.shared.add_stream(type_name::<EventStream<K>>(), options, Box::new(any(snapshot))))
     }
 
     /// Calls `commit`, which applies the changes to the store, and then adds the batch to every
@@ -230,14 +200,14 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
     /// Dropping the returned guard wakes the handlers. A caller that holds a lock releases that
     /// lock first (I8).
     #[doc(alias = "distribute")]
-    pub fn publish(&self, batch: EventBatch<K>, commit: impl FnOnce()) -> PublishGuard<K> {
+    pub fn publish(&self, batch: EventBatch<K>, commit: impl FnOnce()) -> PublishGuard {
         let has_content = !batch.events.is_empty() || batch.completes_initial_list;
-        let mut guard = PublishGuard::new(batch, self.shared.backlogs.clone());
+        let mut guard = PublishGuard::new(batch.cast(), self.shared.backlogs.clone());
         let mut registry = self.shared.registry.lock();
         commit();
         registry.list_complete |= guard.batch().completes_initial_list;
         if has_content {
-            let is_syncing = |listener: &ProcessorListener<K>| guard.has_resyncs() && listener.is_syncing();
+            let is_syncing = |listener: &ProcessorListener| guard.has_resyncs() && listener.is_syncing();
             let any_is_syncing = registry.listeners.iter().any(|listener| is_syncing(listener));
             guard.set_any_wants_resyncs(any_is_syncing);
             for listener in &registry.listeners {
@@ -317,8 +287,72 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
     }
 }
 
-impl<K> Shared<K> {
-    fn unregister(&self, removed: &ProcessorListener<K>) {
+impl Shared {
+    fn add_task(
+        self: &Arc<Self>,
+        name: &str,
+        handler: Box<dyn AnyHandler>,
+        needs_old_states: bool,
+        options: &HandlerOptions,
+        snapshot: TakeSnapshot<'_>,
+    ) -> HandlerRegistration {
+        let mut options = options.clone();
+        options.coalesce_drops_old &= !needs_old_states;
+        let listener = self.new_listener(name, &options);
+        let task = handler_task::new(Arc::clone(&listener), handler);
+        self.register(&listener, Some(task), &options, snapshot);
+        HandlerRegistration::new(listener)
+    }
+
+    fn add_stream(
+        self: &Arc<Self>,
+        name: &str,
+        options: &HandlerOptions,
+        snapshot: TakeSnapshot<'_>,
+    ) -> Arc<ProcessorListener> {
+        let listener = self.new_listener(name, options);
+        self.register(&listener, None, options, snapshot);
+        listener
+    }
+
+    fn new_listener(self: &Arc<Self>, default_name: &str, options: &HandlerOptions) -> Arc<ProcessorListener> {
+        let name = options.name.clone().unwrap_or_else(|| default_name.to_owned());
+        let period = options.resync.period(self.default_resync);
+        let backlog = Arc::clone(self.backlogs.of(!options.coalesce_drops_old));
+        Arc::new(ProcessorListener::new(name, options, period, backlog, Arc::downgrade(self)))
+    }
+
+    /// Registers a listener, and the task that calls its handler unless it is a stream.
+    fn register(
+        &self,
+        listener: &Arc<ProcessorListener>,
+        task: Option<BoxFuture<'static, ()>>,
+        options: &HandlerOptions,
+        snapshot: TakeSnapshot<'_>,
+    ) {
+        {
+            let mut registry = self.registry.lock();
+            if registry.stopped {
+                drop(registry);
+                listener.remove();
+                return;
+            }
+            if let CheckPeriod::Fixed(check_period) = registry.check_period {
+                listener.limit_resync(check_period);
+            }
+            // I5: under this lock, the snapshot has all published events, and the listener receives
+            // all later ones.
+            listener.start_with(snapshot(), registry.list_complete);
+            registry.listeners.push(Arc::clone(listener));
+            registry.unstarted.extend(task.map(|task| UnstartedTask { listener: listener.id(), task }));
+        }
+        self.task_added.notify_one();
+        if let Resync::Every(asked) = options.resync {
+            log_missing_resyncs(listener.name(), asked, listener.resync_period());
+        }
+    }
+
+    fn unregister(&self, removed: &ProcessorListener) {
         let id = removed.id();
         let unregistered = {
             let mut registry = self.registry.lock();
@@ -331,7 +365,7 @@ impl<K> Shared<K> {
         drop(unregistered);
     }
 
-    fn progress(&self, listener: &ProcessorListener<K>) -> Progress {
+    fn progress(&self, listener: &ProcessorListener) -> Progress {
         let (stopped, list_complete, unstarted) = {
             let registry = self.registry.lock();
             let unstarted = registry.unstarted.iter().any(|task| task.listener == listener.id());
@@ -345,7 +379,7 @@ impl<K> Shared<K> {
     }
 }
 
-impl<K> Drop for Shared<K> {
+impl Drop for Shared {
     fn drop(&mut self) {
         // I12: this ends streams that outlive the processor. `run` has removed the handlers
         // already.
@@ -382,7 +416,7 @@ impl<F: FnMut()> Drop for OnDrop<F> {
 
 impl<K> Clone for SharedProcessor<K> {
     fn clone(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared) }
+        self.cast()
     }
 }
 

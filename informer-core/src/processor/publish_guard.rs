@@ -10,29 +10,29 @@ use smallvec::SmallVec;
 use super::inbox::{Garbage, SharedBatch};
 use super::mailbox::Mailbox;
 use super::shared_backlog::Backlogs;
-use crate::{Event, EventBatch};
+use crate::{AnyObject, Event, EventBatch};
 
 /// A published batch. Dropping the guard wakes the handlers, coalesces the batch for handlers that
 /// are behind, and drops unused objects.
 ///
 /// A caller that [publishes](super::SharedProcessor::publish) under a lock keeps the guard until
 /// the lock is free: wakers and destructors of objects can run any code (I8).
-pub struct PublishGuard<K> {
+pub struct PublishGuard {
     wakers: SmallVec<[Waker; 4]>,
-    batch: SharedBatch<K>,
+    batch: SharedBatch<AnyObject>,
     /// The batch for handlers that are not due the resyncs. Without it, their mailboxes would
     /// retain the objects (I11).
-    without_resyncs: Option<SharedBatch<K>>,
+    without_resyncs: Option<SharedBatch<AnyObject>>,
     has_resyncs: bool,
     /// Whether any handler is due the resyncs.
     any_wants_resyncs: bool,
-    backlogs: Backlogs<K>,
+    backlogs: Backlogs<AnyObject>,
     /// Whether the batch is in a shared backlog.
     is_shared: bool,
 }
 
-impl<K> PublishGuard<K> {
-    pub(super) fn new(batch: EventBatch<K>, backlogs: Backlogs<K>) -> Self {
+impl PublishGuard {
+    pub(super) fn new(batch: EventBatch<AnyObject>, backlogs: Backlogs<AnyObject>) -> Self {
         let has_resyncs = batch.events.iter().any(|event| matches!(event, Event::Resynced(_)));
         Self {
             wakers: SmallVec::new(),
@@ -56,7 +56,7 @@ impl<K> PublishGuard<K> {
     }
 
     /// Adds the batch to the mailbox of one handler, with its resyncs if the handler is due them.
-    pub(super) fn push_to(&mut self, mailbox: &Mailbox<K>, wants_resyncs: bool) {
+    pub(super) fn push_to(&mut self, mailbox: &Mailbox<AnyObject>, wants_resyncs: bool) {
         let Self { batch, without_resyncs, .. } = self;
         if self.has_resyncs && !(wants_resyncs && self.any_wants_resyncs) {
             without_resyncs.get_or_insert_with(|| Arc::new(batch.without_resyncs()));
@@ -77,12 +77,12 @@ impl<K> PublishGuard<K> {
         }
     }
 
-    pub(super) fn batch(&self) -> &EventBatch<K> {
+    pub(super) fn batch(&self) -> &EventBatch<AnyObject> {
         &self.batch
     }
 }
 
-impl<K> Drop for PublishGuard<K> {
+impl Drop for PublishGuard {
     fn drop(&mut self) {
         self.wakers.drain(..).for_each(Waker::wake);
         if self.is_shared {
@@ -91,7 +91,7 @@ impl<K> Drop for PublishGuard<K> {
     }
 }
 
-impl<K> fmt::Debug for PublishGuard<K> {
+impl fmt::Debug for PublishGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PublishGuard").field("events", &self.batch.events.len()).finish_non_exhaustive()
     }

@@ -11,50 +11,15 @@ use crate::Completion;
 #[doc(alias = "ResourceEventHandlerRegistration")]
 #[must_use = "dropping the registration removes the handler; call `detach` to leave it in place"]
 pub struct HandlerRegistration {
-    listener: Option<Arc<dyn Listener>>,
-}
-
-/// The methods of a listener that do not depend on the object type.
-trait Listener: Send + Sync {
-    fn name(&self) -> &str;
-    fn synced(&self) -> &Completion;
-    fn ended(&self) -> &Completion;
-    fn stats(&self) -> HandlerStats;
-    fn waiting_for(&self) -> Option<String>;
-    fn is_calling(&self) -> bool;
-    fn remove(&self);
-}
-
-impl<K: Send + Sync + 'static> Listener for ProcessorListener<K> {
-    fn name(&self) -> &str {
-        self.name()
-    }
-    fn synced(&self) -> &Completion {
-        &self.synced
-    }
-    fn ended(&self) -> &Completion {
-        &self.ended
-    }
-    fn stats(&self) -> HandlerStats {
-        self.stats()
-    }
-    fn waiting_for(&self) -> Option<String> {
-        self.waiting_for()
-    }
-    fn is_calling(&self) -> bool {
-        handler_task::is_called_by(self)
-    }
-    fn remove(&self) {
-        self.remove();
-    }
+    listener: Option<Arc<ProcessorListener>>,
 }
 
 impl HandlerRegistration {
-    pub(super) fn new<K: Send + Sync + 'static>(listener: Arc<ProcessorListener<K>>) -> Self {
+    pub(super) fn new(listener: Arc<ProcessorListener>) -> Self {
         Self { listener: Some(listener) }
     }
 
-    fn listener(&self) -> &dyn Listener {
+    fn listener(&self) -> &ProcessorListener {
         // Only `detach` and `drop` take the listener, and both end the registration.
         self.listener.as_deref().expect("a registration has its listener until it ends")
     }
@@ -70,13 +35,13 @@ impl HandlerRegistration {
     /// added later, the objects in the store.
     #[must_use]
     pub fn synced(&self) -> Completion {
-        self.listener().synced().clone()
+        self.listener().synced.clone()
     }
 
     /// Returns whether the handler has processed all initial objects.
     #[must_use]
     pub fn has_synced(&self) -> bool {
-        self.listener().synced().has_synced()
+        self.listener().synced.has_synced()
     }
 
     /// Returns the reason for which the handler is not synced, such as "17 events wait for it";
@@ -109,8 +74,8 @@ impl HandlerRegistration {
     /// Dropping the future removes the handler, too; only the wait ends.
     #[doc(alias = "ShutDownEventHandler")]
     pub async fn remove_and_wait(self) {
-        let ended = self.listener().ended().clone();
-        let is_calling = self.listener().is_calling();
+        let ended = self.listener().ended.clone();
+        let is_calling = handler_task::is_called_by(self.listener());
         drop(self);
         if !is_calling {
             // It never fails: an aborted task sets it, too.

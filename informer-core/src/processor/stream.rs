@@ -4,6 +4,7 @@
 //! buffer is unbounded. The stream has no task of its own: it works while it is polled.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -13,7 +14,7 @@ use futures::Stream;
 use super::cursor::{Cursor, Next};
 use super::listener::{ListenerGuard, ProcessorListener};
 use super::registration::HandlerRegistration;
-use crate::Event;
+use crate::{AnyObject, Event};
 
 /// The events of an informer, as a [`Stream`].
 ///
@@ -25,17 +26,19 @@ use crate::Event;
 /// removes it.
 #[must_use = "dropping the stream removes it from its informer"]
 pub struct EventStream<K> {
-    cursor: Cursor<K>,
+    cursor: Cursor<AnyObject>,
     registration: HandlerRegistration,
-    listener: ListenerGuard<K>,
+    listener: ListenerGuard,
+    _type: PhantomData<fn() -> K>,
 }
 
-impl<K: Send + Sync + 'static> EventStream<K> {
-    pub(super) fn new(listener: Arc<ProcessorListener<K>>) -> Self {
+impl<K> EventStream<K> {
+    pub(super) fn new(listener: Arc<ProcessorListener>) -> Self {
         Self {
             cursor: Cursor::default(),
             registration: HandlerRegistration::new(Arc::clone(&listener)),
             listener: ListenerGuard(listener),
+            _type: PhantomData,
         }
     }
 
@@ -59,8 +62,8 @@ impl<K> Stream for EventStream<K> {
                 break Poll::Ready(None);
             }
             match cursor.next() {
-                Some(Next::Shared(event)) => break Poll::Ready(Some(event.clone())),
-                Some(Next::Own(event)) => break Poll::Ready(Some(event)),
+                Some(Next::Shared(event)) => break Poll::Ready(Some(event.clone().cast())),
+                Some(Next::Own(event)) => break Poll::Ready(Some(event.cast())),
                 // I6: the reader polls again, so it has processed the events before.
                 Some(Next::InitialComplete) => listener.synced.set(),
                 None => match listener.poll_take(cx) {

@@ -1,0 +1,61 @@
+//! [`AnyHandler`]: a handler as the processor calls it, without the type of the objects.
+
+use std::marker::PhantomData;
+
+use futures::future::BoxFuture;
+
+use crate::{AnyObject, AsyncEventHandler, Event, EventHandler};
+
+pub(crate) trait AnyHandler: Send + Sync {
+    /// Calls the handler's method for an event. An async handler returns the future of its call.
+    fn call<'a>(&'a self, event: &'a Event<AnyObject>) -> Option<BoxFuture<'a, ()>>;
+}
+
+/// An [`EventHandler`] of objects of type `K`.
+pub(crate) struct SyncHandler<K, H>(H, PhantomData<fn(K)>);
+
+impl<K, H> SyncHandler<K, H> {
+    pub(crate) fn new(handler: H) -> Self {
+        Self(handler, PhantomData)
+    }
+}
+
+impl<K: 'static, H: EventHandler<K>> AnyHandler for SyncHandler<K, H> {
+    fn call<'a>(&'a self, event: &'a Event<AnyObject>) -> Option<BoxFuture<'a, ()>> {
+        let Self(handler, _) = self;
+        match event {
+            Event::Added { object, is_in_initial_list } => {
+                handler.on_add(object.cast_ref(), *is_in_initial_list);
+            }
+            Event::Updated { old, new } => handler.on_update(old.cast_ref(), new.cast_ref()),
+            Event::Resynced(object) => handler.on_update(object.cast_ref(), object.cast_ref()),
+            Event::Deleted(deleted) => handler.on_delete(deleted.cast_ref()),
+            Event::Released(object) => handler.on_release(object.cast_ref()),
+        }
+        None
+    }
+}
+
+/// An [`AsyncEventHandler`] of objects of type `K`.
+pub(crate) struct AsyncHandler<K, H>(H, PhantomData<fn(K)>);
+
+impl<K, H> AsyncHandler<K, H> {
+    pub(crate) fn new(handler: H) -> Self {
+        Self(handler, PhantomData)
+    }
+}
+
+impl<K: Send + Sync + 'static, H: AsyncEventHandler<K>> AnyHandler for AsyncHandler<K, H> {
+    fn call<'a>(&'a self, event: &'a Event<AnyObject>) -> Option<BoxFuture<'a, ()>> {
+        let Self(handler, _) = self;
+        Some(match event {
+            Event::Added { object, is_in_initial_list } => {
+                handler.on_add(object.cast_ref(), *is_in_initial_list)
+            }
+            Event::Updated { old, new } => handler.on_update(old.cast_ref(), new.cast_ref()),
+            Event::Resynced(object) => handler.on_update(object.cast_ref(), object.cast_ref()),
+            Event::Deleted(deleted) => handler.on_delete(deleted.cast_ref()),
+            Event::Released(object) => handler.on_release(object.cast_ref()),
+        })
+    }
+}
