@@ -34,8 +34,8 @@ pub enum KeyError {
 
 impl KeyError {
     /// Returns the error of an object without a name. It describes the object without its content.
-    pub(crate) fn missing_name<K>(meta: &ObjectMeta) -> Self {
-        let mut object = format!("a {}", short_type_name::<K>());
+    pub(crate) fn missing_name(type_name: &'static str, meta: &ObjectMeta) -> Self {
+        let mut object = format!("a {}", short(type_name));
         let known =
             [("namespace", &meta.namespace), ("generateName", &meta.generate_name), ("UID", &meta.uid)];
         let known = known.into_iter().filter_map(|(field, value)| Some((field, value.as_deref()?)));
@@ -48,13 +48,12 @@ impl KeyError {
 
     /// Returns the error of a key function.
     pub(crate) fn function<K>(error: impl std::fmt::Display) -> Self {
-        Self::Function { object: short_type_name::<K>(), error: error.to_string() }
+        Self::Function { object: short(std::any::type_name::<K>()), error: error.to_string() }
     }
 }
 
 /// Returns the name of a type without module and parameters.
-fn short_type_name<K>() -> &'static str {
-    let name = std::any::type_name::<K>();
+fn short(name: &'static str) -> &'static str {
     let name = name.split('<').next().unwrap_or(name);
     name.rsplit("::").next().unwrap_or(name)
 }

@@ -10,6 +10,7 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
 use foldhash::fast::RandomState;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_core::Resource;
 
 use crate::KeyError;
@@ -81,10 +82,15 @@ impl ObjectKey {
     /// # Errors
     /// [`KeyError::MissingName`] if it has no name.
     pub fn of<K: Resource>(object: &K) -> Result<Self, KeyError> {
-        let meta = object.meta();
+        Self::of_meta(object.meta(), std::any::type_name::<K>())
+    }
+
+    /// The same as [`of`](Self::of), for the metadata of an object of the given type.
+    #[doc(hidden)]
+    pub fn of_meta(meta: &ObjectMeta, type_name: &'static str) -> Result<Self, KeyError> {
         match meta.name.as_deref() {
             Some(name) if !name.is_empty() => Ok(Self::new(meta.namespace.as_deref(), name)),
-            _ => Err(KeyError::missing_name::<K>(meta)),
+            _ => Err(KeyError::missing_name(type_name, meta)),
         }
     }
 

@@ -51,6 +51,8 @@ pub use event::{Event, EventBatch};
 pub use handler::{AsyncEventHandler, EventHandler, Filtered, Handlers};
 pub use key::ObjectKey;
 pub use key_function::{NotUnique, unique_value_as_key};
+#[doc(hidden)]
+pub use lister_watcher::{AnySource, any_in_namespace};
 pub use lister_watcher::{
     Bookmark, InNamespace, ListEnd, ListOptions, ListPart, ListStream, ListerWatcher, RejectedKind,
     RejectedObject, ResourceVersionMatch, WatchEvent, WatchOptions, WatchStream,

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::StreamExt;
 use futures::stream::BoxStream;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_core::{PartialObjectMeta, Status};
 
-use crate::{ListWatchError, ObjectKey, OwnedObject, ResourceVersion};
+use crate::{AnyObject, ListWatchError, ObjectKey, OwnedObject, ResourceVersion};
 
 /// Lists objects, and watches them from a resource version on.
 ///
@@ -213,6 +214,85 @@ pub struct WatchOptions {
     /// Whether to request a streaming list: an event for each existing object, then an annotated
     /// bookmark.
     pub send_initial_events: bool,
+}
+
+impl<K> ListPart<K> {
+    /// Changes the type of the objects, as [`Cached::cast`](crate::Cached::cast) does.
+    fn cast<T>(self) -> ListPart<T> {
+        match self {
+            Self::Items(items) => {
+                ListPart::Items(items.into_iter().map(|item| item.map(OwnedObject::cast)).collect())
+            }
+            Self::End(end) => ListPart::End(end),
+        }
+    }
+}
+
+impl<K> WatchEvent<K> {
+    /// Changes the type of the object, as [`Cached::cast`](crate::Cached::cast) does.
+    fn cast<T>(self) -> WatchEvent<T> {
+        match self {
+            Self::Added(object) => WatchEvent::Added(object.cast()),
+            Self::Modified(object) => WatchEvent::Modified(object.cast()),
+            Self::Deleted(object) => WatchEvent::Deleted(object.cast()),
+            Self::Bookmark(bookmark) => WatchEvent::Bookmark(bookmark),
+            Self::Error(status) => WatchEvent::Error(status),
+            Self::RejectedObject { kind, object } => WatchEvent::RejectedObject { kind, object },
+        }
+    }
+}
+
+/// A source without the type of its objects.
+#[doc(hidden)]
+#[expect(missing_debug_implementations, reason = "a source need not have one")]
+pub struct AnySource<K>(pub Arc<dyn ListerWatcher<K>>);
+
+#[async_trait]
+impl<K: 'static> ListerWatcher<AnyObject> for AnySource<K> {
+    fn description(&self) -> &str {
+        self.0.description()
+    }
+
+    fn resource(&self) -> &str {
+        self.0.resource()
+    }
+
+    fn can_stream_lists(&self) -> bool {
+        self.0.can_stream_lists()
+    }
+
+    fn covers(&self, object: &ObjectMeta) -> bool {
+        self.0.covers(object)
+    }
+
+    fn metadata_only(&self) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
+        self.0.metadata_only()
+    }
+
+    fn only(&self, object: &ObjectKey) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
+        self.0.only(object)
+    }
+
+    fn namespace_by_namespace(&self) -> Option<InNamespace<AnyObject>> {
+        self.0.namespace_by_namespace().map(any_in_namespace)
+    }
+
+    async fn list(&self, options: ListOptions) -> Result<ListStream<AnyObject>, ListWatchError> {
+        let parts = self.0.list(options).await?;
+        Ok(parts.map(|part| part.map(ListPart::cast)).boxed())
+    }
+
+    async fn watch(&self, options: WatchOptions) -> Result<WatchStream<AnyObject>, ListWatchError> {
+        let events = self.0.watch(options).await?;
+        Ok(events.map(|events| Ok(events?.into_iter().map(WatchEvent::cast).collect())).boxed())
+    }
+}
+
+/// Returns the sources that `make` makes, without the type of their objects.
+#[doc(hidden)]
+#[must_use]
+pub fn any_in_namespace<K: 'static>(make: InNamespace<K>) -> InNamespace<AnyObject> {
+    Box::new(move |namespace| Arc::new(AnySource(make(namespace))))
 }
 
 #[cfg(test)]

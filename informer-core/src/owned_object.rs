@@ -52,6 +52,20 @@ impl<K> OwnedObject<K> {
         OwnedObject { inner: self.inner, _type: PhantomData }
     }
 
+    /// Returns the object if it has type `T`, whatever the type of the handle.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn downcast_ref<T: 'static>(&self) -> Option<&T> {
+        self.inner.object.get().downcast_ref()
+    }
+
+    /// The same as [`downcast_ref`](Self::downcast_ref), for a change.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn downcast_mut<T: 'static>(&mut self) -> Option<&mut T> {
+        self.inner_mut().object.get_mut()?.downcast_mut()
+    }
+
     /// Turns it into a shared object with the given identity, without moving the object.
     #[must_use]
     pub fn into_cached(mut self, key: ObjectKey, resource_version: ResourceVersion, uid: Uid) -> Cached<K> {
@@ -80,8 +94,7 @@ impl<K: 'static> Deref for OwnedObject<K> {
 
 impl<K: 'static> DerefMut for OwnedObject<K> {
     fn deref_mut(&mut self) -> &mut K {
-        let object = self.inner_mut().object.get_mut().expect("a fresh object is decoded");
-        object.downcast_mut().expect("a handle has the type of its object")
+        self.downcast_mut().expect("a fresh object is decoded, and its handle has its type")
     }
 }
 

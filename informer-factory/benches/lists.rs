@@ -61,7 +61,7 @@ fn main() {
     });
 }
 
-fn in_pages<K>() -> InformerOptions<K> {
+fn in_pages<K: kube::Resource + 'static>() -> InformerOptions<K> {
     InformerOptions::new().reflector(ReflectorConfig::new().streaming_lists(false).page_size(500))
 }
 

@@ -184,7 +184,7 @@ impl<K: Send + Sync + 'static> ExpirationCache<K> {
 }
 
 /// Returns an entry. It has no version, so that each entry is a change, even for the same object.
-fn entry<K>(object: Cached<K>, since: Instant) -> Cached<Entry<K>> {
+fn entry<K: 'static>(object: Cached<K>, since: Instant) -> Cached<Entry<K>> {
     let key = object.key().clone();
     Cached::from_parts(key, ResourceVersion::empty(), Uid::default(), Entry { object, since })
 }

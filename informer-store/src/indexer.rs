@@ -5,9 +5,12 @@
 
 use std::any::Any;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use informer_core::{Cached, KnownObjects, ObjectKey, ResourceVersion, Watermarks};
+
+use ref_cast::{RefCastCustom, ref_cast_custom};
 
 use crate::index::{AnyIndex, Definition, Index, IndexState, IndexValue, Values, install, with_common_value};
 use crate::objects::Objects;
@@ -25,26 +28,39 @@ pub const NAMESPACE_INDEX: &str = "namespace";
 /// prepared. For several queries of one state, use a [`snapshot`](Self::snapshot).
 #[doc(alias = "ThreadSafeStore")]
 #[doc(alias = "Store")]
+#[derive(RefCastCustom)]
+#[repr(transparent)]
 pub struct Indexer<K> {
-    shared: Arc<Shared<K>>,
+    shared: Arc<Shared>,
+    _type: PhantomData<fn() -> K>,
 }
 
 impl<K> Indexer<K> {
-    pub(crate) fn from_shared(shared: Arc<Shared<K>>) -> Self {
-        Self { shared }
+    pub(crate) fn from_shared(shared: Arc<Shared>) -> Self {
+        Self { shared, _type: PhantomData }
     }
+
+    /// Changes the type of the objects, as [`Cached::cast_ref`] does.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn cast_ref<T>(&self) -> &Indexer<T> {
+        Indexer::from_shared_ref(&self.shared)
+    }
+
+    #[ref_cast_custom]
+    fn from_shared_ref(shared: &Arc<Shared>) -> &Self;
 
     /// Returns the object with this key.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<Cached<K>> {
-        self.shared.state.read().get(key).map(|(_, object)| object.clone())
+        self.shared.state.read().get(key).map(|(_, object)| object.clone().cast())
     }
 
     /// Returns the object with this key, given as `namespace/name` or `name`.
     #[must_use]
     #[doc(alias = "GetByKey")]
     pub fn get_by_key(&self, key: &str) -> Option<Cached<K>> {
-        self.shared.state.read().get_by_text(key).cloned()
+        self.shared.state.read().get_by_text(key).cloned().map(Cached::cast)
     }
 
     /// Returns all objects.
@@ -106,7 +122,7 @@ impl<K> Indexer<K> {
     /// is dropped.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot<K> {
-        Snapshot { state: self.shared.state.read().clone() }
+        Snapshot::new(self.shared.state.read().clone())
     }
 
     /// Returns the objects with `value` in the index `name`, if its values are `String`s. The
@@ -158,7 +174,7 @@ impl<K> Indexer<K> {
             let named = state.indices.iter().find(|named| named.name() == name);
             named.map(|named| named.id).ok_or_else(|| unknown_index(name, &state))?
         };
-        with_common_value(&self.shared, id, object)
+        with_common_value(&self.shared, id, object.cast_ref()).map(Objects::cast)
     }
 
     /// Returns the handle of the index named `name`.
@@ -188,9 +204,8 @@ impl<K> Indexer<K> {
 
     /// Returns whether another thread is adding an index of this name and type.
     pub(crate) fn is_joining<V: IndexValue>(&self, name: &str) -> bool {
-        let is_it = |index: &dyn AnyIndex<K>| {
-            index.name() == name && index.new_state().as_any().is::<IndexState<V>>()
-        };
+        let is_it =
+            |index: &dyn AnyIndex| index.name() == name && index.new_state().as_any().is::<IndexState<V>>();
         self.shared.write.lock().joining.iter().any(|joining| is_it(joining.definition.as_ref()))
     }
 
@@ -298,12 +313,12 @@ impl<K: Send + Sync + 'static> Indexer<K> {
     }
 }
 
-fn unknown_index<K>(name: &str, state: &State<K>) -> IndexError {
+fn unknown_index(name: &str, state: &State) -> IndexError {
     IndexError::Unknown { name: name.to_owned(), existing: state.index_names().join(", ") }
 }
 
-impl<K> State<K> {
-    pub(crate) fn in_namespace(&self, namespace: &str) -> Objects<K> {
+impl State {
+    pub(crate) fn in_namespace<K>(&self, namespace: &str) -> Objects<K> {
         Objects::of_posting(self, self.namespace_posting(namespace))
     }
 
@@ -349,7 +364,7 @@ impl<K: Send + Sync + 'static> KnownObjects<K> for Indexer<K> {
 
 impl<K> Clone for Indexer<K> {
     fn clone(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared) }
+        Self::from_shared(Arc::clone(&self.shared))
     }
 }
 

@@ -5,7 +5,7 @@
 //! value. An object has one value per label, so the results for several values of one label never
 //! overlap.
 
-use informer_core::Cached;
+use informer_core::{AnyObject, Cached};
 use kube_core::{Expression, Resource};
 
 use crate::index::IndexState;
@@ -71,8 +71,8 @@ impl<K: Resource + Send + Sync + 'static> Indexer<K> {
 }
 
 /// The objects that a selector finds through the index.
-pub(crate) struct LabelCandidates<K> {
-    entries: Entries<Cached<K>>,
+pub(crate) struct LabelCandidates {
+    entries: Entries<Cached<AnyObject>>,
     /// For each requirement that the index supports, and for the namespace: the matching objects,
     /// in parts that do not overlap.
     sets: Vec<Vec<Posting>>,
@@ -80,11 +80,11 @@ pub(crate) struct LabelCandidates<K> {
     pub(crate) rest: Vec<Expression>,
 }
 
-impl<K> LabelCandidates<K> {
+impl LabelCandidates {
     /// Looks up the requirements in the store's label index. Returns them as `Err` if there is no
     /// label index, or it supports none of them.
     pub(crate) fn look_up(
-        state: &State<K>,
+        state: &State,
         namespace: Option<&str>,
         requirements: Vec<Expression>,
     ) -> Result<Self, Vec<Expression>> {
@@ -105,7 +105,7 @@ impl<K> LabelCandidates<K> {
     }
 
     /// Returns the objects that satisfy the supported requirements.
-    pub(crate) fn objects(&mut self) -> impl Iterator<Item = &Cached<K>> {
+    pub(crate) fn objects(&mut self) -> impl Iterator<Item = &Cached<AnyObject>> {
         let slots = intersection(std::mem::take(&mut self.sets));
         slots.into_iter().filter_map(|slot| self.entries.get(slot as usize).as_ref())
     }

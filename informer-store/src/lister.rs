@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use informer_core::{Cached, ObjectKey};
+use informer_core::{AnyObject, Cached, ObjectKey};
 use kube_core::{Expression, Resource, Selector, SelectorExt};
 
 use crate::Indexer;
@@ -38,7 +38,7 @@ pub struct Lister<K> {
     indexer: Indexer<K>,
 }
 
-impl<K: Resource> Lister<K> {
+impl<K: Resource + 'static> Lister<K> {
     /// Returns a lister for a store.
     #[must_use]
     pub fn new(indexer: Indexer<K>) -> Self {
@@ -73,7 +73,7 @@ pub struct NamespaceLister<'a, K> {
     namespace: &'a str,
 }
 
-impl<K: Resource> NamespaceLister<'_, K> {
+impl<K: Resource + 'static> NamespaceLister<'_, K> {
     /// Returns the objects of the namespace whose labels match, in no particular order.
     #[must_use]
     #[doc(alias = "ListAllByNamespace")]
@@ -91,9 +91,29 @@ impl<K: Resource> NamespaceLister<'_, K> {
 }
 
 /// Returns the matching objects of one state of the store, in the namespace if there is one (I7).
-fn select<K: Resource>(indexer: &Indexer<K>, namespace: Option<&str>, selector: &Selector) -> Vec<Cached<K>> {
+type Labels = BTreeMap<String, String>;
+
+fn select<K: Resource + 'static>(
+    indexer: &Indexer<K>,
+    namespace: Option<&str>,
+    selector: &Selector,
+) -> Vec<Cached<K>> {
+    let selected = select_any(indexer.cast_ref(), namespace, selector, labels_of::<K>);
+    selected.into_iter().map(Cached::cast).collect()
+}
+
+fn labels_of<K: Resource + 'static>(object: &Cached<AnyObject>) -> Option<&Labels> {
+    object.cast_ref::<K>().meta().labels.as_ref()
+}
+
+fn select_any(
+    indexer: &Indexer<AnyObject>,
+    namespace: Option<&str>,
+    selector: &Selector,
+    labels_of: fn(&Cached<AnyObject>) -> Option<&Labels>,
+) -> Vec<Cached<AnyObject>> {
     let snapshot = indexer.snapshot();
-    let scope = |state: &State<K>| match namespace {
+    let scope = |state: &State| match namespace {
         Some(namespace) => state.in_namespace(namespace),
         None => Objects::all(state),
     };
@@ -107,24 +127,25 @@ fn select<K: Resource>(indexer: &Indexer<K>, namespace: Option<&str>, selector: 
         Ok(mut narrowed) => {
             drop(snapshot);
             let rest = std::mem::take(&mut narrowed.rest);
-            matching(narrowed.objects(), &rest)
+            matching(narrowed.objects(), &rest, labels_of)
         }
         Err(requirements) => {
             let objects = scope(&snapshot.state);
             drop(snapshot);
-            matching(objects.iter(), &requirements)
+            matching(objects.iter(), &requirements, labels_of)
         }
     }
 }
 
-fn matching<'a, K: Resource + 'a>(
-    objects: impl Iterator<Item = &'a Cached<K>>,
+fn matching<'a>(
+    objects: impl Iterator<Item = &'a Cached<AnyObject>>,
     requirements: &[Expression],
-) -> Vec<Cached<K>> {
-    let no_labels = BTreeMap::new();
-    let matches = |object: &&Cached<K>| {
+    labels_of: fn(&Cached<AnyObject>) -> Option<&Labels>,
+) -> Vec<Cached<AnyObject>> {
+    let no_labels = Labels::new();
+    let matches = |object: &&Cached<AnyObject>| {
         requirements.is_empty() || {
-            let labels = object.meta().labels.as_ref().unwrap_or(&no_labels);
+            let labels = labels_of(object).unwrap_or(&no_labels);
             requirements.iter().all(|requirement| requirement.matches(labels))
         }
     };

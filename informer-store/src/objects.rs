@@ -1,8 +1,9 @@
 //! [`Objects`]: the result of a query.
 
 use std::fmt;
+use std::marker::PhantomData;
 
-use informer_core::{Cached, ObjectKey};
+use informer_core::{AnyObject, Cached, ObjectKey};
 
 use crate::posting::Posting;
 use crate::shared::State;
@@ -13,9 +14,10 @@ use crate::slot_map::Entries;
 /// It shares the state of the store at the time of the query, without copying objects; later
 /// changes do not affect it. Iterating by reference returns `&Cached<K>`, by value `Cached<K>`.
 pub struct Objects<K> {
-    entries: Entries<Cached<K>>,
+    entries: Entries<Cached<AnyObject>>,
     slots: Slots,
     len: usize,
+    _type: PhantomData<fn() -> K>,
 }
 
 enum Slots {
@@ -24,13 +26,18 @@ enum Slots {
 }
 
 impl<K> Objects<K> {
-    pub(crate) fn all(state: &State<K>) -> Self {
-        Self { entries: state.objects.entries().clone(), slots: Slots::All, len: state.objects.len() }
+    pub(crate) fn all(state: &State) -> Self {
+        Self {
+            entries: state.objects.entries().clone(),
+            slots: Slots::All,
+            len: state.objects.len(),
+            _type: PhantomData,
+        }
     }
 
-    pub(crate) fn of_posting(state: &State<K>, posting: Posting) -> Self {
+    pub(crate) fn of_posting(state: &State, posting: Posting) -> Self {
         let len = posting.len();
-        Self { entries: state.objects.entries().clone(), slots: Slots::Of(posting), len }
+        Self { entries: state.objects.entries().clone(), slots: Slots::Of(posting), len, _type: PhantomData }
     }
 
     /// Returns the number of objects.
@@ -53,7 +60,7 @@ impl<K> Objects<K> {
                 (None, Some(posting.iter().filter_map(|slot| self.entries.get(slot as usize).as_ref())))
             }
         };
-        all.into_iter().flatten().chain(of.into_iter().flatten())
+        all.into_iter().flatten().chain(of.into_iter().flatten()).map(Cached::cast_ref)
     }
 
     /// Copies the handles into a vector.
@@ -66,6 +73,11 @@ impl<K> Objects<K> {
 }
 
 impl<K> Objects<K> {
+    /// Changes the type of the objects, as [`Cached::cast`] does.
+    pub(crate) fn cast<T>(self) -> Objects<T> {
+        Objects { entries: self.entries, slots: self.slots, len: self.len, _type: PhantomData }
+    }
+
     pub(crate) fn sorted_keys(&self) -> Vec<ObjectKey> {
         let mut keys: Vec<ObjectKey> = self.iter().map(|object| object.key().clone()).collect();
         keys.sort_unstable();
@@ -79,7 +91,7 @@ impl<K> Clone for Objects<K> {
             Slots::All => Slots::All,
             Slots::Of(posting) => Slots::Of(posting.clone()),
         };
-        Self { entries: self.entries.clone(), slots, len: self.len }
+        Self { entries: self.entries.clone(), slots, len: self.len, _type: PhantomData }
     }
 }
 
@@ -131,7 +143,7 @@ impl<K> Iterator for IntoIter<K> {
                 }
             };
             if let Some(object) = self.objects.entries.get(slot) {
-                return Some(object.clone());
+                return Some(object.clone().cast());
             }
         }
     }

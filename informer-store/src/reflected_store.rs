@@ -4,6 +4,7 @@
 //! without handlers.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use informer_core::{Cached, Completion, Delta, ObjectKey, ReflectorStore, Replacement, ResourceVersion};
@@ -34,8 +35,9 @@ use crate::{Change, IndexFailure, Indexer, StoreWriter};
 /// # assert!(!synced.has_synced() && pods.is_empty());
 /// ```
 pub struct ReflectedStore<K> {
-    shared: Arc<Shared<K>>,
+    shared: Arc<Shared>,
     synced: Completion,
+    _type: PhantomData<fn(K)>,
 }
 
 impl<K: Send + Sync + 'static> ReflectedStore<K> {
@@ -43,7 +45,7 @@ impl<K: Send + Sync + 'static> ReflectedStore<K> {
     #[must_use]
     #[expect(clippy::needless_pass_by_value, reason = "there is one writer, and from now on it is here")]
     pub fn new(writer: StoreWriter<K>) -> Self {
-        Self { shared: Arc::clone(writer.shared()), synced: Completion::new() }
+        Self { shared: Arc::clone(writer.shared()), synced: Completion::new(), _type: PhantomData }
     }
 
     /// Returns a read handle.
@@ -119,7 +121,7 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for ReflectedStore<K> {
 impl<K> fmt::Debug for ReflectedStore<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReflectedStore")
-            .field("indexer", &Indexer::from_shared(Arc::clone(&self.shared)))
+            .field("indexer", &Indexer::<K>::from_shared(Arc::clone(&self.shared)))
             .field("has_synced", &self.synced.has_synced())
             .finish()
     }

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use informer_core::{Cached, ObjectKey, ResourceVersion, Watermarks};
+use informer_core::{AnyObject, Cached, ObjectKey, ResourceVersion, Watermarks};
 
 use crate::index::{AnyIndex, AnyIndexState, Joining, ValuesBySlot};
 use crate::slot_map::SlotMap;
@@ -25,14 +25,14 @@ impl IndexId {
     }
 }
 
-pub(crate) struct Shared<K> {
-    pub(crate) state: RwLock<State<K>>,
-    pub(crate) write: Mutex<WriterNotes<K>>,
+pub(crate) struct Shared {
+    pub(crate) state: RwLock<State>,
+    pub(crate) write: Mutex<WriterNotes>,
     /// Notified, with `write`, when the construction of an index ends.
     pub(crate) joined: Condvar,
 }
 
-impl<K> Shared<K> {
+impl Shared {
     /// Waits while another thread adds an index of this name.
     pub(crate) fn wait_while_joining(&self, name: &str) {
         let mut notes = self.write.lock();
@@ -43,28 +43,28 @@ impl<K> Shared<K> {
 }
 
 /// One state of the store: objects, indexes and watermarks. A copy costs a few reference counts.
-pub(crate) struct State<K> {
-    pub(crate) objects: SlotMap<Cached<K>>,
-    pub(crate) indices: Vec<NamedIndex<K>>,
+pub(crate) struct State {
+    pub(crate) objects: SlotMap<Cached<AnyObject>>,
+    pub(crate) indices: Vec<NamedIndex>,
     pub(crate) watermark: ResourceVersion,
     /// The watermarks of namespaces that are watched separately; `watermark` is then their minimum.
     pub(crate) watermarks: Arc<Watermarks>,
 }
 
 /// An index for readers.
-pub(crate) struct NamedIndex<K> {
+pub(crate) struct NamedIndex {
     pub(crate) id: IndexId,
-    pub(crate) definition: Arc<dyn AnyIndex<K>>,
+    pub(crate) definition: Arc<dyn AnyIndex>,
     pub(crate) index: Box<dyn AnyIndexState>,
 }
 
-impl<K> NamedIndex<K> {
+impl NamedIndex {
     pub(crate) fn name(&self) -> &str {
         self.definition.name()
     }
 }
 
-impl<K> Clone for NamedIndex<K> {
+impl Clone for NamedIndex {
     fn clone(&self) -> Self {
         Self { id: self.id, definition: Arc::clone(&self.definition), index: self.index.boxed_clone() }
     }
@@ -72,29 +72,29 @@ impl<K> Clone for NamedIndex<K> {
 
 /// The data that only the writer needs: the definitions of the indexes, and the values of each
 /// object.
-pub(crate) struct WriterNotes<K> {
+pub(crate) struct WriterNotes {
     /// In the order of [`State::indices`].
-    pub(crate) indices: Vec<IndexNotes<K>>,
+    pub(crate) indices: Vec<IndexNotes>,
     /// Indexes under construction. The writer keeps a log for each.
-    pub(crate) joining: Vec<Joining<K>>,
+    pub(crate) joining: Vec<Joining>,
     /// Counts changes of the fields above.
     pub(crate) generation: u64,
 }
 
-pub(crate) struct IndexNotes<K> {
-    pub(crate) definition: Arc<dyn AnyIndex<K>>,
+pub(crate) struct IndexNotes {
+    pub(crate) definition: Arc<dyn AnyIndex>,
     pub(crate) by_slot: ValuesBySlot,
     /// The objects for which the index function fails.
     pub(crate) failures: HashMap<ObjectKey, IndexFailure>,
 }
 
-impl<K> IndexNotes<K> {
-    pub(crate) fn new(definition: Arc<dyn AnyIndex<K>>) -> Self {
+impl IndexNotes {
+    pub(crate) fn new(definition: Arc<dyn AnyIndex>) -> Self {
         Self { definition, by_slot: Vec::new(), failures: HashMap::new() }
     }
 }
 
-impl<K> Clone for State<K> {
+impl Clone for State {
     fn clone(&self) -> Self {
         Self {
             objects: self.objects.clone(),
@@ -105,8 +105,8 @@ impl<K> Clone for State<K> {
     }
 }
 
-impl<K> State<K> {
-    pub(crate) fn get(&self, key: &ObjectKey) -> Option<(u32, &Cached<K>)> {
+impl State {
+    pub(crate) fn get(&self, key: &ObjectKey) -> Option<(u32, &Cached<AnyObject>)> {
         self.objects.find(key.hash_value(), |object| object.key() == key)
     }
 
@@ -115,7 +115,7 @@ impl<K> State<K> {
         key.namespace().and_then(|namespace| self.watermarks.get(namespace)).unwrap_or(&self.watermark)
     }
 
-    pub(crate) fn get_by_text(&self, key: &str) -> Option<&Cached<K>> {
+    pub(crate) fn get_by_text(&self, key: &str) -> Option<&Cached<AnyObject>> {
         let found = self.objects.find(ObjectKey::hash_of(key), |object| object.key().as_str() == key);
         found.map(|(_, object)| object)
     }
@@ -124,7 +124,7 @@ impl<K> State<K> {
         self.indices.iter().find(|named| named.id == id).map(|named| named.index.as_ref())
     }
 
-    pub(crate) fn definition(&self, id: IndexId) -> Option<Arc<dyn AnyIndex<K>>> {
+    pub(crate) fn definition(&self, id: IndexId) -> Option<Arc<dyn AnyIndex>> {
         self.indices.iter().find(|named| named.id == id).map(|named| Arc::clone(&named.definition))
     }
 
@@ -143,7 +143,7 @@ impl<K> State<K> {
     }
 
     /// Frees unused room. It renumbers slots in objects and indexes.
-    pub(crate) fn compact(&mut self, notes: &mut WriterNotes<K>) {
+    pub(crate) fn compact(&mut self, notes: &mut WriterNotes) {
         let slots = self.objects.is_sparse().then(|| self.objects.compact());
         for (named, notes) in self.indices.iter_mut().zip(&mut notes.indices) {
             if let Some(slots) = &slots {
@@ -156,7 +156,7 @@ impl<K> State<K> {
     }
 }
 
-impl<K> WriterNotes<K> {
+impl WriterNotes {
     pub(crate) fn position(&self, name: &str) -> Option<usize> {
         self.indices.iter().position(|notes| notes.definition.name() == name)
     }
@@ -170,7 +170,7 @@ impl<K> WriterNotes<K> {
     /// failures. Those of indexes under construction stay in `failures`.
     pub(crate) fn note_failures(
         &mut self,
-        changes: &[Change<K>],
+        changes: &[Change<AnyObject>],
         failures: &mut Vec<IndexFailure>,
     ) -> Vec<IndexFailure> {
         let mut earlier = HashSet::new();
@@ -202,7 +202,7 @@ impl<K> WriterNotes<K> {
 
     /// Returns the indexes whose functions the writer calls: the complete ones, then those under
     /// construction.
-    pub(crate) fn definitions(&self) -> Vec<Arc<dyn AnyIndex<K>>> {
+    pub(crate) fn definitions(&self) -> Vec<Arc<dyn AnyIndex>> {
         let joining = self.joining.iter().map(|joining| Arc::clone(&joining.definition));
         self.indices.iter().map(|notes| Arc::clone(&notes.definition)).chain(joining).collect()
     }

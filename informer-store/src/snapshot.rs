@@ -1,6 +1,7 @@
 //! [`Snapshot`]: one state of a store.
 
 use std::fmt;
+use std::marker::PhantomData;
 
 use informer_core::{Cached, ObjectKey, ResourceVersion, Watermarks};
 
@@ -11,20 +12,25 @@ use crate::shared::State;
 ///
 /// To use an index: [`Index::get_in`](crate::Index::get_in).
 pub struct Snapshot<K> {
-    pub(crate) state: State<K>,
+    pub(crate) state: State,
+    _type: PhantomData<fn() -> K>,
 }
 
 impl<K> Snapshot<K> {
+    pub(crate) fn new(state: State) -> Self {
+        Self { state, _type: PhantomData }
+    }
+
     /// Returns the object with this key.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<&Cached<K>> {
-        self.state.get(key).map(|(_, object)| object)
+        self.state.get(key).map(|(_, object)| object.cast_ref())
     }
 
     /// Returns the object with this key, given as `namespace/name` or `name`.
     #[must_use]
     pub fn get_by_key(&self, key: &str) -> Option<&Cached<K>> {
-        self.state.get_by_text(key)
+        self.state.get_by_text(key).map(Cached::cast_ref)
     }
 
     /// Returns all objects.
@@ -67,7 +73,7 @@ impl<K> Snapshot<K> {
 
 impl<K> Clone for Snapshot<K> {
     fn clone(&self) -> Self {
-        Self { state: self.state.clone() }
+        Self::new(self.state.clone())
     }
 }
 

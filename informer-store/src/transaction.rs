@@ -8,7 +8,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use informer_core::{Cached, NamespaceProgress, ResourceVersion};
+use informer_core::{AnyObject, Cached, NamespaceProgress, ResourceVersion};
 
 use crate::index::{Applied, Computed, Logged, LoggedChange, value_panicked};
 use crate::shared::{State, WriterNotes};
@@ -23,26 +23,26 @@ const MAX_IN_PLACE: usize = 256;
 /// [`StoreWriter::prepare`](crate::StoreWriter::prepare).
 ///
 /// Dropping it commits, so that the indices and the objects always agree.
-pub struct PreparedTransaction<'a, K> {
+pub struct PreparedTransaction<'a> {
     // I8: the lock is released before the objects of `transaction` are dropped, because it is
     // declared first.
-    notes: MutexGuard<'a, WriterNotes<K>>,
-    transaction: Transaction<'a, K>,
-    state: &'a RwLock<State<K>>,
+    notes: MutexGuard<'a, WriterNotes>,
+    transaction: Transaction<'a>,
+    state: &'a RwLock<State>,
     /// The state to come, if it was made beside the current one.
-    next: Option<State<K>>,
+    next: Option<State>,
     is_committed: bool,
     new_failures: Vec<IndexFailure>,
     /// Failures of indices under construction.
     joining_failures: Vec<IndexFailure>,
 }
 
-impl<'a, K> PreparedTransaction<'a, K> {
+impl<'a> PreparedTransaction<'a> {
     pub(crate) fn new(
-        mut transaction: Transaction<'a, K>,
+        mut transaction: Transaction<'a>,
         mut failures: Vec<IndexFailure>,
-        mut notes: MutexGuard<'a, WriterNotes<K>>,
-        state: &'a RwLock<State<K>>,
+        mut notes: MutexGuard<'a, WriterNotes>,
+        state: &'a RwLock<State>,
     ) -> Self {
         let new_failures = notes.note_failures(&transaction.changes, &mut failures);
         let next = transaction.apply_beside(state, &mut notes);
@@ -90,13 +90,13 @@ impl<'a, K> PreparedTransaction<'a, K> {
     }
 }
 
-impl<K> Drop for PreparedTransaction<'_, K> {
+impl Drop for PreparedTransaction<'_> {
     fn drop(&mut self) {
         self.close();
     }
 }
 
-impl<K> fmt::Debug for PreparedTransaction<'_, K> {
+impl fmt::Debug for PreparedTransaction<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PreparedTransaction")
             .field("changes", &self.transaction.changes.len())
@@ -108,23 +108,23 @@ impl<K> fmt::Debug for PreparedTransaction<'_, K> {
 /// The changes with their index values, and then the objects that the changes replaced.
 ///
 /// Drop it only while no lock is held (I8).
-pub(crate) struct Transaction<'a, K> {
-    changes: Vec<Change<K>>,
+pub(crate) struct Transaction<'a> {
+    changes: Vec<Change<AnyObject>>,
     watermark: Option<&'a ResourceVersion>,
     of_namespaces: &'a [NamespaceProgress],
     /// In the order of [`WriterNotes::definitions`].
     computed: Vec<Computed>,
     /// The slot of each change, and whether the object is new there.
     slots: Vec<Option<(u32, bool)>>,
-    replaced: Vec<Cached<K>>,
-    old_state: Option<State<K>>,
+    replaced: Vec<Cached<AnyObject>>,
+    old_state: Option<State>,
     /// Objects that are missing in an index, because a value's `Hash` or `Eq` panicked.
     panicked: Vec<IndexFailure>,
 }
 
-impl<'a, K> Transaction<'a, K> {
+impl<'a> Transaction<'a> {
     pub(crate) fn new(
-        changes: Vec<Change<K>>,
+        changes: Vec<Change<AnyObject>>,
         watermark: Option<&'a ResourceVersion>,
         of_namespaces: &'a [NamespaceProgress],
         computed: Vec<Computed>,
@@ -143,7 +143,7 @@ impl<'a, K> Transaction<'a, K> {
     }
 
     /// Applies the changes to a copy of the state, if there are too many of them to do it in place.
-    fn apply_beside(&mut self, state: &RwLock<State<K>>, notes: &mut WriterNotes<K>) -> Option<State<K>> {
+    fn apply_beside(&mut self, state: &RwLock<State>, notes: &mut WriterNotes) -> Option<State> {
         // The logs of indices under construction name slots.
         let may_compact = notes.joining.is_empty();
         let mut next = {
@@ -158,7 +158,7 @@ impl<'a, K> Transaction<'a, K> {
         Some(next)
     }
 
-    fn apply(&mut self, state: &mut State<K>, notes: &mut WriterNotes<K>) {
+    fn apply(&mut self, state: &mut State, notes: &mut WriterNotes) {
         let mut cursor = Cursor::default();
         for change in &self.changes {
             self.slots.push(apply_change(&mut state.objects, change, &mut cursor, &mut self.replaced));
@@ -187,7 +187,7 @@ impl<'a, K> Transaction<'a, K> {
 
     /// Adds the changes, and the failures of their own, to the logs of the indices under
     /// construction.
-    fn log(&mut self, notes: &mut WriterNotes<K>, mut failures: Vec<IndexFailure>) {
+    fn log(&mut self, notes: &mut WriterNotes, mut failures: Vec<IndexFailure>) {
         let computed = self.computed.drain(notes.indices.len()..);
         for (joining, computed) in notes.joining.iter_mut().zip(computed) {
             let changes = self.changes.iter().zip(&self.slots).map(|(change, slot)| LoggedChange {
@@ -207,11 +207,11 @@ impl<'a, K> Transaction<'a, K> {
 }
 
 /// Makes one change in the table of objects. Returns its slot, and whether the object is new there.
-fn apply_change<K>(
-    objects: &mut SlotMap<Cached<K>>,
-    change: &Change<K>,
+fn apply_change(
+    objects: &mut SlotMap<Cached<AnyObject>>,
+    change: &Change<AnyObject>,
     cursor: &mut Cursor,
-    replaced: &mut Vec<Cached<K>>,
+    replaced: &mut Vec<Cached<AnyObject>>,
 ) -> Option<(u32, bool)> {
     let key = change.key();
     let found = cursor.find(objects, key.hash_value(), |object| object.key() == key).map(|(slot, _)| slot);

@@ -4,9 +4,10 @@
 //! [`crate::transaction`].
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use informer_core::{Cached, NamespaceProgress, ObjectKey, ResourceVersion, Watermarks};
+use informer_core::{AnyObject, Cached, NamespaceProgress, ObjectKey, ResourceVersion, Watermarks};
 
 use crate::index::{AnyIndex, Definition, Failures, Values, lasting};
 use crate::shared::{IndexId, IndexNotes, NamedIndex, Shared, State, WriterNotes};
@@ -26,6 +27,14 @@ pub enum Change<K> {
 }
 
 impl<K> Change<K> {
+    /// Changes the type of the object, as [`Cached::cast`] does.
+    fn cast<T>(self) -> Change<T> {
+        match self {
+            Self::Put(object) => Change::Put(object.cast()),
+            Self::Remove(key) => Change::Remove(key),
+        }
+    }
+
     /// Returns the key of the object that changes.
     #[must_use]
     pub fn key(&self) -> &ObjectKey {
@@ -46,9 +55,15 @@ impl<K> Change<K> {
 
 /// The write half of a store. There is one per store; readers hold an [`Indexer`].
 pub struct StoreWriter<K> {
-    shared: Arc<Shared<K>>,
+    writer: Writer,
+    _type: PhantomData<fn(K)>,
+}
+
+/// The writer without the type of the objects.
+struct Writer {
+    shared: Arc<Shared>,
     /// The indexes at `generation`.
-    definitions: Vec<Arc<dyn AnyIndex<K>>>,
+    definitions: Vec<Arc<dyn AnyIndex>>,
     generation: u64,
 }
 
@@ -68,11 +83,16 @@ pub struct StoreWriter<K> {
 /// ```
 #[must_use]
 pub fn store<K: Send + Sync + 'static>() -> (StoreWriter<K>, Indexer<K>) {
+    let shared = new_shared();
+    (StoreWriter::over(Arc::clone(&shared)), Indexer::from_shared(shared))
+}
+
+fn new_shared() -> Arc<Shared> {
     let id = IndexId::next();
-    let by_namespace = Definition::<K, Arc<str>>::of_key(crate::NAMESPACE_INDEX, |key| {
+    let by_namespace = Definition::<Arc<str>>::of_key(crate::NAMESPACE_INDEX, |key| {
         key.namespace().map(Arc::from).into_iter().collect::<Values<_>>()
     });
-    let by_namespace: Arc<dyn AnyIndex<K>> = Arc::new(by_namespace);
+    let by_namespace: Arc<dyn AnyIndex> = Arc::new(by_namespace);
     let state = State {
         objects: SlotMap::new(),
         indices: vec![NamedIndex {
@@ -85,22 +105,16 @@ pub fn store<K: Send + Sync + 'static>() -> (StoreWriter<K>, Indexer<K>) {
     };
     let notes =
         WriterNotes { indices: vec![IndexNotes::new(by_namespace)], joining: Vec::new(), generation: 0 };
-    let shared =
-        Arc::new(Shared { state: RwLock::new(state), write: Mutex::new(notes), joined: Condvar::new() });
-    (StoreWriter::over(Arc::clone(&shared)), Indexer::from_shared(shared))
+    Arc::new(Shared { state: RwLock::new(state), write: Mutex::new(notes), joined: Condvar::new() })
 }
 
-impl<K: Send + Sync + 'static> StoreWriter<K> {
-    pub(crate) fn over(shared: Arc<Shared<K>>) -> Self {
-        let (definitions, generation) = {
-            let notes = shared.write.lock();
-            (notes.definitions(), notes.generation)
-        };
-        Self { shared, definitions, generation }
+impl<K> StoreWriter<K> {
+    pub(crate) fn over(shared: Arc<Shared>) -> Self {
+        Self { writer: Writer::over(shared), _type: PhantomData }
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared<K>> {
-        &self.shared
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.writer.shared
     }
 
     /// Makes all changes and sets the watermark, in one step (I3). If a key is changed twice, the
@@ -127,24 +141,8 @@ impl<K: Send + Sync + 'static> StoreWriter<K> {
         changes: Vec<Change<K>>,
         watermark: Option<&'a ResourceVersion>,
         of_namespaces: &'a [NamespaceProgress],
-    ) -> PreparedTransaction<'a, K> {
-        loop {
-            let mut failures = Failures::new();
-            let computed =
-                self.definitions.iter().map(|index| index.compute(&changes, &mut failures)).collect();
-            let failures = lasting(failures, &changes);
-            let notes = self.shared.write.lock();
-            if notes.generation == self.generation {
-                let transaction = Transaction::new(changes, watermark, of_namespaces, computed);
-                return PreparedTransaction::new(transaction, failures, notes, &self.shared.state);
-            }
-            // An index was added or removed meanwhile, so the functions have to run again.
-            self.generation = notes.generation;
-            let outdated = std::mem::replace(&mut self.definitions, notes.definitions());
-            drop(notes);
-            // I8: it may hold the last reference to a removed index's function.
-            drop(outdated);
-        }
+    ) -> PreparedTransaction<'a> {
+        self.writer.prepare(changes.into_iter().map(Change::cast).collect(), watermark, of_namespaces)
     }
 
     /// Adds or replaces an object. The watermark stays the same, because other objects can have
@@ -185,7 +183,58 @@ impl<K: Send + Sync + 'static> StoreWriter<K> {
         resource_version: &ResourceVersion,
         is_kept: impl Fn(&ObjectKey) -> bool,
     ) -> Vec<IndexFailure> {
-        let before = self.indexer().snapshot().state;
+        let objects = objects.into_iter().map(Cached::cast).collect();
+        self.writer.replace_but(objects, resource_version, &is_kept)
+    }
+
+    /// Returns a read handle.
+    #[must_use]
+    pub fn indexer(&self) -> Indexer<K> {
+        Indexer::from_shared(Arc::clone(self.shared()))
+    }
+}
+
+impl Writer {
+    fn over(shared: Arc<Shared>) -> Self {
+        let (definitions, generation) = {
+            let notes = shared.write.lock();
+            (notes.definitions(), notes.generation)
+        };
+        Self { shared, definitions, generation }
+    }
+
+    fn prepare<'a>(
+        &'a mut self,
+        changes: Vec<Change<AnyObject>>,
+        watermark: Option<&'a ResourceVersion>,
+        of_namespaces: &'a [NamespaceProgress],
+    ) -> PreparedTransaction<'a> {
+        loop {
+            let mut failures = Failures::new();
+            let computed =
+                self.definitions.iter().map(|index| index.compute(&changes, &mut failures)).collect();
+            let failures = lasting(failures, &changes);
+            let notes = self.shared.write.lock();
+            if notes.generation == self.generation {
+                let transaction = Transaction::new(changes, watermark, of_namespaces, computed);
+                return PreparedTransaction::new(transaction, failures, notes, &self.shared.state);
+            }
+            // An index was added or removed meanwhile, so the functions have to run again.
+            self.generation = notes.generation;
+            let outdated = std::mem::replace(&mut self.definitions, notes.definitions());
+            drop(notes);
+            // I8: it may hold the last reference to a removed index's function.
+            drop(outdated);
+        }
+    }
+
+    fn replace_but(
+        &mut self,
+        objects: Vec<Cached<AnyObject>>,
+        resource_version: &ResourceVersion,
+        is_kept: &dyn Fn(&ObjectKey) -> bool,
+    ) -> Vec<IndexFailure> {
+        let before = self.shared.state.read().clone();
         let mut is_listed = vec![false; before.objects.entries().capacity()];
         let mut changes = Vec::new();
         let mut cursor = Cursor::default();
@@ -205,20 +254,14 @@ impl<K: Send + Sync + 'static> StoreWriter<K> {
         }
         // Otherwise the transaction would copy shared parts.
         drop(before);
-        self.transaction(changes, Some(resource_version))
-    }
-
-    /// Returns a read handle.
-    #[must_use]
-    pub fn indexer(&self) -> Indexer<K> {
-        Indexer::from_shared(Arc::clone(&self.shared))
+        self.prepare(changes, Some(resource_version), &[]).finish()
     }
 }
 
 impl<K> fmt::Debug for StoreWriter<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StoreWriter")
-            .field("len", &self.shared.state.read().objects.len())
+            .field("len", &self.shared().state.read().objects.len())
             .finish_non_exhaustive()
     }
 }

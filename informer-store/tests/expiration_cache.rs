@@ -12,7 +12,7 @@ fn key(name: &str) -> ObjectKey {
     ObjectKey::from_text(name.into())
 }
 
-fn object<K>(name: &str, value: K) -> Cached<K> {
+fn object<K: Send + Sync + 'static>(name: &str, value: K) -> Cached<K> {
     Cached::from_parts(key(name), ResourceVersion::from("1"), Uid::from("a"), value)
 }
 

@@ -5,7 +5,11 @@ use informer_store::{Change, Lister, StoreWriter, parse_selector, store};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube_core::{ApiResource, DynamicObject, Expression, Resource, Selector};
 
-fn named<K: Resource + Default>(namespace: Option<&str>, name: &str, labels: &[(&str, &str)]) -> Cached<K> {
+fn named<K: Resource + Send + Sync + 'static + Default>(
+    namespace: Option<&str>,
+    name: &str,
+    labels: &[(&str, &str)],
+) -> Cached<K> {
     let mut object = K::default();
     let meta = object.meta_mut();
     meta.namespace = namespace.map(str::to_owned);

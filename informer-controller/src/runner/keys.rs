@@ -32,7 +32,7 @@ pub fn own_key<K>(object: &Cached<K>) -> Option<ObjectKey> {
 pub fn controller_key<O, K>(object: &Cached<K>) -> Option<ObjectKey>
 where
     O: Resource<DynamicType = (), Scope: InformerScope>,
-    K: Resource,
+    K: Resource + 'static,
 {
     let owners = object.meta().owner_references.as_ref()?;
     let owner = owners.iter().find(|owner| owner.controller == Some(true))?;

@@ -60,10 +60,7 @@ enum Called {
     Abandoned,
 }
 
-pub(super) fn new(
-    listener: Arc<ProcessorListener>,
-    handler: Box<dyn AnyHandler>,
-) -> BoxFuture<'static, ()> {
+pub(super) fn new(listener: Arc<ProcessorListener>, handler: Box<dyn AnyHandler>) -> BoxFuture<'static, ()> {
     let id = listener.id();
     let listener = ListenerGuard(listener);
     let task =

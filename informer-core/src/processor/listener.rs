@@ -19,8 +19,8 @@ use super::mailbox::{Backlog, Mailbox};
 use super::options::HandlerOptions;
 use super::resync::ResyncClock;
 use super::shared_backlog::SharedBacklog;
-use crate::{AnyObject, Completion};
 use crate::sync::{Latch, Mutex};
+use crate::{AnyObject, Completion};
 
 /// The processor's side of one handler or stream.
 pub(super) struct ProcessorListener {

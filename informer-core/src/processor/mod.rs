@@ -36,11 +36,11 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::sync::{Mutex, Notify};
 use crate::handler::{AnyHandler, AsyncHandler, SyncHandler};
+use crate::sync::{Mutex, Notify};
 use crate::{AnyObject, AsyncEventHandler, Cached, EventBatch, EventHandler};
-use listener::ProcessorListener;
 use inbox::Replay;
+use listener::ProcessorListener;
 use resync::CheckPeriod;
 use shared_backlog::Backlogs;
 
@@ -190,7 +190,11 @@ impl<K> SharedProcessor<K> {
         K: 'static,
         S: Iterator<Item = Cached<K>> + Send + 'static,
     {
-        EventStream::new(self.shared.add_stream(type_name::<EventStream<K>>(), options, Box::new(any(snapshot))))
+        EventStream::new(self.shared.add_stream(
+            type_name::<EventStream<K>>(),
+            options,
+            Box::new(any(snapshot)),
+        ))
     }
 
     /// Calls `commit`, which applies the changes to the store, and then adds the batch to every
@@ -315,7 +319,11 @@ impl Shared {
         listener
     }
 
-    fn new_listener(self: &Arc<Self>, default_name: &str, options: &HandlerOptions) -> Arc<ProcessorListener> {
+    fn new_listener(
+        self: &Arc<Self>,
+        default_name: &str,
+        options: &HandlerOptions,
+    ) -> Arc<ProcessorListener> {
         let name = options.name.clone().unwrap_or_else(|| default_name.to_owned());
         let period = options.resync.period(self.default_resync);
         let backlog = Arc::clone(self.backlogs.of(!options.coalesce_drops_old));

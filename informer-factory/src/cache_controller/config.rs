@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use informer_core::{DeltaFifo, ListerWatcher};
 use informer_reflector::{Ingest, ReflectorConfig};
+use kube::Resource;
 
 pub(super) type ShouldResync = Box<dyn FnMut() -> bool + Send>;
 
@@ -18,20 +19,20 @@ pub struct CacheControllerConfig<K: 'static> {
     pub(super) lister_watcher: Arc<dyn ListerWatcher<K>>,
     pub(super) queue: DeltaFifo<K>,
     pub(super) reflector: ReflectorConfig,
-    pub(super) ingest: Ingest<K>,
+    pub(super) ingest: Ingest,
     pub(super) resync_period: Option<Duration>,
     pub(super) should_resync: Option<ShouldResync>,
     pub(super) retry_on_error: bool,
 }
 
-impl<K: 'static> CacheControllerConfig<K> {
+impl<K: Resource + 'static> CacheControllerConfig<K> {
     /// Returns the defaults: a new queue without known objects, no resyncs, no retries.
     pub fn new(lister_watcher: Arc<dyn ListerWatcher<K>>) -> Self {
         Self {
             lister_watcher,
             queue: DeltaFifo::new(),
             reflector: ReflectorConfig::new(),
-            ingest: Ingest::default(),
+            ingest: Ingest::of::<K>(),
             resync_period: None,
             should_resync: None,
             retry_on_error: false,

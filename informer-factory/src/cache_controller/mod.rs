@@ -12,7 +12,6 @@ use std::panic::resume_unwind;
 use std::time::Duration;
 
 use informer_core::{Batch, Completion, DeltaFifo, Pending, ResourceVersion};
-use kube::Resource;
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -64,7 +63,7 @@ struct ResyncTimer {
     is_due: ShouldResync,
 }
 
-impl<K: Resource + Send + Sync + 'static> CacheController<K> {
+impl<K: Send + Sync + 'static> CacheController<K> {
     /// Returns a controller that calls `process` with the changes of one key at a time. It does
     /// nothing until it is [run](Self::run).
     ///
@@ -218,7 +217,7 @@ impl<K: Resource + Send + Sync + 'static> CacheController<K> {
 
 /// Fills the queue until `shutdown`, in a task that ends with this future, so that further changes
 /// are decoded while others are processed. client-go uses a goroutine.
-async fn reflect<K: Resource + Send + Sync + 'static>(source: SourceTask<K>, shutdown: CancellationToken) {
+async fn reflect<K: Send + Sync + 'static>(source: SourceTask<K>, shutdown: CancellationToken) {
     let mut task = JoinSet::new();
     task.spawn(source.run(shutdown).in_current_span().with_current_subscriber());
     let ended = task.join_next().await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use informer_reflector::{ListTweaks, ReflectorConfig};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Client;
+use kube::{Client, Resource};
 
 use super::SharedInformerFactory;
 use super::namespaces::Followed;
@@ -130,7 +130,10 @@ impl FactoryBuilder {
     /// ```
     #[doc(alias = "WithCustomResyncConfig")]
     #[doc(alias = "WithTransform")]
-    pub fn configure<K: 'static>(mut self, change: impl FnOnce(TypeOptions<K>) -> TypeOptions<K>) -> Self {
+    pub fn configure<K: Resource + 'static>(
+        mut self,
+        change: impl FnOnce(TypeOptions<K>) -> TypeOptions<K>,
+    ) -> Self {
         self.config.by_type.change(change);
         self
     }

@@ -5,6 +5,8 @@
 //! metadata/metadatainformer). Here they are a way to ask the one factory, so that all informers
 //! share options, start and end.
 
+use std::sync::Arc;
+
 use kube::Resource;
 use kube::core::discovery::{ApiResource, Scope};
 use kube::core::{DynamicObject, GroupVersionResource, PartialObjectMeta};
@@ -52,7 +54,7 @@ impl SharedInformerFactory {
         K: Resource<DynamicType = ApiResource> + DeserializeOwned + Send + Sync + 'static,
     {
         self.shared(Some(resource), *scope == Scope::Namespaced, resource, |list_watch, options| {
-            SharedIndexInformer::new(std::sync::Arc::new(list_watch), options)
+            SharedIndexInformer::over(Arc::new(list_watch.cast()), options)
         })
     }
 }

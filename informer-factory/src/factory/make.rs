@@ -1,8 +1,10 @@
 //! Creates the informers of a factory, from the settings for all types and for one type.
 
 use std::any::TypeId;
+use std::sync::Arc;
 
-use informer_reflector::KubeListWatch;
+use informer_core::AnyObject;
+use informer_reflector::{Ingest, KubeListWatch};
 use kube::Resource;
 use kube::core::discovery::ApiResource;
 use serde::de::DeserializeOwned;
@@ -21,7 +23,7 @@ impl SharedInformerFactory {
         resource: Option<&ApiResource>,
         is_namespaced: bool,
         dynamic_type: &K::DynamicType,
-        make: impl FnOnce(KubeListWatch<K>, InformerOptions<K>) -> (SharedIndexInformer<K>, InformerTask<K>),
+        make: impl FnOnce(KubeListWatch<K>, InformerOptions<K>) -> (SharedIndexInformer<K>, InformerTask),
     ) -> SharedIndexInformer<K>
     where
         K: Resource + DeserializeOwned + Send + Sync + 'static,
@@ -31,25 +33,20 @@ impl SharedInformerFactory {
             resource: resource.cloned(),
             scope: self.scope.of(is_namespaced),
         };
-        self.take_out_if_ended(&key);
-        let existing = self.inner.informers.get(&key).map(|entry| entry.informer());
-        let informer = existing.unwrap_or_else(|| {
+        let informer = self.existing(&key).unwrap_or_else(|| {
+            let client = self.inner.client.clone();
+            let list_watch = match &key.scope.namespace {
+                Where::In(namespace) => KubeListWatch::<K>::namespaced_with(client, namespace, dynamic_type),
+                Where::Everywhere | Where::Followed => KubeListWatch::all_with(client, dynamic_type),
+            };
             let of_type = self.inner.config.by_type.get::<K>();
-            let list_watch = self.list_watch(&key.scope, dynamic_type, of_type);
+            let list_watch = self.list_watch(list_watch.cast(), &key.scope, of_type).cast();
+            let options = self.options(of_type, Ingest::of::<K>()).cast();
             // I8: with no lock on the registry.
-            let (informer, task) = make(list_watch, self.options(of_type));
-            let entry = Entry::new(informer, task);
-            let is_followed = key.scope.namespace == Where::Followed;
-            if is_followed {
-                self.follow_namespaces(entry.handle().as_ref());
-            }
-            let informer = self.register(key.clone(), entry);
-            if is_followed && let Some(shared) = self.inner.informers.get(&key).map(|entry| entry.handle()) {
-                self.follow_namespaces(shared.as_ref());
-            }
-            informer
+            let (informer, task) = make(list_watch, options);
+            self.add(key, Entry::new(&informer, task))
         });
-        informer.expect("an informer is registered under the type of its objects")
+        informer.cast()
     }
 
     /// Returns whether the builder has set the pruned paths of this type.
@@ -57,18 +54,15 @@ impl SharedInformerFactory {
         self.inner.config.by_type.get::<K>().is_some_and(|options| options.prune.is_some())
     }
 
-    fn list_watch<K: Resource>(
+    fn list_watch(
         &self,
+        mut list_watch: KubeListWatch<AnyObject>,
         scope: &Scope,
-        dynamic_type: &K::DynamicType,
-        of_type: Option<&TypeOptions<K>>,
-    ) -> KubeListWatch<K> {
-        let client = self.inner.client.clone();
-        let mut list_watch = match &scope.namespace {
-            Where::Everywhere => KubeListWatch::<K>::all_with(client, dynamic_type),
-            Where::In(namespace) => KubeListWatch::namespaced_with(client, namespace, dynamic_type),
-            Where::Followed => KubeListWatch::all_with(client, dynamic_type).namespace_by_namespace(),
-        };
+        of_type: Option<&TypeOptions<AnyObject>>,
+    ) -> KubeListWatch<AnyObject> {
+        if scope.namespace == Where::Followed {
+            list_watch = list_watch.namespace_by_namespace();
+        }
         if let Some(tweak) = &self.inner.config.tweak_list_options {
             list_watch = list_watch.tweak_list_options(|options| tweak(options));
         }
@@ -88,29 +82,45 @@ impl SharedInformerFactory {
         }
     }
 
-    fn options<K: Resource + 'static>(&self, of_type: Option<&TypeOptions<K>>) -> InformerOptions<K> {
+    fn options(
+        &self,
+        of_type: Option<&TypeOptions<AnyObject>>,
+        defaults: Ingest,
+    ) -> InformerOptions<AnyObject> {
         let config = &self.inner.config;
         let change = of_type.and_then(|options| options.reflector.as_ref());
         let reflector = change.map_or(config.reflector.clone(), |change| change(config.reflector.clone()));
-        let mut options = InformerOptions::new().reflector(reflector.server(self.inner.server.clone()));
-        options.ingest = of_type.map(|options| options.ingest.clone()).unwrap_or_default();
+        let mut ingest = of_type.map_or(defaults, |options| options.ingest.clone());
+        if let Some(transform) = &config.transform_metadata {
+            ingest.set_metadata_transform(Arc::clone(transform));
+        }
+        let mut options =
+            InformerOptions::with_ingest(ingest).reflector(reflector.server(self.inner.server.clone()));
         if let Some(period) = of_type.and_then(|options| options.resync_period).or(config.resync_period) {
             options = options.resync_period(period);
         }
         if let Some(period) = config.verify_period {
             options = options.verify_every(period);
         }
-        let of_metadata = config.transform_metadata.clone();
-        let of_object = of_type.and_then(|options| options.transform.clone());
-        if of_metadata.is_none() && of_object.is_none() {
-            return options;
+        options
+    }
+
+    fn existing(&self, key: &InformerKey) -> Option<SharedIndexInformer<AnyObject>> {
+        self.take_out_if_ended(key);
+        self.inner.informers.get(key).map(|entry| entry.informer())
+    }
+
+    /// Adds an informer, unless another thread has added one. Returns the one in the registry.
+    fn add(&self, key: InformerKey, entry: Entry) -> SharedIndexInformer<AnyObject> {
+        let is_followed = key.scope.namespace == Where::Followed;
+        if is_followed {
+            self.follow_namespaces(&entry.handle());
         }
-        options.transform(move |object: &mut K| {
-            if let Some(transform) = &of_metadata {
-                transform(object.meta_mut());
-            }
-            of_object.as_ref().map_or(Ok(()), |transform| transform(object))
-        })
+        let informer = self.register(key, entry);
+        if is_followed {
+            self.follow_namespaces(&informer);
+        }
+        informer
     }
 
     /// Removes an informer that has ended by itself, for example because its source panicked, so
@@ -126,9 +136,7 @@ impl SharedInformerFactory {
         }
     }
 
-    /// Adds an informer to the registry, unless another thread has added one. Returns the one in
-    /// the registry.
-    fn register<K: 'static>(&self, key: InformerKey, new: Entry) -> Option<SharedIndexInformer<K>> {
+    fn register(&self, key: InformerKey, new: Entry) -> SharedIndexInformer<AnyObject> {
         let mut new = Some(new);
         let entry = self.inner.informers.entry(key);
         let entry = entry.or_insert_with(|| new.take().expect("this is called but once"));

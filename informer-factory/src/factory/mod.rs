@@ -143,7 +143,9 @@ impl SharedInformerFactory {
         K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
         K::Scope: InformerScope,
     {
-        self.informer_with(|list_watch, options| SharedIndexInformer::new(Arc::new(list_watch), options))
+        self.informer_with(|list_watch, options| {
+            SharedIndexInformer::over(Arc::new(list_watch.cast()), options)
+        })
     }
 
     /// Returns the informer of a resource like [`informer`](Self::informer), but calls `make` to
@@ -170,7 +172,7 @@ impl SharedInformerFactory {
     #[must_use]
     pub fn informer_with<K>(
         &self,
-        make: impl FnOnce(KubeListWatch<K>, InformerOptions<K>) -> (SharedIndexInformer<K>, InformerTask<K>),
+        make: impl FnOnce(KubeListWatch<K>, InformerOptions<K>) -> (SharedIndexInformer<K>, InformerTask),
     ) -> SharedIndexInformer<K>
     where
         K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,

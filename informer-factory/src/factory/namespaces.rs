@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use informer_core::Completion;
+use informer_core::{AnyObject, Completion};
 use parking_lot::Mutex;
 
 use super::SharedInformerFactory;
-use super::registry::AnyInformer;
 use super::scope::Where;
-use crate::NamespaceError;
+use crate::{NamespaceError, SharedIndexInformer};
 
 /// The namespaces that informers watch separately. Its lock is taken alone.
 #[derive(Debug, Default)]
@@ -86,7 +85,7 @@ impl SharedInformerFactory {
         let mut promises = Vec::new();
         let mut refused = None;
         for informer in informers {
-            match settle(informer.as_ref(), followed, namespace) {
+            match settle(&informer, followed, namespace) {
                 Ok(of_informer) => promises.push(of_informer),
                 Err(error) => refused = Some(error),
             }
@@ -96,7 +95,7 @@ impl SharedInformerFactory {
 
     /// Adds the factory's namespaces to a new informer. It is called before the informer is visible
     /// to others, and again afterwards.
-    pub(super) fn follow_namespaces(&self, informer: &dyn AnyInformer) {
+    pub(super) fn follow_namespaces(&self, informer: &SharedIndexInformer<AnyObject>) {
         let Some(followed) = &self.inner.followed else { return };
         for name in followed.get().into_iter().chain(informer.namespaces()) {
             if let Err(error) = settle(informer, followed, &name) {
@@ -111,7 +110,11 @@ impl SharedInformerFactory {
 /// completion of that change. It changes a single name, because two threads that apply the whole
 /// set could each remove the other's new name. If another thread changes the set meanwhile, it
 /// repeats.
-fn settle(informer: &dyn AnyInformer, followed: &Followed, name: &str) -> Result<Completion, NamespaceError> {
+fn settle(
+    informer: &SharedIndexInformer<AnyObject>,
+    followed: &Followed,
+    name: &str,
+) -> Result<Completion, NamespaceError> {
     loop {
         let is_followed = followed.contains(name);
         let promise =

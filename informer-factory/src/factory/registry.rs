@@ -2,13 +2,12 @@
 //!
 //! Entries are independent of each other, which is what a concurrent map is good for.
 
-use std::any::{Any, TypeId, type_name};
+use std::any::{TypeId, type_name};
 use std::time::Duration;
 
 use dashmap::DashMap;
 use futures::future::BoxFuture;
-use informer_core::Completion;
-use kube::Resource;
+use informer_core::AnyObject;
 use kube::core::discovery::ApiResource;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -16,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::report::InformerReport;
 use super::scope::Scope;
-use crate::{CacheSync, InformerState, InformerTask, NamespaceError, SharedIndexInformer};
+use crate::{CacheSync, InformerState, InformerTask, SharedIndexInformer};
 
 /// The identity of an informer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -42,54 +41,70 @@ enum Work {
 
 /// An informer of any type.
 pub(super) struct Entry {
-    informer: Box<dyn AnyInformer>,
+    informer: SharedIndexInformer<AnyObject>,
+    object: &'static str,
+    object_id: TypeId,
     work: Mutex<Work>,
     /// The time since which the informer is unused.
     idle_since: Mutex<Option<Instant>>,
 }
 
 impl Entry {
-    pub(super) fn new<K>(informer: SharedIndexInformer<K>, task: InformerTask<K>) -> Self
-    where
-        K: Resource + Send + Sync + 'static,
-    {
+    pub(super) fn new<K: 'static>(informer: &SharedIndexInformer<K>, task: InformerTask) -> Self {
+        Self::of(informer.cast(), task, type_name::<K>(), TypeId::of::<K>())
+    }
+
+    fn of(
+        informer: SharedIndexInformer<AnyObject>,
+        task: InformerTask,
+        object: &'static str,
+        object_id: TypeId,
+    ) -> Self {
         let run: Run = Box::new(|shutdown| Box::pin(task.run(shutdown)));
         Self {
-            informer: Box::new(informer),
+            informer,
+            object,
+            object_id,
             work: Mutex::new(Work::Waiting(run)),
             idle_since: Mutex::new(None),
         }
     }
 
     /// Returns a handle to the informer, and marks it as used.
-    pub(super) fn informer<K: 'static>(&self) -> Option<SharedIndexInformer<K>> {
+    pub(super) fn informer(&self) -> SharedIndexInformer<AnyObject> {
         *self.idle_since.lock() = None;
-        self.informer.as_any().downcast_ref().cloned()
+        self.informer.clone()
     }
 
-    pub(super) fn is<K: 'static>(&self, informer: &SharedIndexInformer<K>) -> bool {
-        self.informer
-            .as_any()
-            .downcast_ref::<SharedIndexInformer<K>>()
-            .is_some_and(|own| own.is_same(informer))
+    pub(super) fn is(&self, informer: &SharedIndexInformer<AnyObject>) -> bool {
+        self.informer.is_same(informer)
     }
 
     /// Another handle on the informer.
-    pub(super) fn handle(&self) -> Box<dyn AnyInformer> {
-        self.informer.handle()
+    pub(super) fn handle(&self) -> SharedIndexInformer<AnyObject> {
+        self.informer.clone()
     }
 
     pub(super) fn cache(&self) -> &dyn CacheSync {
-        self.informer.as_ref()
+        &self.informer
     }
 
     pub(super) fn report(&self) -> InformerReport {
-        let mut report = self.informer.report();
-        if report.state == InformerState::Idle && self.is_started() {
+        let informer = &self.informer;
+        let state = match informer.state() {
             // Its task has not had its first turn yet.
-            report.state = InformerState::Running;
+            InformerState::Idle if self.is_started() => InformerState::Running,
+            state => state,
+        };
+        InformerReport {
+            description: informer.status().description().to_owned(),
+            object: self.object,
+            object_id: self.object_id,
+            state,
+            has_synced: informer.has_synced(),
+            health: informer.health(),
+            status: informer.status().clone(),
         }
-        report
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -141,58 +156,3 @@ impl Entry {
 }
 
 pub(super) type Registry = DashMap<InformerKey, Entry>;
-
-/// The methods of an informer that do not depend on the object type.
-pub(super) trait AnyInformer: CacheSync {
-    fn as_any(&self) -> &dyn Any;
-    fn is_in_use(&self) -> bool;
-    fn state(&self) -> InformerState;
-    fn report(&self) -> InformerReport;
-    /// Another handle on it.
-    fn handle(&self) -> Box<dyn AnyInformer>;
-    fn namespaces(&self) -> Vec<String>;
-    fn add_namespace(&self, name: &str) -> Result<Completion, NamespaceError>;
-    fn remove_namespace(&self, name: &str) -> Result<Completion, NamespaceError>;
-}
-
-impl<K: Resource + Send + Sync + 'static> AnyInformer for SharedIndexInformer<K> {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn is_in_use(&self) -> bool {
-        SharedIndexInformer::is_in_use(self)
-    }
-
-    fn state(&self) -> InformerState {
-        SharedIndexInformer::state(self)
-    }
-
-    fn report(&self) -> InformerReport {
-        InformerReport {
-            description: self.status().description().to_owned(),
-            object: type_name::<K>(),
-            object_id: TypeId::of::<K>(),
-            state: self.state(),
-            has_synced: self.has_synced(),
-            health: self.health(),
-            status: self.status().clone(),
-        }
-    }
-
-    fn handle(&self) -> Box<dyn AnyInformer> {
-        Box::new(self.clone())
-    }
-
-    fn namespaces(&self) -> Vec<String> {
-        SharedIndexInformer::namespaces(self)
-    }
-
-    fn add_namespace(&self, name: &str) -> Result<Completion, NamespaceError> {
-        SharedIndexInformer::add_namespace(self, name)
-    }
-
-    fn remove_namespace(&self, name: &str) -> Result<Completion, NamespaceError> {
-        SharedIndexInformer::remove_namespace(self, name)
-    }
-}

@@ -32,10 +32,11 @@ impl SharedInformerFactory {
     ///
     /// # Cancel safety
     /// The informer stops even if the future is dropped.
-    pub async fn stop<K: Send + Sync + 'static>(&self, informer: &SharedIndexInformer<K>) -> bool {
+    pub async fn stop<K>(&self, informer: &SharedIndexInformer<K>) -> bool {
+        let informer = informer.cast();
         let informers = &self.inner.informers;
-        let key = informers.iter().find(|entry| entry.is(informer)).map(|entry| entry.key().clone());
-        let removed = key.and_then(|key| informers.remove_if(&key, |_, entry| entry.is(informer)));
+        let key = informers.iter().find(|entry| entry.is(&informer)).map(|entry| entry.key().clone());
+        let removed = key.and_then(|key| informers.remove_if(&key, |_, entry| entry.is(&informer)));
         let Some((_, entry)) = removed else { return false };
         // I8: handlers may go with these, and no lock is held here.
         drop((entry.stop(), entry));

@@ -1,12 +1,15 @@
 //! [`TypeOptions`]: the settings for the informers of one type.
 
-use std::any::{Any, TypeId, type_name};
+use std::any::{TypeId, type_name};
 use std::collections::HashMap;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
+use informer_core::AnyObject;
 use informer_reflector::{Ingest, PrunePaths, ReflectorConfig, Storage};
+use kube::Resource;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -18,24 +21,22 @@ pub struct TypeOptions<K> {
     pub(super) resync_period: Option<Duration>,
     pub(super) reflector: Option<ChangeReflector>,
     pub(super) prune: Option<PrunePaths>,
-    pub(super) transform: Option<Transform<K>>,
-    pub(super) ingest: Ingest<K>,
+    pub(super) ingest: Ingest,
+    _type: PhantomData<fn(K)>,
 }
-
-pub(super) type Transform<K> = Arc<dyn Fn(&mut K) -> Result<(), String> + Send + Sync>;
 
 /// Changes the configuration of the factory's reflectors.
 pub(super) type ChangeReflector = Arc<dyn Fn(ReflectorConfig) -> ReflectorConfig + Send + Sync>;
 
-impl<K> TypeOptions<K> {
+impl<K: Resource + 'static> TypeOptions<K> {
     fn new() -> Self {
         Self {
             name: None,
             resync_period: None,
             reflector: None,
             prune: None,
-            transform: None,
-            ingest: Ingest::default(),
+            ingest: Ingest::of::<K>(),
+            _type: PhantomData,
         }
     }
 
@@ -84,7 +85,7 @@ impl<K> TypeOptions<K> {
         mut self,
         transform: impl Fn(&mut K) -> Result<(), E> + Send + Sync + 'static,
     ) -> Self {
-        self.transform = Some(Arc::new(move |object| transform(object).map_err(|error| error.to_string())));
+        self.ingest.set_transform(transform);
         self
     }
 
@@ -104,7 +105,7 @@ impl<K> TypeOptions<K> {
     /// ```
     pub fn storage(mut self, decide: impl Fn(&K) -> Storage + Send + Sync + 'static) -> Self
     where
-        K: Serialize + DeserializeOwned + 'static,
+        K: Serialize + DeserializeOwned + Send + Sync,
     {
         self.ingest.set_storage(decide);
         self
@@ -119,25 +120,34 @@ impl<K> fmt::Debug for TypeOptions<K> {
             .field("resync_period", &self.resync_period)
             .field("reflector", &self.reflector.is_some())
             .field("prune", &self.prune)
-            .field("transform", &self.transform.is_some())
             .field("ingest", &self.ingest)
             .finish()
     }
 }
 
+impl<K> TypeOptions<K> {
+    /// Changes the type of the objects.
+    fn cast<T>(self) -> TypeOptions<T> {
+        let Self { name, resync_period, reflector, prune, ingest, _type } = self;
+        TypeOptions { name, resync_period, reflector, prune, ingest, _type: PhantomData }
+    }
+}
+
 /// The settings by type.
 #[derive(Default)]
-pub(super) struct OptionsByType(HashMap<TypeId, Box<dyn Any + Send + Sync>>);
+pub(super) struct OptionsByType(HashMap<TypeId, TypeOptions<AnyObject>>);
 
 impl OptionsByType {
-    pub(super) fn get<K: 'static>(&self) -> Option<&TypeOptions<K>> {
-        self.0.get(&TypeId::of::<K>())?.downcast_ref()
+    pub(super) fn get<K: 'static>(&self) -> Option<&TypeOptions<AnyObject>> {
+        self.0.get(&TypeId::of::<K>())
     }
 
-    /// Changes the settings of a type.
-    pub(super) fn change<K: 'static>(&mut self, change: impl FnOnce(TypeOptions<K>) -> TypeOptions<K>) {
-        let before = self.0.remove(&TypeId::of::<K>()).and_then(|options| options.downcast().ok());
-        let options = change(before.map_or_else(TypeOptions::new, |options| *options));
-        self.0.insert(TypeId::of::<K>(), Box::new(options));
+    pub(super) fn change<K: Resource + 'static>(
+        &mut self,
+        change: impl FnOnce(TypeOptions<K>) -> TypeOptions<K>,
+    ) {
+        let before = self.0.remove(&TypeId::of::<K>());
+        let options = change(before.map_or_else(TypeOptions::new, TypeOptions::cast));
+        self.0.insert(TypeId::of::<K>(), options.cast());
     }
 }

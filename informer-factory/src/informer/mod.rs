@@ -24,12 +24,13 @@ mod verify;
 mod wait;
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
-use std::time::Duration;
 
 use informer_core::{
-    AsyncEventHandler, Cached, Completion, DeltaFifo, EventHandler, EventStream, HandlerOptions,
-    HandlerRegistration, Handlers, ListerWatcher, ObjectKey, ResourceVersion, SharedProcessor,
+    AnyObject, AnySource, AsyncEventHandler, Cached, Completion, DeltaFifo, EventHandler, EventStream,
+    HandlerOptions, HandlerRegistration, Handlers, ListerWatcher, ObjectKey, ResourceVersion,
+    SharedProcessor,
 };
 use informer_reflector::Health;
 use informer_store::{Index, IndexError, IndexValue, Indexer, Lister, StoreWriter, store};
@@ -56,19 +57,20 @@ pub use wait::WaitOutcome;
 /// Most programs get informers from a [`SharedInformerFactory`](crate::SharedInformerFactory),
 /// which also runs them.
 #[doc(alias = "SharedInformer")]
-pub struct SharedIndexInformer<K: 'static> {
-    shared: Arc<Shared<K>>,
+pub struct SharedIndexInformer<K> {
+    pub(crate) shared: Arc<Shared>,
+    _type: PhantomData<fn() -> K>,
 }
 
-struct Shared<K: 'static> {
-    indexer: Indexer<K>,
-    processor: SharedProcessor<K>,
-    queue: DeltaFifo<K>,
-    source: Arc<Source<K>>,
+pub(crate) struct Shared {
+    indexer: Indexer<AnyObject>,
+    processor: SharedProcessor<AnyObject>,
+    queue: DeltaFifo<AnyObject>,
+    source: Arc<Source<AnyObject>>,
     status: SourceStatus,
     watermark: watch::Receiver<ResourceVersion>,
     state: watch::Receiver<InformerState>,
-    verifier: Arc<Verifier<K>>,
+    verifier: Arc<Verifier>,
     /// The number of handles on the store that the informer itself has.
     own_handles: usize,
 }
@@ -80,55 +82,23 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     pub fn new(
         lister_watcher: Arc<dyn ListerWatcher<K>>,
         options: InformerOptions<K>,
-    ) -> (Self, InformerTask<K>) {
-        let (writer, indexer) = store::<K>();
-        let queue = DeltaFifo::with_known_objects(Arc::new(indexer));
-        let InformerOptions { resync_period, verify_period, reflector, ingest } = options;
-        let made = match lister_watcher.namespace_by_namespace() {
-            Some(make) => source::divided(make, lister_watcher.resource(), &queue, (reflector, ingest)),
-            None => source::whole(lister_watcher, &queue, (reflector, ingest)),
-        };
-        Self::assemble(writer, queue, made, resync_period, verify_period)
+    ) -> (Self, InformerTask) {
+        Self::over(Arc::new(AnySource(lister_watcher)), options)
     }
 
-    /// Connects the parts of an informer.
-    fn assemble(
-        writer: StoreWriter<K>,
-        queue: DeltaFifo<K>,
-        (source, work): (Source<K>, SourceTask<K>),
-        resync_period: Option<Duration>,
-        verify_period: Option<Duration>,
-    ) -> (Self, InformerTask<K>) {
-        let (indexer, status, source) = (writer.indexer(), source.status(), Arc::new(source));
-        let processor = SharedProcessor::new(resync_period);
-        let (watermark_sender, watermark) = watch::channel(ResourceVersion::empty());
-        let mut pipeline = Pipeline {
-            index_failures: FailureLog::new(status.description()),
-            writer,
-            indexer: indexer.clone(),
-            processor: processor.clone(),
-            source: Arc::clone(&source),
-            watermark: watermark_sender,
-        };
-        let controller = CacheController::over(queue.clone(), work, move |batch| pipeline.process(batch));
-        processor.describe_source({
-            let status = status.clone();
-            move || status.waiting_for()
-        });
-        let (keeper, state) = StateKeeper::new();
-        let verifier = Arc::new(Verifier::new(indexer.clone(), Arc::clone(&source), watermark.clone()));
-        let task =
-            InformerTask::new(controller, processor.clone(), Arc::clone(&verifier), verify_period, keeper);
-        let own_handles = indexer.handle_count();
-        let shared =
-            Shared { indexer, processor, queue, source, status, watermark, state, verifier, own_handles };
-        (Self { shared: Arc::new(shared) }, task)
+    /// The same as [`new`](Self::new), for a source without the type of its objects.
+    pub(crate) fn over(
+        lister_watcher: Arc<dyn ListerWatcher<AnyObject>>,
+        options: InformerOptions<K>,
+    ) -> (Self, InformerTask) {
+        let (shared, task) = Shared::new(lister_watcher, options.cast());
+        (Self::of(shared), task)
     }
 
     /// Returns a view of the store by namespace, name and label selector.
     #[must_use]
     pub fn lister(&self) -> Lister<K> {
-        Lister::new(self.shared.indexer.clone())
+        Lister::new(self.indexer().clone())
     }
 }
 
@@ -140,13 +110,13 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     #[doc(alias = "GetStore")]
     #[doc(alias = "GetIndexer")]
     pub fn indexer(&self) -> &Indexer<K> {
-        &self.shared.indexer
+        self.shared.indexer.cast_ref()
     }
 
     /// Returns the object with this key.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<Cached<K>> {
-        self.shared.indexer.get(key)
+        self.indexer().get(key)
     }
 
     /// Adds an index, at any time; see [`Indexer::add_index`].
@@ -163,7 +133,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         V: IndexValue,
         I: IntoIterator<Item = V>,
     {
-        self.shared.indexer.add_index(name, values)
+        self.indexer().add_index(name, values)
     }
 
     /// Returns the index with this name.
@@ -172,7 +142,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     /// [`IndexError::Unknown`] if there is no such index, [`IndexError::WrongType`] if its values
     /// have another type.
     pub fn index<V: IndexValue>(&self, name: &str) -> Result<Index<K, V>, IndexError> {
-        self.shared.indexer.index(name)
+        self.indexer().index(name)
     }
 
     /// Adds a handler, at any time. The handler first receives the objects of the store and of the
@@ -208,8 +178,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         handler: impl EventHandler<K>,
         options: &HandlerOptions,
     ) -> HandlerRegistration {
-        let indexer = &self.shared.indexer;
-        self.shared.processor.add_handler(handler, options, || indexer.list().into_iter())
+        let indexer = self.indexer();
+        self.shared.processor.cast().add_handler(handler, options, || indexer.list().into_iter())
     }
 
     /// Adds an async handler, at any time; otherwise like
@@ -224,8 +194,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         handler: impl AsyncEventHandler<K>,
         options: &HandlerOptions,
     ) -> HandlerRegistration {
-        let indexer = &self.shared.indexer;
-        self.shared.processor.add_async_handler(handler, options, || indexer.list().into_iter())
+        let indexer = self.indexer();
+        self.shared.processor.cast().add_async_handler(handler, options, || indexer.list().into_iter())
     }
 
     /// Returns a stream of events, an alternative to a handler. It begins with the objects of the
@@ -245,8 +215,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     /// # }
     /// ```
     pub fn events(&self, options: &HandlerOptions) -> EventStream<K> {
-        let indexer = &self.shared.indexer;
-        self.shared.processor.events(options, || indexer.list().into_iter())
+        let indexer = self.indexer();
+        self.shared.processor.cast().events(options, || indexer.list().into_iter())
     }
 
     /// Returns whether the initial list is in the store. A handler has its own
@@ -328,20 +298,79 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     }
 }
 
-impl<K: 'static> SharedIndexInformer<K> {
+impl<K> SharedIndexInformer<K> {
+    fn of(shared: Arc<Shared>) -> Self {
+        Self { shared, _type: PhantomData }
+    }
+
+    /// Changes the type of the objects, as [`Cached::cast`] does.
+    pub(crate) fn cast<T>(&self) -> SharedIndexInformer<T> {
+        SharedIndexInformer::of(Arc::clone(&self.shared))
+    }
+
     /// Returns whether both are handles on the same informer.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 }
 
-impl<K: 'static> Clone for SharedIndexInformer<K> {
-    fn clone(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared) }
+impl Shared {
+    fn new(
+        lister_watcher: Arc<dyn ListerWatcher<AnyObject>>,
+        options: InformerOptions<AnyObject>,
+    ) -> (Arc<Self>, InformerTask) {
+        let (writer, indexer) = store();
+        let queue = DeltaFifo::with_known_objects(Arc::new(indexer));
+        let reflector = (options.reflector.clone(), options.ingest.clone());
+        let made = match lister_watcher.namespace_by_namespace() {
+            Some(make) => source::divided(make, lister_watcher.resource(), &queue, reflector),
+            None => source::whole(lister_watcher, &queue, reflector),
+        };
+        Self::assemble(writer, queue, made, options)
+    }
+
+    fn assemble(
+        writer: StoreWriter<AnyObject>,
+        queue: DeltaFifo<AnyObject>,
+        (source, work): (Source<AnyObject>, SourceTask<AnyObject>),
+        options: InformerOptions<AnyObject>,
+    ) -> (Arc<Self>, InformerTask) {
+        let InformerOptions { resync_period, verify_period, ingest, .. } = options;
+        let (indexer, status, source) = (writer.indexer(), source.status(), Arc::new(source));
+        let processor = SharedProcessor::new(resync_period);
+        let (watermark_sender, watermark) = watch::channel(ResourceVersion::empty());
+        let mut pipeline = Pipeline {
+            index_failures: FailureLog::new(status.description()),
+            writer,
+            indexer: indexer.clone(),
+            processor: processor.clone(),
+            source: Arc::clone(&source),
+            watermark: watermark_sender,
+        };
+        let controller = CacheController::over(queue.clone(), work, move |batch| pipeline.process(batch));
+        processor.describe_source({
+            let status = status.clone();
+            move || status.waiting_for()
+        });
+        let (keeper, state) = StateKeeper::new();
+        let verifier = Verifier::new(indexer.clone(), Arc::clone(&source), ingest, watermark.clone());
+        let verifier = Arc::new(verifier);
+        let task =
+            InformerTask::new(controller, processor.clone(), Arc::clone(&verifier), verify_period, keeper);
+        let own_handles = indexer.handle_count();
+        let shared =
+            Self { indexer, processor, queue, source, status, watermark, state, verifier, own_handles };
+        (Arc::new(shared), task)
     }
 }
 
-impl<K: 'static> fmt::Debug for SharedIndexInformer<K> {
+impl<K> Clone for SharedIndexInformer<K> {
+    fn clone(&self) -> Self {
+        self.cast()
+    }
+}
+
+impl<K> fmt::Debug for SharedIndexInformer<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SharedIndexInformer")
             .field("resource", &self.shared.status.description())

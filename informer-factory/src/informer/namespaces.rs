@@ -6,13 +6,13 @@
 
 use std::sync::Arc;
 
-use informer_core::{Completion, DeltaFifo, ListerWatcher};
+use informer_core::{AnyObject, Completion, DeltaFifo, ListerWatcher, any_in_namespace};
 use informer_store::store;
 use kube::Resource;
 
-use super::{InformerOptions, InformerTask, SharedIndexInformer};
+use super::{InformerOptions, InformerTask, Shared, SharedIndexInformer};
 use crate::Following;
-use crate::source::{self, NamespaceError, Source};
+use crate::source::{self, MakeSource, NamespaceError, Source};
 
 impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     /// Returns an informer of several namespaces, which can be [added](Self::add_namespace) and
@@ -60,15 +60,15 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
         make: impl Fn(&str) -> Arc<dyn ListerWatcher<K>> + Send + Sync + 'static,
         namespaces: impl IntoIterator<Item = N>,
         options: InformerOptions<K>,
-    ) -> Result<(Self, InformerTask<K>), NamespaceError> {
-        let (writer, indexer) = store::<K>();
-        let queue = DeltaFifo::with_known_objects(Arc::new(indexer));
+    ) -> Result<(Self, InformerTask), NamespaceError> {
+        let make = any_in_namespace(Box::new(make));
         let names: Vec<String> = namespaces.into_iter().map(Into::into).collect();
-        let InformerOptions { resync_period, verify_period, reflector, ingest } = options;
-        let made = source::namespaces(Box::new(make), &names, &queue, (reflector, ingest))?;
-        Ok(Self::assemble(writer, queue, made, resync_period, verify_period))
+        let (shared, task) = Shared::in_namespaces(make, &names, options.cast())?;
+        Ok((Self::of(shared), task))
     }
+}
 
+impl<K> SharedIndexInformer<K> {
     /// Adds a namespace, at any time. Returns a [`Completion`] that is set when the namespace's
     /// first list is in the store. It is given up if the namespace is removed or the informer stops
     /// before that. If the namespace is watched already, the call returns its first completion.
@@ -120,11 +120,25 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     }
 }
 
-impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
+impl<K> SharedIndexInformer<K> {
     pub(crate) fn following(&self, namespace: &str) -> Following {
         match self.shared.source.as_ref() {
             Source::Namespaces(namespaces) => namespaces.following(namespace),
             Source::Whole(_) => Following::Fixed,
         }
+    }
+}
+
+impl Shared {
+    fn in_namespaces(
+        make: MakeSource<AnyObject>,
+        names: &[String],
+        options: InformerOptions<AnyObject>,
+    ) -> Result<(Arc<Self>, InformerTask), NamespaceError> {
+        let (writer, indexer) = store();
+        let queue = DeltaFifo::with_known_objects(Arc::new(indexer));
+        let reflector = (options.reflector.clone(), options.ingest.clone());
+        let made = source::namespaces(make, names, &queue, reflector)?;
+        Ok(Self::assemble(writer, queue, made, options))
     }
 }

@@ -1,9 +1,11 @@
 //! [`InformerOptions`]: the settings of an informer.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use informer_reflector::{Ingest, ReflectorConfig, Storage};
+use kube::Resource;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -14,20 +16,18 @@ pub struct InformerOptions<K> {
     pub(super) resync_period: Option<Duration>,
     pub(super) verify_period: Option<Duration>,
     pub(super) reflector: ReflectorConfig,
-    pub(crate) ingest: Ingest<K>,
+    pub(super) ingest: Ingest,
+    _type: PhantomData<fn(K)>,
+}
+
+impl<K: Resource + 'static> InformerOptions<K> {
+    /// Returns the defaults: no resync, no verification, and [`ReflectorConfig::new`].
+    pub fn new() -> Self {
+        Self::with_ingest(Ingest::of::<K>())
+    }
 }
 
 impl<K> InformerOptions<K> {
-    /// Returns the defaults: no resync, no verification, and [`ReflectorConfig::new`].
-    pub fn new() -> Self {
-        Self {
-            resync_period: None,
-            verify_period: None,
-            reflector: ReflectorConfig::new(),
-            ingest: Ingest::default(),
-        }
-    }
-
     /// Sets the period after which the store is [verified](super::SharedIndexInformer::verify).
     /// Each period is up to a tenth longer or shorter, so that informers do not verify at the same
     /// time. Default, also for zero: never.
@@ -64,7 +64,10 @@ impl<K> InformerOptions<K> {
     pub fn transform<E: fmt::Display>(
         mut self,
         transform: impl Fn(&mut K) -> Result<(), E> + Send + Sync + 'static,
-    ) -> Self {
+    ) -> Self
+    where
+        K: 'static,
+    {
         self.ingest.set_transform(transform);
         self
     }
@@ -73,14 +76,32 @@ impl<K> InformerOptions<K> {
     /// [`Reflector::storage`](informer_reflector::Reflector::storage). Default: [`Storage::Open`].
     pub fn storage(mut self, decide: impl Fn(&K) -> Storage + Send + Sync + 'static) -> Self
     where
-        K: Serialize + DeserializeOwned + 'static,
+        K: Serialize + DeserializeOwned + Send + Sync + 'static,
     {
         self.ingest.set_storage(decide);
         self
     }
 }
 
-impl<K> Default for InformerOptions<K> {
+impl<K> InformerOptions<K> {
+    pub(crate) fn with_ingest(ingest: Ingest) -> Self {
+        Self {
+            resync_period: None,
+            verify_period: None,
+            reflector: ReflectorConfig::new(),
+            ingest,
+            _type: PhantomData,
+        }
+    }
+
+    /// Changes the type of the objects.
+    pub(crate) fn cast<T>(self) -> InformerOptions<T> {
+        let Self { resync_period, verify_period, reflector, ingest, _type } = self;
+        InformerOptions { resync_period, verify_period, reflector, ingest, _type: PhantomData }
+    }
+}
+
+impl<K: Resource + 'static> Default for InformerOptions<K> {
     fn default() -> Self {
         Self::new()
     }

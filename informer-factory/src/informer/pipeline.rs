@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use informer_core::{
-    Batch, Cached, Deleted, Delta, Event, EventBatch, Pending, ResourceVersion, SharedProcessor,
+    AnyObject, Batch, Cached, Deleted, Delta, Event, EventBatch, Pending, ResourceVersion, SharedProcessor,
 };
 use informer_store::{Change, Indexer, StoreWriter};
 use tokio::sync::watch;
@@ -15,25 +15,25 @@ use super::failure_log::FailureLog;
 use crate::source::Source;
 
 /// Turns batches of deltas into states of the store and events.
-pub(super) struct Pipeline<K: 'static> {
+pub(super) struct Pipeline {
     pub(super) index_failures: FailureLog,
-    pub(super) writer: StoreWriter<K>,
-    pub(super) indexer: Indexer<K>,
-    pub(super) processor: SharedProcessor<K>,
-    pub(super) source: Arc<Source<K>>,
+    pub(super) writer: StoreWriter<AnyObject>,
+    pub(super) indexer: Indexer<AnyObject>,
+    pub(super) processor: SharedProcessor<AnyObject>,
+    pub(super) source: Arc<Source<AnyObject>>,
     /// Wakes callers that wait for a resource version.
     pub(super) watermark: watch::Sender<ResourceVersion>,
 }
 
 /// The changes and events of one batch.
-struct Outcome<K> {
-    changes: Vec<Change<K>>,
-    events: Vec<Event<K>>,
+struct Outcome {
+    changes: Vec<Change<AnyObject>>,
+    events: Vec<Event<AnyObject>>,
 }
 
-impl<K: Send + Sync + 'static> Pipeline<K> {
+impl Pipeline {
     /// Applies a batch to the store and publishes its events.
-    pub(super) fn process(&mut self, batch: &Batch<K>) {
+    pub(super) fn process(&mut self, batch: &Batch<AnyObject>) {
         let count = batch.items().len();
         let mut outcome = Outcome { changes: Vec::with_capacity(count), events: Vec::with_capacity(count) };
         // All lookups come first: they take one lock, and the CPU can load distant objects in
@@ -69,9 +69,9 @@ impl<K: Send + Sync + 'static> Pipeline<K> {
     }
 }
 
-impl<K> Outcome<K> {
+impl Outcome {
     /// Applies the deltas of one key to the stored object.
-    fn add(&mut self, pending: &Pending<K>, stored: Option<&Cached<K>>) {
+    fn add(&mut self, pending: &Pending<AnyObject>, stored: Option<&Cached<AnyObject>>) {
         let mut current = stored.cloned();
         for delta in &pending.deltas {
             current = match delta {
@@ -105,7 +105,12 @@ impl<K> Outcome<K> {
 
     /// Replaces the current object, unless the new one is the same. Returns the object that is
     /// current now.
-    fn put(&mut self, current: Option<Cached<K>>, object: &Cached<K>, is_in_initial_list: bool) -> Cached<K> {
+    fn put(
+        &mut self,
+        current: Option<Cached<AnyObject>>,
+        object: &Cached<AnyObject>,
+        is_in_initial_list: bool,
+    ) -> Cached<AnyObject> {
         let Some(old) = current else {
             self.events.push(Event::Added { object: object.clone(), is_in_initial_list });
             return object.clone();

@@ -4,8 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use informer_core::SharedProcessor;
-use kube::Resource;
+use informer_core::{AnyObject, SharedProcessor};
 use tokio_util::sync::CancellationToken;
 
 use super::state::StateKeeper;
@@ -17,28 +16,28 @@ use crate::cache_controller::CacheController;
 ///
 /// If it is dropped instead, the informer has stopped before it began.
 #[must_use = "an informer stays empty until its task is run"]
-pub struct InformerTask<K: Send + Sync + 'static> {
-    controller: CacheController<K>,
-    handlers: Handlers<K>,
-    verifier: Arc<Verifier<K>>,
+pub struct InformerTask {
+    controller: CacheController<AnyObject>,
+    handlers: Handlers,
+    verifier: Arc<Verifier>,
     verify_period: Option<Duration>,
     state: StateKeeper,
 }
 
 /// The handlers. Dropping it stops them.
-struct Handlers<K: Send + Sync + 'static>(SharedProcessor<K>);
+struct Handlers(SharedProcessor<AnyObject>);
 
-impl<K: Send + Sync + 'static> Drop for Handlers<K> {
+impl Drop for Handlers {
     fn drop(&mut self) {
         self.0.stop();
     }
 }
 
-impl<K: Resource + Send + Sync + 'static> InformerTask<K> {
+impl InformerTask {
     pub(super) fn new(
-        controller: CacheController<K>,
-        processor: SharedProcessor<K>,
-        verifier: Arc<Verifier<K>>,
+        controller: CacheController<AnyObject>,
+        processor: SharedProcessor<AnyObject>,
+        verifier: Arc<Verifier>,
         verify_period: Option<Duration>,
         state: StateKeeper,
     ) -> Self {
@@ -78,7 +77,7 @@ impl<K: Resource + Send + Sync + 'static> InformerTask<K> {
     }
 }
 
-impl<K: Send + Sync + 'static> fmt::Debug for InformerTask<K> {
+impl fmt::Debug for InformerTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InformerTask")
             .field("controller", &self.controller)

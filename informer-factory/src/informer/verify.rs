@@ -15,9 +15,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use informer_core::{Cached, ListWatchError, ObjectKey, ResourceVersion};
+use informer_core::{AnyObject, Cached, ListWatchError, ObjectKey, ResourceVersion};
+use informer_reflector::Ingest;
 use informer_store::{Indexer, Objects, Snapshot};
-use kube::Resource;
 use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::sync::watch;
@@ -141,7 +141,7 @@ pub enum VerifyError {
     List(#[from] ListWatchError),
 }
 
-impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
+impl<K> SharedIndexInformer<K> {
     /// Compares the store with the server's state at its [watermark](Self::watermark), and returns
     /// the differences. If there are any, they are logged and a relist is requested, which corrects
     /// them after this function has returned.
@@ -172,25 +172,27 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
 }
 
 /// Compares a store with the server.
-pub(super) struct Verifier<K: 'static> {
-    indexer: Indexer<K>,
-    source: Arc<Source<K>>,
+pub(super) struct Verifier {
+    indexer: Indexer<AnyObject>,
+    source: Arc<Source<AnyObject>>,
+    ingest: Ingest,
     /// Changes when the store has moved on.
     watermark: watch::Receiver<ResourceVersion>,
     last: Mutex<Option<Arc<Verification>>>,
 }
 
-impl<K> Verifier<K> {
+impl Verifier {
     pub(super) fn new(
-        indexer: Indexer<K>,
-        source: Arc<Source<K>>,
+        indexer: Indexer<AnyObject>,
+        source: Arc<Source<AnyObject>>,
+        ingest: Ingest,
         watermark: watch::Receiver<ResourceVersion>,
     ) -> Self {
-        Self { indexer, source, watermark, last: Mutex::new(None) }
+        Self { indexer, source, ingest, watermark, last: Mutex::new(None) }
     }
 }
 
-impl<K: Resource + Send + Sync + 'static> Verifier<K> {
+impl Verifier {
     /// Verifies from time to time; ends never.
     pub(super) async fn verify_every(&self, period: Duration) {
         let mut failure = None;
@@ -228,7 +230,7 @@ impl<K: Resource + Send + Sync + 'static> Verifier<K> {
         Ok(verification)
     }
 
-    async fn verify_part(&self, part: &Part<K>) -> Result<Verification, VerifyError> {
+    async fn verify_part(&self, part: &Part<AnyObject>) -> Result<Verification, VerifyError> {
         let mut tries = 1;
         loop {
             let resource_version = match self.verify_once(part).await {
@@ -242,7 +244,7 @@ impl<K: Resource + Send + Sync + 'static> Verifier<K> {
         }
     }
 
-    async fn verify_once(&self, part: &Part<K>) -> Result<Verification, VerifyError> {
+    async fn verify_once(&self, part: &Part<AnyObject>) -> Result<Verification, VerifyError> {
         // Read before and after the list, because the quarantine of an object can begin or end
         // meanwhile.
         let mut quarantined = quarantined(part);
@@ -251,7 +253,7 @@ impl<K: Resource + Send + Sync + 'static> Verifier<K> {
         if resource_version.is_empty() {
             return Err(VerifyError::NotSynced);
         }
-        match list(part, &resource_version).await {
+        match list(part, &self.ingest, &resource_version).await {
             Ok(listed) => {
                 quarantined.extend(self::quarantined(part));
                 Ok(self.conclude(part, &snapshot, listed, &quarantined))
@@ -264,7 +266,7 @@ impl<K: Resource + Send + Sync + 'static> Verifier<K> {
     /// Waits until the store has another state than that of this version; returns whether it has.
     async fn moves_on(
         &self,
-        part: &Part<K>,
+        part: &Part<AnyObject>,
         resource_version: &ResourceVersion,
     ) -> Result<bool, ListWatchError> {
         let has_moved_on =
@@ -272,7 +274,7 @@ impl<K: Resource + Send + Sync + 'static> Verifier<K> {
         if has_moved_on(resource_version) {
             return Ok(true);
         }
-        ask_for_newest(part).await?;
+        ask_for_newest(part, &self.ingest).await?;
         let mut moving = self.watermark.clone();
         let moved_on = timeout(PATIENCE, moving.wait_for(has_moved_on)).await;
         Ok(matches!(moved_on, Ok(Ok(_))))
@@ -281,8 +283,8 @@ impl<K: Resource + Send + Sync + 'static> Verifier<K> {
     /// Compares, logs differences, and requests a relist if needed.
     fn conclude(
         &self,
-        part: &Part<K>,
-        snapshot: &Snapshot<K>,
+        part: &Part<AnyObject>,
+        snapshot: &Snapshot<AnyObject>,
         mut listed: Listed,
         quarantined: &HashSet<ObjectKey>,
     ) -> Verification {
@@ -322,24 +324,24 @@ impl<K: Resource + Send + Sync + 'static> Verifier<K> {
 }
 
 /// The version whose state a snapshot has of this part; empty if it has none.
-fn watermark<K>(snapshot: &Snapshot<K>, part: &Part<K>) -> ResourceVersion {
+fn watermark(snapshot: &Snapshot<AnyObject>, part: &Part<AnyObject>) -> ResourceVersion {
     match &part.namespace {
         Some(namespace) => snapshot.watermarks().get(namespace).cloned().unwrap_or_default(),
         None => snapshot.watermark().clone(),
     }
 }
 
-fn quarantined<K>(part: &Part<K>) -> HashSet<ObjectKey> {
+fn quarantined(part: &Part<AnyObject>) -> HashSet<ObjectKey> {
     part.status.quarantined().into_iter().filter_map(|malformed| malformed.key).collect()
 }
 
 /// Compares object by object, in the order of their keys.
-fn differences<K>(
-    stored: &Objects<K>,
+fn differences(
+    stored: &Objects<AnyObject>,
     mut listed: Listed,
     quarantined: &HashSet<ObjectKey>,
 ) -> Vec<Difference> {
-    let of_stored = |object: &Cached<K>| {
+    let of_stored = |object: &Cached<AnyObject>| {
         let (key, stored) = (object.key().clone(), object.resource_version().clone());
         match listed.remove(&key) {
             Some(listed) if listed == stored => None,

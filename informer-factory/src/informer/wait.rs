@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use futures::StreamExt;
-use informer_core::{ListOptions, ListPart, ListWatchError, ObjectKey, ResourceVersion, Uid};
+use informer_core::{AnyObject, ListOptions, ListPart, ListWatchError, ObjectKey, ResourceVersion, Uid};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use tokio::sync::watch;
 
-use super::SharedIndexInformer;
+use super::{Shared, SharedIndexInformer};
 use crate::source::{Namespaces, Source};
 
 /// How a wait for a resource version ended.
@@ -87,7 +87,12 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     where
         K: Resource,
     {
-        let meta = written.meta();
+        self.shared.wait_for_write(written.meta(), timeout).await
+    }
+}
+
+impl Shared {
+    async fn wait_for_write(&self, meta: &ObjectMeta, timeout: Duration) -> WaitOutcome {
         let is_leaving = match self.visibility_of(meta) {
             Visibility::Nothing => return WaitOutcome::NotCovered,
             Visibility::TheWrite => false,
@@ -101,11 +106,11 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         let has_reached = |watermark: &ResourceVersion| {
             watermark.is_at_least(&resource_version) || is_leaving && has_gone()
         };
-        match (self.shared.source.as_ref(), meta.namespace.as_deref()) {
+        match (self.source.as_ref(), meta.namespace.as_deref()) {
             (Source::Namespaces(namespaces), Some(namespace)) => {
                 wait_in(namespaces, namespace, has_reached, timeout).await
             }
-            _ => wait(self.shared.watermark.clone(), has_reached, timeout).await,
+            _ => wait(self.watermark.clone(), has_reached, timeout).await,
         }
     }
 
@@ -116,9 +121,9 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         &self,
         object: &ObjectKey,
     ) -> Option<
-        impl Future<Output = Result<Result<ObjectMeta, ResourceVersion>, ListWatchError>> + Send + use<K>,
+        impl Future<Output = Result<Result<ObjectMeta, ResourceVersion>, ListWatchError>> + Send + use<>,
     > {
-        let lister = match self.shared.source.as_ref() {
+        let lister = match self.source.as_ref() {
             Source::Whole(whole) => whole.lister_watcher.only(object),
             Source::Namespaces(namespaces) => {
                 namespaces.place(object.namespace()?)?.lister_watcher.only(object)
@@ -145,7 +150,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
 
     /// Returns which events the informer receives because of a write.
     pub(crate) fn visibility_of(&self, written: &ObjectMeta) -> Visibility {
-        let covers = match self.shared.source.as_ref() {
+        let covers = match self.source.as_ref() {
             Source::Whole(whole) => whole.lister_watcher.covers(written),
             Source::Namespaces(namespaces) => {
                 let place = written.namespace.as_deref().and_then(|namespace| namespaces.place(namespace));
@@ -161,9 +166,9 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     }
 
     /// Returns a function that returns whether the store lacks an object, or has removed it.
-    pub(crate) fn has_gone(&self, object: &ObjectMeta) -> impl Fn() -> bool + Send + Sync + use<K> {
+    pub(crate) fn has_gone(&self, object: &ObjectMeta) -> impl Fn() -> bool + Send + Sync + use<> {
         let key = object.name.as_deref().map(|name| ObjectKey::new(object.namespace.as_deref(), name));
-        let (indexer, uid) = (self.shared.indexer.clone(), Uid::from(object.uid.as_deref()));
+        let (indexer, uid) = (self.indexer.clone(), Uid::from(object.uid.as_deref()));
         move || {
             let cached = key.as_ref().and_then(|key| indexer.get(key));
             cached.is_none_or(|cached| *cached.uid() != uid)
@@ -174,8 +179,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     /// the store. The channel is closed when the informer stops or the object's namespace is
     /// removed.
     pub(crate) fn watermark_for(&self, object: &ObjectMeta) -> watch::Receiver<ResourceVersion> {
-        let Source::Namespaces(namespaces) = self.shared.source.as_ref() else {
-            return self.shared.watermark.clone();
+        let Source::Namespaces(namespaces) = self.source.as_ref() else {
+            return self.watermark.clone();
         };
         let place = object.namespace.as_deref().and_then(|namespace| namespaces.place(namespace));
         place.map_or_else(|| watch::channel(ResourceVersion::empty()).1, |place| place.watermark)
@@ -196,8 +201,8 @@ async fn wait(
 }
 
 /// Waits until a namespace reaches a version or is removed.
-async fn wait_in<K: 'static>(
-    namespaces: &Namespaces<K>,
+async fn wait_in(
+    namespaces: &Namespaces<AnyObject>,
     namespace: &str,
     has_reached: impl Fn(&ResourceVersion) -> bool,
     timeout: Duration,

@@ -12,7 +12,7 @@ use crate::{
     Index, IndexError, InformerOptions, InformerScope, InformerTask, PrunePaths, SharedIndexInformer,
     SharedInformerFactory,
 };
-use informer_core::ListerWatcher;
+use informer_core::{AnyObject, AnySource, ListerWatcher};
 use informer_reflector::KubeListWatch;
 use informer_store::IndexValue;
 
@@ -41,7 +41,7 @@ where
     K::Scope: InformerScope,
 {
     let informer = factory.informer_with(|list_watch, options| match factory.prunes::<K>() {
-        true => new_informer_from(Arc::new(list_watch), options),
+        true => informer_over(Arc::new(list_watch.cast()), options),
         false => new_informer(list_watch, options),
     });
     // The informer can have been created without the derive.
@@ -53,21 +53,28 @@ where
 pub fn new_informer<K: Derived>(
     list_watch: KubeListWatch<K>,
     options: InformerOptions<K>,
-) -> (SharedIndexInformer<K>, InformerTask<K>) {
+) -> (SharedIndexInformer<K>, InformerTask) {
     let list_watch = if K::PRUNED.is_empty() { list_watch } else { list_watch.prune(prune_paths::<K>()) };
-    new_informer_from(Arc::new(list_watch), options)
+    informer_over(Arc::new(list_watch.cast()), options)
 }
 
 /// Creates an informer of any source with the derive's settings except pruned fields, and its task.
 pub fn new_informer_from<K: Derived>(
     lister_watcher: Arc<dyn ListerWatcher<K>>,
     options: InformerOptions<K>,
-) -> (SharedIndexInformer<K>, InformerTask<K>) {
+) -> (SharedIndexInformer<K>, InformerTask) {
+    informer_over(Arc::new(AnySource(lister_watcher)), options)
+}
+
+fn informer_over<K: Derived>(
+    lister_watcher: Arc<dyn ListerWatcher<AnyObject>>,
+    options: InformerOptions<K>,
+) -> (SharedIndexInformer<K>, InformerTask) {
     let options = match K::DEFAULT_RESYNC {
         Some(period) => options.resync_period_unless_set(period),
         None => options,
     };
-    let (informer, task) = SharedIndexInformer::new(lister_watcher, options);
+    let (informer, task) = SharedIndexInformer::over(lister_watcher, options);
     K::add_indices(&informer);
     (informer, task)
 }

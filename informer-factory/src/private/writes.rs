@@ -9,37 +9,34 @@ use crate::informer::Visibility;
 
 /// Returns the events that the informer receives after a write.
 #[must_use]
-pub fn visibility_of<K: Send + Sync + 'static>(
-    informer: &SharedIndexInformer<K>,
-    written: &ObjectMeta,
-) -> Visibility {
-    informer.visibility_of(written)
+pub fn visibility_of<K>(informer: &SharedIndexInformer<K>, written: &ObjectMeta) -> Visibility {
+    informer.shared.visibility_of(written)
 }
 
 /// Returns a function that returns whether the store lacks the object.
-pub fn has_gone<K: Send + Sync + 'static>(
+pub fn has_gone<K>(
     informer: &SharedIndexInformer<K>,
     object: &ObjectMeta,
 ) -> impl Fn() -> bool + Send + Sync + use<K> {
-    informer.has_gone(object)
+    informer.shared.has_gone(object)
 }
 
 /// Returns the store's watermark for the object's namespace.
 #[must_use]
-pub fn watermark_for<K: Send + Sync + 'static>(
+pub fn watermark_for<K>(
     informer: &SharedIndexInformer<K>,
     object: &ObjectMeta,
 ) -> watch::Receiver<ResourceVersion> {
-    informer.watermark_for(object)
+    informer.shared.watermark_for(object)
 }
 
 /// Reads the object's metadata from the server, or the version of a state that lacks the object.
 /// `None` if the informer's source cannot read single objects, or the namespace is not watched.
 #[must_use]
-pub fn read<K: Send + Sync + 'static>(
+pub fn read<K>(
     informer: &SharedIndexInformer<K>,
     object: &ObjectKey,
 ) -> Option<impl Future<Output = Result<Result<ObjectMeta, ResourceVersion>, ListWatchError>> + Send + use<K>>
 {
-    informer.read(object)
+    informer.shared.read(object)
 }

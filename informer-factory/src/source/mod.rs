@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use informer_core::{DeltaFifo, ListerWatcher};
 use informer_reflector::{Ingest, Reflector, ReflectorConfig, ReflectorStatus, RelistHandle};
-use kube::Resource;
 use tokio_util::sync::CancellationToken;
 
 pub use namespace_error::NamespaceError;
@@ -42,47 +41,45 @@ pub(crate) enum SourceTask<K: 'static> {
 }
 
 /// Creates a source with one reflector, and its work.
-pub(crate) fn whole<K: Resource + Send + Sync + 'static>(
+pub(crate) fn whole<K: Send + Sync + 'static>(
     lister_watcher: Arc<dyn ListerWatcher<K>>,
     queue: &DeltaFifo<K>,
-    (config, ingest): (ReflectorConfig, Ingest<K>),
+    (config, ingest): (ReflectorConfig, Ingest),
 ) -> (Source<K>, SourceTask<K>) {
     let reflector =
-        Reflector::new(Arc::clone(&lister_watcher), Arc::new(queue.clone()), config).ingest(ingest);
+        Reflector::with_ingest(Arc::clone(&lister_watcher), Arc::new(queue.clone()), config, ingest);
     let (status, relist) = (reflector.status(), reflector.relist());
     let part = Part { namespace: None, lister_watcher, status, relist };
     (Source::Whole(part), SourceTask::Whole(Box::new(reflector)))
 }
 
 /// Creates a source of namespaces that are added later, for a known resource.
-pub(crate) fn divided<K: Resource + Send + Sync + 'static>(
+pub(crate) fn divided<K: Send + Sync + 'static>(
     make: MakeSource<K>,
     resource: &str,
     queue: &DeltaFifo<K>,
-    (config, ingest): (ReflectorConfig, Ingest<K>),
+    (config, ingest): (ReflectorConfig, Ingest),
 ) -> (Source<K>, SourceTask<K>) {
     of_namespaces(Namespaces::of(resource.into(), make, queue.clone(), (config, ingest)))
 }
 
 /// Creates a source that watches a changing set of namespaces, and its work.
-pub(crate) fn namespaces<K: Resource + Send + Sync + 'static>(
+pub(crate) fn namespaces<K: Send + Sync + 'static>(
     make: MakeSource<K>,
     names: &[String],
     queue: &DeltaFifo<K>,
-    (config, ingest): (ReflectorConfig, Ingest<K>),
+    (config, ingest): (ReflectorConfig, Ingest),
 ) -> Result<(Source<K>, SourceTask<K>), NamespaceError> {
     Namespaces::new(make, names, queue.clone(), (config, ingest)).map(of_namespaces)
 }
 
-fn of_namespaces<K: Resource + Send + Sync + 'static>(
-    namespaces: Namespaces<K>,
-) -> (Source<K>, SourceTask<K>) {
+fn of_namespaces<K: Send + Sync + 'static>(namespaces: Namespaces<K>) -> (Source<K>, SourceTask<K>) {
     let namespaces = Arc::new(namespaces);
     let task = NamespacesTask::new(Arc::clone(&namespaces));
     (Source::Namespaces(namespaces), SourceTask::Namespaces(task))
 }
 
-impl<K: Resource + Send + Sync + 'static> Source<K> {
+impl<K: Send + Sync + 'static> Source<K> {
     pub(crate) fn status(&self) -> SourceStatus {
         match self {
             Self::Whole(part) => SourceStatus::whole(part.status.clone()),
@@ -99,7 +96,7 @@ impl<K: Resource + Send + Sync + 'static> Source<K> {
     }
 }
 
-impl<K: Resource + Send + Sync + 'static> SourceTask<K> {
+impl<K: Send + Sync + 'static> SourceTask<K> {
     pub(crate) fn status(&self) -> SourceStatus {
         match self {
             Self::Whole(reflector) => SourceStatus::whole(reflector.status()),

@@ -14,7 +14,6 @@ use informer_core::{
     Watermarks,
 };
 use informer_reflector::{Ingest, Reflector, ReflectorConfig};
-use kube::Resource;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -39,7 +38,7 @@ pub(crate) struct Namespaces<K: 'static> {
     description: Arc<str>,
     make: MakeSource<K>,
     config: ReflectorConfig,
-    ingest: Ingest<K>,
+    ingest: Ingest,
     queue: DeltaFifo<K>,
     state: Mutex<State<K>>,
     /// Wakes the task when there is a new reflector.
@@ -97,16 +96,16 @@ pub(crate) struct Place<K> {
     pub(crate) removed: CancellationToken,
 }
 
-impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
+impl<K: Send + Sync + 'static> Namespaces<K> {
     pub(super) fn new(
         make: MakeSource<K>,
         names: &[String],
         queue: DeltaFifo<K>,
-        reflector: (ReflectorConfig, Ingest<K>),
+        reflector: (ReflectorConfig, Ingest),
     ) -> Result<Self, NamespaceError> {
         names.iter().try_for_each(|name| NamespaceError::check_name(name))?;
         // Used until there is a source with a description.
-        let description = std::any::type_name::<K>().rsplit("::").next().unwrap_or_default();
+        let description = reflector.1.type_name().rsplit("::").next().unwrap_or_default();
         let mut namespaces = Self::of(description.into(), make, queue, reflector);
         for name in names {
             namespaces.add(name)?;
@@ -123,7 +122,7 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
         description: Arc<str>,
         make: MakeSource<K>,
         queue: DeltaFifo<K>,
-        (config, ingest): (ReflectorConfig, Ingest<K>),
+        (config, ingest): (ReflectorConfig, Ingest),
     ) -> Self {
         Self {
             description,
@@ -154,8 +153,8 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
         let lister_watcher = (self.make)(name);
         let feed = Arc::new(self.queue.feed(name));
         let store = Arc::clone(&feed) as Arc<dyn ReflectorStore<K>>;
-        let reflector = Reflector::new(Arc::clone(&lister_watcher), store, self.config.clone());
-        let reflector = reflector.ingest(self.ingest.clone());
+        let (config, ingest) = (self.config.clone(), self.ingest.clone());
+        let reflector = Reflector::with_ingest(Arc::clone(&lister_watcher), store, config, ingest);
         let (synced, removed, released) = (feed.synced(), CancellationToken::new(), CancellationToken::new());
         let namespace: Arc<str> = name.into();
         let part = Part {

@@ -44,9 +44,7 @@ pub(crate) fn update(source: &MemorySource<ConfigMap>, name: &str, value: &str) 
 }
 
 /// An informer that doesn't run yet.
-pub(crate) fn idle(
-    source: &MemorySource<ConfigMap>,
-) -> (SharedIndexInformer<ConfigMap>, InformerTask<ConfigMap>) {
+pub(crate) fn idle(source: &MemorySource<ConfigMap>) -> (SharedIndexInformer<ConfigMap>, InformerTask) {
     SharedIndexInformer::new(Arc::new(source.clone()), InformerOptions::new())
 }
 
@@ -69,7 +67,7 @@ impl Running {
         Self::run(SharedIndexInformer::new(source, options))
     }
 
-    pub(crate) fn run((informer, task): (SharedIndexInformer<ConfigMap>, InformerTask<ConfigMap>)) -> Self {
+    pub(crate) fn run((informer, task): (SharedIndexInformer<ConfigMap>, InformerTask)) -> Self {
         let shutdown = CancellationToken::new();
         let task = tokio::spawn(task.run(shutdown.clone()));
         Self { informer, shutdown, task }

@@ -42,7 +42,7 @@ impl Server {
         &self,
         namespaces: &[&str],
         options: InformerOptions<ConfigMap>,
-    ) -> (SharedIndexInformer<ConfigMap>, InformerTask<ConfigMap>) {
+    ) -> (SharedIndexInformer<ConfigMap>, InformerTask) {
         let server = self.clone();
         let make = move |namespace: &str| Arc::new(server.of(namespace).clone()) as Arc<_>;
         let namespaces = namespaces.iter().copied();

@@ -62,7 +62,7 @@ impl Informer {
         bug: Option<Bug>,
         random: &mut fastrand::Rng,
         (history, truth): (&History, &Truth),
-    ) -> (Self, InformerTask<Item>) {
+    ) -> (Self, InformerTask) {
         let mut source = match scope.namespace {
             Some(namespace) => KubeListWatch::<Item>::namespaced(client, namespace),
             None => KubeListWatch::all(client),

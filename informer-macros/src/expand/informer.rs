@@ -56,7 +56,7 @@ fn without_factory(model: &Model) -> TokenStream {
             #vis fn new_informer(
                 list_watch: #factory_path::informer_reflector::KubeListWatch<Self>,
                 options: #factory_path::InformerOptions<Self>,
-            ) -> (#factory_path::SharedIndexInformer<Self>, #factory_path::InformerTask<Self>) {
+            ) -> (#factory_path::SharedIndexInformer<Self>, #factory_path::InformerTask) {
                 #factory_path::__private::new_informer(list_watch, options)
             }
 
@@ -67,7 +67,7 @@ fn without_factory(model: &Model) -> TokenStream {
             #vis fn new_informer_from(
                 lister_watcher: ::std::sync::Arc<dyn #factory_path::informer_core::ListerWatcher<Self>>,
                 options: #factory_path::InformerOptions<Self>,
-            ) -> (#factory_path::SharedIndexInformer<Self>, #factory_path::InformerTask<Self>) {
+            ) -> (#factory_path::SharedIndexInformer<Self>, #factory_path::InformerTask) {
                 #factory_path::__private::new_informer_from(lister_watcher, options)
             }
         }

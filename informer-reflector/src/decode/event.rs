@@ -8,8 +8,9 @@ use informer_core::{
 };
 use kube::core::Status;
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::IgnoredAny;
 
+use super::Decode;
 use super::cut::{NoValue, Scanner, Value, is_json};
 use super::describe::describe;
 use super::expected::ExpectedType;
@@ -20,14 +21,15 @@ use super::prune_paths::{Level, NOTHING_PRUNED, PrunePaths};
 ///
 /// # Errors
 /// If the object is not of the expected type.
-pub(super) fn decode_event<K: DeserializeOwned>(
+pub(super) fn decode_event<K>(
     line: &[u8],
     paths: &PrunePaths,
     expected: Option<&ExpectedType>,
+    decode: Decode,
 ) -> Result<WatchEvent<K>, ListWatchError> {
     match Envelope::read(line, paths) {
         Ok(Envelope { event_type: Some(event_type), object: Some(object) }) => {
-            decode_object(event_type, &object, expected)
+            decode_object(event_type, &object, expected, decode)
         }
         Ok(_) if is_json(line) => Ok(not_an_event(line)),
         _ => Ok(unknown(rejected(&[], invalid_json(line)))),
@@ -90,10 +92,11 @@ impl EventType {
 }
 
 /// Decodes the object of an event.
-fn decode_object<K: DeserializeOwned>(
+fn decode_object<K>(
     event_type: EventType,
     object: &Value<'_>,
     expected: Option<&ExpectedType>,
+    decode: Decode,
 ) -> Result<WatchEvent<K>, ListWatchError> {
     let is_data = matches!(event_type, EventType::Added | EventType::Modified | EventType::Deleted);
     if let Some(why) = expected.filter(|_| is_data).and_then(|expected| expected.refusal(object.stated)) {
@@ -101,9 +104,9 @@ fn decode_object<K: DeserializeOwned>(
     }
     let json = &object.json;
     let decoded = match event_type {
-        EventType::Added => serde_json::from_slice(json).map(OwnedObject::new).map(WatchEvent::Added),
-        EventType::Modified => serde_json::from_slice(json).map(OwnedObject::new).map(WatchEvent::Modified),
-        EventType::Deleted => serde_json::from_slice(json).map(OwnedObject::new).map(WatchEvent::Deleted),
+        EventType::Added => decode(json).map(OwnedObject::cast).map(WatchEvent::Added),
+        EventType::Modified => decode(json).map(OwnedObject::cast).map(WatchEvent::Modified),
+        EventType::Deleted => decode(json).map(OwnedObject::cast).map(WatchEvent::Deleted),
         EventType::Bookmark => {
             serde_json::from_slice::<Marked>(json).map(|marked| WatchEvent::Bookmark(marked.into()))
         }

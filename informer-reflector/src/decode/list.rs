@@ -16,7 +16,7 @@ use super::describe::describe;
 use super::expected::ExpectedType;
 use super::identity::rejected;
 use super::prune_paths::PrunePaths;
-use super::{BYTE_ORDER_MARK, DEFAULT_MAX_OBJECT_SIZE};
+use super::{BYTE_ORDER_MARK, DEFAULT_MAX_OBJECT_SIZE, Decode, decode};
 
 /// The number of bytes that are collected before items are decoded, so that few items are
 /// incomplete.
@@ -55,6 +55,7 @@ pub struct ListDecoder<K> {
     items: usize,
     /// The expected type of the items.
     expected: Option<ExpectedType>,
+    decode: Decode,
     _item: PhantomData<fn() -> K>,
 }
 
@@ -94,25 +95,29 @@ struct Head {
 
 type Items<K> = Vec<Result<OwnedObject<K>, RejectedObject>>;
 
-impl<K: DeserializeOwned> ListDecoder<K> {
+impl<K: DeserializeOwned + Send + Sync + 'static> ListDecoder<K> {
     /// Returns a decoder that prunes the given fields of each item.
     #[must_use]
     pub fn new(paths: PrunePaths) -> Self {
-        Self::with_slice(paths, SLICE)
+        Self::with(decode::<K>, paths)
     }
+}
 
-    pub(super) fn with_slice(paths: PrunePaths, slice: usize) -> Self {
+impl<K> ListDecoder<K> {
+    /// Returns a decoder that decodes items with the given function.
+    pub(crate) fn with(decode: Decode, paths: PrunePaths) -> Self {
         Self {
             paths,
             buffer: Vec::new(),
             read: 0,
-            slice,
-            look_at: slice,
+            slice: SLICE,
+            look_at: SLICE,
             max_object_size: DEFAULT_MAX_OBJECT_SIZE,
             state: State::Start,
             head: Head::default(),
             items: 0,
             expected: None,
+            decode,
             _item: PhantomData,
         }
     }
@@ -324,8 +329,8 @@ impl<K: DeserializeOwned> ListDecoder<K> {
             return Err(self.unexpected(&why));
         }
         let json = &found.json;
-        let item = match serde_json::from_slice(json) {
-            Ok(object) => Ok(OwnedObject::new(object)),
+        let item = match (self.decode)(json) {
+            Ok(object) => Ok(object.cast()),
             Err(_) if !is_json(json) => return Err(self.not_a_list("it is not valid JSON")),
             // I10: it is an item, and the list continues.
             Err(error) => Err(rejected(json, describe(&error, json))),

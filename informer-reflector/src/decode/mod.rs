@@ -13,10 +13,23 @@ mod list;
 mod prune_paths;
 mod watch;
 
+use informer_core::{AnyObject, OwnedObject};
+use serde::de::DeserializeOwned;
+
 pub(crate) use expected::ExpectedType;
 pub use list::ListDecoder;
 pub use prune_paths::{PrunePathError, PrunePaths};
 pub use watch::WatchDecoder;
+
+/// Decodes one object from JSON.
+pub(crate) type Decode = fn(&[u8]) -> serde_json::Result<OwnedObject<AnyObject>>;
+
+/// The only code of the decoders that programs contain once for each type.
+pub(crate) fn decode<K: DeserializeOwned + Send + Sync + 'static>(
+    json: &[u8],
+) -> serde_json::Result<OwnedObject<AnyObject>> {
+    serde_json::from_slice::<K>(json).map(|object| OwnedObject::new(object).cast())
+}
 
 /// The default maximum size of an object, in bytes of JSON. etcd stores no object of more than 1.5
 /// MiB.

@@ -12,7 +12,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use super::event::decode_event;
 use super::expected::ExpectedType;
 use super::prune_paths::PrunePaths;
-use super::{BYTE_ORDER_MARK, DEFAULT_MAX_OBJECT_SIZE};
+use super::{BYTE_ORDER_MARK, DEFAULT_MAX_OBJECT_SIZE, Decode, decode};
 
 /// The maximum capacity that is kept for incomplete lines.
 const KEPT_CAPACITY: usize = 1024 * 1024;
@@ -41,19 +41,28 @@ pub struct WatchDecoder<K> {
     recognized: bool,
     /// The expected type of the objects.
     expected: Option<ExpectedType>,
+    decode: Decode,
     _object: PhantomData<fn() -> K>,
 }
 
-impl<K: DeserializeOwned> WatchDecoder<K> {
+impl<K: DeserializeOwned + Send + Sync + 'static> WatchDecoder<K> {
     /// Returns a decoder that prunes the given fields of each object.
     #[must_use]
     pub fn new(paths: PrunePaths) -> Self {
+        Self::with(decode::<K>, paths)
+    }
+}
+
+impl<K> WatchDecoder<K> {
+    /// Returns a decoder that decodes objects with the given function.
+    pub(crate) fn with(decode: Decode, paths: PrunePaths) -> Self {
         Self {
             paths,
             partial: Vec::new(),
             max_object_size: DEFAULT_MAX_OBJECT_SIZE,
             recognized: false,
             expected: None,
+            decode,
             _object: PhantomData,
         }
     }
@@ -135,7 +144,7 @@ impl<K: DeserializeOwned> WatchDecoder<K> {
             return Err(ListWatchError::Protocol(error.to_owned()));
         }
         self.recognized = true;
-        decode_event(line, &self.paths, self.expected.as_ref()).map(Some)
+        decode_event(line, &self.paths, self.expected.as_ref(), self.decode).map(Some)
     }
 
     fn check_length(&self, len: usize) -> Result<(), ListWatchError> {

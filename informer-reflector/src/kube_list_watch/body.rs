@@ -3,19 +3,16 @@
 //! The bytes come from [`Slices`]. Note: the last items of a list are complete before its end, and
 //! are useless if the end never arrives; so the end is a separate part.
 
-use std::any::Any;
-
 use futures::{Stream, stream};
 use informer_core::{ListEnd, ListPart, ListWatchError, OwnedObject, RejectedObject, WatchEvent};
 use kube::core::{DynamicObject, TypeMeta};
-use serde::de::DeserializeOwned;
 
 use super::slices::Slices;
 use crate::{ListDecoder, WatchDecoder};
 
 /// Returns the parts of a list, one for each piece of the body. Parts without items show that bytes
 /// arrive.
-pub(super) fn list<K: DeserializeOwned + 'static>(
+pub(super) fn list<K>(
     slices: Slices,
     decoder: ListDecoder<K>,
     resource: TypeMeta,
@@ -28,7 +25,7 @@ pub(super) fn list<K: DeserializeOwned + 'static>(
 }
 
 /// Returns the events of a watch, one batch for each piece of the body.
-pub(super) fn watch<K: DeserializeOwned>(
+pub(super) fn watch<K>(
     slices: Slices,
     decoder: WatchDecoder<K>,
 ) -> impl Stream<Item = Result<Vec<WatchEvent<K>>, ListWatchError>> {
@@ -49,7 +46,7 @@ struct ListBody<K> {
     end: Option<ListEnd>,
 }
 
-impl<K: DeserializeOwned + 'static> ListBody<K> {
+impl<K> ListBody<K> {
     async fn next(&mut self) -> Result<Option<ListPart<K>>, ListWatchError> {
         let Some(mut decoder) = self.decoder.take() else {
             return Ok(self.end.take().map(ListPart::End));
@@ -71,7 +68,7 @@ impl<K: DeserializeOwned + 'static> ListBody<K> {
     /// the same objects.
     fn items(&self, mut items: Vec<Result<OwnedObject<K>, RejectedObject>>) -> ListPart<K> {
         for object in items.iter_mut().flatten() {
-            let Some(object) = (&mut **object as &mut dyn Any).downcast_mut::<DynamicObject>() else { break };
+            let Some(object) = object.downcast_mut::<DynamicObject>() else { break };
             object.types.get_or_insert_with(|| self.resource.clone());
         }
         ListPart::Items(items)
@@ -84,7 +81,7 @@ struct WatchBody<K> {
     decoder: Option<WatchDecoder<K>>,
 }
 
-impl<K: DeserializeOwned> WatchBody<K> {
+impl<K> WatchBody<K> {
     async fn next(&mut self) -> Result<Option<Vec<WatchEvent<K>>>, ListWatchError> {
         let Some(mut decoder) = self.decoder.take() else { return Ok(None) };
         if let Some(bytes) = self.slices.next().await? {

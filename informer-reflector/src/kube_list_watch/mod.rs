@@ -29,7 +29,7 @@ use kube::core::{PartialObjectMeta, TypeMeta};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 
-use crate::decode::{DEFAULT_MAX_OBJECT_SIZE, ExpectedType};
+use crate::decode::{DEFAULT_MAX_OBJECT_SIZE, Decode, ExpectedType, decode};
 use crate::{ListDecoder, PrunePaths, WatchDecoder};
 use compression::Compression;
 use coverage::Coverage;
@@ -63,10 +63,11 @@ pub struct KubeListWatch<K> {
     description: String,
     /// Whether informers watch each namespace separately.
     is_divided: bool,
+    decode: Decode,
     _object: PhantomData<fn() -> K>,
 }
 
-impl<K: Resource> KubeListWatch<K> {
+impl<K: Resource + DeserializeOwned + Send + Sync + 'static> KubeListWatch<K> {
     /// Returns the source of a resource in all namespaces, or of a cluster-scoped resource.
     #[must_use]
     pub fn all(client: Client) -> Self
@@ -114,6 +115,7 @@ impl<K: Resource> KubeListWatch<K> {
             compression: Compression::wanted(),
             max_object_size: DEFAULT_MAX_OBJECT_SIZE,
             is_divided: false,
+            decode: decode::<K>,
             _object: PhantomData,
         }
     }
@@ -188,6 +190,7 @@ impl<K> KubeListWatch<K> {
             description: endpoint.to_string(),
             endpoint,
             is_divided: false,
+            decode: decode::<PartialObjectMeta>,
             _object: PhantomData,
         })
     }
@@ -233,10 +236,7 @@ impl<K> KubeListWatch<K> {
 }
 
 #[async_trait]
-impl<K> ListerWatcher<K> for KubeListWatch<K>
-where
-    K: Resource + DeserializeOwned + Send + Sync + 'static,
-{
+impl<K: 'static> ListerWatcher<K> for KubeListWatch<K> {
     fn description(&self) -> &str {
         &self.description
     }
@@ -277,7 +277,7 @@ where
         let mut request = self.endpoint.list_request(&options)?;
         request.headers_mut().insert(ACCEPT_ENCODING, self.compression.of_lists());
         let response = response::send(&self.client, request).await?;
-        let decoder = ListDecoder::new(self.prune.clone())
+        let decoder = ListDecoder::with(self.decode, self.prune.clone())
             .max_object_size(self.max_object_size)
             .expecting(self.expected.clone());
         let resource =
@@ -296,7 +296,7 @@ where
                 break Slices::new(response)?.reporting_to(self.compression.clone());
             }
         };
-        let decoder = WatchDecoder::new(self.prune.clone())
+        let decoder = WatchDecoder::with(self.decode, self.prune.clone())
             .max_object_size(self.max_object_size)
             .expecting(self.expected.clone());
         Ok(body::watch(slices, decoder).boxed())
@@ -305,7 +305,16 @@ where
 
 impl<K> Clone for KubeListWatch<K> {
     fn clone(&self) -> Self {
-        Self {
+        self.cast()
+    }
+}
+
+impl<K> KubeListWatch<K> {
+    /// Returns a source of the same objects, with another type of handles.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn cast<T>(&self) -> KubeListWatch<T> {
+        KubeListWatch {
             client: self.client.clone(),
             endpoint: self.endpoint.clone(),
             expected: self.expected.clone(),
@@ -315,6 +324,7 @@ impl<K> Clone for KubeListWatch<K> {
             max_object_size: self.max_object_size,
             description: self.description.clone(),
             is_divided: self.is_divided,
+            decode: self.decode,
             _object: PhantomData,
         }
     }

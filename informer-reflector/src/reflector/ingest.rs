@@ -1,80 +1,125 @@
 //! [`Ingest`]: turns decoded objects into cached ones: transform, identity, storage form.
 
+use std::any::type_name;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use informer_core::{
-    Cached, ObjectKey, OwnedObject, Packed, RejectedObject, ResourceVersion, Uid, panic_message,
+    AnyObject, Cached, KeyError, ObjectKey, OwnedObject, RejectedObject, ResourceVersion, Uid, panic_message,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::storage::{self, Pack, Storage};
+use super::storage::{self, Storage};
 
 /// Changes an object, or returns the reason for which the object is rejected.
-type Transform<K> = Arc<dyn Fn(&mut K) -> Result<(), String> + Send + Sync>;
+type TransformMetadata = Arc<dyn Fn(&mut ObjectMeta) + Send + Sync>;
+type AnyTransform = Arc<dyn Fn(&mut OwnedObject<AnyObject>) -> Result<(), String> + Send + Sync>;
+type AnyPack = Arc<dyn Fn(&OwnedObject<AnyObject>, &Identity) -> Option<Cached<AnyObject>> + Send + Sync>;
 
-/// The functions that each arriving object passes through.
-pub struct Ingest<K> {
-    transform: Option<Transform<K>>,
-    pack: Option<Pack<K>>,
+/// The functions that each arriving object of one type passes through.
+#[derive(Clone)]
+pub struct Ingest {
+    type_name: &'static str,
+    meta: fn(&OwnedObject<AnyObject>) -> &ObjectMeta,
+    meta_mut: fn(&mut OwnedObject<AnyObject>) -> &mut ObjectMeta,
+    transform_metadata: Option<TransformMetadata>,
+    transform: Option<AnyTransform>,
+    pack: Option<AnyPack>,
 }
 
-impl<K> Ingest<K> {
+impl Ingest {
+    /// Returns the functions of objects of type `K`, without transform and with open storage.
+    #[must_use]
+    pub fn of<K: Resource + 'static>() -> Self {
+        Self {
+            type_name: type_name::<K>(),
+            meta: |object| typed::<K>(object).meta(),
+            meta_mut: |object| typed_mut::<K>(object).meta_mut(),
+            transform_metadata: None,
+            transform: None,
+            pack: None,
+        }
+    }
+
+    /// Sets the transform of the metadata, which runs before the transform.
+    pub fn set_metadata_transform(&mut self, transform: TransformMetadata) {
+        self.transform_metadata = Some(transform);
+    }
+
     /// Sets the transform.
-    pub fn set_transform<E: fmt::Display>(
+    pub fn set_transform<K: 'static, E: fmt::Display>(
         &mut self,
         transform: impl Fn(&mut K) -> Result<(), E> + Send + Sync + 'static,
     ) {
-        self.transform = Some(Arc::new(move |object| transform(object).map_err(|error| error.to_string())));
+        self.transform =
+            Some(Arc::new(move |object| transform(typed_mut(object)).map_err(|error| error.to_string())));
     }
 
     /// Sets the function that chooses storage forms.
-    pub fn set_storage(&mut self, decide: impl Fn(&K) -> Storage + Send + Sync + 'static)
+    pub fn set_storage<K>(&mut self, decide: impl Fn(&K) -> Storage + Send + Sync + 'static)
     where
-        K: Serialize + DeserializeOwned + 'static,
+        K: Serialize + DeserializeOwned + Send + Sync + 'static,
     {
-        self.pack = Some(storage::pack(decide));
+        self.pack = Some(Arc::new(move |object, identity| {
+            let packed = storage::pack(&decide, typed::<K>(object))?;
+            let Identity { key, resource_version, uid } = identity.clone();
+            Some(Cached::from_packed(key, resource_version, uid, packed).cast())
+        }));
     }
 }
 
-impl<K> Default for Ingest<K> {
-    fn default() -> Self {
-        Self { transform: None, pack: None }
-    }
+fn typed<K: 'static>(object: &OwnedObject<AnyObject>) -> &K {
+    object.downcast_ref().expect("the object has the type of its informer")
 }
 
-impl<K> Clone for Ingest<K> {
-    fn clone(&self) -> Self {
-        Self { transform: self.transform.clone(), pack: self.pack.clone() }
-    }
+fn typed_mut<K: 'static>(object: &mut OwnedObject<AnyObject>) -> &mut K {
+    object.downcast_mut().expect("the object has the type of its informer")
 }
 
-impl<K> fmt::Debug for Ingest<K> {
+impl fmt::Debug for Ingest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ingest")
             .field("transform", &self.transform.is_some())
             .field("storage", &self.pack.is_some())
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
-impl<K: Resource> Ingest<K> {
+impl Ingest {
     /// Turns a decoded object into a cached one, or rejects it (I10).
-    pub(super) fn take(&self, mut object: OwnedObject<K>) -> Result<Cached<K>, RejectedObject> {
+    pub(super) fn take<K>(&self, object: OwnedObject<K>) -> Result<Cached<K>, RejectedObject> {
+        self.take_any(object.cast()).map(Cached::cast)
+    }
+
+    /// Returns the name of the type.
+    #[must_use]
+    pub fn type_name(&self) -> &'static str {
+        self.type_name
+    }
+
+    /// Returns the metadata of a decoded object.
+    #[must_use]
+    pub fn meta<'a>(&self, object: &'a OwnedObject<AnyObject>) -> &'a ObjectMeta {
+        (self.meta)(object)
+    }
+
+    /// Returns the key of a decoded object.
+    pub(super) fn key<K>(&self, object: OwnedObject<K>) -> Result<ObjectKey, KeyError> {
+        ObjectKey::of_meta(self.meta(&object.cast()), self.type_name)
+    }
+
+    fn take_any(&self, mut object: OwnedObject<AnyObject>) -> Result<Cached<AnyObject>, RejectedObject> {
         // Read before the transform, because a failed transform can leave the object in any state.
-        let identity = Identity::read(&*object)?;
+        let identity = self.identity(&object)?;
         match self.apply_transform(&mut object, &identity) {
-            Ok(()) => {
+            Ok(()) => Ok(self.packed(&object, &identity).unwrap_or_else(|| {
                 let Identity { key, resource_version, uid } = identity;
-                Ok(match self.packed(&object) {
-                    Some(packed) => Cached::from_packed(key, resource_version, uid, packed),
-                    None => object.into_cached(key, resource_version, uid),
-                })
-            }
+                object.into_cached(key, resource_version, uid)
+            })),
             Err(error) => Err(RejectedObject {
                 key: Some(identity.key),
                 resource_version: identity.resource_version,
@@ -83,20 +128,41 @@ impl<K: Resource> Ingest<K> {
         }
     }
 
+    fn identity(&self, object: &OwnedObject<AnyObject>) -> Result<Identity, RejectedObject> {
+        let meta = self.meta(object);
+        let resource_version = ResourceVersion::from(meta.resource_version.as_deref());
+        match ObjectKey::of_meta(meta, self.type_name) {
+            Ok(key) => Ok(Identity { key, resource_version, uid: meta.uid.as_deref().into() }),
+            Err(error) => Err(RejectedObject { key: None, resource_version, error: error.to_string() }),
+        }
+    }
+
     /// Returns the encoded object, if it is to be stored encoded.
-    fn packed(&self, object: &K) -> Option<Packed<K>> {
+    fn packed(&self, object: &OwnedObject<AnyObject>, identity: &Identity) -> Option<Cached<AnyObject>> {
         let pack = self.pack.as_ref()?;
-        catch_unwind(AssertUnwindSafe(|| pack(object))).unwrap_or_else(|payload| {
+        catch_unwind(AssertUnwindSafe(|| pack(object, identity))).unwrap_or_else(|payload| {
             drop(panic_message(payload));
             None
         })
     }
 
-    fn apply_transform(&self, object: &mut K, identity: &Identity) -> Result<(), String> {
-        let Some(transform) = &self.transform else { return Ok(()) };
-        catch_unwind(AssertUnwindSafe(|| transform(object)))
+    fn apply_transform(
+        &self,
+        object: &mut OwnedObject<AnyObject>,
+        identity: &Identity,
+    ) -> Result<(), String> {
+        if self.transform_metadata.is_none() && self.transform.is_none() {
+            return Ok(());
+        }
+        let mut transform = || {
+            if let Some(transform) = &self.transform_metadata {
+                transform((self.meta_mut)(object));
+            }
+            self.transform.as_ref().map_or(Ok(()), |transform| transform(object))
+        };
+        catch_unwind(AssertUnwindSafe(&mut transform))
             .unwrap_or_else(|payload| Err(format!("the transform panicked: {}", panic_message(payload))))?;
-        match identity.difference(object.meta()) {
+        match identity.difference(self.meta(object)) {
             None => Ok(()),
             Some(field) => Err(format!("the transform changed {field}, which tells objects apart")),
         }
@@ -104,6 +170,7 @@ impl<K: Resource> Ingest<K> {
 }
 
 /// The identity of an object and its version.
+#[derive(Clone)]
 struct Identity {
     key: ObjectKey,
     resource_version: ResourceVersion,
@@ -111,15 +178,6 @@ struct Identity {
 }
 
 impl Identity {
-    fn read<K: Resource>(object: &K) -> Result<Self, RejectedObject> {
-        let meta = object.meta();
-        let resource_version = ResourceVersion::from(meta.resource_version.as_deref());
-        match ObjectKey::of(object) {
-            Ok(key) => Ok(Self { key, resource_version, uid: meta.uid.as_deref().into() }),
-            Err(error) => Err(RejectedObject { key: None, resource_version, error: error.to_string() }),
-        }
-    }
-
     /// Returns the first field in which `meta` differs.
     fn difference(&self, meta: &ObjectMeta) -> Option<&'static str> {
         if !self.is_named(meta) {

@@ -17,7 +17,6 @@ use informer_core::{
     ContinueTokens, ListEnd, ListOptions, ListPart, ListWatchError, OwnedObject, RejectedObject,
     ResourceVersion, ResourceVersionMatch,
 };
-use kube::Resource;
 use tokio::time::{sleep, timeout};
 
 use super::config::DEFAULT_PAGE_SIZE;
@@ -90,7 +89,7 @@ impl ListHistory {
     }
 }
 
-impl<K: Resource + Send + Sync + 'static> Reflector<K> {
+impl<K: Send + Sync + 'static> Reflector<K> {
     /// Makes a paged list and passes it to the store.
     pub(super) async fn list(&mut self) -> Step {
         self.reporter.list_begins();

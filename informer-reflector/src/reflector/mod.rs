@@ -79,7 +79,7 @@ pub struct Reflector<K> {
     lister_watcher: Arc<dyn ListerWatcher<K>>,
     store: Arc<dyn ReflectorStore<K>>,
     config: ReflectorConfig,
-    ingest: Ingest<K>,
+    ingest: Ingest,
     history: ListHistory,
     setbacks: WatchFailures,
     backoff: Backoff,
@@ -140,6 +140,20 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         store: Arc<dyn ReflectorStore<K>>,
         config: ReflectorConfig,
     ) -> Self {
+        Self::with_ingest(lister_watcher, store, config, Ingest::of::<K>())
+    }
+}
+
+impl<K: Send + Sync + 'static> Reflector<K> {
+    /// The same as [`new`](Reflector::new), with all functions that objects pass through.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_ingest(
+        lister_watcher: Arc<dyn ListerWatcher<K>>,
+        store: Arc<dyn ReflectorStore<K>>,
+        config: ReflectorConfig,
+        ingest: Ingest,
+    ) -> Self {
         let reporter = Reporter::new(lister_watcher.description());
         Self {
             lister_watcher,
@@ -147,7 +161,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             backoff: config.backoff.clone(),
             config,
             pace: Pace::new(),
-            ingest: Ingest::default(),
+            ingest,
             history: ListHistory::default(),
             setbacks: WatchFailures::default(),
             open: None,
@@ -192,13 +206,6 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         K: Serialize + DeserializeOwned,
     {
         self.ingest.set_storage(decide);
-        self
-    }
-
-    #[doc(hidden)]
-    #[must_use]
-    pub fn ingest(mut self, ingest: Ingest<K>) -> Self {
-        self.ingest = ingest;
         self
     }
 

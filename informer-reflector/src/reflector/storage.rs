@@ -1,7 +1,5 @@
 //! [`Storage`]: the storage form of an object, which a hook chooses.
 
-use std::sync::Arc;
-
 use informer_core::Packed;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -23,17 +21,14 @@ pub enum Storage {
 }
 
 /// Encodes an object, or returns `None` to store it decoded.
-pub(super) type Pack<K> = Arc<dyn Fn(&K) -> Option<Packed<K>> + Send + Sync>;
-
-/// Turns a choice of the storage form into an encoder.
-pub(super) fn pack<K>(decide: impl Fn(&K) -> Storage + Send + Sync + 'static) -> Pack<K>
+pub(super) fn pack<K>(decide: impl Fn(&K) -> Storage, object: &K) -> Option<Packed<K>>
 where
-    K: Serialize + DeserializeOwned + 'static,
+    K: Serialize + DeserializeOwned,
 {
-    Arc::new(move |object| match decide(object) {
+    match decide(object) {
         Storage::Open => None,
         Storage::Packed => as_json(object),
-    })
+    }
 }
 
 /// Returns `None` if the JSON can't be decoded again.

@@ -11,10 +11,9 @@ use std::time::Duration;
 
 use futures::{StreamExt, stream};
 use informer_core::{
-    Bookmark, Cached, ListWatchError, ObjectKey, RejectedKind, RejectedObject, ResourceVersion, WatchEvent,
+    Bookmark, Cached, ListWatchError, RejectedKind, RejectedObject, ResourceVersion, WatchEvent,
     WatchOptions, WatchStream,
 };
-use kube::Resource;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::list::{stated, version_is_unavailable};
@@ -88,7 +87,7 @@ impl Allowance {
     }
 }
 
-impl<K: Resource + Send + Sync + 'static> Reflector<K> {
+impl<K: Send + Sync + 'static> Reflector<K> {
     pub(super) fn may_stream(&self) -> bool {
         self.config.streaming_lists
             && self.lister_watcher.can_stream_lists()
@@ -247,7 +246,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                     Ok(object) => objects.push(object),
                     Err(rejected) => self.quarantine_listed(&rejected, listing),
                 },
-                WatchEvent::Deleted(object) => match ObjectKey::of(&*object) {
+                WatchEvent::Deleted(object) => match self.ingest.key(object) {
                     Ok(key) => listing.remove(key),
                     Err(error) => return Err(unsupported(error.to_string())),
                 },

@@ -10,7 +10,6 @@ use informer_core::{
     Bookmark, Cached, Deleted, Delta, ListWatchError, OwnedObject, RejectedKind, RejectedObject,
     ResourceVersion, WatchEvent, WatchOptions, WatchStream,
 };
-use kube::Resource;
 use tokio::time::{Instant, timeout_at};
 
 use super::list::{is_stated, version_is_unavailable};
@@ -112,7 +111,7 @@ enum Ending {
     Unattributable(String),
 }
 
-impl<K: Resource + Send + Sync + 'static> Reflector<K> {
+impl<K: Send + Sync + 'static> Reflector<K> {
     /// Watches from the last version on, and passes the changes to the store.
     pub(super) async fn watch(&mut self) -> Step {
         let mut watch = match self.open.take() {

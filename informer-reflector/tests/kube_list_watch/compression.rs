@@ -46,7 +46,7 @@ async fn names(answer: Answer) -> Result<Vec<String>, ListWatchError> {
     for part in list(&pods, ListOptions::default()).await? {
         let ListPart::Items(items) = part else { continue };
         names.extend(
-            items.into_iter().flatten().filter_map(|pod: OwnedObject<Pod>| pod.into_inner().metadata.name),
+            items.into_iter().flatten().filter_map(|pod: OwnedObject<Pod>| pod.metadata.name.clone()),
         );
     }
     Ok(names)

@@ -27,15 +27,11 @@ fn body(object: &str) -> Answer {
 
 async fn items<K: 'static>(
     list_watch: &KubeListWatch<K>,
-) -> Result<Vec<Result<K, RejectedObject>>, ListWatchError>
-where
-    KubeListWatch<K>: informer_core::ListerWatcher<K>,
-{
+) -> Result<Vec<Result<OwnedObject<K>, RejectedObject>>, ListWatchError> {
     let parts = list(list_watch, ListOptions::default()).await?;
     Ok(parts
         .into_iter()
         .flat_map(|part| if let ListPart::Items(items) = part { items } else { vec![] })
-        .map(|item| item.map(OwnedObject::into_inner))
         .collect())
 }
 
@@ -119,7 +115,7 @@ async fn dynamic_objects_have_their_type_in_lists_and_watches() -> Result<(), Li
     let server = Server::answering([answer(200, list), body(event)]);
     let resource = ApiResource::erase::<Pod>(&());
     let pods = KubeListWatch::<DynamicObject>::namespaced_with(server.client(), "shop", &resource);
-    let listed = items(&pods).await?.remove(0).expect("a pod");
+    let listed = items(&pods).await?.remove(0).expect("a pod").clone();
     let batch = watch(&pods, watch_options("1")).await?.remove(0);
     let [WatchEvent::Added(watched)] = &batch[..] else { panic!("{batch:?}") };
     assert_eq!(listed, **watched);

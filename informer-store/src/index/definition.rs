@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use informer_core::{Cached, ObjectKey, ResourceVersion, panic_message};
+use informer_core::{AnyObject, Cached, ObjectKey, ResourceVersion, panic_message};
 use smallvec::SmallVec;
 
 use super::{AnyIndexState, IndexState, IndexValue, ValueEntry};
@@ -21,20 +21,20 @@ pub(crate) type Values<V> = SmallVec<[V; 1]>;
 /// The value numbers of each slot in an index.
 pub(crate) type ValuesBySlot = Vec<SmallVec<[u32; 2]>>;
 
-type ObjectFunction<K, V> = Box<dyn Fn(&K) -> Result<Values<V>, String> + Send + Sync>;
+type ObjectFunction<V> = Box<dyn Fn(&Cached<AnyObject>) -> Result<Values<V>, String> + Send + Sync>;
 
 /// The function that returns the values of an object.
-pub(crate) enum Function<K, V> {
+pub(crate) enum Function<V> {
     /// The user's function of the object.
-    OfObject(ObjectFunction<K, V>),
+    OfObject(ObjectFunction<V>),
     /// A function of the key, whose values never change while the object exists.
     OfKey(fn(&ObjectKey) -> Values<V>),
 }
 
 /// The definition of an index.
-pub(crate) struct Definition<K, V> {
+pub(crate) struct Definition<V> {
     name: String,
-    function: Function<K, V>,
+    function: Function<V>,
 }
 
 /// The effect of a change on the table of objects.
@@ -62,7 +62,7 @@ pub(crate) type Failures = Vec<(usize, IndexFailure)>;
 
 /// Returns the failures that remain after all `changes`: not those of objects that a later change
 /// replaces or removes.
-pub(crate) fn lasting<K>(failures: Failures, changes: &[Change<K>]) -> Vec<IndexFailure> {
+pub(crate) fn lasting(failures: Failures, changes: &[Change<AnyObject>]) -> Vec<IndexFailure> {
     if failures.is_empty() {
         return Vec::new();
     }
@@ -73,17 +73,17 @@ pub(crate) fn lasting<K>(failures: Failures, changes: &[Change<K>]) -> Vec<Index
 }
 
 /// A [`Definition`] with values of any type.
-pub(crate) trait AnyIndex<K>: Send + Sync {
+pub(crate) trait AnyIndex: Send + Sync {
     fn name(&self) -> &str;
 
     fn new_state(&self) -> Box<dyn AnyIndexState>;
 
     /// Returns the [`Values`] of one object, or the error. Call it without a lock.
-    fn values_of(&self, object: &Cached<K>) -> Result<Computed, String>;
+    fn values_of(&self, object: &Cached<AnyObject>) -> Result<Computed, String>;
 
     /// Calls the index function for each change, and adds its errors to `failures`. Call it without
     /// a lock.
-    fn compute(&self, changes: &[Change<K>], failures: &mut Failures) -> Computed;
+    fn compute(&self, changes: &[Change<AnyObject>], failures: &mut Failures) -> Computed;
 
     /// Adds computed values to the index; the changes are those of `compute`. Drop the rest of
     /// `computed` only without a lock. Returns the positions of changes whose values could not be
@@ -97,11 +97,12 @@ pub(crate) trait AnyIndex<K>: Send + Sync {
     ) -> Vec<usize>;
 }
 
-impl<K, V: IndexValue> Definition<K, V> {
-    pub(crate) fn of_object(
+impl<V: IndexValue> Definition<V> {
+    pub(crate) fn of_object<K: 'static>(
         name: String,
         function: impl Fn(&K) -> Result<Values<V>, String> + Send + Sync + 'static,
     ) -> Self {
+        let function = move |object: &Cached<AnyObject>| function(object.cast_ref::<K>());
         Self { name, function: Function::OfObject(Box::new(function)) }
     }
 
@@ -110,7 +111,7 @@ impl<K, V: IndexValue> Definition<K, V> {
     }
 
     /// Returns the values of one object, or the error.
-    fn call(&self, object: &Cached<K>) -> Result<Values<V>, String> {
+    fn call(&self, object: &Cached<AnyObject>) -> Result<Values<V>, String> {
         match &self.function {
             Function::OfKey(function) => Ok(function(object.key())),
             Function::OfObject(function) => catch_unwind(AssertUnwindSafe(|| function(object)))
@@ -121,7 +122,7 @@ impl<K, V: IndexValue> Definition<K, V> {
     }
 }
 
-impl<K, V: IndexValue> AnyIndex<K> for Definition<K, V> {
+impl<V: IndexValue> AnyIndex for Definition<V> {
     fn name(&self) -> &str {
         &self.name
     }
@@ -130,11 +131,11 @@ impl<K, V: IndexValue> AnyIndex<K> for Definition<K, V> {
         Box::new(IndexState::<V>::new())
     }
 
-    fn values_of(&self, object: &Cached<K>) -> Result<Computed, String> {
+    fn values_of(&self, object: &Cached<AnyObject>) -> Result<Computed, String> {
         Ok(Box::new(self.call(object)?))
     }
 
-    fn compute(&self, changes: &[Change<K>], failures: &mut Failures) -> Computed {
+    fn compute(&self, changes: &[Change<AnyObject>], failures: &mut Failures) -> Computed {
         let Function::OfObject(_) = &self.function else { return Box::new(()) };
         let mut rows: Vec<Values<V>> = Vec::with_capacity(changes.len());
         for (position, change) in changes.iter().enumerate() {

@@ -6,27 +6,27 @@ use std::hash::Hash;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use informer_core::{Cached, ObjectKey};
+use informer_core::{AnyObject, Cached, ObjectKey};
 
 use super::{AnyIndex, IndexState, IndexValue, Values};
 use crate::objects::Objects;
 use crate::shared::{IndexId, Shared, State};
-use crate::{IndexError, Indexer, Snapshot};
+use crate::{IndexError, Snapshot};
 
 /// Finds the objects of a store by values of type `V`. A clone is another handle to the same index.
 ///
 /// Every result is from one state of the store (I7). After the index has been removed, results are
 /// empty.
 pub struct Index<K, V> {
-    shared: Arc<Shared<K>>,
+    shared: Arc<Shared>,
     id: IndexId,
     name: Arc<str>,
-    values: PhantomData<fn() -> V>,
+    types: PhantomData<fn() -> (K, V)>,
 }
 
 impl<K, V: IndexValue> Index<K, V> {
-    pub(crate) fn new(shared: Arc<Shared<K>>, id: IndexId, name: &str) -> Self {
-        Self { shared, id, name: name.into(), values: PhantomData }
+    pub(crate) fn new(shared: Arc<Shared>, id: IndexId, name: &str) -> Self {
+        Self { shared, id, name: name.into(), types: PhantomData }
     }
 
     /// Returns the name of the index.
@@ -64,7 +64,7 @@ impl<K, V: IndexValue> Index<K, V> {
     /// [`IndexError::Unplaceable`] if the function fails for `object`.
     #[doc(alias = "Index")]
     pub fn with_common_value(&self, object: &Cached<K>) -> Result<Objects<K>, IndexError> {
-        with_common_value(&self.shared, self.id, object)
+        with_common_value(&self.shared, self.id, object.cast_ref()).map(Objects::cast)
     }
 
     /// Returns the keys of the objects that have `value`, in order.
@@ -77,7 +77,7 @@ impl<K, V: IndexValue> Index<K, V> {
         self.get(value).sorted_keys()
     }
 
-    fn get_from<Q: Hash + Eq + ?Sized>(&self, state: &State<K>, value: &Q) -> Objects<K>
+    fn get_from<Q: Hash + Eq + ?Sized>(&self, state: &State, value: &Q) -> Objects<K>
     where
         V: Borrow<Q>,
     {
@@ -85,11 +85,11 @@ impl<K, V: IndexValue> Index<K, V> {
         Objects::of_posting(state, posting)
     }
 
-    fn state_in<'a>(&self, state: &'a State<K>) -> Option<&'a IndexState<V>> {
+    fn state_in<'a>(&self, state: &'a State) -> Option<&'a IndexState<V>> {
         state.index(self.id)?.as_any().downcast_ref()
     }
 
-    pub(crate) fn exists_in(&self, state: &State<K>) -> bool {
+    pub(crate) fn exists_in(&self, state: &State) -> bool {
         self.state_in(state).is_some()
     }
 
@@ -101,11 +101,14 @@ impl<K, V: IndexValue> Index<K, V> {
         V: Borrow<Q>,
     {
         let Some(definition) = self.definition() else { return false };
-        let values = definition.values_of(object).ok().and_then(|values| values.downcast::<Values<V>>().ok());
+        let values = definition
+            .values_of(object.cast_ref())
+            .ok()
+            .and_then(|values| values.downcast::<Values<V>>().ok());
         values.is_some_and(|values| values.iter().any(|own| own.borrow() == value))
     }
 
-    fn definition(&self) -> Option<Arc<dyn AnyIndex<K>>> {
+    fn definition(&self) -> Option<Arc<dyn AnyIndex>> {
         self.shared.state.read().definition(self.id)
     }
 
@@ -124,17 +127,17 @@ impl<K, V: IndexValue> Index<K, V> {
     #[doc(alias = "ListIndexFuncValues")]
     pub fn values(&self) -> Vec<V> {
         // Uses a snapshot, so that no writer waits while the values are copied.
-        let snapshot = Indexer::from_shared(Arc::clone(&self.shared)).snapshot();
-        self.state_in(&snapshot.state).map(|index| index.values().cloned().collect()).unwrap_or_default()
+        let state = self.shared.state.read().clone();
+        self.state_in(&state).map(|index| index.values().cloned().collect()).unwrap_or_default()
     }
 }
 
 /// Returns the objects with a common value; none if the index has been removed.
-pub(crate) fn with_common_value<K>(
-    shared: &Shared<K>,
+pub(crate) fn with_common_value(
+    shared: &Shared,
     id: IndexId,
-    object: &Cached<K>,
-) -> Result<Objects<K>, IndexError> {
+    object: &Cached<AnyObject>,
+) -> Result<Objects<AnyObject>, IndexError> {
     let definition = shared.state.read().definition(id);
     // I8: the function runs without a lock.
     let values = definition.map(|definition| {
@@ -158,7 +161,7 @@ impl<K, V> Clone for Index<K, V> {
             shared: Arc::clone(&self.shared),
             id: self.id,
             name: Arc::clone(&self.name),
-            values: PhantomData,
+            types: PhantomData,
         }
     }
 }

@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use informer_core::{Cached, ObjectKey, ResourceVersion};
+use informer_core::{AnyObject, Cached, ObjectKey, ResourceVersion};
 
 use super::{
     AnyIndex, AnyIndexState, Applied, Computed, Definition, Failures, Index, IndexValue, ValuesBySlot,
@@ -28,35 +28,35 @@ const ROUNDS: usize = 3;
 const NEAR: usize = 1_000;
 
 /// Builds an index of the objects in the store, and adds it.
-pub(crate) fn install<K, V>(
-    shared: &Arc<Shared<K>>,
-    definition: Definition<K, V>,
-) -> Result<Index<K, V>, IndexError>
-where
-    K: Send + Sync + 'static,
-    V: IndexValue,
-{
-    let definition: Arc<dyn AnyIndex<K>> = Arc::new(definition);
+pub(crate) fn install<K, V: IndexValue>(
+    shared: &Arc<Shared>,
+    definition: Definition<V>,
+) -> Result<Index<K, V>, IndexError> {
+    let definition: Arc<dyn AnyIndex> = Arc::new(definition);
+    let id = build(shared, &definition)?;
+    Ok(Index::new(Arc::clone(shared), id, definition.name()))
+}
+
+fn build(shared: &Shared, definition: &Arc<dyn AnyIndex>) -> Result<IndexId, IndexError> {
     if shared.write.lock().is_taken(definition.name()) {
         return Err(IndexError::Duplicate { name: definition.name().to_owned() });
     }
-    let mut build = Build::new(&definition);
+    let mut build = Build::new(definition);
     for _ in 0..ROUNDS {
         let entries = shared.state.read().objects.entries().clone();
         if build.catch_up(entries) <= NEAR {
             break;
         }
     }
-    let (join, entries) = Join::begin(shared, &definition)?;
+    let (join, entries) = Join::begin(shared, definition)?;
     build.catch_up(entries);
-    let id = join.finish(build);
-    Ok(Index::new(Arc::clone(shared), id, definition.name()))
+    Ok(join.finish(build))
 }
 
 /// An index under construction whose function the writer calls, with its log.
-pub(crate) struct Joining<K> {
+pub(crate) struct Joining {
     id: IndexId,
-    pub(crate) definition: Arc<dyn AnyIndex<K>>,
+    pub(crate) definition: Arc<dyn AnyIndex>,
     pub(crate) log: Vec<Logged>,
 }
 
@@ -84,18 +84,18 @@ impl LoggedChange {
 }
 
 /// A guard that keeps an index among the [`Joining`] ones.
-struct Join<'a, K> {
-    shared: &'a Shared<K>,
+struct Join<'a> {
+    shared: &'a Shared,
     id: IndexId,
 }
 
-impl<'a, K> Join<'a, K> {
+impl<'a> Join<'a> {
     /// Adds the index to the joining ones. Returns the current objects, which the writer does not
     /// log.
     fn begin(
-        shared: &'a Shared<K>,
-        definition: &Arc<dyn AnyIndex<K>>,
-    ) -> Result<(Self, Entries<Cached<K>>), IndexError> {
+        shared: &'a Shared,
+        definition: &Arc<dyn AnyIndex>,
+    ) -> Result<(Self, Entries<Cached<AnyObject>>), IndexError> {
         let id = IndexId::next();
         let mut notes = shared.write.lock();
         if notes.is_taken(definition.name()) {
@@ -107,7 +107,7 @@ impl<'a, K> Join<'a, K> {
     }
 
     /// Applies the log and adds the index, in one step under the write lock.
-    fn finish(self, mut build: Build<K>) -> IndexId {
+    fn finish(self, mut build: Build) -> IndexId {
         let mut notes = self.shared.write.lock();
         notes.generation += 1;
         let position = notes.joining.iter().position(|joining| joining.id == self.id);
@@ -126,7 +126,7 @@ impl<'a, K> Join<'a, K> {
     }
 }
 
-impl<K> Drop for Join<'_, K> {
+impl Drop for Join<'_> {
     /// Removes the index from the joining ones if the build failed, because a value's `Hash` or
     /// `Eq` panicked.
     fn drop(&mut self) {
@@ -142,16 +142,16 @@ impl<K> Drop for Join<'_, K> {
 }
 
 /// An index under construction, with the objects that it contains.
-struct Build<K> {
-    definition: Arc<dyn AnyIndex<K>>,
+struct Build {
+    definition: Arc<dyn AnyIndex>,
     index: Box<dyn AnyIndexState>,
     by_slot: ValuesBySlot,
     failures: HashMap<ObjectKey, IndexFailure>,
-    covered: Entries<Cached<K>>,
+    covered: Entries<Cached<AnyObject>>,
 }
 
-impl<K> Build<K> {
-    fn new(definition: &Arc<dyn AnyIndex<K>>) -> Self {
+impl Build {
+    fn new(definition: &Arc<dyn AnyIndex>) -> Self {
         Self {
             definition: Arc::clone(definition),
             index: definition.new_state(),
@@ -162,7 +162,7 @@ impl<K> Build<K> {
     }
 
     /// Updates the index to `entries`. Returns the number of changed slots.
-    fn catch_up(&mut self, entries: Entries<Cached<K>>) -> usize {
+    fn catch_up(&mut self, entries: Entries<Cached<AnyObject>>) -> usize {
         let (mut slots, mut changes) = (Vec::new(), Vec::new());
         let outdated = &mut self.failures;
         entries.for_each_difference(&self.covered, |slot, now, before| {

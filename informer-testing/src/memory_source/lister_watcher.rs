@@ -78,7 +78,10 @@ impl<K: Resource + Clone + Send + Sync + 'static> ListerWatcher<PartialObjectMet
 }
 
 /// Returns the existing objects as watch events.
-fn initial_events<K: Clone>(listed: &Listed<K>, ends_with_bookmark: bool) -> Vec<WatchEvent<K>> {
+fn initial_events<K: Clone + Send + Sync + 'static>(
+    listed: &Listed<K>,
+    ends_with_bookmark: bool,
+) -> Vec<WatchEvent<K>> {
     let mut events: Vec<_> =
         listed.objects.iter().map(|object| WatchEvent::Added(K::clone(object).into())).collect();
     if ends_with_bookmark {
@@ -98,7 +101,9 @@ struct Watch<K> {
 type Piece<K> = Result<Vec<WatchEvent<K>>, ListWatchError>;
 
 /// Returns the available events, or waits for one. The stream ends after an error.
-async fn next<K: Clone>(watch: Option<Watch<K>>) -> Option<(Piece<K>, Option<Watch<K>>)> {
+async fn next<K: Clone + Send + Sync + 'static>(
+    watch: Option<Watch<K>>,
+) -> Option<(Piece<K>, Option<Watch<K>>)> {
     let mut watch = watch?;
     loop {
         // Marked before the read, so that a later change wakes this watch.
@@ -115,7 +120,7 @@ async fn next<K: Clone>(watch: Option<Watch<K>>) -> Option<(Piece<K>, Option<Wat
     }
 }
 
-fn event<K: Clone>(log_event: LogEvent<K>) -> WatchEvent<K> {
+fn event<K: Clone + Send + Sync + 'static>(log_event: LogEvent<K>) -> WatchEvent<K> {
     match log_event {
         LogEvent::Change(ChangeKind::Added, object) => WatchEvent::Added(K::clone(&object).into()),
         LogEvent::Change(ChangeKind::Modified, object) => WatchEvent::Modified(K::clone(&object).into()),

@@ -93,7 +93,7 @@ enum Before {
 }
 
 /// Changes of objects.
-impl<K: Resource + Clone> MemorySource<K> {
+impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
     /// Returns a source without objects. `description` names its objects in messages, for example
     /// `pods`.
     #[must_use]

@@ -1,13 +1,15 @@
 //! The lists with which a store is compared.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use futures::StreamExt;
 use informer_core::{
-    ContinueTokens, ListOptions, ListPart, ListWatchError, ListerWatcher, ObjectKey, ResourceVersion,
-    ResourceVersionMatch,
+    AnyObject, AnySource, ContinueTokens, ListOptions, ListPart, ListWatchError, ListerWatcher, ObjectKey,
+    ResourceVersion, ResourceVersionMatch,
 };
-use kube::Resource;
+use informer_reflector::Ingest;
+use kube::core::PartialObjectMeta;
 use tokio::time::timeout;
 
 use super::PATIENCE;
@@ -20,21 +22,12 @@ const PAGE_SIZE: u32 = 500;
 pub(super) type Listed = HashMap<ObjectKey, ResourceVersion>;
 
 /// Lists what exists of a part at exactly this version.
-pub(super) async fn list<K: Resource + Send + Sync + 'static>(
-    part: &Part<K>,
+pub(super) async fn list(
+    part: &Part<AnyObject>,
+    ingest: &Ingest,
     resource_version: &ResourceVersion,
 ) -> Result<Listed, ListWatchError> {
-    match part.lister_watcher.metadata_only() {
-        Some(metadata) => list_exactly(metadata.as_ref(), resource_version).await,
-        None => list_exactly(part.lister_watcher.as_ref(), resource_version).await,
-    }
-}
-
-/// Lists what exists at exactly this version.
-async fn list_exactly<T: Resource + 'static>(
-    lister: &dyn ListerWatcher<T>,
-    resource_version: &ResourceVersion,
-) -> Result<Listed, ListWatchError> {
+    let (lister, ingest) = lister(part, ingest);
     let (mut listed, mut tokens) = (Listed::new(), ContinueTokens::new());
     let mut options = ListOptions {
         resource_version: Some(resource_version.clone()),
@@ -50,8 +43,9 @@ async fn list_exactly<T: Resource + 'static>(
                     for item in items {
                         let (key, version) = match item {
                             Ok(object) => {
-                                let version = object.meta().resource_version.as_deref().into();
-                                (ObjectKey::of(&*object).ok(), version)
+                                let meta = ingest.meta(&object);
+                                let key = ObjectKey::of_meta(meta, ingest.type_name());
+                                (key.ok(), meta.resource_version.as_deref().into())
                             }
                             Err(malformed) => (malformed.key, malformed.resource_version),
                         };
@@ -76,19 +70,19 @@ async fn list_exactly<T: Resource + 'static>(
 
 /// Lists one object at the newest state. A server whose cache of the resource has been idle updates
 /// the cache for this request, and its next bookmark then has a newer version.
-pub(super) async fn ask_for_newest<K: Resource + Send + Sync + 'static>(
-    part: &Part<K>,
-) -> Result<(), ListWatchError> {
-    match part.lister_watcher.metadata_only() {
-        Some(metadata) => list_one(metadata.as_ref()).await,
-        None => list_one(part.lister_watcher.as_ref()).await,
-    }
-}
-
-async fn list_one<T: 'static>(lister: &dyn ListerWatcher<T>) -> Result<(), ListWatchError> {
+pub(super) async fn ask_for_newest(part: &Part<AnyObject>, ingest: &Ingest) -> Result<(), ListWatchError> {
+    let (lister, _) = lister(part, ingest);
     let mut parts = in_time(lister.list(ListOptions { limit: Some(1), ..ListOptions::default() })).await??;
     while in_time(parts.next()).await?.transpose()?.is_some() {}
     Ok(())
+}
+
+/// Returns a lister of the metadata if there is one, and otherwise of the objects.
+fn lister(part: &Part<AnyObject>, ingest: &Ingest) -> (Arc<dyn ListerWatcher<AnyObject>>, Ingest) {
+    match part.lister_watcher.metadata_only() {
+        Some(metadata) => (Arc::new(AnySource(metadata)), Ingest::of::<PartialObjectMeta>()),
+        None => (Arc::clone(&part.lister_watcher), ingest.clone()),
+    }
 }
 
 /// Not every server that stands in for the API server heeds the version it is asked for.

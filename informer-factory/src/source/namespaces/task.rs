@@ -8,7 +8,6 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use informer_reflector::{Health, ReflectorStatus};
-use kube::Resource;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -19,7 +18,7 @@ use crate::source::SourceStatus;
 /// started, or a role binding that was created together with the workload, refuses for less.
 const MIN_REFUSAL: Duration = Duration::from_secs(10);
 
-impl<K: Resource + Send + Sync + 'static> Joining<K> {
+impl<K: Send + Sync + 'static> Joining<K> {
     /// Lists and watches until the namespace is removed, and then lets it go.
     async fn follow(self) {
         if let Some(before) = self.before {
@@ -75,7 +74,7 @@ pub(crate) struct NamespacesTask<K: 'static> {
     namespaces: Arc<Namespaces<K>>,
 }
 
-impl<K: Resource + Send + Sync + 'static> NamespacesTask<K> {
+impl<K: Send + Sync + 'static> NamespacesTask<K> {
     pub(in crate::source) fn new(namespaces: Arc<Namespaces<K>>) -> Self {
         Self { namespaces }
     }

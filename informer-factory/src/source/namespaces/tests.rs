@@ -30,7 +30,7 @@ async fn relist_after_release_keeps_new_objects() {
     source.create(object).expect("a new object");
     let queue = DeltaFifo::with_known_objects(Arc::new(Nothing));
     let make = move |_: &str| Arc::new(source.clone()) as Arc<dyn ListerWatcher<ConfigMap>>;
-    let config = (ReflectorConfig::new(), Ingest::default());
+    let config = (ReflectorConfig::new(), Ingest::of::<ConfigMap>());
     let namespaces = Namespaces::new(Box::new(make), &["shop".to_owned()], queue.clone(), config);
     let namespaces = Arc::new(namespaces.expect("a name"));
     let shutdown = CancellationToken::new();

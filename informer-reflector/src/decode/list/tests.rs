@@ -14,12 +14,17 @@ struct Outcome {
     end: Result<ListEnd, String>,
 }
 
-fn decode<'a, K: DeserializeOwned>(
+fn decoder<K: DeserializeOwned + Send + Sync + 'static>(slice: usize) -> ListDecoder<K> {
+    let decoder = ListDecoder::new(PrunePaths::default());
+    ListDecoder { slice, look_at: slice, ..decoder }
+}
+
+fn decode<'a, K: DeserializeOwned + Send + Sync + 'static>(
     slice: usize,
     pieces: impl IntoIterator<Item = &'a [u8]>,
     name: impl Fn(&K) -> Option<&String>,
 ) -> Outcome {
-    let mut decoder = ListDecoder::<K>::with_slice(PrunePaths::default(), slice);
+    let mut decoder = decoder::<K>(slice);
     let mut items = Vec::new();
     let mut end = Ok(());
     for piece in pieces {
@@ -175,7 +180,7 @@ fn a_status_in_place_of_a_list_is_that_failure() {
         r#"{"kind":"Status","metadata":{},"status":"Failure","message":"no","reason":"Expired","code":410}"#,
         r#"{"code":410,"kind":"Status","message":"no","metadata":{},"reason":"Expired","status":"Failure"}"#,
     ] {
-        let mut decoder = ListDecoder::<ConfigMap>::with_slice(PrunePaths::default(), 1);
+        let mut decoder = decoder::<ConfigMap>(1);
         for byte in body.bytes() {
             assert!(decoder.push(&[byte]).is_ok_and(|items| items.is_empty()));
         }

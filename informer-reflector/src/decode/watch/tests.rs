@@ -6,12 +6,12 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn decoder<K: DeserializeOwned>() -> WatchDecoder<K> {
+fn decoder<K: DeserializeOwned + Send + Sync + 'static>() -> WatchDecoder<K> {
     WatchDecoder::new(PrunePaths::default())
 }
 
 /// Decodes a body that arrives in pieces, one byte array each.
-fn watch<'a, K: DeserializeOwned>(
+fn watch<'a, K: DeserializeOwned + Send + Sync + 'static>(
     pieces: impl IntoIterator<Item = &'a [u8]>,
 ) -> Result<Vec<WatchEvent<K>>, ListWatchError> {
     let mut decoder = decoder();
@@ -263,7 +263,7 @@ proptest! {
         cuts.sort_unstable();
         let events = watch::<ConfigMap>(cuts.windows(2).map(|cut| &body[cut[0]..cut[1]]));
         let names = events.expect("events").into_iter().map(|event| match event {
-            WatchEvent::Added(map) => map.into_inner().metadata.name.unwrap_or_default(),
+            WatchEvent::Added(map) => map.metadata.name.clone().unwrap_or_default(),
             other => panic!("{other:?}"),
         });
         let expected = (0..1_000).map(|index| format!("m-{index}"));
