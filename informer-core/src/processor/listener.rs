@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Shared;
 use super::cursor::Cursor;
 use super::inbox::Replay;
 use super::mailbox::{Backlog, Mailbox};
 use super::options::HandlerOptions;
 use super::resync::ResyncClock;
+use super::shared::Shared;
 use super::shared_backlog::SharedBacklog;
 use crate::sync::{Latch, Mutex};
 use crate::{AnyObject, Completion};

@@ -19,6 +19,7 @@ mod pending;
 mod publish_guard;
 mod registration;
 mod resync;
+mod shared;
 mod shared_backlog;
 mod stopwatch;
 mod stream;
@@ -28,21 +29,15 @@ mod tests;
 use std::any::type_name;
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
-use tokio::task::JoinSet;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::handler::{AnyHandler, AsyncHandler, SyncHandler};
-use crate::sync::{Mutex, Notify};
+use crate::handler::{AsyncHandler, SyncHandler};
 use crate::{AnyObject, AsyncEventHandler, Cached, EventBatch, EventHandler};
 use inbox::Replay;
-use listener::ProcessorListener;
-use resync::CheckPeriod;
-use shared_backlog::Backlogs;
+use shared::Shared;
 
 pub use listener::HandlerStats;
 pub use options::{HandlerOptions, Resync};
@@ -56,74 +51,12 @@ pub struct SharedProcessor<K> {
     _type: PhantomData<fn(K)>,
 }
 
-struct Shared {
-    registry: Mutex<Registry>,
-    backlogs: Backlogs<AnyObject>,
-    /// Wakes `run` when there is an unstarted task.
-    task_added: Notify,
-    default_resync: Option<Duration>,
-    /// Describes the status of the source of the initial list.
-    source: OnceLock<Describe>,
-}
-
-type TakeSnapshot<'a> = Box<dyn FnOnce() -> Replay<AnyObject> + 'a>;
-
-/// Changes the type of the objects of a snapshot.
-fn any<K, S>(snapshot: impl FnOnce() -> S) -> impl FnOnce() -> Replay<AnyObject>
-where
-    K: 'static,
-    S: Iterator<Item = Cached<K>> + Send + 'static,
-{
-    move || Box::new(snapshot().map(Cached::cast))
-}
-
-type Describe = Box<dyn Fn() -> String + Send + Sync>;
-
-struct Registry {
-    listeners: Vec<Arc<ProcessorListener>>,
-    unstarted: Vec<UnstartedTask>,
-    /// Whether the batch that completes the initial list has been published.
-    list_complete: bool,
-    check_period: CheckPeriod,
-    stopped: bool,
-}
-
-/// A handler's task that [`SharedProcessor::run`] has not spawned yet.
-struct UnstartedTask {
-    listener: usize,
-    task: BoxFuture<'static, ()>,
-}
-
-/// The processor's part of the reasons for which a listener is not synced.
-struct Progress {
-    stopped: bool,
-    /// The reason for which the initial list is not complete, unless it is.
-    list: Option<String>,
-    unstarted: bool,
-}
-
 impl<K> SharedProcessor<K> {
     /// Returns a processor without handlers. `default_resync` is the resync period of handlers with
     /// [`Resync::Default`]; `None`: no resync.
     #[must_use]
     pub fn new(default_resync: Option<Duration>) -> Self {
-        let registry = Registry {
-            listeners: Vec::new(),
-            unstarted: Vec::new(),
-            list_complete: false,
-            check_period: CheckPeriod::Open,
-            stopped: false,
-        };
-        Self {
-            shared: Arc::new(Shared {
-                registry: Mutex::new(registry),
-                backlogs: Backlogs::new(),
-                task_added: Notify::new(),
-                default_resync,
-                source: OnceLock::new(),
-            }),
-            _type: PhantomData,
-        }
+        Self { shared: Shared::new(default_resync), _type: PhantomData }
     }
 
     /// Changes the type of the objects, as [`Cached::cast`] does.
@@ -136,7 +69,7 @@ impl<K> SharedProcessor<K> {
     /// Sets a function that describes the status of the source of the initial list.
     /// [`HandlerRegistration::waiting_for`] calls it without a lock. Later calls change nothing.
     pub fn describe_source(&self, describe: impl Fn() -> String + Send + Sync + 'static) {
-        _ = self.shared.source.set(Box::new(describe));
+        self.shared.describe_source(Box::new(describe));
     }
 
     /// Adds a handler. The handler receives the objects of `snapshot` as initial adds, then each
@@ -205,42 +138,20 @@ impl<K> SharedProcessor<K> {
     /// lock first (I8).
     #[doc(alias = "distribute")]
     pub fn publish(&self, batch: EventBatch<K>, commit: impl FnOnce()) -> PublishGuard {
-        let has_content = !batch.events.is_empty() || batch.completes_initial_list;
-        let mut guard = PublishGuard::new(batch.cast(), self.shared.backlogs.clone());
-        let mut registry = self.shared.registry.lock();
-        commit();
-        registry.list_complete |= guard.batch().completes_initial_list;
-        if has_content {
-            let is_syncing = |listener: &ProcessorListener| guard.has_resyncs() && listener.is_syncing();
-            let any_is_syncing = registry.listeners.iter().any(|listener| is_syncing(listener));
-            guard.set_any_wants_resyncs(any_is_syncing);
-            for listener in &registry.listeners {
-                let wants_resyncs = any_is_syncing && listener.is_syncing();
-                guard.push_to(&listener.mailbox, wants_resyncs);
-            }
-            guard.finish();
-        }
-        guard
+        self.shared.publish(batch.cast(), commit)
     }
 
     /// Fixes and returns the interval of [`check_resync`](Self::check_resync): the shortest period
     /// that a handler requested, or `None`. All periods start now. Later handlers get none shorter.
     #[must_use]
     pub fn fix_check_period(&self) -> Option<Duration> {
-        let mut registry = self.shared.registry.lock();
-        if let CheckPeriod::Fixed(period) = registry.check_period {
-            return period;
-        }
-        let asked = registry.listeners.iter().filter_map(|listener| listener.restart_resync());
-        let shortest = asked.chain(Resync::Default.period(self.shared.default_resync)).min();
-        registry.check_period = CheckPeriod::Fixed(shortest);
-        shortest
+        self.shared.fix_check_period()
     }
 
     /// Returns the number of handlers and streams that have not been removed.
     #[must_use]
     pub fn handler_count(&self) -> usize {
-        self.shared.registry.lock().listeners.len()
+        self.shared.handler_count()
     }
 
     /// Marks the handlers that are due a resync now, and returns whether there are any. Until the
@@ -248,9 +159,7 @@ impl<K> SharedProcessor<K> {
     #[doc(alias = "shouldResync")]
     #[must_use]
     pub fn check_resync(&self) -> bool {
-        let now = Instant::now();
-        let registry = self.shared.registry.lock();
-        registry.listeners.iter().fold(false, |due, listener| listener.check_resync(now) | due)
+        self.shared.check_resync()
     }
 
     /// Runs each handler in its own task until `shutdown`, and returns when all running calls have
@@ -259,167 +168,23 @@ impl<K> SharedProcessor<K> {
     /// # Cancel safety
     /// Dropping the future stops the processor and aborts the handlers' tasks at their next await.
     pub async fn run(&self, shutdown: CancellationToken) {
-        let mut tasks = JoinSet::new();
-        let stop = OnDrop(|| self.stop());
-        while !shutdown.is_cancelled() {
-            let unstarted = std::mem::take(&mut self.shared.registry.lock().unstarted);
-            for UnstartedTask { task, .. } in unstarted {
-                tasks.spawn(task);
-            }
-            tokio::select! {
-                () = self.shared.task_added.notified() => {}
-                Some(_) = tasks.join_next() => {}
-                () = shutdown.cancelled() => {}
-            }
-        }
-        drop(stop);
-        while tasks.join_next().await.is_some() {}
+        self.shared.run(shutdown).await;
     }
 
     /// Removes all handlers, as the end of [`run`](Self::run) does. No handler is called any more,
     /// and waits for [`HandlerRegistration::synced`] end with an error.
     pub fn stop(&self) {
-        let (listeners, unstarted) = {
-            let mut registry = self.shared.registry.lock();
-            registry.stopped = true;
-            (std::mem::take(&mut registry.listeners), std::mem::take(&mut registry.unstarted))
-        };
-        for listener in listeners {
-            listener.remove();
-        }
-        drop(unstarted);
+        self.shared.stop();
     }
 }
 
-impl Shared {
-    fn add_task(
-        self: &Arc<Self>,
-        name: &str,
-        handler: Box<dyn AnyHandler>,
-        needs_old_states: bool,
-        options: &HandlerOptions,
-        snapshot: TakeSnapshot<'_>,
-    ) -> HandlerRegistration {
-        let mut options = options.clone();
-        options.coalesce_drops_old &= !needs_old_states;
-        let listener = self.new_listener(name, &options);
-        let task = handler_task::new(Arc::clone(&listener), handler);
-        self.register(&listener, Some(task), &options, snapshot);
-        HandlerRegistration::new(listener)
-    }
-
-    fn add_stream(
-        self: &Arc<Self>,
-        name: &str,
-        options: &HandlerOptions,
-        snapshot: TakeSnapshot<'_>,
-    ) -> Arc<ProcessorListener> {
-        let listener = self.new_listener(name, options);
-        self.register(&listener, None, options, snapshot);
-        listener
-    }
-
-    fn new_listener(
-        self: &Arc<Self>,
-        default_name: &str,
-        options: &HandlerOptions,
-    ) -> Arc<ProcessorListener> {
-        let name = options.name.clone().unwrap_or_else(|| default_name.to_owned());
-        let period = options.resync.period(self.default_resync);
-        let backlog = Arc::clone(self.backlogs.of(!options.coalesce_drops_old));
-        Arc::new(ProcessorListener::new(name, options, period, backlog, Arc::downgrade(self)))
-    }
-
-    /// Registers a listener, and the task that calls its handler unless it is a stream.
-    fn register(
-        &self,
-        listener: &Arc<ProcessorListener>,
-        task: Option<BoxFuture<'static, ()>>,
-        options: &HandlerOptions,
-        snapshot: TakeSnapshot<'_>,
-    ) {
-        {
-            let mut registry = self.registry.lock();
-            if registry.stopped {
-                drop(registry);
-                listener.remove();
-                return;
-            }
-            if let CheckPeriod::Fixed(check_period) = registry.check_period {
-                listener.limit_resync(check_period);
-            }
-            // I5: under this lock, the snapshot has all published events, and the listener receives
-            // all later ones.
-            listener.start_with(snapshot(), registry.list_complete);
-            registry.listeners.push(Arc::clone(listener));
-            registry.unstarted.extend(task.map(|task| UnstartedTask { listener: listener.id(), task }));
-        }
-        self.task_added.notify_one();
-        if let Resync::Every(asked) = options.resync {
-            log_missing_resyncs(listener.name(), asked, listener.resync_period());
-        }
-    }
-
-    fn unregister(&self, removed: &ProcessorListener) {
-        let id = removed.id();
-        let unregistered = {
-            let mut registry = self.registry.lock();
-            let listeners: Vec<_> =
-                registry.listeners.extract_if(.., |listener| listener.id() == id).collect();
-            let unstarted: Vec<_> = registry.unstarted.extract_if(.., |task| task.listener == id).collect();
-            (listeners, unstarted)
-        };
-        // I8: the destructor of a handler is user code, so the registry is unlocked first.
-        drop(unregistered);
-    }
-
-    fn progress(&self, listener: &ProcessorListener) -> Progress {
-        let (stopped, list_complete, unstarted) = {
-            let registry = self.registry.lock();
-            let unstarted = registry.unstarted.iter().any(|task| task.listener == listener.id());
-            (registry.stopped, registry.list_complete, unstarted)
-        };
-        let list = (!list_complete).then(|| {
-            let why = self.source.get().map_or_else(String::new, |describe| format!(": {}", describe()));
-            format!("its informer's initial list is not complete{why}")
-        });
-        Progress { stopped, list, unstarted }
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        // I12: this ends streams that outlive the processor. `run` has removed the handlers
-        // already.
-        let listeners = std::mem::take(&mut self.registry.lock().listeners);
-        listeners.iter().for_each(|listener| listener.remove());
-    }
-}
-
-/// Logs that a handler does not get the resyncs that it requested.
-fn log_missing_resyncs(handler: &str, asked: Duration, period: Option<Duration>) {
-    match period {
-        Some(period) if asked < period => tracing::warn!(
-            %handler, ?asked, ?period,
-            "handler gets resyncs less often than requested: its period can be neither shorter than one second nor than the \
-             shortest period requested before the informer started"
-        ),
-        None if !asked.is_zero() => tracing::warn!(
-            %handler, ?asked,
-            "handler gets no resyncs: none were requested before the informer started; set a default resync period, or \
-             add the handler before the start"
-        ),
-        _ => {}
-    }
-}
-
-/// Calls a function when it is dropped.
-struct OnDrop<F: FnMut()>(F);
-
-impl<F: FnMut()> Drop for OnDrop<F> {
-    fn drop(&mut self) {
-        (self.0)();
-    }
+/// Changes the type of the objects of a snapshot.
+fn any<K, S>(snapshot: impl FnOnce() -> S) -> impl FnOnce() -> Replay<AnyObject>
+where
+    K: 'static,
+    S: Iterator<Item = Cached<K>> + Send + 'static,
+{
+    move || Box::new(snapshot().map(Cached::cast))
 }
 
 impl<K> Clone for SharedProcessor<K> {
@@ -430,13 +195,9 @@ impl<K> Clone for SharedProcessor<K> {
 
 impl<K> fmt::Debug for SharedProcessor<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (handlers, stopped) = {
-            let registry = self.shared.registry.lock();
-            (registry.listeners.len(), registry.stopped)
-        };
         f.debug_struct("SharedProcessor")
-            .field("handlers", &handlers)
-            .field("stopped", &stopped)
+            .field("handlers", &self.handler_count())
+            .field("stopped", &self.shared.is_stopped())
             .finish_non_exhaustive()
     }
 }

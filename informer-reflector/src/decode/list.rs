@@ -315,8 +315,7 @@ impl<K> ListDecoder<K> {
     }
 
     fn unexpected(&self, why: &str) -> ListWatchError {
-        let place = if self.items == 0 { String::new() } else { format!(" after {} items", self.items) };
-        ListWatchError::Protocol(format!("the list is not of what was asked for: {why}{place}"))
+        ListWatchError::Protocol(format!("the list is not of what was asked for: {why}{}", self.place()))
     }
 
     fn item(&mut self, items: &mut Items<K>) -> Result<bool, ListWatchError> {
@@ -358,11 +357,11 @@ impl<K> ListDecoder<K> {
     }
 
     fn not_a_list(&self, because: &str) -> ListWatchError {
-        let place = match self.items {
-            0 => String::new(),
-            items => format!(" after {items} items"),
-        };
-        ListWatchError::Protocol(format!("the body is not a Kubernetes list: {because}{place}"))
+        ListWatchError::Protocol(format!("the body is not a Kubernetes list: {because}{}", self.place()))
+    }
+
+    fn place(&self) -> String {
+        if self.items == 0 { String::new() } else { format!(" after {} items", self.items) }
     }
 
     /// Returns the error of a body that is a status. The buffer still has the whole body.

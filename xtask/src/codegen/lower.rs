@@ -145,7 +145,7 @@ mod tests {
             ("a::v1", &[], "there is no kind"),
             ("a::v2", &[POD], "`a::v2` is not the path"),
             ("a:v1", &[POD], "`a:v1` is not the path"),
-            ("a::v1", &[wordless.as_str()], "describe `Pod`"),
+            ("a::v1", &[wordless.as_str()], "`Pod` has no description"),
             ("a::v1", &[gap.as_str()], "not consecutive"),
         ] {
             let message = format!("{:#}", lowered(module, kinds).unwrap_err());

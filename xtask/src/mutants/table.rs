@@ -58,8 +58,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         found_by: FoundBy::Simulation,
         name: "a late handler misses an object",
         file: "informer-core/src/processor/mod.rs",
-        text: "Box::new(snapshot())",
-        becomes: "Box::new(snapshot().skip(1))",
+        text: "snapshot().map(",
+        becomes: "snapshot().skip(1).map(",
     },
     Mutant {
         found_by: FoundBy::Simulation,
@@ -148,11 +148,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
             name: "processor::tests::streams::i3_no_event_can_be_read_before_the_store_has_it",
         },
         name: "handlers get events before the store has them",
-        file: "informer-core/src/processor/mod.rs",
+        file: "informer-core/src/processor/shared.rs",
         text: "        commit();
         registry.list_complete |= guard.batch().completes_initial_list;
         if has_content {
-            let is_syncing = |listener: &ProcessorListener<K>| guard.has_resyncs() && listener.is_syncing();
+            let is_syncing = |listener: &ProcessorListener| guard.has_resyncs() && listener.is_syncing();
             let any_is_syncing = registry.listeners.iter().any(|listener| is_syncing(listener));
             guard.set_any_wants_resyncs(any_is_syncing);
             for listener in &registry.listeners {
@@ -164,7 +164,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
 ",
         becomes: "        registry.list_complete |= guard.batch().completes_initial_list;
         if has_content {
-            let is_syncing = |listener: &ProcessorListener<K>| guard.has_resyncs() && listener.is_syncing();
+            let is_syncing = |listener: &ProcessorListener| guard.has_resyncs() && listener.is_syncing();
             let any_is_syncing = registry.listeners.iter().any(|listener| is_syncing(listener));
             guard.set_any_wants_resyncs(any_is_syncing);
             for listener in &registry.listeners {
@@ -195,8 +195,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         },
         name: "a late handler lacks an existing object",
         file: "informer-core/src/processor/mod.rs",
-        text: "Box::new(snapshot())",
-        becomes: "Box::new(snapshot().skip(1))",
+        text: "snapshot().map(",
+        becomes: "snapshot().skip(1).map(",
     },
     Mutant {
         found_by: FoundBy::Test {

@@ -85,7 +85,7 @@ async fn i12_handler_can_remove_itself_during_a_stop() {
     running.processor.publish(batch(vec![added("a", 1)]), || {});
     inside.recv().await.expect("called");
     running.shutdown.cancel();
-    while !running.processor.shared.registry.lock().stopped {
+    while !running.processor.shared.is_stopped() {
         tokio::task::yield_now().await;
     }
     go_on.add_permits(1);
@@ -154,7 +154,7 @@ async fn i12_handler_can_add_another_while_the_processor_stops() {
     running.processor.publish(batch(vec![added("a", 1)]), || {});
     inside.recv().await.expect("called");
     running.shutdown.cancel();
-    while !running.processor.shared.registry.lock().stopped {
+    while !running.processor.shared.is_stopped() {
         tokio::task::yield_now().await;
     }
     go_on.add_permits(1);

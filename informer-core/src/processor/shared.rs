@@ -1,0 +1,284 @@
+//! [`Shared`]: the processor without the type of the objects. It has the registry of listeners.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::handler_task;
+use super::inbox::Replay;
+use super::listener::ProcessorListener;
+use super::options::{HandlerOptions, Resync};
+use super::publish_guard::PublishGuard;
+use super::registration::HandlerRegistration;
+use super::resync::CheckPeriod;
+use super::shared_backlog::Backlogs;
+use crate::handler::AnyHandler;
+use crate::sync::{Mutex, Notify};
+use crate::{AnyObject, EventBatch};
+
+pub(super) struct Shared {
+    pub(super) registry: Mutex<Registry>,
+    backlogs: Backlogs<AnyObject>,
+    /// Wakes `run` when there is an unstarted task.
+    task_added: Notify,
+    default_resync: Option<Duration>,
+    /// Describes the status of the source of the initial list.
+    source: OnceLock<Describe>,
+}
+
+pub(super) type TakeSnapshot<'a> = Box<dyn FnOnce() -> Replay<AnyObject> + 'a>;
+
+type Describe = Box<dyn Fn() -> String + Send + Sync>;
+
+pub(super) struct Registry {
+    pub(super) listeners: Vec<Arc<ProcessorListener>>,
+    unstarted: Vec<UnstartedTask>,
+    /// Whether the batch that completes the initial list has been published.
+    list_complete: bool,
+    check_period: CheckPeriod,
+    stopped: bool,
+}
+
+/// A handler's task that [`SharedProcessor::run`] has not spawned yet.
+struct UnstartedTask {
+    listener: usize,
+    task: BoxFuture<'static, ()>,
+}
+
+/// The processor's part of the reasons for which a listener is not synced.
+pub(super) struct Progress {
+    pub(super) stopped: bool,
+    /// The reason for which the initial list is not complete, unless it is.
+    pub(super) list: Option<String>,
+    pub(super) unstarted: bool,
+}
+
+impl Shared {
+    pub(super) fn new(default_resync: Option<Duration>) -> Arc<Self> {
+        let registry = Registry {
+            listeners: Vec::new(),
+            unstarted: Vec::new(),
+            list_complete: false,
+            check_period: CheckPeriod::Open,
+            stopped: false,
+        };
+        Arc::new(Self {
+            registry: Mutex::new(registry),
+            backlogs: Backlogs::new(),
+            task_added: Notify::new(),
+            default_resync,
+            source: OnceLock::new(),
+        })
+    }
+
+    pub(super) fn describe_source(&self, describe: Describe) {
+        _ = self.source.set(describe);
+    }
+
+    pub(super) fn handler_count(&self) -> usize {
+        self.registry.lock().listeners.len()
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.registry.lock().stopped
+    }
+
+    pub(super) fn add_task(
+        self: &Arc<Self>,
+        name: &str,
+        handler: Box<dyn AnyHandler>,
+        needs_old_states: bool,
+        options: &HandlerOptions,
+        snapshot: TakeSnapshot<'_>,
+    ) -> HandlerRegistration {
+        let mut options = options.clone();
+        options.coalesce_drops_old &= !needs_old_states;
+        let listener = self.new_listener(name, &options);
+        let task = handler_task::new(Arc::clone(&listener), handler);
+        self.register(&listener, Some(task), &options, snapshot);
+        HandlerRegistration::new(listener)
+    }
+
+    pub(super) fn add_stream(
+        self: &Arc<Self>,
+        name: &str,
+        options: &HandlerOptions,
+        snapshot: TakeSnapshot<'_>,
+    ) -> Arc<ProcessorListener> {
+        let listener = self.new_listener(name, options);
+        self.register(&listener, None, options, snapshot);
+        listener
+    }
+
+    fn new_listener(
+        self: &Arc<Self>,
+        default_name: &str,
+        options: &HandlerOptions,
+    ) -> Arc<ProcessorListener> {
+        let name = options.name.clone().unwrap_or_else(|| default_name.to_owned());
+        let period = options.resync.period(self.default_resync);
+        let backlog = Arc::clone(self.backlogs.of(!options.coalesce_drops_old));
+        Arc::new(ProcessorListener::new(name, options, period, backlog, Arc::downgrade(self)))
+    }
+
+    /// Registers a listener, and the task that calls its handler unless it is a stream.
+    fn register(
+        &self,
+        listener: &Arc<ProcessorListener>,
+        task: Option<BoxFuture<'static, ()>>,
+        options: &HandlerOptions,
+        snapshot: TakeSnapshot<'_>,
+    ) {
+        {
+            let mut registry = self.registry.lock();
+            if registry.stopped {
+                drop(registry);
+                listener.remove();
+                return;
+            }
+            if let CheckPeriod::Fixed(check_period) = registry.check_period {
+                listener.limit_resync(check_period);
+            }
+            // I5: under this lock, the snapshot has all published events, and the listener receives
+            // all later ones.
+            listener.start_with(snapshot(), registry.list_complete);
+            registry.listeners.push(Arc::clone(listener));
+            registry.unstarted.extend(task.map(|task| UnstartedTask { listener: listener.id(), task }));
+        }
+        self.task_added.notify_one();
+        if let Resync::Every(asked) = options.resync {
+            log_missing_resyncs(listener.name(), asked, listener.resync_period());
+        }
+    }
+
+    pub(super) fn publish(&self, batch: EventBatch<AnyObject>, commit: impl FnOnce()) -> PublishGuard {
+        let has_content = !batch.events.is_empty() || batch.completes_initial_list;
+        let mut guard = PublishGuard::new(batch, self.backlogs.clone());
+        let mut registry = self.registry.lock();
+        commit();
+        registry.list_complete |= guard.batch().completes_initial_list;
+        if has_content {
+            let is_syncing = |listener: &ProcessorListener| guard.has_resyncs() && listener.is_syncing();
+            let any_is_syncing = registry.listeners.iter().any(|listener| is_syncing(listener));
+            guard.set_any_wants_resyncs(any_is_syncing);
+            for listener in &registry.listeners {
+                let wants_resyncs = any_is_syncing && listener.is_syncing();
+                guard.push_to(&listener.mailbox, wants_resyncs);
+            }
+            guard.finish();
+        }
+        guard
+    }
+
+    pub(super) fn fix_check_period(&self) -> Option<Duration> {
+        let mut registry = self.registry.lock();
+        if let CheckPeriod::Fixed(period) = registry.check_period {
+            return period;
+        }
+        let asked = registry.listeners.iter().filter_map(|listener| listener.restart_resync());
+        let shortest = asked.chain(Resync::Default.period(self.default_resync)).min();
+        registry.check_period = CheckPeriod::Fixed(shortest);
+        shortest
+    }
+
+    pub(super) fn check_resync(&self) -> bool {
+        let now = Instant::now();
+        let registry = self.registry.lock();
+        registry.listeners.iter().fold(false, |due, listener| listener.check_resync(now) | due)
+    }
+
+    pub(super) async fn run(&self, shutdown: CancellationToken) {
+        let mut tasks = JoinSet::new();
+        let stop = OnDrop(|| self.stop());
+        while !shutdown.is_cancelled() {
+            let unstarted = std::mem::take(&mut self.registry.lock().unstarted);
+            for UnstartedTask { task, .. } in unstarted {
+                tasks.spawn(task);
+            }
+            tokio::select! {
+                () = self.task_added.notified() => {}
+                Some(_) = tasks.join_next() => {}
+                () = shutdown.cancelled() => {}
+            }
+        }
+        drop(stop);
+        while tasks.join_next().await.is_some() {}
+    }
+
+    pub(super) fn stop(&self) {
+        let (listeners, unstarted) = {
+            let mut registry = self.registry.lock();
+            registry.stopped = true;
+            (std::mem::take(&mut registry.listeners), std::mem::take(&mut registry.unstarted))
+        };
+        for listener in listeners {
+            listener.remove();
+        }
+        drop(unstarted);
+    }
+
+    pub(super) fn unregister(&self, removed: &ProcessorListener) {
+        let id = removed.id();
+        let unregistered = {
+            let mut registry = self.registry.lock();
+            let listeners: Vec<_> =
+                registry.listeners.extract_if(.., |listener| listener.id() == id).collect();
+            let unstarted: Vec<_> = registry.unstarted.extract_if(.., |task| task.listener == id).collect();
+            (listeners, unstarted)
+        };
+        // I8: the destructor of a handler is user code, so the registry is unlocked first.
+        drop(unregistered);
+    }
+
+    pub(super) fn progress(&self, listener: &ProcessorListener) -> Progress {
+        let (stopped, list_complete, unstarted) = {
+            let registry = self.registry.lock();
+            let unstarted = registry.unstarted.iter().any(|task| task.listener == listener.id());
+            (registry.stopped, registry.list_complete, unstarted)
+        };
+        let list = (!list_complete).then(|| {
+            let why = self.source.get().map_or_else(String::new, |describe| format!(": {}", describe()));
+            format!("its informer's initial list is not complete{why}")
+        });
+        Progress { stopped, list, unstarted }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // I12: this ends streams that outlive the processor. `run` has removed the handlers
+        // already.
+        let listeners = std::mem::take(&mut self.registry.lock().listeners);
+        listeners.iter().for_each(|listener| listener.remove());
+    }
+}
+
+/// Logs that a handler does not get the resyncs that it requested.
+fn log_missing_resyncs(handler: &str, asked: Duration, period: Option<Duration>) {
+    match period {
+        Some(period) if asked < period => tracing::warn!(
+            %handler, ?asked, ?period,
+            "handler gets resyncs less often than requested: its period can be neither shorter than one second nor than the \
+             shortest period requested before the informer started"
+        ),
+        None if !asked.is_zero() => tracing::warn!(
+            %handler, ?asked,
+            "handler gets no resyncs: none were requested before the informer started; set a default resync period, or \
+             add the handler before the start"
+        ),
+        _ => {}
+    }
+}
+
+/// Calls a function when it is dropped.
+struct OnDrop<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
