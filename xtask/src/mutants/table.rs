@@ -273,12 +273,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
         },
         name: "a panic of a handler ends its task",
         file: "informer-core/src/processor/handler_task.rs",
-        text: "                    catch_unwind(AssertUnwindSafe(|| dispatch(handler.as_ref(), event))).into()\n",
-        becomes: "                    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| dispatch(handler.as_ref(), event))) {
-                        std::panic::resume_unwind(panic);
-                    }
-                    Called::Returned
-",
+        text: "Err(payload) => Called::Panicked(panic_message(payload)),
+            };",
+        becomes: "Err(payload) => std::panic::resume_unwind(payload),
+            };",
     },
     Mutant {
         found_by: FoundBy::Test {
