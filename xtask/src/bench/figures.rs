@@ -21,6 +21,15 @@ enum Figure {
     Plain(f64),
 }
 
+/// Returns the median of at least one value.
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    let is_even = values.len().is_multiple_of(2);
+    if is_even { (values[middle - 1] + values[middle]) / 2.0 } else { values[middle] }
+}
+
 /// The used part of criterion's `estimates.json`.
 #[derive(Debug, Deserialize)]
 struct Estimates {
@@ -36,11 +45,7 @@ impl Figures {
     /// Returns the median of a case in this unit; `None` if the case was not measured.
     pub(crate) fn median(&self, case: &str, unit: Unit) -> Option<f64> {
         let figures = self.by_case.get(case)?;
-        let mut values: Vec<f64> = figures.iter().map(|figure| figure.value(unit)).collect();
-        values.sort_by(f64::total_cmp);
-        let middle = values.len() / 2;
-        let is_even = values.len().is_multiple_of(2);
-        Some(if is_even { (values[middle - 1] + values[middle]) / 2.0 } else { values[middle] })
+        Some(median(figures.iter().map(|figure| figure.value(unit))))
     }
 
     /// Records the printed figures of a program: `bench: CASE = VALUE UNIT`, or `CASE: DURATION`.

@@ -8,6 +8,7 @@ mod figures;
 mod machine;
 mod programs;
 mod table;
+mod types;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -35,6 +36,10 @@ pub(crate) struct Args {
     #[arg(long)]
     without_go: bool,
 
+    /// Measure instead what each further type of objects costs to compile
+    #[arg(long)]
+    types: bool,
+
     /// Also write the figures to this file, as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -42,6 +47,10 @@ pub(crate) struct Args {
 
 /// Builds everything, measures round by round, and prints the table.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
+    if args.types {
+        types::run(args.rounds, signals)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let effort = if args.quick { Effort::Quick } else { Effort::Full };
     build_ours(signals)?;
     let client_go = if args.without_go { None } else { ClientGo::build(signals)? };

@@ -4,7 +4,7 @@
 //! The unit test `codegen` runs the same check as `--check`, so that `cargo test` finds stale files before CI does.
 
 mod built_in;
-mod data;
+pub(crate) mod data;
 mod expand;
 mod facts;
 mod kopium;
