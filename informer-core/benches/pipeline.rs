@@ -17,7 +17,7 @@ use informer_core::{
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// That of a program which minds what memory costs: Go has such a one built in.
+/// A fast allocator, which performance-critical programs use; Go has one built in.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -115,8 +115,7 @@ fn fan_out(c: &mut Criterion) {
     }
 }
 
-/// The publisher's cost of handlers that never return: streams without a reader, and batches of a
-/// relist.
+/// The publisher's cost with stuck handlers: streams without a reader, and the batches of a relist.
 fn stuck(c: &mut Criterion) {
     const CHANGES: usize = 100_000;
     let objects = objects(CHANGES);
@@ -189,7 +188,7 @@ fn longest_waits() {
         let waits = (0..9).map(|_| longest_wait(&queue(), act).as_secs_f64() * 1e3);
         println!("bench: {case} = {:.1} ms", waits.fold(f64::INFINITY, f64::min));
     };
-    // What the machine itself adds, by running something else.
+    // The baseline: the wait that the machine causes by running other threads.
     report("longest wait for the queue during nothing", &|_| {
         let started = Instant::now();
         while started.elapsed() < Duration::from_millis(100) {

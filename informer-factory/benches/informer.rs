@@ -14,8 +14,7 @@ use informer_core::HandlerOptions;
 use k8s_openapi::api::core::v1::Pod;
 use prepared::{Bench, KEYS, Placement, Sample, Updates, median, report};
 
-/// The objects are large and pass from thread to thread, for which the system's allocator is not
-/// made.
+/// The objects are large and pass from thread to thread, for which the system's allocator is slow.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -58,7 +57,7 @@ fn every_update<K: Sample>(handlers: usize, batch: usize, updates: usize, effort
         let round = source.round(updates, batch);
         updates as f64 / bench.deliver(round, 0, updates).as_secs_f64()
     };
-    // In the first round, the allocator requests its memory from the system; it does not count.
+    // The first round does not count, because the allocator requests its memory from the system.
     speed();
     let speed = median((0..effort.rounds).map(|_| speed()).collect());
     bench.stop();

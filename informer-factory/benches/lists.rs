@@ -69,8 +69,7 @@ async fn measure<K>(case: &str, server: &Server, options: InformerOptions<K>)
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
 {
-    // What was changed in another case must not count here: versions are to stay below that of the
-    // lists.
+    // A new change counter for each case, so that the versions stay below those of the lists.
     let server = &Server { changed: Arc::default(), ..server.clone() };
     let before = ALLOCATED.current_usage();
     ALLOCATED.reset_peak_usage();
@@ -88,8 +87,8 @@ where
     let over_steady = || (ALLOCATED.peak_usage() - before) as f64 / steady as f64;
     report_peak(&format!("{case}, first"), over_steady(), true);
 
-    // What has changed is there twice until handlers have been told of both states, so the more of
-    // it the higher the peak.
+    // Both states of a changed object are in memory until the handlers have received them. So the
+    // peak grows with the number of changes.
     for (what, one_in) in [("unchanged", 0), ("a tenth changed", 10), ("all changed", 1)] {
         ALLOCATED.reset_peak_usage();
         let relist = Instant::now();
@@ -107,8 +106,8 @@ where
     task.await.expect("no panic");
 }
 
-/// The goal is kept, where there is one, or the program fails: bytes are counted, and the same on
-/// every machine.
+/// Reports a peak. Panics if it misses the goal, which holds on every machine, because bytes are
+/// counted.
 fn report_peak(case: &str, over_steady: f64, is_goal: bool) {
     report(&format!("{case}: peak over what is held"), over_steady, "times");
     assert!(!is_goal || over_steady < 1.3, "{case}: the peak is {over_steady:.3} times what is held");
@@ -132,7 +131,7 @@ fn report(case: &str, value: f64, unit: &str) {
     println!("bench: {case} = {value:.3} {unit}");
 }
 
-/// Pods as text, cut where the number of a pod goes: behind its name, its version and its UID.
+/// Returns pods as text, cut at the places of the pod's number: in its name, version and UID.
 async fn templates() -> Vec<[String; 4]> {
     let simulator = Simulator::builder().built_in_kinds().start().await.expect("a free port");
     simulator.populate(&ClusterSpec { pods: 64, ..ClusterSpec::default() }).expect("it has room");
@@ -159,7 +158,7 @@ struct Server {
     changed: Arc<Changed>,
 }
 
-/// The number of changes of pods that open watches did not report.
+/// The number of changes of all pods and of each tenth pod, which open watches do not report.
 #[derive(Default)]
 struct Changed {
     all: AtomicUsize,
@@ -186,7 +185,7 @@ impl Server {
         format!("{start}{number}{named}{version}{versioned}{number}{end}")
     }
 
-    /// This number of pods as text, in chunks, each pod between `before` and `after`.
+    /// Returns these pods as text, in chunks. `write` formats each pod.
     fn pieces(
         &self,
         pods: std::ops::Range<usize>,

@@ -21,7 +21,7 @@ use prepared::{Bench, Placement, Sample, Updates, median, report};
 #[global_allocator]
 static ALLOCATED: PeakAlloc = PeakAlloc;
 
-/// A handler whose calls block until it is released.
+/// A handler whose calls block until `release` is closed.
 struct Stalled {
     entered: mpsc::SyncSender<()>,
     release: Mutex<mpsc::Receiver<()>>,
@@ -29,8 +29,8 @@ struct Stalled {
 
 impl<K: 'static> EventHandler<K> for Stalled {
     fn on_update(&self, _old: &Cached<K>, _new: &Cached<K>) {
-        // The runtime gives the other tasks of this thread to another one. A handler that blocks
-        // without telling it would take one of its threads.
+        // Moves the other tasks of this thread to another one. Without `block_in_place`, the
+        // handler would block a thread of the runtime.
         tokio::task::block_in_place(|| {
             // Both fail only when the run is over.
             _ = self.entered.try_send(());
@@ -88,7 +88,7 @@ fn nine_and_a_stalled_one<K: Sample>(options: &HandlerOptions, updates: usize) -
     outcome
 }
 
-/// Delivers all the updates, and counts what is allocated then.
+/// Delivers all updates, and counts the bytes that are allocated afterwards.
 fn run<K: Sample>(bench: &Bench<K>, updates: usize) -> Outcome {
     const CHUNK: usize = 50_000;
     let mut source = Updates::new();

@@ -23,10 +23,10 @@ use tower::BoxError;
 
 const PODS: usize = 1000;
 
-/// A list large enough that it would take a server seconds.
+/// The number of pods of a large list, for which a server needs seconds.
 const MANY: usize = 20_000;
 
-/// How the body arrives.
+/// The size of a body's chunks, in bytes.
 const CHUNK: usize = 16 * 1024;
 
 fn pod(index: usize) -> Value {
@@ -137,8 +137,7 @@ fn status(index: usize) -> Value {
     })
 }
 
-/// Writes down who owns which field, as the server does: one entry for the controller, one for the
-/// kubelet.
+/// Returns managed fields like the server's: one entry for the controller, one for the kubelet.
 fn managed_fields(pod: &Value) -> Value {
     let entry = |manager: &str, part: Value| {
         json!({"manager": manager, "operation": "Update", "apiVersion": "v1", "time": "2026-11-02T09:41:29Z",
@@ -173,7 +172,6 @@ fn fields(value: &Value) -> Value {
     Value::Object(fields)
 }
 
-/// Returns the body of a list of pods.
 fn list_body(pods: &[String]) -> Bytes {
     let items = pods.join(",");
     let head = r#""kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"2000000"}"#;
@@ -183,7 +181,7 @@ fn list_body(pods: &[String]) -> Bytes {
 /// Returns the body of a watch that modifies all pods.
 fn watch_body(pods: &[String]) -> Bytes {
     let lines = pods.iter().map(|pod| {
-        // On a watch the server says of each object what it is.
+        // In watches, the server sends the type of each object.
         let typed = pod.replacen('{', r#"{"kind":"Pod","apiVersion":"v1","#, 1);
         format!("{{\"type\":\"MODIFIED\",\"object\":{typed}}}\n")
     });
@@ -213,7 +211,7 @@ fn one_pod(criterion: &mut Criterion, pods: &[String]) {
     group.finish();
 }
 
-/// Collects a body as kube does, which then copies it into a text.
+/// Collects a body and copies it into a string, as kube does.
 fn collected(body: &Bytes) -> String {
     let chunks: Vec<_> =
         chunks(body).map(|chunk| Ok::<_, std::io::Error>(http_body::Frame::data(chunk))).collect();
@@ -284,14 +282,14 @@ fn watch(criterion: &mut Criterion, pods: &[String]) {
     group.finish();
 }
 
-/// Compresses as the API server does, at the level that costs it least.
+/// Compresses as the API server does, at the fastest level.
 fn gzip(bytes: &[u8]) -> Bytes {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(bytes).expect("a write to memory");
     Bytes::from(encoder.finish().expect("a write to memory"))
 }
 
-/// A client whose server answers everything with this body.
+/// Returns a client whose server answers each request with this body.
 fn client(body: &Bytes, encoding: &'static str) -> Client {
     let pieces: Vec<_> = chunks(body).collect();
     let service = tower::service_fn(move |_: http::Request<kube::client::Body>| {

@@ -1,6 +1,6 @@
-//! What a label index saves and costs, with 100,000 pods of 200 deployments in 50 namespaces. A pod
-//! has five labels, one of them with a value of its own, as the pods of a `StatefulSet` have.
-//! `cargo bench -p informer-store --bench labels`.
+//! The benefit and the cost of a label index, with 100,000 pods of 200 deployments in 50
+//! namespaces. A pod has five labels, one of them with a unique value, as the pods of a
+//! `StatefulSet` have. `cargo bench -p informer-store --bench labels`.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use informer_store::{Change, Indexer, LABEL_INDEX, Lister, StoreWriter, parse_se
 use k8s_openapi::api::core::v1::Pod;
 
 const PODS: u64 = 100_000;
-/// So that a deployment has 500 pods.
+/// Each deployment has 500 pods.
 const DEPLOYMENTS: u64 = 200;
 
 fn pod(n: u64, version: u64, deployment: u64) -> Cached<Pod> {
@@ -39,7 +39,7 @@ struct Filled {
 impl Filled {
     fn new() -> Self {
         let (mut writer, indexer) = store::<Pod>();
-        // Not in the order of the slots, as in a cluster that has lived for a while.
+        // In a scattered order, as in an old cluster, where the order of slots is arbitrary.
         let pods =
             (0..PODS).map(|n| n * 7_919 % PODS).map(|n| pod(n, n + 1, n / 500 % DEPLOYMENTS)).collect();
         writer.replace(pods, &PODS.into());
@@ -77,7 +77,7 @@ fn writes(c: &mut Criterion, filled: &mut Filled, with: &str) {
         b.iter_custom(|updates| {
             let mut taken = Duration::ZERO;
             for update in 0..updates.div_ceil(1_000) {
-                // Made outside the measurement, a thousand at a time.
+                // The updates are created outside the measurement, a thousand at a time.
                 let count = 1_000.min(updates - update * 1_000);
                 let mut objects = Vec::new();
                 for _ in 0..count {
@@ -97,7 +97,7 @@ fn writes(c: &mut Criterion, filled: &mut Filled, with: &str) {
     });
 }
 
-/// Memory of this process that is in use, in bytes.
+/// Returns the resident memory of this process in bytes.
 fn resident() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or_default() * 4_096

@@ -55,7 +55,7 @@ fn reads(c: &mut Criterion, filled: &Filled) {
     let mut position = 0;
     c.bench_function("get by key", |b| {
         b.iter(|| {
-            // A stride that is prime to the count visits every key, and never the one just fetched.
+            // A stride that is prime to the count visits every key, and no key twice in a row.
             position = (position + 7_919) % keys.len();
             black_box(filled.indexer.get(&keys[position]))
         });
@@ -103,7 +103,7 @@ fn writes(c: &mut Criterion, filled: &mut Filled) {
             b.iter_custom(|updates| {
                 let mut taken = Duration::ZERO;
                 for update in 0..updates.div_ceil(1_000) {
-                    // Made outside the measurement, a thousand at a time.
+                    // The updates are created outside the measurement, a thousand at a time.
                     let count = 1_000.min(updates - update * 1_000);
                     let mut objects = Vec::new();
                     for _ in 0..count {
@@ -111,8 +111,8 @@ fn writes(c: &mut Criterion, filled: &mut Filled) {
                         node = (node + move_node) % NODES;
                         objects.push(pod(n, filled.next_version(), (n + node) % NODES));
                     }
-                    // As in an informer, where events hold it: freeing the old object is not the
-                    // store's work.
+                    // Events of an informer keep the old objects, so the measurement does not
+                    // include their release.
                     let _old: Vec<_> =
                         objects.iter().map(|object| filled.indexer.get(object.key())).collect();
                     let started = Instant::now();
@@ -142,7 +142,7 @@ fn replaces(c: &mut Criterion, filled: &mut Filled) {
                     } else {
                         (0..PODS).map(|n| pod(n, version, n % NODES)).collect()
                     };
-                    // Kept, so that freeing what is replaced or superfluous is not measured.
+                    // Keeps replaced and unused objects, so that freeing them is not measured.
                     let _kept = (objects.clone(), filled.indexer.list().to_vec());
                     let started = Instant::now();
                     filled.writer.replace(objects, &version.into());
@@ -155,10 +155,10 @@ fn replaces(c: &mut Criterion, filled: &mut Filled) {
     group.finish();
 }
 
-/// The longest waits of a reader for the store and for a core.
+/// The longest waits of a reader.
 #[derive(Default, Clone, Copy)]
 struct Waits {
-    /// The longest get, without the time in which its thread was ready and no core was free for it.
+    /// The longest get, without the time in which its thread waited for a core.
     longest: Duration,
     /// The longest get in real time.
     longest_by_the_clock: Duration,
@@ -185,7 +185,8 @@ fn read_while(filled: &mut Filled, meanwhile: impl FnOnce(&mut Filled)) -> Waits
                 black_box(indexer.get(&key));
                 let taken = started.elapsed();
                 if taken > Duration::from_micros(20) {
-                    // This includes waits since the last check, so the figure can only be too high.
+                    // The value includes waits since the last check, so the result can only be too
+                    // high.
                     let before = std::mem::replace(&mut no_core, waited_for_a_core());
                     waits.longest = waits.longest.max(taken.saturating_sub(no_core - before));
                     waits.longest_by_the_clock = waits.longest_by_the_clock.max(taken);
@@ -200,8 +201,8 @@ fn read_while(filled: &mut Filled, meanwhile: impl FnOnce(&mut Filled)) -> Waits
 }
 
 /// Measures the longest wait of a reader while all objects are replaced. For comparison, the same
-/// reader runs alone, beside a thread that only computes, and beside one that creates and frees the
-/// same objects: the machine causes those waits.
+/// reader runs alone, beside a thread that only computes, and beside a thread that creates and
+/// frees the same objects. The machine causes the waits in these cases.
 fn stall(filled: &mut Filled) {
     let everything = |filled: &mut Filled| {
         let version = filled.next_version();

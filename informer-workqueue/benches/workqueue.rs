@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use criterion::Criterion;
 use informer_workqueue::{ItemExponential, Metrics, Priority, Workqueue};
 
-/// Shared and cheap to copy, as Go's strings are.
+/// A key that is shared and cheap to copy, like Go's strings.
 type Key = Arc<str>;
 
-/// The shortest delay, which is over at the next look.
+/// The shortest delay, which is over at the next check.
 const NOTHING: Duration = Duration::from_nanos(1);
 
 /// The number of keys that pass from thread to thread in one round.
@@ -49,8 +49,8 @@ fn bench(c: &mut Criterion, name: &str, mut step: impl AsyncFnMut()) {
     });
 }
 
-/// Repeats the keys in order, starting with index `from`. If the queue holds the `from` keys before
-/// it, the next key is never queued.
+/// Repeats the keys in order, starting with index `from`. If the queue holds the first `from` keys,
+/// the next key is never queued.
 fn in_turn(keys: &[Key], from: usize) -> impl FnMut() -> Key + '_ {
     let mut next = from;
     move || {

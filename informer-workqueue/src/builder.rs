@@ -41,8 +41,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkqueueBuilder<T> {
         self
     }
 
-    /// Lets groups of keys take turns, within each priority. The function returns the part of a key
-    /// that identifies its group, such as the namespace. Default: one group, in which keys keep
+    /// Makes groups of keys take turns, within each priority. The function returns the part of a
+    /// key that identifies its group, such as the namespace. Default: one group, in which keys keep
     /// their order.
     ///
     /// The function is called, and the group is hashed, each time a key is added, outside the lock.
@@ -53,7 +53,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkqueueBuilder<T> {
         self
     }
 
-    /// Sets the receiver of metrics. Default: none; then the clock is not read.
+    /// Sets the receiver of metrics. Default: none. Without metrics, the clock is not read.
     pub fn metrics(mut self, metrics: impl Metrics + 'static) -> Self {
         self.metrics = Some(Box::new(metrics));
         self

@@ -21,7 +21,6 @@ impl Delays {
         self.by_time.len()
     }
 
-    /// Returns the earliest due time.
     #[inline]
     pub(crate) fn earliest(&self) -> Option<Instant> {
         self.by_time.first_key_value().map(|((at, _), _)| *at)
@@ -45,7 +44,6 @@ impl Delays {
         is_due.then(|| first.remove())
     }
 
-    /// Removes and returns all slots.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = u32> {
         std::mem::take(&mut self.by_time).into_values()
     }

@@ -55,8 +55,7 @@ impl<T: Clone> Future for Get<'_, T> {
 
 impl<T> Drop for Get<'_, T> {
     fn drop(&mut self) {
-        // It was possibly woken for an item, or is the timekeeper: then another waiter must take
-        // over.
+        // If this waiter was woken for an item or is the timekeeper, another one must take over.
         if let Some(ticket) = self.ticket.take() {
             self.shared.cancel_getter(ticket);
         }

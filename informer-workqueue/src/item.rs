@@ -1,9 +1,8 @@
 //! [`Item`]: a key that a worker has taken.
 //!
 //! In client-go, workers get keys and must call `Done`, and `Forget` or `AddRateLimited` before it.
-//! Here, methods of the item end it, each of which consumes it. Note: a dropped item is not done. A
-//! worker that panics, is cancelled, or returns early with `?` has not finished, so the key is
-//! retried.
+//! Here, methods that consume the item end it. Note: a dropped item is retried, because its worker
+//! panicked, was cancelled, or returned early with `?`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -55,8 +54,8 @@ impl<T> Item<T> {
         self.shared.done(self.id, &self.key, Some(delay));
     }
 
-    /// Ends the item as failed. The key is added again, with the same priority, after the time that
-    /// the queue's [rate limiter](crate::RateLimiter) returns; this returns that time.
+    /// Ends the item as failed. Adds the key again, with the same priority, after the wait that the
+    /// queue's [rate limiter](crate::RateLimiter) returns. Returns this wait.
     ///
     /// If the queue is shut down, the key is not added.
     #[doc(alias = "AddRateLimited")]
@@ -65,8 +64,8 @@ impl<T> Item<T> {
         self.shared.retry(self.id, &self.key, false)
     }
 
-    /// Ends the item without a result, if it can't be processed yet. Its key is not added again,
-    /// and its failures are kept. The caller adds the key later.
+    /// Ends an item that cannot be processed yet. Its key is not added again, and its failures are
+    /// kept. The caller adds the key later.
     pub fn release(mut self) {
         self.is_ended = true;
         self.shared.release(self.id);
@@ -78,13 +77,13 @@ impl<T> Item<T> {
         &self.key
     }
 
-    /// Returns the priority with which it was taken.
+    /// Returns the priority with which the item was taken.
     #[must_use]
     pub fn priority(&self) -> Priority {
         self.priority
     }
 
-    /// Returns the number of retries since it was last done.
+    /// Returns the number of retries since the key was last done.
     #[must_use]
     #[doc(alias = "NumRequeues")]
     pub fn num_requeues(&self) -> u32 {

@@ -51,7 +51,6 @@ impl Lanes {
         self.len += 1;
     }
 
-    /// Removes a slot from its lane.
     pub(crate) fn remove<T>(&mut self, slots: &mut Slots<T>, id: u32) {
         let level = slots.get(id).priority.level();
         self.lanes[level].remove(slots, id);

@@ -3,9 +3,8 @@
 //!
 //! Callbacks [add](Workqueue::add) the keys of changed objects, at any rate and from any thread;
 //! workers [take](Workqueue::get) keys and reconcile their objects. A key is queued once, however
-//! often it is added, and is never with two workers at a time. If it is added while a worker has
-//! it, it is queued again afterwards. So no change is missed, and no two workers process one
-//! object.
+//! often it is added. A key that is added while a worker has it is queued again afterwards. So no
+//! change is missed, and two workers never process one object at once.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
@@ -54,8 +53,8 @@
 //!
 //! After a restart, all existing objects are queued, and urgent changes should not wait behind
 //! them. So add initial objects and resyncs with [`Priority::Low`]. Other keys overtake them, but
-//! they do not starve: a priority that has waiting keys and was skipped ten times in a row goes
-//! first. So at least one item in twelve is taken from it, whatever the number of keys above it.
+//! cannot starve them: a priority that has queued keys and was skipped ten times in a row goes
+//! first. So at least one item in twelve has this priority.
 //!
 //! ```
 //! use informer_workqueue::{Priority, Workqueue};
@@ -117,7 +116,7 @@ pub use rate_limiter::{
 };
 pub use workqueue::Workqueue;
 
-/// So that its examples are compiled, too.
+/// Compiles the examples of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}

@@ -13,9 +13,9 @@ use std::time::Duration;
 /// item, possibly by several threads at once. They should be quick, and must not panic. Together
 /// with the gauges of the [queue](crate::Workqueue), they are client-go's metrics:
 ///
-/// | client-go's name | where it comes from |
+/// | client-go's name | source |
 /// |---|---|
-/// | `workqueue_depth` | [`Workqueue::len`](crate::Workqueue::len), asked when the gauge is read |
+/// | `workqueue_depth` | [`Workqueue::len`](crate::Workqueue::len), read with the gauge |
 /// | `workqueue_adds_total` | counts [`added`](Self::added) |
 /// | `workqueue_queue_duration_seconds` | histogram of [`taken`](Self::taken) |
 /// | `workqueue_work_duration_seconds` | histogram of [`finished`](Self::finished) |
@@ -56,12 +56,12 @@ pub trait Metrics: Send + Sync {
         let _ = queue;
     }
 
-    /// A worker took an item, this time after it became pending.
+    /// A worker took an item. `waited` is the time since its key became pending.
     fn taken(&self, queue: &str, waited: Duration) {
         let _ = (queue, waited);
     }
 
-    /// A worker's item ended, this time after it was taken.
+    /// A worker's item ended. `worked` is the time since the item was taken.
     fn finished(&self, queue: &str, worked: Duration) {
         let _ = (queue, worked);
     }
@@ -96,7 +96,7 @@ impl<M: Metrics + ?Sized> Metrics for Arc<M> {
 pub struct UnfinishedWork {
     /// The number of items.
     pub items: usize,
-    /// The sum of their durations. If it grows as fast as time passes, a worker is stuck.
+    /// The sum of their durations. If the sum grows as fast as time passes, a worker is stuck.
     pub total: Duration,
     /// The duration of the oldest item.
     pub longest: Duration,

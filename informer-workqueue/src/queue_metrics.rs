@@ -37,7 +37,7 @@ pub struct QueueMetrics {
     followed: Mutex<Vec<Followed>>,
 }
 
-/// A queue whose gauges are read; `gauges` returns `None` when the queue was dropped.
+/// A queue whose gauges are read. `gauges` returns `None` once the queue is dropped.
 struct Followed {
     name: String,
     gauges: Box<dyn Fn() -> Option<Gauges> + Send + Sync>,
@@ -74,11 +74,10 @@ struct Numbers {
     worked: Histogram,
 }
 
-/// A histogram of durations.
 #[derive(Default)]
 struct Histogram {
-    /// Counts by the first bound that is not exceeded; durations above the last bound are only in
-    /// `count`.
+    /// The count of each bound: durations up to it and above the previous one. Durations above the
+    /// last bound are only in `count`.
     buckets: [u64; BOUNDS.len()],
     count: u64,
     sum: Duration,
@@ -161,7 +160,8 @@ impl Metrics for QueueMetrics {
 }
 
 impl Numbers {
-    /// Returns the number of queued keys. A take can be reported before its add.
+    /// Returns the number of queued keys; never below zero, though a take can be reported before
+    /// its add.
     fn depth(&self, gauges: Option<&Gauges>) -> u64 {
         let reported = if self.is_followed { 0 } else { self.adds.saturating_sub(self.waited.count) };
         gauges.map_or(reported, |gauges| gauges.depth)

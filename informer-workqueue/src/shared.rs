@@ -1,8 +1,8 @@
 //! [`Shared`]: the state with its lock, and the parts that are used without the lock: clock, rate
 //! limiter, metrics, hashes and groups.
 //!
-//! Locks: only the state's. Under it, only `Eq` and `Clone` of keys are called. Keys are hashed
-//! before; rate limiters, metrics, wakers and destructors of keys are called after it is released.
+//! The state has the only lock. Under it, only `Eq` and `Clone` of keys are called. Keys are hashed
+//! before. Rate limiters, metrics, wakers and destructors of keys run after the lock is released.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -40,7 +40,7 @@ pub(crate) struct Shared<T> {
 pub(crate) enum Found<T> {
     Item(Item<T>),
     Over,
-    /// No item. If there is a time, check again then.
+    /// No item. Check again at this time, if any.
     Nothing(Option<Instant>),
 }
 
@@ -99,7 +99,6 @@ impl<T> Shared<T> {
         (!delay.is_zero()).then(|| self.clock.now() + delay.min(FOREVER))
     }
 
-    /// Returns the number of waiting keys.
     pub(crate) fn len(&self) -> usize {
         self.change_now(|state, _| state.len())
     }
@@ -127,7 +126,7 @@ impl<T> Shared<T> {
         self.end(id, again, false);
     }
 
-    /// Ends a failed item; its key is added again when the rate limiter allows.
+    /// Ends a failed item, and adds its key again after the rate limiter's wait.
     pub(crate) fn retry(&self, id: u32, key: &T, is_abandoned: bool) -> Duration {
         let delay = self.limiter.when(key);
         self.end(id, Some(delay), is_abandoned);
@@ -229,7 +228,7 @@ impl<T: Clone> Shared<T> {
             match state.look(now) {
                 Look::Taken(taken) => {
                     waited = taken.waited;
-                    // From here on, dropping the item returns the key.
+                    // From now on, dropping the item retries the key.
                     Found::Item(Item::new(Arc::clone(self), taken))
                 }
                 Look::Over => Found::Over,

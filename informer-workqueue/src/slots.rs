@@ -25,7 +25,6 @@ pub(crate) struct Entrant<T> {
     pub(crate) group: u64,
 }
 
-/// The state of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Neither queued nor with a worker.

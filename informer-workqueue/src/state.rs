@@ -74,13 +74,13 @@ pub(crate) enum Look<T> {
     Nothing,
 }
 
-/// What happens to the key of an ended item.
+/// The next step for the key of an ended item.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Next {
     Nothing,
-    /// It is added at once.
+    /// The key is added at once.
     Now,
-    /// It is added at this time.
+    /// The key is added at this time.
     At(Instant),
 }
 
@@ -146,7 +146,7 @@ impl<T> State<T> {
         work
     }
 
-    /// Makes a key pending, unless it is.
+    /// Makes a key pending, unless it is pending already.
     fn pend(&mut self, id: u32, priority: Priority, now: Option<Instant>) {
         let slot = self.slots.get_mut(id);
         match slot.place {
@@ -198,7 +198,7 @@ impl<T> State<T> {
         }
     }
 
-    /// Ends an item, and decides in the same step what happens to its key.
+    /// Ends an item, and adds, delays or drops its key in the same step.
     pub(crate) fn end(&mut self, id: u32, next: Next, now: Option<Instant>) -> Ended<T> {
         self.running.remove(&mut self.slots, id);
         let slot = self.slots.get_mut(id);
@@ -207,7 +207,7 @@ impl<T> State<T> {
         let priority = slot.priority;
         let place = std::mem::replace(&mut slot.place, Place::Idle);
         if let Place::Running { again: Some(again) } = place {
-            // It is pending since it was added, and was counted then.
+            // The key was counted as pending when it was added.
             slot.place = Place::Queued;
             slot.priority = again;
             self.returning -= 1;
@@ -291,7 +291,7 @@ impl<T> State<T> {
     /// Selects the waiters to wake after a change:
     ///
     /// - as many getters as there are items, minus those that are awake already;
-    /// - a timekeeper, if there are delays and no waiter will wake up at the earliest. A getter
+    /// - a timekeeper, if there are delays and no waiter wakes up at the earliest due time. A getter
     ///   that is awake becomes the timekeeper, or takes an item, which is the next change;
     /// - all waiters, at the end.
     #[inline]
@@ -339,8 +339,7 @@ impl<T: Eq> State<T> {
         garbage
     }
 
-    /// Adds a key when the time `at` comes. Returns an unused key, which the caller drops after it
-    /// has released the lock.
+    /// Adds a key at the time `at`. Returns an unused key, to be dropped without the lock.
     pub(crate) fn add_at(&mut self, entrant: Entrant<T>, priority: Priority, at: Instant) -> Option<T> {
         if !self.is_open() {
             return Some(entrant.key);

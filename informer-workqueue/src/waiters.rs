@@ -1,8 +1,9 @@
 //! [`Waiters`]: the waiting tasks in order, and the number of woken tasks that are still
 //! registered.
 //!
-//! It is part of the locked state, so that a wake-up and its reason are consistent. A woken waiter
-//! is removed from the list. Its next call has the ticket, and checks again or stops waiting.
+//! They are part of the locked state, so that a wake-up and its reason are consistent. A woken
+//! waiter is removed from the list. Its next call has the ticket, and checks again or stops
+//! waiting.
 
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -15,7 +16,6 @@ pub(crate) struct Waiters {
     awake: usize,
 }
 
-/// The identity of a waiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ticket(u64);
 
@@ -45,7 +45,7 @@ impl Waiters {
         self.waiting.remove(position?).map(|(_, waker)| waker)
     }
 
-    /// Selects the oldest waiter, but this one only if there is no other.
+    /// Selects the oldest waiter other than `unless`, or `unless` if it is the only one.
     pub(crate) fn choose_except(&mut self, unless: Option<Ticket>) -> Option<(Ticket, Waker)> {
         let other = self.waiting.iter().position(|(ticket, _)| Some(*ticket) != unless);
         let chosen = self.waiting.remove(other.unwrap_or(0))?;

@@ -1,7 +1,7 @@
 //! [`Workqueue`]: the handle to a queue.
 //!
-//! client-go: `Typed`, `TypedDelayingInterface` and `TypedRateLimitingInterface` of
-//! `util/workqueue`: three layers there, one queue here. A delayed key needs no task and no timer.
+//! client-go has three layers: `Typed`, `TypedDelayingInterface` and `TypedRateLimitingInterface`
+//! of `util/workqueue`. A delayed key needs no task and no timer.
 
 use std::fmt;
 use std::hash::Hash;
@@ -13,11 +13,11 @@ use crate::shared::Shared;
 use crate::state::Mode;
 use crate::{Item, Priority, UnfinishedWork, WorkqueueBuilder};
 
-/// A queue of keys to process. A clone is another handle to the same queue.
+/// A queue of keys to process. Clones are handles to the same queue.
 ///
 /// Any number of threads and tasks can add keys, and any number of workers take them. A key is
-/// queued once, however often it is added, and is never with two workers. Adding never waits and
-/// needs no runtime, so a callback can do it.
+/// queued once, however often it is added, and two workers never have the same key. Adding never
+/// waits and needs no runtime, so callbacks can add keys.
 ///
 /// Keys are hashed, compared and cloned often, so they should be cheap to clone: numbers, an `Arc`,
 /// or an interned key such as informers have. `Eq` and `Clone` are called under the queue's lock,
@@ -30,7 +30,7 @@ use crate::{Item, Priority, UnfinishedWork, WorkqueueBuilder};
 /// let queue = Workqueue::new();
 /// queue.add("shop/apple");
 /// queue.add("shop/pear");
-/// queue.add("shop/apple"); // Is queued already.
+/// queue.add("shop/apple"); // No effect: the key is already queued.
 ///
 /// let worker = tokio::spawn({
 ///     let queue = queue.clone();
@@ -76,10 +76,10 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Adds a key, unless it is queued already. If a worker has it, it is queued when that worker's
+    /// Adds a key, unless it is queued already. A key that a worker has is queued when the worker's
     /// item ends.
     ///
-    /// Like all other methods that add keys, it does nothing once the queue is shut down.
+    /// After a shutdown, this and all other methods that add keys do nothing.
     pub fn add(&self, key: T) {
         self.shared.add(key, Priority::Normal);
     }
@@ -104,11 +104,11 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.shared.add_all(keys.into_iter(), priority);
     }
 
-    /// Adds a key after a delay; at once if that is zero. If the key is delayed already, the
+    /// Adds a key after a delay; at once if the delay is zero. If the key is delayed already, the
     /// earlier time counts.
     ///
-    /// A delayed key can be added, taken and processed meanwhile; it is still added when its time
-    /// comes. A shutdown drops delayed keys.
+    /// A delayed key can be added, taken and processed during the delay, and is still added
+    /// afterwards. A shutdown drops delayed keys.
     pub fn add_after(&self, key: T, delay: Duration) {
         self.shared.add_after(key, delay, Priority::Normal);
     }
@@ -146,19 +146,19 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
     /// If it has to wait for a delayed key outside of such a runtime.
     ///
     /// # Cancel safety
-    /// Dropping the future loses no key. A future that was polled and is then neither polled nor
-    /// dropped can block others, because it can be the one that is woken.
+    /// Dropping the future loses no key. Poll or drop a future that was polled once: a wake-up for
+    /// the queue can go to this future alone.
     pub async fn get(&self) -> Option<Item<T>> {
         Get::new(&self.shared).await
     }
 
-    /// Returns the number of waiting keys, without those of workers and without delayed ones.
+    /// Returns the number of queued keys. Keys of workers and delayed keys do not count.
     #[must_use]
     pub fn len(&self) -> usize {
         self.shared.len()
     }
 
-    /// Returns whether no key is waiting.
+    /// Returns whether no key is queued.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -176,12 +176,11 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.shared.shut_down(Mode::Down);
     }
 
-    /// Stops accepting keys, drops delayed ones, and waits until workers have ended all queued
-    /// items and all that they have, including keys that are queued again. Workers must continue
-    /// until `get` returns `None`.
+    /// Stops accepting keys, drops delayed keys, and waits until workers have ended all items,
+    /// including keys that are queued again. Workers must continue until `get` returns `None`.
     ///
-    /// Returns `true` then, and `false` if [`shut_down`](Self::shut_down) is called before. An item
-    /// that is [retried](Item::retry) meanwhile ends and is not added again.
+    /// Returns `true` after a complete drain, and `false` if [`shut_down`](Self::shut_down) ends
+    /// the wait. During the drain, a [retried](Item::retry) item ends and is not added again.
     ///
     /// # Cancel safety
     /// The first poll shuts the queue down. Dropping the future afterwards only ends the wait.
@@ -221,7 +220,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         &self.shared.name
     }
 
-    /// Moves a model's clock on.
+    /// Advances a model's clock.
     #[cfg(informer_loom)]
     #[doc(hidden)]
     pub fn advance(&self, by: Duration) {

@@ -1,6 +1,6 @@
 //! A stress test on several threads. Producers add keys in all ways. Workers end items in all ways;
-//! some panic, or are cancelled while they wait or have an item. A key is never with two workers,
-//! and at the end each was processed after its last add.
+//! some panic, or are cancelled while they wait or have an item. Two workers never have the same
+//! key, and at the end each key was processed after its last add.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl World {
         self.producing.load(SeqCst) == 0 && self.keys.iter().all(is_reached)
     }
 
-    /// Runs in a thread without a runtime.
+    /// Adds keys from a thread without a runtime.
     fn produce(&self, producer: u64) {
         let mut random = Random(producer + 1);
         for _ in 0..ADDS {

@@ -1,6 +1,6 @@
 //! Models of the queue's lock with loom, which tries every interleaving: add, take, end, shut down,
-//! and the timekeeper of delayed keys. `cargo xtask loom` runs these; in an ordinary build this
-//! file is empty.
+//! and the timekeeper of delayed keys. `cargo xtask loom` runs the models; in an ordinary build
+//! this file is empty.
 #![cfg(informer_loom)]
 
 use std::time::Duration;

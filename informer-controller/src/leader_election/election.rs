@@ -1,13 +1,13 @@
 //! [`Election`]: the rules for one candidate; no clock, no I/O.
 //!
 //! client-go: `tryAcquireOrRenew` and `tryRelease` of tools/leaderelection/leaderelection.go. Two
-//! candidates never lead at once, because others count the duration of a lease from the time at
-//! which they first saw its state, which is after the write, and the leader counts from the start
-//! of its write. Note: dates in leases are not compared, because each machine has its own clock.
+//! candidates never lead at once. The leader counts the duration of its lease from the start of its
+//! write; other candidates count from their first read of that write, which is later. Note: dates
+//! in leases are not compared, because each machine has its own clock.
 //!
-//! It is stricter than client-go. A leader that sees another holder loses its term at once, and not
-//! only at its renew deadline. A claim with this candidate's identity that the candidate did not
-//! make counts as the claim of another one.
+//! Two rules are stricter than client-go's. A leader that reads another holder loses its term at
+//! once, and not only at its renew deadline. A claim with this candidate's identity that this
+//! candidate did not make counts as foreign.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ pub(super) enum Next {
     Ask(Request),
     /// This candidate holds the lease, until [`Election::renew_by`].
     Leading,
-    /// This candidate does not hold the lease, or not certainly; retry later.
+    /// This candidate does not hold the lease, or its claim is uncertain; retry later.
     NotLeading,
     /// This candidate has lost the lease.
     Lost,
@@ -87,7 +87,7 @@ impl Election {
         Some(self.renewed? + self.config.work_limit())
     }
 
-    /// Records the end of the work: this candidate is no leader any more.
+    /// Records the end of the work: this candidate no longer leads.
     pub(super) fn step_down(&mut self) {
         self.renewed = None;
     }
@@ -102,7 +102,7 @@ impl Election {
         }
     }
 
-    /// Processes the result of a request that was started at `sent`.
+    /// Processes the result of a request. `sent` is the time at which the request was started.
     pub(super) fn answered(
         &mut self,
         request: &Request,
@@ -172,8 +172,8 @@ impl Election {
         since
     }
 
-    /// Returns the claim to acquire a lease. After an attempt with an unknown outcome it is the
-    /// same claim, so that it is recognized if that attempt was applied.
+    /// Returns the claim to acquire a lease. After an attempt with an unknown outcome, it returns
+    /// the same claim, and so recognizes the lease if that attempt was applied.
     fn claim(&mut self, lease: Option<&Lease>, date: Timestamp) -> Claim {
         let transitions = lease.and_then(|lease| lease.spec.as_ref()?.lease_transitions);
         let transitions = lease.map_or(0, |_| transitions.unwrap_or(0).saturating_add(1));

@@ -3,14 +3,14 @@
 //! client-go: tools/leaderelection, with `Lease`s only. It uses client-go's timing of 15 s, 10 s
 //! and 2 s, and both can contend for one lease. client-go guarantees one leader as long as clocks
 //! run at nearly the same speed; here, the guarantee includes the work, which ends in time.
-//! Existing crates do not keep it: they compare the dates in leases with their own clocks, or do
-//! not support this version of kube.
+//! Existing crates do not guarantee this: they compare the dates in leases with their own clocks,
+//! or do not support this version of kube.
 //!
-//! Only a fence could prevent this: a process that is suspended after its lease has ended can
-//! complete the request that it was about to send. Writes with an outdated resource version fail
-//! then, and the work is not polled again after its time. On a suspended machine, the clock stops,
-//! too (`Instant` of Linux); there, the work continues until the next renewal detects it, within a
-//! retry period and a request's time.
+//! Limit: a process that is suspended until its lease has ended can still complete the request that
+//! it was about to send. Only a fence could prevent this. Then writes with an outdated resource
+//! version fail, and the work is not polled again after its time. On a suspended machine, the clock
+//! stops too (`Instant` of Linux), so the work continues until the next renewal detects the loss,
+//! within a retry period and a request's time.
 
 mod config;
 mod election;
@@ -48,7 +48,7 @@ use status::Reporter;
 /// use informer_factory::SharedInformerFactory;
 /// use tokio_util::sync::CancellationToken;
 ///
-/// // A warm standby: its informers are synced before it leads, so that it can begin at once when it does.
+/// // A warm standby: its informers are synced before it leads, so that its work can begin at once.
 /// let factory = SharedInformerFactory::new(client.clone());
 /// let pods = factory.core().v1().pods();
 /// let runner = ControllerRunner::new(Workqueue::builder().name("pods").build()).watches(&pods, own_key);
@@ -78,14 +78,14 @@ pub struct LeaderElector {
     reporter: Reporter,
 }
 
-/// How a [run](LeaderElector::run) has ended.
-// Complete: no term, a completed term, or a lost one.
+/// The outcome of a [run](LeaderElector::run).
+// Not `non_exhaustive`, because there are no other outcomes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeadershipEnd<T> {
     /// `shutdown` was cancelled before this candidate led.
     NeverLed,
-    /// The work has ended by itself or because `shutdown` was cancelled, and the lease was held all
-    /// the time.
+    /// The work has ended by itself or because `shutdown` was cancelled. The lease was held all the
+    /// time.
     Finished(T),
     /// The lease was lost. Contains the output of the work, or `None` if the work was dropped.
     Lost(Option<T>),
@@ -119,8 +119,8 @@ impl LeaderElector {
     }
 
     /// Contends for the lease, does the work while it holds the lease, and releases the lease when
-    /// the work has ended. The next candidate then has it within one retry period usually, and
-    /// within 2.2 at most.
+    /// the work has ended. Another candidate then acquires the lease, usually within one retry
+    /// period, and within 2.2 at most.
     ///
     /// The token that `work` receives is cancelled when `shutdown` is cancelled, or when the lease
     /// was not renewed in time. After `shutdown`, the elector renews the lease until the work has
@@ -128,10 +128,10 @@ impl LeaderElector {
     /// renew deadline and the end of the lease, by default 2.5 s later. The work is dropped at once
     /// if another candidate has the lease, or if the lease was cleared.
     ///
-    /// The work must have ended when its future has. Otherwise two processes can work at the same
-    /// time. Tasks that it spawns must end with it, as those of a `JoinSet` do, and it must not
-    /// block the thread. It is polled in the task that renews the lease, so move long computations
-    /// to another task.
+    /// When the future of `work` ends or is dropped, the work must have ended. Otherwise two
+    /// processes can work at the same time. So tasks that the work spawns must end with its future,
+    /// as those of a `JoinSet` do. The work must not block the thread. The task that renews the
+    /// lease also polls the work, so move long computations to another task.
     ///
     /// The guarantee requires clocks of
     /// [nearly the same speed](LeaderElectionConfig::renew_deadline). The clock of a suspended
@@ -158,7 +158,7 @@ impl LeaderElector {
     where
         F: Future<Output = T>,
     {
-        // A run that was dropped has dropped its work.
+        // If an earlier run was dropped, its work was dropped too.
         self.election.step_down();
         let end = match shutdown.run_until_cancelled(self.acquire()).await {
             Some(()) => {
@@ -181,7 +181,7 @@ impl LeaderElector {
         }
     }
 
-    /// Renews the lease while the work runs. The work has ended or is dropped when this returns.
+    /// Renews the lease while the work runs. On return, the work has ended or was dropped.
     async fn lead<T>(&mut self, stop: &CancellationToken, work: impl Future<Output = T>) -> LeadershipEnd<T> {
         let mut work = pin!(work);
         loop {

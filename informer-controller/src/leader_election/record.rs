@@ -51,8 +51,8 @@ impl Claim {
     }
 }
 
-/// Removes the holder from the lease. As in client-go, it then lasts a second, for readers that
-/// ignore the holder.
+/// Removes the holder from the lease. As in client-go, the duration becomes one second, for
+/// readers that ignore the holder.
 pub(super) fn release(mut lease: Lease, date: Timestamp) -> Lease {
     let spec = lease.spec.get_or_insert_default();
     let released = another_date_than(spec.renew_time.as_ref(), date);
@@ -63,7 +63,6 @@ pub(super) fn release(mut lease: Lease, date: Timestamp) -> Lease {
     lease
 }
 
-/// Returns the holder of the lease.
 pub(super) fn holder(lease: &Lease) -> Option<&str> {
     let spec: &LeaseSpec = lease.spec.as_ref()?;
     spec.holder_identity.as_deref().filter(|holder| !holder.is_empty())
@@ -86,8 +85,8 @@ pub(super) fn micro_time(date: Timestamp) -> MicroTime {
     MicroTime(Timestamp::from_microsecond(date.as_microsecond()).unwrap_or(date))
 }
 
-/// Returns a changed renew time. The server skips writes without a change, and others would see no
-/// renewal; so the date always changes, even if the clock stands still.
+/// Returns a changed renew time. The server skips writes without a change, and other candidates
+/// would see no renewal. So the date always changes, even if the clock stands still.
 fn another_date_than(last: Option<&MicroTime>, date: Timestamp) -> MicroTime {
     let date = micro_time(date);
     if last != Some(&date) {

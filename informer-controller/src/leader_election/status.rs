@@ -13,11 +13,11 @@ struct Standing {
     problem: Option<ElectionProblem>,
 }
 
-/// The reason for which a candidate can't take part at present. It keeps retrying.
+/// The failure of a candidate's last attempt. The candidate keeps retrying.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ElectionProblem {
-    /// The credentials don't allow it (403). Contains the server's message.
+    /// The credentials do not allow the request (403). Contains the server's message.
     Forbidden(String),
     /// The server returns no valid response.
     Failing(String),
@@ -35,24 +35,24 @@ impl fmt::Display for ElectionProblem {
     }
 }
 
-/// The status of an election. A clone is another view of the same candidate.
+/// The status of an election. Clones are views of the same candidate.
 #[derive(Debug, Clone)]
 pub struct ElectionStatus {
     standing: watch::Receiver<Standing>,
 }
 
 impl ElectionStatus {
-    /// Returns the holder of the lease at the last check; the lease can have ended since. `None` if
-    /// there was no holder, or no check yet.
+    /// Returns the holder of the lease at the last check; `None` if there was no holder, or no
+    /// check yet. The lease can have ended since.
     #[must_use]
     #[doc(alias = "GetLeader")]
     pub fn leader(&self) -> Option<String> {
         self.standing.borrow().leader.clone()
     }
 
-    /// Returns whether this candidate holds the lease for its work. At shutdown it does so until
-    /// the work has ended. When the lease is lost, this is `false` at once, although the work still
-    /// has a moment to end.
+    /// Returns whether this candidate holds the lease for its work. At shutdown, the result is
+    /// `true` until the work has ended. When the lease is lost, the result is `false` at once,
+    /// before the cancelled work ends.
     #[must_use]
     #[doc(alias = "IsLeader")]
     pub fn is_leading(&self) -> bool {
@@ -65,10 +65,10 @@ impl ElectionStatus {
         self.standing.borrow().problem.clone()
     }
 
-    /// Waits until any of these has changed since the last call. Returns `false` at once when the
-    /// elector has been dropped.
+    /// Waits until the leader, [`is_leading`](Self::is_leading) or the problem has changed since
+    /// the last call. Returns `false` at once when the elector has been dropped.
     ///
-    /// Of several changes between two calls, only the last is returned.
+    /// Several changes between two calls count as one.
     ///
     /// # Cancel safety
     /// Cancel safe: after a change, the next call returns at once.
@@ -78,7 +78,7 @@ impl ElectionStatus {
     }
 }
 
-/// Sets the status.
+/// Updates the status and logs changes.
 #[derive(Debug, Clone)]
 pub(super) struct Reporter {
     lease: Arc<str>,
@@ -128,7 +128,7 @@ impl Reporter {
         }
     }
 
-    /// Changes the status, and wakes waiters if it differs. Returns the status before.
+    /// Changes the status, and wakes waiters if it differs. Returns the previous status.
     fn change(&self, change: impl FnOnce(&mut Standing)) -> Standing {
         let mut before = Standing::default();
         self.standing.send_if_modified(|standing| {
@@ -140,7 +140,6 @@ impl Reporter {
     }
 }
 
-/// Exists while the work runs.
 #[derive(Debug)]
 pub(super) struct Leading(Reporter);
 

@@ -1,8 +1,8 @@
 //! The election rules on a model of a server. Each candidate has its own clock; a seed decides the
 //! faults.
 //!
-//! A candidate's loop is that of `LeaderElector`, one step at a time. Its work ends only when it
-//! must.
+//! A candidate repeats the loop of `LeaderElector`, one step at a time. Its work ends as late as
+//! the rules allow.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::election::{Answer, Election, Next, Request};
 use super::{LeaderElectionConfig, record};
 
-/// The step of the true time.
+/// The true time that passes per step.
 const STEP: Duration = Duration::from_millis(50);
 
 /// The duration of the faults, and the maximum time until there is a leader afterwards: the end of

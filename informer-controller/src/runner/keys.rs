@@ -13,7 +13,6 @@ use informer_factory::InformerScope;
 
 /// Returns the object's own key, for
 /// [`ControllerRunner::watches`](crate::ControllerRunner::watches).
-// `watches` requires an iterable; a key alone is none.
 #[allow(clippy::unnecessary_wraps, reason = "`watches` takes any number of keys")]
 #[must_use]
 #[doc(alias = "EnqueueRequestForObject")]

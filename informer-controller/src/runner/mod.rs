@@ -70,24 +70,24 @@ pub use stats::{RunnerMonitor, RunnerStats};
 ///
 /// # Guarantees
 ///
-/// - A key is never with two workers, and is reconciled after the last change that concerns it.
-/// - Workers start when all informers are synced. A key with a namespace also waits for informers
-///   that have [added it](SharedIndexInformer::add_namespace) later, or are refused there, until
-///   they have listed it. A warning names a namespace that takes longer than the
+/// - Two workers never process one key at once. A key is reconciled after its last change.
+/// - Workers start when all informers are synced. A key also waits for informers that
+///   [add](SharedIndexInformer::add_namespace) its namespace later, or are refused there, until
+///   they have listed the namespace. A warning names a namespace that takes longer than the
 ///   [sync timeout](Self::sync_timeout).
 /// - A key whose namespace was [removed](SharedIndexInformer::remove_namespace) from the watched
 ///   informers is dropped without a call: its object would look deleted. While only some of them
-///   have removed the namespace, the key is parked. During a call,
-///   [`ReconcileRequest::is_namespace_watched`] returns `false` once that has happened.
-/// - A failure, a panic or a timeout concerns one key, which the queue's rate limiter returns
-///   later.
+///   have removed the namespace, the key is parked. After a removal during a call,
+///   [`ReconcileRequest::is_namespace_watched`] returns `false`.
+/// - A failure, a panic or a timeout affects only its key. The queue's rate limiter sets the time
+///   of the retry.
 /// - A key [with pending writes](ReconcileRequest::writes) is parked, without a worker, until the
 ///   caches have the writes or the deadline is over.
 /// - Objects that existed at the start, and resyncs, have a low priority; changes overtake them.
 ///
 /// Nothing is queued before [`run`](Self::run). So a standby can create the controller at once and
-/// run it when it is elected: its informers are synced by then. As after a restart, it does not
-/// receive earlier deletions.
+/// run it after its election, when its informers are already synced. As after a restart, the
+/// controller does not receive earlier deletions.
 #[must_use = "a controller does nothing until it is run"]
 pub struct ControllerRunner<T> {
     queue: Workqueue<T>,
@@ -104,9 +104,8 @@ pub struct ControllerRunner<T> {
 }
 
 impl ControllerRunner<ObjectKey> {
-    /// Returns a controller with one worker and this queue; the name of the queue is also that of
-    /// the controller. The queue has the rate limiter, the fairness groups and the metrics. Other
-    /// code can add keys, too.
+    /// Returns a controller with one worker, this queue, and the queue's name. The queue has the
+    /// rate limiter, the fairness groups and the metrics. Other code can add keys, too.
     ///
     /// For keys of another type, see [`with_keys`](Self::with_keys).
     #[doc(alias = "NewControllerManagedBy")]
@@ -117,8 +116,8 @@ impl ControllerRunner<ObjectKey> {
 
 impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner<T> {
     /// Returns a controller for keys of any type; otherwise the same as [`new`](Self::new).
-    /// `namespace_of` returns the namespace of a key, or `None`: the namespace of its object and of
-    /// the objects that belong to it. It must not block.
+    /// `namespace_of` returns the namespace of the key's object and of its dependents, or `None`.
+    /// It must not block.
     ///
     /// ```
     /// use informer_controller::{ControllerRunner, Workqueue};
@@ -158,8 +157,9 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         self
     }
 
-    /// Sets the timeout of a call. After it, the future is dropped at its await, which counts as a
-    /// failure. Work that must complete belongs in a task of its own. Default: none.
+    /// Sets the timeout of a call. When the timeout is over, the call's future is dropped at its
+    /// await, and the call has failed. Run work that must complete in a separate task. Default:
+    /// none.
     #[doc(alias = "ReconciliationTimeout")]
     pub fn reconcile_timeout(mut self, limit: Duration) -> Self {
         self.reconcile_timeout = Some(limit);
@@ -175,7 +175,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         self
     }
 
-    /// Sets the time that running calls have to end at shutdown. Default: 30 seconds, as in
+    /// Sets how long running calls may continue after shutdown. Default: 30 seconds, as in
     /// controller-runtime.
     #[doc(alias = "GracefulShutdownTimeout")]
     pub fn drain_timeout(mut self, limit: Duration) -> Self {
@@ -193,15 +193,15 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
     /// Queues the keys that `keys` returns for each existing object of `informer`, and for each
     /// object that is added, updated or deleted later. No change is skipped.
     ///
-    /// [`own_key`], [`controller_key`] and [`keys_in_index`] are such functions; so is any closure
-    /// that returns keys. For an update, it is also called with the old object, so that a change of
-    /// the owner queues both owners, in one step. For a deletion, it is called with the last known
-    /// state and the one before. It runs as a handler: it must be quick and must not block. If it
-    /// panics, the event is lost and the panic is logged.
+    /// `keys` is [`own_key`], [`controller_key`], [`keys_in_index`] or any closure that returns
+    /// keys. For an update, `keys` also gets the old object, so that a change of the owner queues
+    /// both owners, in one step. For a deletion, `keys` gets the last known state and the one
+    /// before. `keys` runs in a handler, so it must be quick and must not block. If it panics, the
+    /// event is lost and the panic is logged.
     ///
     /// Existing objects and resyncs are queued with [`Priority::Low`], changes with
-    /// [`Priority::Normal`]. Nothing is queued for an object that is
-    /// [released](informer_core::Event::Released), because it would look deleted and is not.
+    /// [`Priority::Normal`]. A [released](informer_core::Event::Released) object queues no key,
+    /// because the reconcile function would take it for deleted.
     #[doc(alias = "Watches")]
     #[doc(alias = "Owns")]
     #[doc(alias = "EnqueueRequestsFromMapFunc")]
@@ -214,7 +214,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         K: Send + Sync + 'static,
         I: IntoIterator<Item = T>,
     {
-        // Each change counts, because a call can have processed a state in between.
+        // Without coalescing, because a call can have processed an intermediate state.
         let options =
             HandlerOptions::new().name(format!("controller {:?}", self.queue.name())).threshold(None);
         let handler = feed(self.queue.clone(), keys);
@@ -224,8 +224,8 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         self
     }
 
-    /// Adds a cache that the function reads. Workers wait until it is synced; its changes queue
-    /// nothing.
+    /// Adds a cache that the reconcile function reads. Workers wait until the cache is synced. Its
+    /// changes queue no keys.
     pub fn waits_for(mut self, cache: impl CacheSync + 'static) -> Self {
         self.caches.push(ReadCache { cache: Box::new(cache), is_watched: false });
         self
@@ -248,8 +248,8 @@ where
     K: Send + Sync + 'static,
     I: IntoIterator<Item = T>,
 {
-    // In one step. Otherwise a free worker could take a key of the old state before the keys of the
-    // new one are queued, and one change would lead to two calls.
+    // All keys are added in one step. Otherwise a free worker could take a key of the old state
+    // before the keys of the new state are queued, and one change would lead to two calls.
     let add = Arc::new(move |states: &[&Cached<K>], priority| {
         queue.add_all(states.iter().flat_map(|state| keys(state)), priority);
     });

@@ -11,7 +11,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::RunnerMonitor;
 use super::readiness::Readiness;
 
-/// Parks keys, and queues each again when the caches are ready for it.
+/// Parks keys, and queues each key again when the caches are ready for it.
 pub(super) struct ParkingLot<T> {
     pub(super) queue: Workqueue<T>,
     pub(super) readiness: Readiness<T>,
@@ -43,7 +43,7 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> ParkingLot<T> {
         }
     }
 
-    /// Returns whether the key is new. A parked key has changed again meanwhile.
+    /// Parks the key, or raises the priority of a parked key. Returns `true` if it was not parked.
     fn arrive(&mut self, key: T, priority: Priority) -> bool {
         let before = self.parked.get(&key).copied();
         self.parked.insert(key, before.map_or(priority, |before| before.max(priority)));

@@ -54,7 +54,6 @@ enum Coverage {
     Released,
 }
 
-/// The decision about a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Reconcile,

@@ -34,11 +34,11 @@ impl<T> ReconcileRequest<T> {
     /// Returns whether the controller's caches watch the key's namespace, and have done so since
     /// the call began.
     ///
-    /// `false` means that an object that a cache lacks can exist: its namespace was
-    /// [removed](informer_factory::SharedIndexInformer::remove_namespace), and the object was
-    /// released, not deleted. Call this after each lookup without a result and before a cleanup,
-    /// because a namespace can be removed during the call. Caches that have never watched the
-    /// namespace do not count.
+    /// If `false`, the namespace was
+    /// [removed](informer_factory::SharedIndexInformer::remove_namespace), and an object that a
+    /// cache lacks was possibly released, not deleted. Call this method after each lookup without a
+    /// result and before a cleanup, because a namespace can be removed during the call. Caches that
+    /// have never watched the namespace do not count.
     ///
     /// ```no_run
     /// # use informer_controller::{ReconcileRequest, Reconciled};

@@ -1,4 +1,4 @@
-//! The run of a controller: it waits for its caches, works, and ends.
+//! [`ControllerRunner::run`]: waits for the caches, runs the workers, and shuts down.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -51,7 +51,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         R: Future<Output = Result<Reconciled, E>> + Send + 'static,
         E: Into<Box<dyn Error + Send + Sync>> + 'static,
     {
-        // After any end, no worker processes further keys.
+        // Shuts the queue down on each return, so that no worker processes further keys.
         let queue = ShutDown(self.queue.clone());
         let registrations: Vec<_> = self.feeds.into_iter().map(|add_handler| add_handler()).collect();
         let synced = synced(&self.caches, &registrations, self.sync_timeout);
@@ -90,7 +90,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
             () = ended(&mut workers) => {}
             () = lot.run() => {}
         }
-        // I12: first no keys arrive any more, then running calls end, then the queue.
+        // I12: the handlers stop first, then running calls end, then the queue shuts down.
         drop(registrations);
         if timeout(self.drain_timeout, ended(&mut workers)).await.is_err() {
             tracing::warn!(
@@ -116,7 +116,6 @@ async fn synced(
     wait_for_cache_sync(&all, limit).await
 }
 
-/// Waits until all workers have ended.
 async fn ended(workers: &mut JoinSet<()>) {
     while let Some(joined) = workers.join_next().await {
         if let Err(error) = joined
@@ -127,7 +126,7 @@ async fn ended(workers: &mut JoinSet<()>) {
     }
 }
 
-/// Shuts a queue down.
+/// Shuts the queue down when dropped.
 struct ShutDown<T: Hash + Eq + Clone + Send + 'static>(Workqueue<T>);
 
 impl<T: Hash + Eq + Clone + Send + 'static> Drop for ShutDown<T> {

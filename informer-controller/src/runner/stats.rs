@@ -9,8 +9,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The statistics of a [`ControllerRunner`](crate::ControllerRunner). A clone is another handle to
-/// the same.
+/// The statistics of a [`ControllerRunner`](crate::ControllerRunner), updated while it runs. Clones
+/// share them.
 #[derive(Debug, Clone, Default)]
 pub struct RunnerMonitor {
     book: Arc<Mutex<Book>>,
@@ -43,7 +43,7 @@ pub struct RunnerStats {
     /// The number of times that a key was parked, because the caches lacked a write for it, or had
     /// not listed its namespace.
     pub parked: u64,
-    /// Parked keys that a deadline released, so that the caches were possibly outdated.
+    /// Parked keys that were queued again at a deadline, with possibly outdated caches.
     pub parked_timed_out: u64,
     /// Keys that are parked now.
     pub parked_now: usize,
@@ -80,7 +80,8 @@ impl RunnerMonitor {
         self.book.lock().begun = vec![None; workers];
     }
 
-    /// Records the start of a call. If it is dropped without an outcome, the call was cancelled.
+    /// Records the start of a call. Dropping the [`Call`] without an outcome means that the call
+    /// was cancelled.
     pub(super) fn begin(&self, worker: usize) -> Call<'_> {
         let begun = Instant::now();
         self.book.lock().begun[worker] = Some(begun);
@@ -108,7 +109,6 @@ impl RunnerMonitor {
     }
 }
 
-/// A running call.
 #[derive(Debug)]
 pub(super) struct Call<'a> {
     monitor: &'a RunnerMonitor,

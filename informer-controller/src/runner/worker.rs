@@ -18,7 +18,6 @@ use super::readiness::{self, Readiness};
 use super::stats::Ending;
 use super::{ReconcileRequest, Reconciled, RunnerMonitor};
 
-/// One of a controller's workers.
 pub(super) struct Worker<T, F> {
     pub(super) number: usize,
     pub(super) queue: Workqueue<T>,
@@ -64,8 +63,8 @@ where
                     self.work(item, ReconcileRequest { key, failures, writes, view }).await;
                 }
                 readiness::Verdict::Park => {
-                    // In this order, so that the key is never lost. Without a receiver, the runner
-                    // has stopped.
+                    // Send before release, so that the key is never lost. A send error means that
+                    // the runner has stopped.
                     _ = self.park.send((item.key().clone(), item.priority()));
                     item.release();
                 }
@@ -97,15 +96,15 @@ where
             Verdict::Panicked(message) => format!("panicked: {message}"),
         };
         let key = item.key().clone();
-        // A key with pending writes is parked when its time has come.
+        // After the retry delay, a key with pending writes is parked.
         let held_by = self.readiness.writes(&key).held_by();
         let retry_in = item.retry();
         tracing::warn!(controller = self.queue.name(), ?key, failure, ?retry_in, held_by, "call failed");
     }
 
     async fn call(&self, request: ReconcileRequest<T>) -> Verdict {
-        // All inside, so that panics of creating or dropping the future, and of formatting the
-        // error, are caught.
+        // The block also creates and drops the future and formats the error, so that panics of
+        // these steps are caught.
         let call = async {
             let reconcile = (self.reconcile)(request);
             let result = match self.limit {

@@ -41,7 +41,8 @@ impl<T: Hash + Eq + Clone> WriteInFlight<T> {
         informer: &SharedIndexInformer<K>,
         written: &impl Resource,
     ) {
-        // Added first, so that the key waits without a gap.
+        // Record the result before the write in flight is removed, so that the key waits without a
+        // gap.
         self.writes.wrote(informer, written);
         self.end();
     }

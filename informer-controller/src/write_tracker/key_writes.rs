@@ -37,12 +37,12 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     }
 
     /// Sends a create, update, patch or apply of `object`, and records the outcome. `informer` is
-    /// the one through which the object is read. Its type may be another, such as a slim view; only
+    /// the informer whose cache is read. Its type can differ, such as a slim view, because only
     /// metadata counts. Of `object`, only the namespace and the name count.
     ///
     /// - After a response with an object, the key waits until the informer has that version.
-    /// - After a rejection, nothing was written and the key does not wait: a 4xx status, and an
-    ///   `InternalError`, with which webhooks and admission plugins fail before the write.
+    /// - After a rejection, nothing was written and the key does not wait. A rejection is a 4xx
+    ///   status, or an `InternalError` of a webhook or admission plugin, which runs before the write.
     /// - After any other error, such as a lost connection, a timeout or a 5xx status, the outcome
     ///   is unknown. The task that waits for the key reads the object's metadata from the server,
     ///   and the key waits until the informer has that state. So a failed write delays its key for
@@ -186,8 +186,9 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         self.tracker.look(&self.key).0.is_none()
     }
 
-    /// Waits until the caches have all writes for the key, including those of the meantime. Returns
-    /// `false` if a deadline ended the wait: then a cache can be older than the writes.
+    /// Waits until the caches have all writes for the key, including writes that are recorded
+    /// during the wait. Returns `false` if a deadline ended the wait: a cache can be older than the
+    /// writes.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future has no effect.

@@ -9,7 +9,7 @@
 //! A write without a response was possibly applied. A read of its object settles that, if the
 //! object is known. Otherwise the write counts as applied until its deadline.
 //!
-//! Locks: only the tracker's. Under it, only `Hash`, `Eq` and `Clone` of keys are called.
+//! The tracker has one lock. Under it, only `Hash`, `Eq` and `Clone` of keys are called.
 
 mod in_flight;
 mod key_writes;
@@ -54,7 +54,7 @@ pub use key_writes::KeyWrites;
 ///     child: &ConfigMap,
 /// ) -> Result<(), kube::Error> {
 ///     let writes = tracker.of(parent);
-///     writes.ready().await; // From here on, `children` has all that was written for this parent.
+///     writes.ready().await; // `children` now has all earlier writes for this parent.
 ///     writes.track(children, child, server.create(&PostParams::default(), child)).await?;
 ///     Ok(())
 /// }
@@ -96,7 +96,8 @@ struct Keys<T> {
     sweep_at: usize,
 }
 
-/// Removed writes, to be dropped without the lock: they can hold the last reference to a store.
+/// Removed writes. They are dropped without the lock, because they can hold the last reference to a
+/// store.
 type Garbage = Vec<Arc<Pending>>;
 
 /// The minimum number of keys for a sweep.
@@ -181,7 +182,6 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         drop(garbage);
     }
 
-    /// Removes a write.
     fn remove(&self, key: &T, id: u64) -> Option<Arc<Pending>> {
         let mut keys = self.shared.keys.lock();
         keys.remove(key, |pending| pending.id == id).pop()
@@ -205,7 +205,7 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
 
     /// Replaces a write with an unknown outcome by the condition that its settlement returned.
     fn settle(&self, key: &T, id: u64, awaited: Option<Awaited>) {
-        // Added first, so that the key waits without a gap.
+        // The condition is added before the write is removed, so that the key waits without a gap.
         if let Some(awaited) = awaited {
             self.add(key, awaited);
         }

@@ -29,13 +29,13 @@ pub(super) struct Pending {
 pub(super) enum Awaited {
     /// It has reached this version.
     Version { watermarks: Watermarks, version: ResourceVersion },
-    /// It has reached this version, or lacks the object: an informer receives nothing more about an
-    /// object that an earlier write has removed from the selector.
+    /// It has reached this version, or lacks the object. An informer receives no further events of
+    /// an object that an earlier write has moved out of the selector.
     Leaving { watermarks: Watermarks, version: ResourceVersion, has_gone: Look },
     /// It has received the deletion of an object, after the version in which the object was known.
     Deletion { watermarks: Watermarks, version: ResourceVersion, is_known: Look },
-    /// Unknown: the request is in flight, or its outcome is unknown. Cancelled when it becomes
-    /// known.
+    /// Not known yet: the request is in flight, or its outcome is unknown. The token is cancelled
+    /// when the outcome becomes known.
     Answer(CancellationToken),
     /// The request has failed with an unknown outcome, which a read settles.
     Outcome(Settlement),
@@ -140,7 +140,7 @@ fn is_stopped(watermarks: &Watermarks) -> bool {
     watermarks.has_changed().is_err()
 }
 
-/// Returns a version that has an order; other versions cannot be awaited.
+/// Returns whether the store has reached the version; `true` if the version has no order.
 fn has_come_to(watermarks: &Watermarks, version: &ResourceVersion) -> bool {
     !version.is_comparable() || watermarks.borrow().is_at_least(version)
 }

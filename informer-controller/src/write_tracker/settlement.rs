@@ -17,7 +17,6 @@ use super::pending::Awaited;
 use informer_factory::__private::writes;
 use informer_factory::SharedIndexInformer;
 
-/// The timeout of a read.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The backoff of failed reads.

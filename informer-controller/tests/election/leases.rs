@@ -1,4 +1,4 @@
-//! Leases of other candidates: when they are taken over, and when not.
+//! Leases of other candidates: the conditions under which a candidate takes them over.
 
 use std::time::Duration;
 

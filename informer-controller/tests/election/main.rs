@@ -36,7 +36,6 @@ fn elector(link: &Link, identity: &str) -> LeaderElector {
     LeaderElector::new(link.client(), config(identity)).expect("a good config")
 }
 
-/// Returns the lease of the server.
 fn lease(simulator: &Simulator) -> LeaseSpec {
     simulator.get::<Lease>("shop/till").expect("there is one").spec.expect("it has a spec")
 }

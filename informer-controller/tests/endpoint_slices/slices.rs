@@ -31,7 +31,6 @@ pub(crate) fn selector(service: &Service) -> BTreeMap<String, String> {
     service.spec.as_ref().and_then(|spec| spec.selector.clone()).unwrap_or_default()
 }
 
-/// Returns the key of a slice's service.
 pub(crate) fn service_key(slice: &EndpointSlice) -> Option<ObjectKey> {
     let service = slice.metadata.labels.as_ref()?.get(SERVICE_NAME)?;
     Some(ObjectKey::new(slice.metadata.namespace.as_deref(), service))
@@ -51,7 +50,6 @@ pub(crate) fn desired<'a>(
     endpoints.chunks(MAX_ENDPOINTS).enumerate().map(slice).collect()
 }
 
-/// Returns whether a slice equals the desired one.
 pub(crate) fn is_same(slice: &EndpointSlice, desired: &EndpointSlice) -> bool {
     let what = |slice: &EndpointSlice| (service_key(slice), slice.endpoints.clone(), slice.ports.clone());
     what(slice) == what(desired)

@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 
 use crate::Failure;
 
-/// Maximum number of concurrent requests.
 const MAX_CONCURRENT_REQUESTS: usize = 8;
 
 #[derive(Clone)]

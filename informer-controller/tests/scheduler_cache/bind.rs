@@ -63,8 +63,8 @@ async fn place(shared: &Shared, key: &ObjectKey) -> Result<(), NotPlaced> {
     if let Err(kube::Error::Api(status)) = &answer
         && (400..500).contains(&status.code)
     {
-        // The server rejected the binding. If the pod is already bound or deleted, the watch
-        // reports that, and nothing else is to do.
+        // The server rejected the binding. If the pod is already bound or deleted, an event
+        // follows, and no further step is needed.
         shared.counts.count_refused();
         shared.cache().forget(key, pod.uid());
         return Err(NotPlaced);
@@ -81,7 +81,7 @@ async fn place(shared: &Shared, key: &ObjectKey) -> Result<(), NotPlaced> {
 
 async fn bind(shared: &Shared, pod: &Cached<PodDemand>, node: &str) -> Result<(), kube::Error> {
     let api = Api::<Pod>::namespaced(shared.client.clone(), pod.namespace().unwrap_or_default());
-    // With the UID, so that a new pod of the same name is not bound to the old pod's node.
+    // The UID prevents that a new pod of the same name is bound to the old pod's node.
     let binding = json!({
         "apiVersion": "v1",
         "kind": "Binding",

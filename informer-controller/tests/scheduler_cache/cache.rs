@@ -132,7 +132,6 @@ impl Cache {
         over
     }
 
-    /// Returns the number of assumed pods.
     pub(crate) fn assumed(&self) -> usize {
         self.pods.values().filter(|placed| placed.standing != Standing::Confirmed).count()
     }

@@ -29,7 +29,6 @@ pub(crate) const NAME: &str = "most-room-first";
 /// The label of the nodes that this scheduler uses.
 pub(crate) const POOL: &str = "example-pool";
 
-/// Maximum number of concurrent requests.
 const WORKERS: usize = 16;
 
 pub(crate) struct Scheduler {

@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 
 use crate::scheduler::{NAME, POOL};
 
-/// Maximum number of concurrent requests.
 const MAX_CONCURRENT_REQUESTS: usize = 16;
 
 /// Creates and deletes objects in the cluster. Clones share their state.

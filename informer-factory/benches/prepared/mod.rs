@@ -23,11 +23,10 @@ use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// The number of objects.
 pub(crate) const KEYS: u64 = 10_000;
-/// So that a node has fifty pods.
+/// Each node has fifty pods.
 const NODES: u64 = 200;
-/// Prime to the number of keys, so that updates visit every key, and never the one just updated.
+/// Prime to the number of keys, so that updates visit every key, and no key twice in a row.
 const STRIDE: u64 = 7_919;
 
 /// An object with a node name and few other fields.
@@ -110,7 +109,7 @@ fn node_name(n: u64) -> String {
 /// Prepared updates, in batches.
 pub(crate) type Round<K> = VecDeque<Vec<WatchEvent<K>>>;
 
-/// Makes updates, in turn of all keys.
+/// Creates updates of all keys in turn.
 #[derive(Debug)]
 pub(crate) struct Updates {
     n: u64,
@@ -204,8 +203,8 @@ pub(crate) struct Bench<K> {
 }
 
 impl<K: Sample> Bench<K> {
-    /// Starts one with an index by namespace and one by node, adds what `and_add` adds, and waits
-    /// until it has synced.
+    /// Starts an informer with an index by namespace and one by node, calls `and_add`, and waits
+    /// until the informer is synced.
     pub(crate) fn start(
         handlers: usize,
         options: &HandlerOptions,

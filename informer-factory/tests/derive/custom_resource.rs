@@ -127,7 +127,7 @@ async fn new_informer_without_factory_has_indices_and_prunes() {
     factory.shutdown().await;
 }
 
-/// The time, on a paused clock, until an unchanged object is resynced.
+/// Returns the seconds, on a paused clock, until an unchanged object is resynced.
 async fn first_resync(options: InformerOptions<CronTab>) -> u64 {
     let source = MemorySource::new("cron tabs");
     source.create(serde_json::from_value(cron_tab("a", "nginx")).expect("a cron tab")).expect("a new object");

@@ -1,5 +1,4 @@
-//! The values of an index: every form of field that a path leads through, and every form of
-//! function.
+//! Index values from every form of field in a path, and from every form of function.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::num::ParseIntError;
@@ -66,7 +65,7 @@ fn panicking(form: &Form) -> Vec<String> {
     vec![form.plain.clone()]
 }
 
-/// An informer over such objects, until the guard is dropped.
+/// Runs an informer over these objects until the guard is dropped.
 async fn with(objects: &[Value]) -> (SharedIndexInformer<Form>, DropGuard) {
     let source = MemorySource::new("forms");
     for (number, object) in objects.iter().enumerate() {

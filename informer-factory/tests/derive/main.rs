@@ -17,7 +17,7 @@ use std::time::Duration;
 use informer_factory::{Cached, Objects, SharedInformerFactory};
 use informer_testing::{Simulator, SimulatorBuilder};
 
-/// Long enough for anything that is going to happen at all.
+/// The timeout of each wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn start(builder: SimulatorBuilder) -> (Simulator, SharedInformerFactory) {
@@ -35,7 +35,7 @@ async fn within<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.expect("it should have happened by now")
 }
 
-/// The names of some objects, in order.
+/// Returns the names of the objects, sorted.
 fn names<K>(objects: &Objects<K>) -> Vec<String> {
     let mut names: Vec<String> =
         objects.iter().map(|object: &Cached<K>| object.key().name().to_owned()).collect();

@@ -1,5 +1,5 @@
-//! Names of the user's own that are those of generated code, of the standard library, or spelt as
-//! raw identifiers: what the user writes means what it means beside the derive.
+//! User-defined names that equal names of generated code or of the standard library, or are raw
+//! identifiers. Inside the derive's attributes, they mean the same as beside them.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ fn returned(named: &Named) -> Vec<String> {
     values(named)
 }
 
-/// With a method that generated code has on a type of its own.
+/// A type with a method that a type of generated code also has.
 struct Own(String);
 
 trait IntoValues {
@@ -92,12 +92,12 @@ async fn index_function_can_have_any_name() {
     within(running).await.expect("it ends");
 }
 
-/// Nothing of the prelude means what it does elsewhere. Much of it is there only to be in the way.
+/// A module where other items hide the names of the prelude. Many of them are otherwise unused.
 #[allow(dead_code)]
 mod without_a_prelude {
     use informer_factory::Informer;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-    // Their macros aren't those that generated code needs, either.
+    // The names of these macros hide macros that generated code needs.
     use schemars::JsonSchema as Debug;
     use serde::Deserialize;
     use serde::Serialize as Clone;
@@ -152,7 +152,7 @@ mod without_a_prelude {
     pub(super) trait AlsoUsed: Copy {}
 }
 
-/// Kinds that are called as the types that lead to the informers of another might be.
+/// Kinds whose names could equal those of another kind's generated group and version types.
 mod called_like_the_way {
     use informer_factory::Informer;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -177,7 +177,7 @@ mod called_like_the_way {
     }
 }
 
-/// A type whose name is spelt raw, which changes nothing.
+/// A type whose name is a raw identifier, which has no effect.
 #[derive(Informer, Deserialize)]
 #[informer(group = "raw.example.com", version = "v1", kind = "RawThing", namespaced)]
 #[informer(index(name = "by_type", path = "type"))]
@@ -186,7 +186,8 @@ struct r#RawThing {
     r#type: Option<String>,
 }
 
-/// Checks at compile time that the accessors are found. A call would compile six informers.
+/// Checks at compile time that the accessors resolve. It is not called, because a call would
+/// compile six informers.
 fn _accessors_are_found_beside_other_names(factory: &SharedInformerFactory) {
     use called_like_the_way::{ModelGroupInformers as _, ModelInformers as _, ModelVersionInformers as _};
     use without_a_prelude::{BareIndices as _, BareInformers as _, OtherInformers as _};

@@ -55,7 +55,7 @@ impl Resource for Widget {
     }
 }
 
-/// Through kube's own derive, and with no accessor.
+/// A type with kube's derive and without an accessor.
 #[derive(Resource, Informer, Deserialize, Clone, Debug)]
 #[resource(inherit = k8s_openapi::api::core::v1::ConfigMap)]
 #[informer(own_resource, index(name = "by_app", path = "metadata.labels[\"app\"]"))]

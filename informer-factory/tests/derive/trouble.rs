@@ -1,5 +1,4 @@
-//! What only shows when the program runs: a kind that the server doesn't have, and one that lives
-//! elsewhere.
+//! Errors at run time: a kind that the server does not serve, and a kind with the wrong scope.
 
 use informer_factory::{Health, Informer, SharedIndexInformer, SharedInformerFactory};
 use informer_testing::{ResourceKind, Simulator};
@@ -15,7 +14,7 @@ struct Absent {
     metadata: ObjectMeta,
 }
 
-/// Nodes are in no namespace.
+/// A view of a cluster-scoped kind with a wrong scope.
 #[derive(Informer, Deserialize)]
 #[informer(group = "", version = "v1", kind = "Node", namespaced)]
 struct MisplacedNode {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{names, start, synced};
 
-/// Where a pod runs, and nothing else of it.
+/// A view of pods with only the node name.
 #[derive(Informer, Deserialize, Clone, Debug)]
 #[informer(group = "", version = "v1", kind = "Pod", namespaced)]
 #[informer(

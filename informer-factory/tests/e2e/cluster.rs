@@ -1,4 +1,4 @@
-//! [`Cluster`]: the way to the server, and what tests ask of it.
+//! [`Cluster`]: the connection to the server, and requests of several tests.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -21,11 +21,11 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::objects::{node, object};
 use crate::{eventually, within};
 
-/// Names the kubeconfig. Not KUBECONFIG: these tests make and delete things, which must not happen
-/// to a cluster that someone merely happens to be logged in to.
+/// The variable with the path of the kubeconfig. KUBECONFIG is not used, because these tests create
+/// and delete objects, and must not change a cluster by accident.
 pub(crate) const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 
-/// What any kind of object can do in these tests.
+/// The traits of each kind of object in these tests.
 pub(crate) trait Object:
     Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned + Send + Sync + 'static
 {
@@ -36,10 +36,10 @@ impl<K> Object for K where
 {
 }
 
-/// Keys and resource versions: what an informer's state is compared by.
+/// Keys and resource versions, to compare states.
 pub(crate) type Versions = BTreeMap<String, String>;
 
-/// The configuration of a user, `admin` or `nobody`.
+/// Returns the configuration of a user, `admin` or `nobody`.
 pub(crate) async fn config(user: &str) -> Config {
     let path = std::env::var(KUBECONFIG)
         .unwrap_or_else(|_| panic!("{KUBECONFIG} must name a kubeconfig: run `cargo xtask e2e`"));
@@ -53,12 +53,12 @@ pub(crate) fn client(config: Config) -> Client {
         .expect("a well-formed config")
 }
 
-/// A client with all rights.
+/// Returns a client with all permissions.
 pub(crate) async fn admin() -> Client {
     client(config("admin").await)
 }
 
-/// A namespace that no other test uses, and a client with all rights.
+/// A namespace that no other test uses, and a client with all permissions.
 #[derive(Clone)]
 pub(crate) struct Cluster {
     pub(crate) client: Client,
@@ -66,7 +66,7 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Connects, and makes a namespace whose name begins with `purpose`.
+    /// Connects, and creates a namespace whose name begins with `purpose`.
     pub(crate) async fn connect(purpose: &str) -> Self {
         let client = admin().await;
         let namespace = json!({ "metadata": { "generateName": format!("e2e-{purpose}-") } });
@@ -80,13 +80,12 @@ impl Cluster {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// A factory for this namespace.
     pub(crate) fn factory(&self) -> SharedInformerFactory {
         SharedInformerFactory::new(self.client.clone()).in_namespace(&self.namespace)
     }
 
-    /// Makes nodes that no other test uses. Pods on nodes that don't exist are collected as
-    /// garbage, and at once if such a name has been known for long.
+    /// Creates nodes that no other test uses. The garbage collector deletes pods on missing nodes,
+    /// and does so at once if the name has been missing for long.
     pub(crate) async fn nodes<const COUNT: usize>(&self) -> [String; COUNT] {
         let names: [_; COUNT] = std::array::from_fn(|number| format!("{}-{number}", self.namespace));
         for name in &names {
@@ -95,7 +94,8 @@ impl Cluster {
         names
     }
 
-    /// Waits until pods can be made here: where a controller makes service accounts, they need one.
+    /// Waits until pods can be created here. They need a service account, which a controller
+    /// creates.
     pub(crate) async fn wait_for_pods_to_be_allowed(&self) {
         let (pods, accounts) = (self.api(), self.api::<ServiceAccount>());
         let dry_run = PostParams { dry_run: true, ..PostParams::default() };
@@ -107,8 +107,7 @@ impl Cluster {
                 Err(error) => panic!("{error}"),
             };
             assert!(refusal.contains("serviceaccount"), "{refusal}");
-            // The server learns of the account by a watch of its own, so that the next try may be
-            // too early too.
+            // The server watches the accounts too, so the next attempt can also be too early.
             _ = accounts.get_opt("default").await;
             None
         })
@@ -116,7 +115,7 @@ impl Cluster {
     }
 }
 
-/// Runs an informer of its own until the guard is dropped.
+/// Runs a new informer until the guard is dropped.
 pub(crate) fn run<K: Object>(
     list_watch: KubeListWatch<K>,
     options: InformerOptions<K>,
@@ -127,7 +126,7 @@ pub(crate) fn run<K: Object>(
     (informer, shutdown.drop_guard())
 }
 
-/// Waits for a health, and returns it.
+/// Waits for a health that matches, and returns it.
 pub(crate) async fn health_that<K: Object>(
     informer: &SharedIndexInformer<K>,
     is_it: impl Fn(&Health) -> bool,
@@ -143,7 +142,7 @@ pub(crate) async fn health_that<K: Object>(
     .await
 }
 
-/// What the server has now.
+/// Lists the current keys and versions on the server.
 pub(crate) async fn versions<K: Object>(server: &Api<K>, params: &ListParams) -> Versions {
     let list = server.list(params).await.expect("a list");
     let version = |object: K| {
@@ -159,7 +158,7 @@ pub(crate) async fn create<K: Object>(server: &Api<K>, object: &K) -> K {
     server.create(&PostParams::default(), object).await.expect("a new object")
 }
 
-/// Sets a label by an update of the whole object, as often as it takes where others write too.
+/// Sets a label by an update of the whole object. Retries after conflicts with other writers.
 pub(crate) async fn relabel<K: Object>(server: &Api<K>, name: &str, label: &str, value: &str) -> K {
     eventually(async || {
         let mut object = server.get(name).await.expect("it exists");
@@ -177,17 +176,17 @@ pub(crate) async fn patch<K: Object>(server: &Api<K>, name: &str, patch: Value) 
     server.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.expect("it exists")
 }
 
-/// Deletes at once: there may be no kubelet that would say that a pod has ended.
+/// Deletes without a grace period, because possibly no kubelet reports the end of a pod.
 pub(crate) async fn delete<K: Object>(server: &Api<K>, name: &str) {
     server.delete(name, &DeleteParams::default().grace_period(0)).await.expect("it exists");
 }
 
-/// Waits until the memory from which the server answers lists and watches has come to `version`.
+/// Waits until the server's watch cache has reached `version`.
 pub(crate) async fn caught_up<K: Object>(server: &Api<K>, version: &ResourceVersion) {
     let params = ListParams::default().at(&version.to_string()).matching(VersionMatch::NotOlderThan);
     eventually(async || match server.list(&params).await {
         Ok(_) => Some(()),
-        // It is filling its memory, or has waited for it in vain.
+        // The watch cache is being initialized, or the server's wait for it timed out.
         Err(kube::Error::Api(status)) if matches!(status.code, 429 | 504) => None,
         Err(error) => panic!("{error}"),
     })

@@ -1,4 +1,4 @@
-//! A controller with workers of its own, that reads what it has written.
+//! A controller with several workers that reads its own writes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -50,7 +50,8 @@ impl OneChildEach {
         if parent.data.as_ref().is_none_or(|data| data["step"] != known) {
             let mut told = ConfigMap::clone(&parent);
             told.data = Some([("step".to_owned(), known)].into());
-            // With the resource version that was read: refused if that is not the newest.
+            // The write has the resource version of the cached object, so the server rejects it if
+            // that version is outdated.
             let params = PostParams::default();
             let update = self.server.replace(parent.name(), &params, &told);
             request.writes().track(&self.parents, &told, update).await?;
@@ -117,19 +118,18 @@ async fn i9_controller_under_churn_makes_no_duplicates() {
     within(work).await.expect("no panic").expect("it was synced");
     let stats = monitor.stats();
     assert_eq!(controller.duplicates.load(Ordering::Relaxed), 0, "{stats:?}");
-    // Nobody else writes to parents, so that a refusal could only be due to a cache that was
-    // behind.
+    // No other client writes to parents, so only an outdated cache could cause a conflict.
     assert_eq!((stats.failed, stats.panicked, stats.parked_timed_out), (0, 0, 0), "{stats:?}");
 }
 
-/// Others change and delete children.
+/// Changes and deletes children, as other clients would.
 async fn churn(server: &Api<ConfigMap>, children: &SharedIndexInformer<ConfigMap>) {
     let mut random = fastrand::Rng::with_seed(7);
     for step in 0..100_u32 {
         let all: Vec<Cached<ConfigMap>> = children.indexer().list().iter().cloned().collect();
         let Some(child) = random.choice(&all) else { continue };
         if step % 3 == 0 {
-            // It may be gone already, because the cache is late.
+            // The child is possibly deleted already, because the cache lags.
             _ = server.delete(child.name(), &DeleteParams::default()).await;
         } else if server.get_opt(child.name()).await.expect("an answer").is_some() {
             let step = json!({ "data": { "step": step.to_string() } });

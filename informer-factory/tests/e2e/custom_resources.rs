@@ -1,5 +1,4 @@
-//! Custom resources, whose definitions come and go while their informers run; and the type they
-//! have here.
+//! Custom resources whose definitions are created and deleted while their informers run.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,7 +21,7 @@ use crate::objects::{config_map, object};
 use crate::witnesses::Witnesses;
 use crate::{eventually, within};
 
-/// A custom resource. Each `TEST` has a group of its own.
+/// A custom resource. Each `TEST` has a separate group.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Widget<const TEST: u8> {
     #[serde(flatten)]
@@ -31,7 +30,7 @@ pub(crate) struct Widget<const TEST: u8> {
     spec: Value,
 }
 
-/// Tells this run from others against the same server.
+/// Distinguishes this run from other runs against the same server.
 static RUN: LazyLock<u64> = LazyLock::new(|| {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
@@ -79,13 +78,13 @@ pub(crate) fn definition<const TEST: u8>() -> String {
     format!("widgets.{}", Widget::<TEST>::group(&()))
 }
 
-/// The version that a definition has served.
+/// Returns the served version of a definition.
 pub(crate) fn served_version() -> Value {
     let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     json!({ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } })
 }
 
-/// Has widgets served, as soon as an earlier definition of them is gone.
+/// Waits until an earlier definition of widgets is deleted, and creates a new one.
 pub(crate) async fn install<const TEST: u8>(client: &Client) {
     let definition: CustomResourceDefinition = object(json!({
         "metadata": { "name": definition::<TEST>() },

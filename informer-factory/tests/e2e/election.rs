@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::cluster::{Cluster, KUBECONFIG, config};
 use super::{eventually, within};
 
-/// A candidate that can be killed, or stopped in good order, and says when it leads.
+/// A candidate that can be killed or shut down, and reports when it leads.
 struct Candidate {
     running: JoinHandle<LeadershipEnd<()>>,
     shutdown: CancellationToken,
@@ -67,8 +67,8 @@ async fn killed_leader_is_replaced_after_its_lease() {
     within(third.running).await.expect("no panic");
 }
 
-/// Waits until the lease, of eight seconds, has been renewed sixteen times, once a second: so long
-/// that who takes it for one that is not renewed has taken it over.
+/// Waits for sixteen renewals of the lease, one per second. The lease lasts eight seconds, so a
+/// candidate that missed the renewals has taken it over by then.
 async fn outlast(cluster: &Cluster) {
     let (leases, mut seen) = (cluster.api::<Lease>(), Vec::new());
     eventually(async || {
@@ -97,7 +97,7 @@ impl ClientGo {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("it was built");
         let output = BufReader::new(child.stdout.take().expect("it is piped"));
         let (tell, begins) = mpsc::unbounded_channel();
-        // Ends with the child.
+        // The thread ends with the child process.
         std::thread::spawn(move || {
             let lines = output.lines().map_while(Result::ok);
             lines.filter(|line| line == "leading").for_each(|_| _ = tell.send(()));

@@ -1,7 +1,8 @@
-//! A watch that expires on a real server, because the server has no history that old.
+//! A watch that expires on a real server, because its version is too old.
 //!
-//! A server keeps the recent history of each resource in memory. A change of a CRD clears that
-//! memory, as a restart does for all resources; watches from earlier versions then end with 410.
+//! A server keeps the recent history of each resource in its watch cache. A change of a CRD clears
+//! this cache, as a restart does for all resources. Watches from earlier versions then end with
+//! 410.
 
 use std::pin::pin;
 
@@ -20,12 +21,12 @@ use crate::interruptions::Interruptions;
 use crate::journal::journal;
 use crate::witnesses::Witnesses;
 
-/// Makes the server forget the history of widgets, and waits until it has. Something must have
-/// happened to them since the version `known`.
+/// Makes the server drop the history of widgets, and waits until it is dropped. Widgets must have
+/// changed since the version `known`.
 async fn forget_history<const TEST: u8>(cluster: &Cluster, known: &str) {
     let definitions = Api::<CustomResourceDefinition>::all(cluster.client.clone());
-    // A change of names would have the server begin anew twice: with the names, and once it has
-    // accepted them.
+    // A change of names would restart the watch cache twice: for the names, and for their
+    // acceptance.
     let mut version = served_version();
     version["additionalPrinterColumns"] =
         json!([{ "name": "Size", "type": "integer", "jsonPath": ".spec.size" }]);
@@ -34,16 +35,16 @@ async fn forget_history<const TEST: u8>(cluster: &Cluster, known: &str) {
     eventually(async || is_forgotten(&server, known).await.then_some(())).await;
 }
 
-/// Returns whether the server has forgotten what has happened since a version. As long as it has
-/// not, it tells that at once.
+/// Returns whether the server has dropped the changes since a version. Otherwise the watch returns
+/// a change at once.
 async fn is_forgotten<K: Object>(server: &Api<K>, version: &str) -> bool {
-    // It may be filling its memory, or just be letting go of the old one.
+    // The watch cache is possibly being restarted.
     let Ok(events) = server.watch(&WatchParams::default(), version).await else { return false };
     let first = pin!(events).next().await;
     matches!(first, Some(Ok(WatchEvent::Error(status))) if status.code == 410)
 }
 
-/// Changes widgets during an outage after which the server can't say how they changed.
+/// Changes widgets during an outage, after which the server no longer has these changes.
 async fn outlive_the_history<const TEST: u8>(config: ReflectorConfig) {
     let cluster = Cluster::connect("expiry").await;
     let (interruptions, server) = (Interruptions::default(), cluster.api::<Widget<TEST>>());

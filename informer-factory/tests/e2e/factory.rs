@@ -1,5 +1,5 @@
-//! The factory as a registry, against the real server: resources by name, forms without a type,
-//! scopes side by side.
+//! The factory as a registry, against the real server: resources by name, untyped forms, and
+//! several scopes.
 
 use informer_factory::{Cached, ForResourceError, SharedIndexInformer, StopCause};
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Secret};
@@ -15,13 +15,13 @@ use crate::objects::{LABEL, config_map, labelled_config_map, object};
 use crate::witnesses::Witnesses;
 use crate::{eventually, within};
 
-/// Keys and resource versions of what an informer has.
+/// Returns the keys and resource versions of an informer's objects.
 fn stored<K: Send + Sync + 'static>(informer: &SharedIndexInformer<K>) -> Versions {
     let version = |object: &Cached<K>| (object.key().to_string(), object.resource_version().to_string());
     informer.indexer().list().iter().map(version).collect()
 }
 
-/// Waits until an informer has exactly what the server lists.
+/// Waits until an informer has exactly the objects that the server lists.
 async fn agree<K: Send + Sync + 'static>(
     informer: &SharedIndexInformer<K>,
     list: impl AsyncFn() -> Versions,
@@ -90,7 +90,7 @@ async fn config_maps_and_nodes_are_watched_as_dynamic_objects() {
     create(&server, &config_map("old")).await;
     let described = ApiResource::erase::<ConfigMap>(&());
     let maps: SharedIndexInformer<DynamicObject> = factory.dynamic().resource(&described, &Scope::Namespaced);
-    // The factory's namespace doesn't concern what is in none.
+    // The factory's namespace does not affect cluster-scoped resources.
     let nodes = factory.dynamic().resource(&ApiResource::erase::<Node>(&()), &Scope::Cluster);
     let by_step = maps
         .add_index("step", |map| map.data["data"]["step"].as_str().map(str::to_owned))

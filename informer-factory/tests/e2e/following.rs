@@ -1,4 +1,4 @@
-//! Informers follow real objects through their whole lives, with handlers of all sorts.
+//! Informers watch real objects from creation to deletion, with several kinds of handlers.
 
 use std::collections::BTreeSet;
 
@@ -16,22 +16,22 @@ use crate::objects::{LABEL, config_map, node, pod};
 use crate::witnesses::Witnesses;
 use crate::{eventually, within};
 
-/// How many objects each test has.
+/// The number of objects of each test.
 const COUNT: usize = 30;
 
-/// How many writes are under way at a time.
+/// The number of concurrent writes.
 const AT_ONCE: usize = 8;
 
 fn name(prefix: &str, number: usize) -> String {
     format!("{prefix}-{number}")
 }
 
-/// Does the same to many objects, several at a time.
+/// Runs an action for many objects, several at a time.
 async fn each(numbers: impl Iterator<Item = usize>, action: impl AsyncFn(usize)) {
     stream::iter(numbers).for_each_concurrent(AT_ONCE, |number| action(number)).await;
 }
 
-/// Creates, updates, patches, deletes and creates again; one witness joins half-way, another is
+/// Creates, updates, patches, deletes and recreates objects. One witness joins half-way, another is
 /// stuck all the time.
 async fn live_through_everything<K: Object>(
     server: &Api<K>,
@@ -75,7 +75,7 @@ async fn pods_are_followed_and_found_by_node() {
 
     for node in &nodes {
         let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
-        // Who plays the nodes may still delete a pod that has come back under its name.
+        // The simulated kubelet can still delete a pod that was recreated with its name.
         eventually(async || {
             let listed = server.list(&params).await.expect("a list");
             let listed: BTreeSet<_> = listed.iter().map(ResourceExt::name_any).collect();
@@ -112,7 +112,7 @@ async fn config_maps_are_followed_and_found_by_label() {
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
 async fn nodes_are_followed() {
     let client = admin().await;
-    // Nodes have no namespace that would keep them apart from those of other tests.
+    // Nodes are cluster-scoped, so a label distinguishes them from those of other tests.
     let label = Cluster::connect("nodes").await.namespace;
     let selector = format!("{LABEL}={label}");
     let server = Api::<Node>::all(client.clone());

@@ -17,7 +17,7 @@ use crate::objects::{LABEL, config_map};
 use crate::witnesses::Witnesses;
 use crate::{PATIENCE, eventually};
 
-/// Lets others go first in each of its calls.
+/// An async handler that yields in each call.
 struct Unhurried(Replica<ConfigMap>);
 
 #[async_trait::async_trait]
@@ -38,10 +38,10 @@ impl AsyncEventHandler<ConfigMap> for Unhurried {
     }
 }
 
-/// Reads the informer's events, and returns what they amount to.
+/// Applies the informer's events to a replica, which it returns.
 fn read(informer: &SharedIndexInformer<ConfigMap>) -> Replica<ConfigMap> {
     let replica = Replica::new();
-    // So few, that much of what follows is coalesced.
+    // A low threshold, so that many later events are coalesced.
     let mut events = informer.events(&HandlerOptions::new().threshold(Some(4)));
     let copy = replica.clone();
     tokio::spawn(async move {
@@ -66,7 +66,7 @@ async fn i4_async_handlers_and_streams_equal_the_server() {
     for n in 0..10 {
         create(&server, &config_map(&format!("old-{n}"))).await;
     }
-    // Controllers put objects of their own into a namespace at any time.
+    // Controllers create other objects in a namespace at any time.
     let list_watch =
         KubeListWatch::namespaced(cluster.client.clone(), &cluster.namespace).label_selector(LABEL);
     let (informer, _running) = run(list_watch, InformerOptions::new());

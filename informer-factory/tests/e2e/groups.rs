@@ -1,7 +1,7 @@
-//! The typed accessors and the facts about built-in kinds, against the server: which kinds there
-//! are, their names, verbs, subresources, columns and selectable fields, and that they can be
-//! watched. To include every alpha and beta, start the server with `--runtime-config=api/all=true`
-//! and `--feature-gates=AllAlpha=true,AllBeta=true`.
+//! The typed accessors and the facts about built-in kinds, against the server: the kinds, their
+//! names, verbs, subresources, columns and selectable fields, and watches of them. To include every
+//! alpha and beta, start the server with `--runtime-config=api/all=true` and
+//! `--feature-gates=AllAlpha=true,AllBeta=true`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -155,7 +155,7 @@ async fn accessors_equal_the_kinds_of_the_server() {
     let expected = expected();
     let groups: BTreeSet<_> = expected.keys().map(|api_version| api_version.split('/').next()).collect();
     let (mut compared, mut differences) = (0, Vec::new());
-    // Other groups are custom resources, of other tests.
+    // Other groups are custom resources of other tests.
     for api_version in on_server.iter().filter(|it| groups.contains(&it.split('/').next())) {
         let none = Kinds::new();
         let expected = expected.get(api_version).unwrap_or(&none);
@@ -170,7 +170,7 @@ async fn accessors_equal_the_kinds_of_the_server() {
             }
             compared += 1;
         }
-        // Of alphas and betas, a server may serve only some.
+        // A server can serve only some alpha and beta versions.
         let stable = !api_version.contains("alpha") && !api_version.contains("beta");
         let missing: Vec<_> = expected.keys().filter(|kind| !served.contains_key(*kind)).collect();
         assert!(!stable || missing.is_empty(), "{api_version} lacks {missing:?}");
@@ -211,7 +211,7 @@ async fn accessors_of_every_stable_group_work() {
     ));
     factory.start();
     within(factory.wait_for_cache_sync()).await.expect("they sync");
-    // A server makes these for itself.
+    // The server creates these objects itself.
     for (what, count) in [
         ("cluster roles", roles.indexer().len()),
         ("API services", services.indexer().len()),

@@ -1,5 +1,4 @@
-//! Informers over HTTP/2, on a server that tells its clients now and then to leave their
-//! connections.
+//! Informers over HTTP/2, on a server that sometimes sends GOAWAY.
 
 use futures::StreamExt;
 use futures::stream;
@@ -19,7 +18,7 @@ use crate::objects::{LABEL, config_map};
 use crate::within;
 use crate::witnesses::Witnesses;
 
-/// A client of HTTP/2 alone. kube's own knows HTTP/1.1 only.
+/// Returns a client that uses only HTTP/2. kube's own client supports only HTTP/1.1.
 async fn client() -> Client {
     let config = config("admin").await;
     let tls = config.rustls_client_config().expect("a configuration of TLS");
@@ -43,13 +42,13 @@ async fn informers_survive_goaway_of_a_shared_connection() {
         within(synced.wait()).await.expect("it syncs");
     }
     let witnesses = Witnesses::new(&informer, &server, ListParams::default().labels(LABEL));
-    // So many requests on the same connection that the server has it left several times meanwhile.
+    // Enough requests on the same connection for several GOAWAYs.
     let others = kube::Api::<ConfigMap>::namespaced(client, &cluster.namespace);
     let asked = stream::iter(0..400).map(async |number| {
         if number % 10 == 0 {
             create(&server, &config_map(&format!("map-{number}"))).await;
         }
-        // One that comes too late is not answered.
+        // A request after the GOAWAY gets no response.
         others.list_metadata(&ListParams::default().limit(1)).await.is_ok()
     });
     let answered = within(asked.buffer_unordered(8).filter(|ok| std::future::ready(*ok)).count()).await;

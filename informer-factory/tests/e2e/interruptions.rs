@@ -1,8 +1,5 @@
-//! [`Interruptions`]: a layer between client and server that breaks the connection and refuses
-//! watches, on demand.
-//!
-//! A real server does this when it restarts or forgets its history, but not when a test would like
-//! it to.
+//! [`Interruptions`]: a layer between client and server that breaks the connection and rejects
+//! lists and watches, on demand. A real server does this after a restart, but not on demand.
 
 use std::collections::VecDeque;
 use std::io;
@@ -28,16 +25,16 @@ use crate::cluster::config;
 
 type Answer = Response<UnsyncBoxBody<Bytes, BoxError>>;
 
-/// The two ways in which a server says that the version to watch from is too old.
+/// The two forms in which a server reports that the version of a watch has expired.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Expired {
-    /// The request is refused with 410.
+    /// The server rejects the request with 410.
     AtOnce,
-    /// The request succeeds, and what follows is an event of type ERROR.
+    /// The request succeeds, and its first event has the type ERROR.
     InStream,
 }
 
-/// Makes trouble for one client. Clones make it for the same.
+/// Injects faults into one client's requests. Clones share their state.
 #[derive(Clone, Default)]
 pub(crate) struct Interruptions {
     state: Arc<State>,
@@ -46,7 +43,7 @@ pub(crate) struct Interruptions {
 #[derive(Default)]
 struct State {
     is_down: watch::Sender<bool>,
-    /// Cancelled when what is open is to break off.
+    /// Cancelled to break all open responses.
     cut: Mutex<CancellationToken>,
     watches: Mutex<VecDeque<Expired>>,
     expire_next_list: AtomicBool,
@@ -55,48 +52,47 @@ struct State {
     streams: AtomicUsize,
 }
 
-/// While it lasts, no request gets through.
+/// An outage: until it is dropped, no request reaches the server.
 #[must_use]
 pub(crate) struct Outage {
     state: Arc<State>,
 }
 
 impl Interruptions {
-    /// A client with all rights, to be interrupted.
+    /// Returns a client with all permissions whose requests pass through this layer.
     pub(crate) async fn client(&self) -> Client {
         let builder = ClientBuilder::try_from(config("admin").await).expect("a well-formed config");
         builder.with_layer(self).build()
     }
 
-    /// Breaks off all answers that are on their way, and holds back all requests until the outage
-    /// is dropped.
+    /// Breaks all open responses, and delays all requests until the outage is dropped.
     pub(crate) fn outage(&self) -> Outage {
         self.state.is_down.send_replace(true);
         std::mem::take(&mut *self.state.cut.lock()).cancel();
         Outage { state: Arc::clone(&self.state) }
     }
 
-    /// Has the next watch refused.
+    /// Makes the next watch expire.
     pub(crate) fn expire_next_watch(&self, how: Expired) {
         self.state.watches.lock().push_back(how);
     }
 
-    /// Has the next list refused, so that the one after it asks for the newest state.
+    /// Makes the next list expire, so that the list after it requests the latest state.
     pub(crate) fn expire_next_list(&self) {
         self.state.expire_next_list.store(true, Ordering::Relaxed);
     }
 
-    /// Has the next request for another page of a list refused.
+    /// Makes the next request for a further page expire.
     pub(crate) fn expire_next_page(&self) {
         self.state.expire_next_page.store(true, Ordering::Relaxed);
     }
 
-    /// How many streaming lists have been asked for.
+    /// Returns the number of requests for streaming lists.
     pub(crate) fn streams(&self) -> usize {
         self.state.streams.load(Ordering::Relaxed)
     }
 
-    /// How many lists, or pages of lists, have been asked for, streaming ones apart.
+    /// Returns the number of requests for lists or their pages, without streaming lists.
     pub(crate) fn lists(&self) -> usize {
         self.state.lists.load(Ordering::Relaxed)
     }
@@ -108,11 +104,11 @@ impl Drop for Outage {
     }
 }
 
-/// What of a request matters here.
+/// The kind of a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     List,
-    /// A list that goes on as a watch.
+    /// A list that continues as a watch.
     StreamingList,
     NextPage,
     Watch,
@@ -133,7 +129,7 @@ impl Kind {
 }
 
 impl State {
-    /// What is to be answered instead of the server's word, if anything.
+    /// Returns the response that replaces the server's, if any.
     fn interruption(&self, kind: Kind) -> Option<Answer> {
         match kind {
             Kind::List | Kind::NextPage => _ = self.lists.fetch_add(1, Ordering::Relaxed),
@@ -151,14 +147,14 @@ impl State {
         }
     }
 
-    /// Waits for the end of the outage, if there is one; returns what tells of the next.
+    /// Waits for the end of the outage, if any. Returns the token that the next outage cancels.
     async fn wait_until_up(&self) -> CancellationToken {
         let mut is_down = self.is_down.subscribe();
         loop {
-            // The sender is part of this state.
+            // The sender is part of `self`, so this wait cannot fail.
             _ = is_down.wait_for(|is_down| !is_down).await;
             let cut = self.cut.lock().clone();
-            // An outage that begins after this look cancels the token.
+            // An outage that begins after this check cancels the token.
             if !*is_down.borrow() {
                 return cut;
             }
@@ -181,7 +177,7 @@ fn expired(how: Expired) -> Answer {
     answer
 }
 
-/// The body, until it is cut off.
+/// Returns the body, which fails when `cut` is cancelled.
 fn breakable<B>(body: B, cut: CancellationToken) -> UnsyncBoxBody<Bytes, BoxError>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -189,7 +185,7 @@ where
 {
     let is_cut = cut.clone();
     let break_off = stream::once(async move {
-        // A body that ended by itself is whole.
+        // A body that ended by itself is complete.
         if is_cut.is_cancelled() {
             Err(io::Error::from(io::ErrorKind::ConnectionReset).into())
         } else {
@@ -212,7 +208,6 @@ impl<S> Layer<S> for Interruptions {
     }
 }
 
-/// A service that is interrupted.
 pub(crate) struct Interrupted<S> {
     inner: S,
     state: Arc<State>,
@@ -235,7 +230,7 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let (state, kind) = (Arc::clone(&self.state), Kind::of(&request));
-        // Nothing is sent until this is polled.
+        // No request is sent until this future is polled.
         let response = self.inner.call(request);
         async move {
             let cut = state.wait_until_up().await;

@@ -6,13 +6,13 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::within;
 
-/// Writes `+name`, `~name`, `-name` for an object that was seen to go, `-name (missed)` for one
-/// that wasn't, `^name` for one that was released.
+/// Writes `+name` for an add, `~name` for an update, `-name` for a deletion, `-name (missed)` for a
+/// tombstone, and `^name` for a release.
 pub(crate) struct Journal {
     lines: UnboundedSender<String>,
 }
 
-/// What a [`Journal`] has written.
+/// The lines of a [`Journal`].
 pub(crate) struct Lines {
     lines: UnboundedReceiver<String>,
 }
@@ -23,7 +23,7 @@ pub(crate) fn journal() -> (Journal, Lines) {
 }
 
 impl Lines {
-    /// The next so many lines, sorted, because objects have no order among each other.
+    /// Returns the next `count` lines, sorted, because events of different objects have no order.
     pub(crate) async fn next(&mut self, count: usize) -> Vec<String> {
         let mut next = Vec::with_capacity(count);
         while next.len() < count {
@@ -41,7 +41,7 @@ impl Lines {
 
 impl Journal {
     fn write(&self, line: String) {
-        // Nobody reads any more: the test is over.
+        // The receiver is dropped when the test ends.
         _ = self.lines.send(line);
     }
 }

@@ -1,5 +1,5 @@
-//! Objects of any form against the real server: metadata only, and dynamic ones of a custom
-//! resource; and stores that are compared with the server at exactly their state.
+//! Metadata-only and dynamic objects against the real server, and stores that are compared with the
+//! server at exactly their version.
 
 use std::sync::Arc;
 
@@ -146,7 +146,7 @@ async fn long_lists_are_compressed_and_complete() {
         map.data = Some([("text".to_owned(), text.clone())].into());
         last = Some(create(&server, &map).await);
     }
-    // The first list comes from the server's memory, which may be behind.
+    // The first list comes from the watch cache, which can lag.
     caught_up(&server, &last.and_then(|map| map.metadata.resource_version).as_deref().into()).await;
     for compressed in [true, false] {
         let mut list_watch =

@@ -1,8 +1,9 @@
-//! Connections that go dead without an end, and a slow one. These tests take minutes:
+//! Connections that go dead without a close, and a slow connection. These tests take minutes:
 //! `cargo xtask e2e --long`.
 //!
-//! Packets are dropped with `iptables`, which needs root. No kernel acknowledges them then, so
-//! keepalive notices. Behind a proxy that swallows what it receives, only the reflector can notice.
+//! Packets are dropped with `iptables`, which needs root. The kernel does not acknowledge them, so
+//! keepalive detects the loss. If a proxy swallows the data, only the reflector can detect the
+//! loss.
 
 use std::process::Command;
 use std::time::Duration;
@@ -25,26 +26,26 @@ use crate::objects::{LABEL, config_map, object};
 use crate::proxy::Proxy;
 use crate::{eventually, stays, within};
 
-/// How old a connection is when it first goes dead: too young for a bookmark, and idle.
+/// The age of the first connection that goes dead: idle, and too young for a bookmark.
 const FIRST_FAULT: Duration = Duration::from_secs(13);
 
-/// How long after that the next connection goes dead.
+/// The time until the next connection goes dead.
 const SECOND_FAULT: Duration = Duration::from_secs(60);
 
-/// How long an object may be delayed where packets are dropped, and the client is one of `connect`.
+/// The maximum delay of an object if packets are dropped and the client is one of `connect`.
 const DROPPED: Duration = Duration::from_secs(60);
 
-/// How long a watch may be silent.
+/// The maximum silence of a watch.
 const SILENCE: Duration = Duration::from_secs(65);
 
-/// How long it may be silent after two that were.
+/// The maximum silence of a watch after two silent watches.
 const THIRD_SILENCE: Duration = Duration::from_secs(125);
 
-/// How many requests are sent at once. Their connections go dead with that of the watch, and none
-/// may serve the next.
+/// The number of concurrent requests. Their connections go dead with that of the watch, so the next
+/// request must not use them.
 const IDLE: usize = 3;
 
-/// An informer on the other side of a proxy.
+/// An informer that connects through a proxy.
 struct Remote {
     server: Api<ConfigMap>,
     proxy: Proxy,
@@ -68,7 +69,7 @@ impl Remote {
         Self { server, proxy, client, informer, log, _running: running, _logging: logging }
     }
 
-    /// An informer without objects, whose client has idle connections of other requests.
+    /// Starts an informer without objects, whose client has idle connections of other requests.
     async fn empty(purpose: &str) -> Self {
         let remote = Self::start(purpose, Proxy::start().await, async |_| ()).await;
         let namespaces = Api::<Namespace>::all(remote.client.clone());
@@ -79,7 +80,7 @@ impl Remote {
         remote
     }
 
-    /// Waits for a time in which the watch stays open.
+    /// Waits until the watch has stayed open for this time.
     async fn is_live_for(&self, long: Duration) {
         eventually(async || self.informer.health().is_live().then_some(())).await;
         stays(long, || self.informer.health().is_live()).await;
@@ -94,14 +95,14 @@ impl Remote {
         assert!(received, "{name} is not received within {limit:?}: {:#?}", self.log.with(""));
     }
 
-    /// The lines about silent watches, without their fields.
+    /// Returns the log lines about silent watches, without their fields.
     fn silences(&self) -> Vec<String> {
         let lines = self.log.with("watch is silent");
         lines.iter().map(|line| line.split(';').next().unwrap_or_default().to_owned()).collect()
     }
 }
 
-/// Waits until something holds, and returns whether that was in time.
+/// Waits until `holds` returns `true`, up to the limit. Returns whether it did.
 async fn eventually_within(limit: Duration, holds: impl Fn() -> bool) -> bool {
     let mut ticks = tokio::time::interval(Duration::from_millis(50));
     let held = async {
@@ -162,7 +163,7 @@ async fn object_arrives_within_125_s_of_the_third_silent_watch() {
 #[tokio::test]
 #[ignore = "takes minutes and needs a kube-apiserver: cargo xtask e2e --long"]
 async fn large_object_arrives_over_a_link_of_2500_bytes_a_second() {
-    // Three quarters of this when compressed: 81 seconds, in which nothing else arrives.
+    // Compressed, this is three quarters as long: 81 seconds without any other data.
     const LENGTH: usize = 270_000;
     let random: String = std::iter::repeat_with(fastrand::alphanumeric).take(LENGTH).collect();
     let large = object(json!({
@@ -179,7 +180,7 @@ async fn large_object_arrives_over_a_link_of_2500_bytes_a_second() {
     assert!(remote.log.with("list or watch failed").is_empty(), "{:#?}", remote.log.with(""));
 }
 
-/// Drops the packets of the connections that a proxy has accepted, for as long as this lives.
+/// Until dropped, drops the packets of the connections that a proxy has accepted.
 struct DroppedPackets {
     rules: Vec<[String; 4]>,
 }
@@ -202,7 +203,7 @@ impl Drop for DroppedPackets {
     }
 }
 
-/// Inserts (`-I`) or deletes (`-D`) a rule for packets on loopback. Returns whether that went well.
+/// Inserts (`-I`) or deletes (`-D`) a rule for packets on loopback. Returns whether it succeeded.
 fn iptables(action: &str, ports: &[String; 4]) -> bool {
     let mut command = Command::new("iptables");
     command.args(["-w", action, "INPUT", "-i", "lo", "-p", "tcp"]).args(ports).args(["-j", "DROP"]);

@@ -1,9 +1,9 @@
 //! The end-to-end tests: informers against a real kube-apiserver, which `cargo xtask e2e` starts.
 //!
-//! They hold with and without controller-manager, scheduler and KWOK: whatever else is at work only
-//! makes for more changes to follow. Each test has a namespace, labels or an API group of its own,
-//! so that they can run side by side. Nothing is cleaned up: the control plane is thrown away
-//! afterwards. The tests in `long` take minutes; `--long` runs them.
+//! They pass with and without controller-manager, scheduler and KWOK, which only make more changes.
+//! Each test has its own namespace, labels or API group, so that tests can run in parallel. Nothing
+//! is cleaned up, because the control plane is deleted afterwards. The tests in `long` take
+//! minutes; `--long` runs them.
 
 mod cluster;
 mod controllers;
@@ -37,16 +37,15 @@ mod writes;
 
 use std::time::Duration;
 
-/// Long enough for anything that is going to happen at all; a CRD, or a right that was granted, is
-/// noticed with the next try, and tries are up to a minute apart.
+/// The timeout of each wait. A new CRD or permission takes effect with the next retry, up to a
+/// minute later.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 async fn within<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.expect("it should have happened by now")
 }
 
-/// Asks again and again until there is an answer: for what is only on the server, where no event
-/// tells of it.
+/// Polls until there is an answer, for state of the server that no event reports.
 async fn eventually<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
     let mut ticks = tokio::time::interval(Duration::from_millis(50));
     within(async {
@@ -60,7 +59,7 @@ async fn eventually<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
     .await
 }
 
-/// Checks for so long that something holds.
+/// Checks during this time that `holds` returns `true`.
 async fn stays(long: Duration, holds: impl Fn() -> bool) {
     let mut ticks = tokio::time::interval(Duration::from_millis(50));
     let checked = async {

@@ -1,5 +1,4 @@
-//! An informer whose namespaces come and go: those of a real server, with its versions and its
-//! rights.
+//! An informer of a changing set of namespaces, with a real server's versions and permissions.
 
 use std::sync::Arc;
 
@@ -17,8 +16,8 @@ use crate::journal::journal;
 use crate::objects::{LABEL, config_map};
 use crate::{PATIENCE, within};
 
-/// Runs an informer in these namespaces until the guard is dropped; of objects with the tests'
-/// label only.
+/// Runs an informer in these namespaces until the guard is dropped, for objects with the tests'
+/// label.
 fn run_in<K: Object + Resource<Scope = NamespaceResourceScope>>(
     client: Client,
     namespaces: &[&Cluster],
@@ -49,8 +48,7 @@ async fn objects_of_changing_namespaces_are_added_and_released() {
     within(added.wait()).await.expect("it is listed");
     assert_eq!(lines.next(1).await, ["+in-two"]);
 
-    // Versions are those of the whole server, so that each namespace can be waited for with any of
-    // them.
+    // Resource versions are global, so each namespace can reach any of them.
     let written = relabel(&one.api::<ConfigMap>(), "in-one", "other", "label").await;
     assert_eq!(informer.wait_for_write(&written, PATIENCE).await, WaitOutcome::Reached);
     assert_eq!(lines.next(1).await, ["~in-one"]);
@@ -77,7 +75,7 @@ async fn forbidden_namespace_delays_no_other() {
     let client = Client::try_from(config("nobody").await).expect("a well-formed config");
     let (pods, _running) = run_in::<Pod>(client, &[&open, &closed]);
     health_that(&pods, |health| matches!(health, Health::Forbidden { .. })).await;
-    // The right that was granted is noticed by and by.
+    // The new permission takes effect with the next retry.
     let mut status = pods.status().clone();
     let is_open = || pods.status().namespaces().get(&open.namespace).is_some_and(|of| of.health().is_live());
     within(async {

@@ -1,5 +1,4 @@
-//! A server that many informers cannot reach for a while: what the log says, and that no informer
-//! misses an object.
+//! A server that many informers cannot reach for a while: the log lines, and no missed objects.
 
 use std::time::Duration;
 
@@ -15,13 +14,13 @@ use crate::{eventually, stays, within};
 
 const INFORMERS: usize = 40;
 
-/// How long the server is away each time.
+/// The duration of each outage.
 const OUTAGE: Duration = Duration::from_secs(10);
 
-/// How long the log is read after the server is back.
+/// The time for which the log is read after an outage.
 const AFTERMATH: Duration = Duration::from_secs(12);
 
-/// How many lines an outage may cost, whatever the number of informers.
+/// The maximum number of lines per outage, for any number of informers.
 const MAX_LINES: usize = 4;
 
 #[tokio::test]
@@ -60,7 +59,6 @@ async fn outage_of_forty_informers_is_logged_in_four_lines() {
     factory.shutdown().await;
 }
 
-/// Returns whether the informer has exactly as many objects.
 fn has(informer: &SharedIndexInformer<ConfigMap>, objects: usize) -> bool {
     informer.indexer().len() == objects
 }

@@ -1,16 +1,16 @@
-//! The objects that the tests make.
+//! The objects of the tests.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// Makes a typed object of JSON, which says the same in fewer words.
+/// Creates a typed object from JSON, which is shorter than the Rust form.
 pub(crate) fn object<K: DeserializeOwned>(json: Value) -> K {
     serde_json::from_value(json).expect("an object of this kind")
 }
 
-/// The label that tells a test's own objects from those that controllers make.
+/// The label that distinguishes a test's objects from those of controllers.
 pub(crate) const LABEL: &str = "e2e";
 
 pub(crate) fn config_map(name: &str) -> ConfigMap {
@@ -28,7 +28,7 @@ pub(crate) fn pod(name: &str, node: &str) -> Pod {
     }))
 }
 
-/// A node of this test, on which no scheduler may put the pods of another.
+/// Returns a node of this test. It is unschedulable, so that no other test's pods are placed on it.
 pub(crate) fn node(name: &str, label: &str) -> Node {
     object(json!({
         "metadata": { "name": name, "labels": { LABEL: label } },

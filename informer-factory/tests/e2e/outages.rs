@@ -1,4 +1,4 @@
-//! Changes during an outage are delivered afterwards, each of them if the server still has its
+//! Changes during an outage are delivered afterwards: every change, if the server still has its
 //! history.
 
 use informer_factory::{Cached, Health, InformerOptions, SharedIndexInformer};
@@ -15,7 +15,7 @@ use crate::journal::{Lines, journal};
 use crate::objects::{LABEL, config_map};
 use crate::witnesses::Witnesses;
 
-/// An informer whose connection can be broken, for three objects that exist.
+/// An informer of three existing objects, whose connection can be broken.
 struct Fixture {
     interruptions: Interruptions,
     server: Api<ConfigMap>,
@@ -32,7 +32,7 @@ async fn fixture() -> Fixture {
         create(&server, &config_map(name)).await;
     }
     let interruptions = Interruptions::default();
-    // Controllers put objects of their own into a namespace at any time.
+    // Controllers create other objects in a namespace at any time.
     let list_watch =
         KubeListWatch::namespaced(interruptions.client().await, &cluster.namespace).label_selector(LABEL);
     let (informer, running) = run(list_watch, InformerOptions::new());
@@ -57,10 +57,10 @@ impl Fixture {
         let outage = self.interruptions.outage();
         create(&self.server, &config_map("new")).await;
         delete(&self.server, "goes").await;
-        // Comes and goes unseen, unless the watch can go on from where it was.
+        // Only a resumed watch receives this object, which is created and deleted.
         create(&self.server, &config_map("passes")).await;
         delete(&self.server, "passes").await;
-        // An update that changes nothing would be none.
+        // The server ignores an update without a change.
         let step = format!("after {before}");
         let last = patch(&self.server, "changes", json!({ "data": { "step": step } })).await;
         caught_up(&self.server, &last.resource_version().as_deref().into()).await;
@@ -82,7 +82,7 @@ async fn broken_watch_resumes_without_loss() {
     for _ in 0..2 {
         let told = fixture.miss_changes(None).await;
         assert_eq!(told, ["+new", "+passes", "-goes", "-passes", "~changes"]);
-        // The second time round is over a watch that has been of use.
+        // The second outage breaks a watch that has delivered events.
         delete(&fixture.server, "new").await;
         create(&fixture.server, &config_map("goes")).await;
         assert_eq!(fixture.lines.next(2).await, ["+goes", "-new"]);

@@ -1,4 +1,4 @@
-//! Lists that come in many pages.
+//! Lists in many pages.
 
 use std::ops::Range;
 
@@ -25,11 +25,11 @@ async fn populate(cluster: &Cluster, numbers: Range<usize>) {
         .await;
 }
 
-/// An informer that lists in pages, and counts them.
+/// Starts an informer that lists in pages, and counts the requests.
 async fn paging_informer(cluster: &Cluster, page_size: u32) -> Paging {
     let interruptions = Interruptions::default();
-    // The first list takes what the server has in memory, and that comes in one piece however one
-    // asks. The newest state, which is asked for next, comes in pages.
+    // The server answers a first list from its watch cache, always in one piece. After a 410, the
+    // reflector requests the latest state, which the server returns in pages.
     interruptions.expire_next_list();
     let list_watch = KubeListWatch::namespaced(interruptions.client().await, &cluster.namespace);
     let config = ReflectorConfig::new().streaming_lists(false).page_size(page_size);
@@ -54,7 +54,7 @@ async fn a_list_in_pages_is_whole_while_objects_are_still_being_made() {
     populate(&cluster, 1_000..1_200).await;
     paging.witnesses.agree().await;
     assert!(paging.informer.indexer().len() >= 1_200);
-    // The one that was refused, and ten pages; one more if there are others' objects.
+    // The rejected list and ten pages, or one more if there are other objects.
     assert!(paging.interruptions.lists() > 10, "{} lists", paging.interruptions.lists());
 }
 
@@ -66,7 +66,7 @@ async fn expired_page_restarts_the_list_in_one_piece() {
     let paging = paging_informer(&cluster, 10).await;
     paging.interruptions.expire_next_page();
     paging.witnesses.agree().await;
-    // Refused, the first page, the second refused, everything.
+    // The rejected list, the first page, the rejected second page, and the full list.
     assert_eq!(paging.interruptions.lists(), 4);
 }
 

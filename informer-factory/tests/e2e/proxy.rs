@@ -17,28 +17,27 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::cluster::{client, config};
 
-/// How often a slow proxy forwards a piece.
+/// The interval at which a slow proxy forwards a chunk.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Forwards connections to the server while it is up.
 pub(crate) struct Proxy {
     address: SocketAddr,
     link: Link,
-    /// Keeps the port taken while nothing listens on it.
+    /// Reserves the port while nothing listens on it.
     _port: TcpSocket,
     up: Option<(DropGuard, JoinHandle<()>)>,
 }
 
-/// What the tasks of a proxy share.
+/// The shared state of a proxy's tasks.
 #[derive(Clone)]
 struct Link {
     server: SocketAddr,
-    /// How many bytes a client receives each second, where that is limited.
+    /// The bytes that a client receives per second, if limited.
     rate: Option<usize>,
     accepted: Arc<Mutex<Vec<Accepted>>>,
 }
 
-/// A connection that has been accepted.
 struct Accepted {
     client_port: u16,
     swallowed: CancellationToken,
@@ -49,7 +48,7 @@ impl Proxy {
         Self::limited(None).await
     }
 
-    /// A proxy whose clients receive so many bytes each second.
+    /// Starts a proxy whose clients receive this number of bytes per second.
     pub(crate) async fn slow(bytes: usize) -> Self {
         Self::limited(Some(bytes)).await
     }
@@ -66,7 +65,7 @@ impl Proxy {
         proxy
     }
 
-    /// A client of [`connect`](informer_factory::connect) with all rights, on the other side of
+    /// Returns a client of [`connect`](informer_factory::connect) with all permissions, which uses
     /// this proxy.
     pub(crate) async fn client(&self) -> Client {
         let mut config = config("admin").await;
@@ -82,25 +81,24 @@ impl Proxy {
         self.up = Some((up.drop_guard(), accepting));
     }
 
-    /// Closes all connections, and has new ones refused.
+    /// Closes all connections, and refuses new ones.
     pub(crate) async fn go_down(&mut self) {
         let (up, accepting) = self.up.take().expect("it is up");
         drop(up);
         accepting.await.expect("no panic");
     }
 
-    /// Swallows from now on what comes over the existing connections. They stay open, and new ones
-    /// work.
+    /// Swallows all further data of the existing connections. They stay open, and new ones work.
     pub(crate) fn swallow(&self) {
         self.link.accepted.lock().iter().for_each(|accepted| accepted.swallowed.cancel());
     }
 
-    /// Where clients connect to.
+    /// Returns the port to which clients connect.
     pub(crate) fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// The clients' ports of all connections so far, the latest last.
+    /// Returns the clients' ports of all connections so far, the latest last.
     pub(crate) fn client_ports(&self) -> Vec<u16> {
         self.link.accepted.lock().iter().map(|accepted| accepted.client_port).collect()
     }
@@ -155,7 +153,7 @@ impl Link {
     }
 }
 
-/// A socket that shares its port with others of this process.
+/// Returns a socket that shares its port with other sockets of this process.
 fn socket_on(address: SocketAddr) -> TcpSocket {
     let socket = TcpSocket::new_v4().expect("a socket");
     #[cfg(unix)]

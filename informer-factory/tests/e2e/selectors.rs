@@ -1,4 +1,4 @@
-//! Informers for a part of a resource.
+//! Informers with selectors.
 
 use informer_factory::InformerOptions;
 use informer_reflector::KubeListWatch;

@@ -1,4 +1,4 @@
-//! Streaming lists: that they are used, and that they come to the same as lists in pages.
+//! Streaming lists: they are used, and equal lists in pages.
 
 use futures::{StreamExt, stream};
 use informer_factory::{InformerOptions, ResourceVersion, SharedIndexInformer};
@@ -20,7 +20,7 @@ fn content<K: Object>(informer: &SharedIndexInformer<K>) -> Versions {
     informer.indexer().list().iter().map(version).collect()
 }
 
-/// Creates many objects at once, and returns the newest of their versions.
+/// Creates many objects concurrently, and returns their latest version.
 async fn populate(server: &Api<ConfigMap>) -> ResourceVersion {
     let versions = stream::iter(0..700).map(async |number| {
         let created = create(server, &config_map(&format!("map-{number}"))).await;
@@ -39,7 +39,7 @@ async fn streaming_list_equals_pages_and_continues_as_watch() {
     let cluster = Cluster::connect("streams").await;
     let server = cluster.api::<ConfigMap>();
     let newest = populate(&server).await;
-    // The first list in pages comes from the server's memory, which may be behind.
+    // The first list in pages comes from the watch cache, which can lag.
     caught_up(&server, &newest).await;
     let (streaming, paging) = (Interruptions::default(), Interruptions::default());
     let list_watch = async |interruptions: &Interruptions| {

@@ -1,5 +1,5 @@
-//! [`Witnesses`]: handlers of all sorts, each with its own copy, who must in the end all agree with
-//! the server.
+//! [`Witnesses`]: several kinds of handlers, each with its own copy of the objects. In the end, all
+//! copies must equal the server's state.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use parking_lot::{Condvar, Mutex};
 use crate::cluster::{Object, Versions, versions};
 use crate::{PATIENCE, eventually};
 
-/// How long one list is good for; if the witnesses have not come to it by then, it may be the
-/// server that moved on.
+/// The time after which the objects are listed again, because the server's state has possibly
+/// changed.
 const SETTLING: Duration = Duration::from_secs(5);
 
-/// The handlers of one informer, and the list that they have to agree with.
+/// The handlers of one informer, and the list that they must equal.
 pub(crate) struct Witnesses<K: Object> {
     informer: SharedIndexInformer<K>,
     server: Api<K>,
@@ -35,7 +35,7 @@ struct Witness<K> {
 }
 
 impl<K: Object> Witnesses<K> {
-    /// Has one witness from the start.
+    /// Adds a first witness.
     pub(crate) fn new(informer: &SharedIndexInformer<K>, server: &Api<K>, params: ListParams) -> Self {
         let mut witnesses = Self {
             informer: informer.clone(),
@@ -56,8 +56,7 @@ impl<K: Object> Witnesses<K> {
     }
 
     /// Adds a witness that is stuck in its first call until [`release`](Self::release), so that
-    /// what it is to hear is coalesced. Its thread is stuck too, so the test needs a runtime with
-    /// several.
+    /// its events are coalesced. Its thread is blocked, so the test needs a runtime with several.
     pub(crate) fn join_stuck(&mut self) {
         let replica = Replica::new();
         let handler = Stuck { replica: replica.clone(), gate: Arc::clone(&self.gate) };
@@ -66,27 +65,27 @@ impl<K: Object> Witnesses<K> {
         self.witnesses.push(Witness { name: "stuck", replica, registration });
     }
 
-    /// Lets the stuck witness go on once something that it is to hear has been coalesced. The
-    /// informer must have been synced before the first change: what comes with its list is each
-    /// object once.
+    /// Unblocks the stuck witness once some of its events have been coalesced. The informer must
+    /// have been synced before the first change, because a list has each object only once.
     pub(crate) async fn release(&self) {
         let stuck = self.witnesses.iter().find(|witness| witness.name == "stuck").expect("one is stuck");
         eventually(async || (stuck.registration.stats().coalesced > 0).then_some(())).await;
         self.gate.open();
     }
 
-    /// The copy of the witness that was there from the start.
+    /// Returns the copy of the first witness.
     pub(crate) fn early(&self) -> &Replica<K> {
         &self.witnesses[0].replica
     }
 
-    /// Waits until the store and every witness have exactly what the server lists, and none has
-    /// heard what can't be.
+    /// Waits until the store and every witness have exactly the objects that the server lists.
+    /// Panics if a witness received an invalid sequence of events.
     pub(crate) async fn agree(&self) {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let listed = versions(&self.server, &self.params).await;
-            // In vain if controllers are still at work; then there is something new to list.
+            // This wait times out if controllers still make changes. Then the objects are listed
+            // again.
             let all_there = async {
                 for witness in &self.witnesses {
                     witness.replica.wait_until(|objects| equal(objects, &listed)).await;
@@ -123,7 +122,7 @@ impl<K: Object> Witnesses<K> {
 
 impl<K: Object> Drop for Witnesses<K> {
     fn drop(&mut self) {
-        // A test that fails must not wait for the stuck thread for ever.
+        // A failed test must not wait for the stuck thread for ever.
         self.gate.open();
     }
 }
@@ -137,7 +136,7 @@ fn equal<K>(objects: &BTreeMap<ObjectKey, Cached<K>>, listed: &Versions) -> bool
     objects.len() == listed.len() && objects.values().all(is_listed)
 }
 
-/// A handler that gets nowhere until the gate is open.
+/// A handler that blocks until the gate is open.
 struct Stuck<K> {
     replica: Replica<K>,
     gate: Arc<Gate>,
@@ -160,7 +159,7 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Stuck<K> {
     }
 }
 
-/// Closed until it is opened for good.
+/// Blocks callers until it is opened, once.
 #[derive(Default)]
 struct Gate {
     is_open: Mutex<bool>,

@@ -1,4 +1,4 @@
-//! Objects that controllers change all the time: a Deployment that grows, shrinks and is rolled.
+//! Objects that controllers change all the time: a Deployment that is scaled and rolled out.
 
 use informer_factory::SharedIndexInformer;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
@@ -19,8 +19,7 @@ fn node_of(pod: &Pod) -> Option<String> {
     pod.spec.as_ref()?.node_name.clone()
 }
 
-/// Returns whether a Deployment is what its specification asks for, and nothing else is left of
-/// what it was.
+/// Returns whether a Deployment equals its specification and has no old pods.
 fn is_rolled_out(deployment: &Deployment) -> bool {
     let Some((spec, status)) = deployment.spec.as_ref().zip(deployment.status.as_ref()) else { return false };
     let is_current = status.observed_generation == deployment.metadata.generation;
@@ -28,23 +27,22 @@ fn is_rolled_out(deployment: &Deployment) -> bool {
     is_current && counts.iter().all(|count| *count == spec.replicas)
 }
 
-/// Returns whether there are nodes, a scheduler and a controller-manager: whether a Deployment
-/// comes to anything.
+/// Returns whether there are nodes, a scheduler and a controller-manager, which a Deployment needs.
 async fn is_cluster_at_work(cluster: &Cluster, pods: &Witnesses<Pod>) -> bool {
     let nodes = Api::<Node>::all(cluster.client.clone());
     let played = nodes.list(&ListParams::default().labels("type=kwok")).await.expect("a list");
-    // The controller-manager has made it before any test begins.
+    // The controller-manager creates this account before any test begins.
     let accounts = Api::<ServiceAccount>::namespaced(cluster.client.clone(), "default");
     let account = accounts.get_opt("default").await.expect("an answer");
     if played.items.is_empty() || account.is_none() {
         return false;
     }
-    // Of a scheduler nothing is to be seen but what it does.
+    // A scheduler can only be detected by its decisions.
     let scheduled = pods.early().wait_until(|objects| objects.values().any(|object| is_scheduled(object)));
     tokio::time::timeout(PATIENCE, scheduled).await.is_ok()
 }
 
-/// Asks for something else, and waits until it has come true.
+/// Changes the Deployment, and waits until the change is rolled out.
 async fn roll_out(server: &Api<Deployment>, deployments: &Witnesses<Deployment>, change: Value) {
     let generation = patch(server, "web", change).await.metadata.generation;
     let is_done =
@@ -81,8 +79,7 @@ async fn scaled_and_rolled_deployment_is_watched_completely() {
     let image = json!([{ "name": "main", "image": "none.example/none:2" }]);
     let roll = json!({ "spec": { "template": { "spec": { "containers": image } } } });
     roll_out(&server, &deployments, roll).await;
-    // A Deployment no longer counts a pod that is marked as deleted, and the kubelet takes its time
-    // with it.
+    // A Deployment does not count a terminating pod, which the kubelet removes later.
     within(pods.early().wait_until(|objects| objects.len() == 60)).await;
 
     deployments.agree().await;

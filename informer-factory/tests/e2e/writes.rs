@@ -52,8 +52,8 @@ async fn i9_wait_for_write_considers_the_scope() {
     let inside = relabel(&server, "a", LABEL, "in").await;
     assert_eq!(selected.wait_for_write(&inside, PATIENCE).await, WaitOutcome::Reached);
     assert_eq!(selected.indexer().len(), 1);
-    // What takes it out of the selector reaches the informer as its deletion, at that version. When
-    // that was quicker than the call, the object is one like any other that the store won't have.
+    // The write moves the object out of the selector, and the informer receives a deletion at that
+    // version. If the deletion arrives before the call, the write is not covered.
     let outside = relabel(&server, "a", LABEL, "out").await;
     let outcome = selected.wait_for_write(&outside, PATIENCE).await;
     assert!(matches!(outcome, WaitOutcome::Reached | WaitOutcome::NotCovered), "it was {outcome:?}");

@@ -11,8 +11,8 @@ use super::RateLimiter;
 /// intervals.
 ///
 /// Each failure reserves its place, as `Reserve` of Go's `golang.org/x/time/rate` does, which
-/// client-go uses: the first failure after the burst waits for one interval, the next for two. It
-/// stores a single time, whatever the number of keys.
+/// client-go uses: the first failure after the burst waits for one interval, the next for two. The
+/// limiter stores a single time, whatever the number of keys.
 #[derive(Debug)]
 #[doc(alias = "TypedBucketRateLimiter")]
 pub struct Bucket {

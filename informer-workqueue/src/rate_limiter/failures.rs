@@ -1,8 +1,7 @@
 //! [`Failures`]: the number of failures of each key, in bounded memory.
 //!
-//! A key is dropped on request, or some time after its last failure: whenever the table has
-//! doubled, it is searched for such keys. So it has at most twice as many keys as have failed
-//! recently.
+//! A key is dropped on request, or some time after its last failure, when the table has doubled.
+//! So the table has at most twice as many keys as have failed recently.
 
 use std::fmt;
 use std::hash::Hash;
@@ -15,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::slots::Hashing;
 
-/// The number of keys from which expired ones are searched for and removed.
+/// The minimum number of keys for a search for expired ones.
 const SMALL: usize = 1_024;
 
 /// The minimum time for which failures of a key are kept, even if delays are short.
@@ -42,8 +41,8 @@ struct Failed {
 }
 
 impl<T> Failures<T> {
-    /// A key is kept for twice the longest delay, so that it is still counted if it fails again
-    /// after that delay.
+    /// Returns an empty table. A key is kept for twice the longest delay, so that a failure after
+    /// that delay adds to the earlier ones.
     pub(super) fn new(longest_delay: Duration) -> Self {
         let table = Table { failures: HashMap::default(), search_at: SMALL };
         Self {

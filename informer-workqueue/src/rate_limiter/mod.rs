@@ -21,8 +21,8 @@ pub use fast_slow::ItemFastSlow;
 
 /// Determines the wait of a failed key.
 ///
-/// It is called by several threads at once, never under a queue's lock. It must not panic: items
-/// also call it while a worker's panic unwinds, and a second panic would abort the program.
+/// Several threads call a limiter at once, never under a queue's lock. A limiter must not panic:
+/// items also call it while a worker's panic unwinds, and a second panic would abort the program.
 #[doc(alias = "TypedRateLimiter")]
 pub trait RateLimiter<T>: Send + Sync {
     /// Counts a failure of a key, and returns its wait.

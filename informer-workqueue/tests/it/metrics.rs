@@ -7,7 +7,6 @@ use tokio::time::advance;
 
 use crate::{ms, soon, take};
 
-/// Records the reported events.
 #[derive(Default)]
 struct Log(Mutex<Vec<String>>);
 

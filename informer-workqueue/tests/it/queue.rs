@@ -210,7 +210,6 @@ async fn fifty_producers_and_ten_workers_lose_no_key() {
     }
 }
 
-/// A waker that counts.
 fn counting_waker() -> (std::task::Waker, Arc<Wakes>) {
     let wakes = Arc::new(Wakes::default());
     (Arc::clone(&wakes).into(), wakes)

@@ -43,7 +43,6 @@ fn queue() -> Workqueue<ObjectKey> {
     Workqueue::builder().name("maps").rate_limiter(ItemExponential::new(ms(100), LONG)).build()
 }
 
-/// A running controller.
 struct Controller {
     task: JoinHandle<Result<(), NotSynced>>,
     shutdown: CancellationToken,
