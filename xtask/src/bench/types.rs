@@ -25,7 +25,7 @@ edition = "2024"
 
 [dependencies]
 informer-factory = { path = "../../informer-factory" }
-k8s-openapi = { version = "*", default-features = false, features = ["latest"] }
+k8s-openapi = { version = "*", default-features = false, features = ["v1_36"] }
 kube = { version = "*", default-features = false, features = ["config", "ring", "rustls-tls"] }
 tokio = { version = "1", features = ["macros", "rt-multi-thread"] }
 "#;
@@ -74,12 +74,11 @@ pub(super) fn run(rounds: u8, signals: &Signals) -> anyhow::Result<()> {
 /// Returns the paths of enough types, without alpha and beta versions; the first ones are in most programs.
 fn types() -> anyhow::Result<Vec<String>> {
     let data = data::read(&workspace::root())?;
-    let newest = data.features.last().map_or("", String::as_str);
     let mut types: Vec<String> =
-        ["Pod", "Node", "Service", "ConfigMap"].map(|kind| format!("api::core::v1::{kind}")).to_vec();
+        ["Pod", "Node", "Service", "ConfigMap"].map(|kind| format!("k8s_openapi::api::core::v1::{kind}")).to_vec();
     let versions = data.groups.iter().flat_map(|group| &group.versions);
     for version in versions.filter(|version| !version.version.contains(['a', 'b'])) {
-        for kind in version.kinds.iter().filter(|kind| kind.is_in(newest)) {
+        for kind in version.kinds.iter().filter(|kind| kind.is_in(&data.kubernetes)) {
             let path = format!("{}::{}", version.module, kind.kind);
             if !types.contains(&path) {
                 types.push(path);
@@ -107,7 +106,7 @@ fn build(package: &Path, types: &[String], signals: &Signals) -> anyhow::Result<
 fn source(types: &[String]) -> String {
     let informers = types.iter().map(|path| {
         format!(
-            "    let informer = factory.informer::<k8s_openapi::{path}>();
+            "    let informer = factory.informer::<{path}>();
     let handler = informer.add_handlers(|handlers| {{
         handlers
             .on_add(|object, _| println!(\"+ {{}}\", object.key()))
