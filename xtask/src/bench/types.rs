@@ -74,8 +74,9 @@ pub(super) fn run(rounds: u8, signals: &Signals) -> anyhow::Result<()> {
 /// Returns the paths of enough types, without alpha and beta versions; the first ones are in most programs.
 fn types() -> anyhow::Result<Vec<String>> {
     let data = data::read(&workspace::root())?;
-    let mut types: Vec<String> =
-        ["Pod", "Node", "Service", "ConfigMap"].map(|kind| format!("k8s_openapi::api::core::v1::{kind}")).to_vec();
+    let mut types: Vec<String> = ["Pod", "Node", "Service", "ConfigMap"]
+        .map(|kind| format!("k8s_openapi::api::core::v1::{kind}"))
+        .to_vec();
     let versions = data.groups.iter().flat_map(|group| &group.versions);
     for version in versions.filter(|version| !version.version.contains(['a', 'b'])) {
         for kind in version.kinds.iter().filter(|kind| kind.is_in(&data.kubernetes)) {
@@ -142,7 +143,8 @@ fn cpu_of_children() -> anyhow::Result<f64> {
     let path = PathBuf::from("/proc/self/stat");
     let text = fs::read_to_string(&path).context("cannot read /proc/self/stat; this needs Linux")?;
     // The fields after the program's name, which can contain blanks: proc_pid_stat(5), from field 3.
-    let fields = text.rsplit_once(')').map(|(_, rest)| rest.split_whitespace()).context("an unknown format")?;
+    let fields =
+        text.rsplit_once(')').map(|(_, rest)| rest.split_whitespace()).context("an unknown format")?;
     let ticks: u64 = fields.skip(13).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
     Ok(ticks as f64 / 100.0)
 }
