@@ -42,6 +42,14 @@ pub(crate) struct Facts {
     pub(crate) columns: Vec<String>,
 }
 
+/// The output of `go mod download -json`.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Module {
+    version: String,
+    dir: PathBuf,
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Document {
@@ -90,12 +98,11 @@ impl Kubernetes {
             return Ok(None);
         }
         let module = workspace::root().join("xtask/controlplane");
-        let found = go(&module, &["list", "-m", "-f", "{{.Version}} {{.Dir}}", "k8s.io/kubernetes"])?;
-        let (version, folder) =
-            found.trim().split_once(' ').context("`go list -m` printed no folder of k8s.io/kubernetes")?;
+        let downloaded = go(&module, &["mod", "download", "-json", "k8s.io/kubernetes"])?;
+        let Module { version, dir: folder } = serde_json::from_str(&downloaded)
+            .context("`go mod download` printed no version and folder of k8s.io/kubernetes")?;
         let minor = version.trim_start_matches('v').split('.').take(2).collect::<Vec<_>>().join("_");
         let mut kinds = HashMap::new();
-        let folder = PathBuf::from(folder);
         for path in documents(&folder.join("api/discovery"))? {
             let text =
                 fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
