@@ -201,10 +201,6 @@ fn one_pod(criterion: &mut Criterion, pods: &[String]) {
             pod
         });
     });
-    let paths = PrunePaths::default();
-    group.bench_function("managedFields pruned", |bencher| {
-        bencher.iter(|| paths.from_slice::<Pod>(black_box(json)).expect("a pod"));
-    });
     group.bench_function("skipped whole", |bencher| {
         bencher.iter(|| serde_json::from_slice::<serde::de::IgnoredAny>(black_box(json)).expect("a pod"));
     });

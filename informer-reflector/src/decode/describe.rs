@@ -1,141 +1,74 @@
-//! [`describe`]: describes a decoding error without content of the object.
+//! The words for objects that do not decode: the path of a field, and the place of invalid JSON.
 //!
-//! Note: messages of `serde_json` quote values, as in `invalid type: string "hunter2"`. So only
-//! serde's own words are used, with the path of field names.
+//! They contain no values, which can be secret, and of the names only those of fields: users choose
+//! the keys of maps.
+
+use serde::de::IgnoredAny;
+
+use super::tape::{Tape, Token};
 
 /// The maximum depth of a path.
 const MAX_DEPTH: usize = 16;
 
-/// Describes a decoding error of `json` with the path of the field, or with the position if `json`
-/// isn't JSON. A position in an object means nothing to readers, because pruned fields are missing.
-pub(super) fn describe(error: &serde_json::Error, json: &[u8]) -> String {
-    let (line, column) = (error.line(), error.column());
-    if !error.is_data() {
-        return format!("invalid JSON at line {line}, column {column}");
-    }
-    let path = path_at(&json[..offset(json, line, column)]);
-    let place = if path.is_empty() { "the top".to_owned() } else { path };
-    format!("{} at {place}", what(&error.to_string()))
-}
-
-/// Returns the parts of serde's message that contain no values.
-fn what(message: &str) -> String {
-    const KINDS: [&str; 8] =
-        ["null", "boolean", "integer", "floating point", "string", "map", "sequence", "unit"];
-    let quoted_name = |rest: &str| {
-        let name = rest.split('`').next().filter(|name| is_plain(name.as_bytes()))?;
-        Some(name.to_owned())
-    };
-    if let Some(rest) = message.strip_prefix("invalid type: ") {
-        let kind = KINDS.iter().find(|kind| rest.starts_with(**kind));
-        return format!("unexpected {}", kind.unwrap_or(&"type"));
-    }
-    // These are names that the type declares, not the object.
-    if let Some(name) = message.strip_prefix("missing field `").and_then(quoted_name) {
-        return format!("missing field \"{name}\"");
-    }
-    if let Some(name) = message.strip_prefix("duplicate field `").and_then(quoted_name) {
-        return format!("duplicate field \"{name}\"");
-    }
-    "unsuitable value".to_owned()
-}
-
-fn offset(json: &[u8], line: usize, column: usize) -> usize {
-    let line_start = match line {
-        0 | 1 => 0,
-        _ => memchr::memchr_iter(b'\n', json).nth(line - 2).map_or(json.len(), |newline| newline + 1),
-    };
-    json.len().min(line_start + column)
-}
-
-/// An object or array that is open at some point of a JSON text.
-enum Open {
-    Object { key: String, in_key: bool },
-    Array { index: usize },
-}
-
-/// Returns the path of the value at the end of `prefix`, such as `spec.containers[2].image`, with
-/// at most [`MAX_DEPTH`] levels.
-fn path_at(prefix: &[u8]) -> String {
-    let mut open = Vec::new();
-    let mut deeper = 0_usize;
-    let mut rest = prefix;
-    while let [byte, after @ ..] = rest {
-        rest = after;
-        match byte {
-            b'{' | b'[' if open.len() > MAX_DEPTH => deeper += 1,
-            b'}' | b']' if deeper > 0 => deeper -= 1,
-            b'"' if deeper > 0 => rest = split_string(rest).1,
-            _ if deeper > 0 => {}
-            b'{' => open.push(Open::Object { key: String::new(), in_key: true }),
-            b'[' => open.push(Open::Array { index: 0 }),
-            b'}' | b']' => drop(open.pop()),
-            b':' => {
-                if let Some(Open::Object { in_key, .. }) = open.last_mut() {
-                    *in_key = false;
-                }
+impl Tape<'_> {
+    /// Returns the path of the token at an index, such as `spec.containers[2].image`, with at most
+    /// [`MAX_DEPTH`] levels.
+    pub(super) fn path(&self, index: usize) -> String {
+        let (mut path, mut at) = (String::new(), 0);
+        for depth in 0.. {
+            let Some((part, inner)) = self.part_with(at, index) else { break };
+            if depth == MAX_DEPTH {
+                path.push_str("...");
+                break;
             }
-            b',' => match open.last_mut() {
-                Some(Open::Array { index }) => *index += 1,
-                Some(Open::Object { key, in_key }) => (*key, *in_key) = (String::new(), true),
-                None => {}
-            },
-            b'"' => {
-                let (text, after) = split_string(rest);
-                rest = after;
-                if let Some(Open::Object { key, in_key: true }) = open.last_mut() {
-                    *key = field_name(text);
-                }
+            if !path.is_empty() && !part.starts_with('[') {
+                path.push('.');
             }
-            _ => {}
+            path.push_str(&part);
+            at = inner;
+        }
+        path
+    }
+
+    /// Returns the element or member at `at` with the token `index`: its place and its own index.
+    fn part_with(&self, at: usize, index: usize) -> Option<(String, usize)> {
+        let contains = |value: &usize| (*value..self.behind(*value)).contains(&index);
+        match self.token(at) {
+            Token::Object(_) => {
+                let mut members = self.members(at);
+                // The token can also be the name of the member.
+                let (name, value) = members.find(|(_, value)| value - 1 == index || contains(value))?;
+                Some((field_name(name).to_owned(), value))
+            }
+            Token::Array(extent) => {
+                let mut element = at + 1;
+                for place in 0..extent.len {
+                    if contains(&element) {
+                        return Some((format!("[{place}]"), element));
+                    }
+                    element = self.behind(element);
+                }
+                None
+            }
+            _ => None,
         }
     }
-    render(&open)
 }
 
-/// Splits the text after an opening quotation mark at the closing one.
-fn split_string(rest: &[u8]) -> (&[u8], &[u8]) {
-    let mut end = 0;
-    while let Some(byte) = rest.get(end) {
-        match byte {
-            b'"' => return (&rest[..end], &rest[end + 1..]),
-            b'\\' => end += 2,
-            _ => end += 1,
-        }
+/// Describes invalid JSON.
+pub(super) fn invalid_json(bytes: &[u8]) -> String {
+    match serde_json::from_slice::<IgnoredAny>(bytes) {
+        Ok(_) => "invalid JSON".to_owned(),
+        Err(error) => format!("invalid JSON at line {}, column {}", error.line(), error.column()),
     }
-    (rest, &[])
 }
 
-/// Returns a key for a message. Users choose the keys of maps, so only keys that look like field
-/// names are shown.
-fn field_name(key: &[u8]) -> String {
-    if is_plain(key) { String::from_utf8_lossy(key).into_owned() } else { "*".to_owned() }
-}
-
-fn is_plain(name: &[u8]) -> bool {
-    name.len() <= 63
-        && name.first().is_some_and(u8::is_ascii_alphabetic)
-        && name.iter().all(u8::is_ascii_alphanumeric)
-}
-
-fn render(open: &[Open]) -> String {
-    let mut path = String::new();
-    for part in open.iter().take(MAX_DEPTH) {
-        match part {
-            Open::Object { key, .. } if key.is_empty() => {}
-            Open::Object { key, .. } => {
-                if !path.is_empty() {
-                    path.push('.');
-                }
-                path.push_str(key);
-            }
-            Open::Array { index } => path.push_str(&format!("[{index}]")),
-        }
-    }
-    if open.len() > MAX_DEPTH {
-        path.push_str("...");
-    }
-    path
+/// Returns a name for a message.
+fn field_name(name: &str) -> &str {
+    let is_plain = name.len() <= 63
+        && name.starts_with(|first: char| first.is_ascii_alphabetic())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if is_plain { name } else { "*" }
 }
 
 #[cfg(test)]
@@ -144,16 +77,20 @@ mod tests {
     use serde::de::DeserializeOwned;
 
     use super::*;
+    use crate::decode::deserialize::deserialize;
+    use crate::decode::json::read;
+    use crate::decode::prune_paths::NOTHING_PRUNED;
 
     fn described<K: DeserializeOwned>(json: &str) -> String {
-        match serde_json::from_str::<K>(json) {
+        let Ok(value) = read(json, &NOTHING_PRUNED) else { return invalid_json(json.as_bytes()) };
+        match deserialize::<K>(&value.tape) {
             Ok(_) => panic!("{json} was decoded"),
-            Err(error) => describe(&error, json.as_bytes()),
+            Err(error) => error.to_string(),
         }
     }
 
     #[test]
-    fn the_field_is_named_and_the_value_is_not() {
+    fn error_names_the_field_and_no_value() {
         let json =
             r#"{"metadata":{"name":"a"},"spec":{"containers":[{"name":"x"},{"name":"y","tty":"hunter2"}]}}"#;
         let text = described::<Pod>(json);
@@ -161,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_field_is_named_where_it_is_missing() {
+    fn missing_field_is_named_with_its_object() {
         #[derive(serde::Deserialize)]
         struct Outer {
             #[serde(rename = "spec")]
@@ -172,12 +109,12 @@ mod tests {
             #[serde(rename = "image")]
             _image: String,
         }
-        let text = described::<Outer>(r#"{"spec": {"replicas": 1}}"#);
-        assert_eq!(text, "missing field \"image\" at spec");
+        assert_eq!(described::<Outer>(r#"{"spec": {"replicas": 1}}"#), "missing field \"image\" at spec");
+        assert_eq!(described::<Outer>(r#"{"replicas": 1}"#), "missing field \"spec\" at the top");
     }
 
     #[test]
-    fn a_secret_stays_secret() {
+    fn error_contains_no_secret() {
         for json in [
             r#"{"data": {"tls.key": "hunter2 is not base64"}}"#,
             r#"{"data": "hunter2"}"#,
@@ -194,16 +131,13 @@ mod tests {
     }
 
     #[test]
-    fn the_path_is_found_whatever_the_strings_contain() {
-        let path = |prefix: &str| path_at(prefix.as_bytes());
-        assert_eq!(path(r#"{"a":"}{][,:\"","b":[1,2,{"c":"\\","d":"#), "b[2].d");
-        assert_eq!(path(r#"{"a":{"b":1},"c":"#), "c");
-        assert_eq!(path(r#"{"a":{"b.c":{"d":"#), "a.*.d");
-        assert_eq!(path("[[1],[2,3"), "[1][1]");
-        assert_eq!(path(""), "");
-        assert_eq!(path(r#"{"unclosed \"#), "*");
-        assert_eq!(path(&"[".repeat(100)), format!("{}...", "[0]".repeat(MAX_DEPTH)));
-        let deep = format!(r#"{{"a":{}"]{{"{},"b":"#, r#"{"x":["#.repeat(100), "]}".repeat(100));
-        assert_eq!(path(&deep), "b");
+    fn path_has_no_keys_of_maps_and_a_limited_depth() {
+        let path = |json: &str, index| read(json, &NOTHING_PRUNED).expect("JSON").tape.path(index);
+        assert_eq!(path(r#"{"a":1,"b":[1,2,{"c":"d"}]}"#, 8), "b[2].c");
+        assert_eq!(path(r#"{"a":{"b.c":{"d":1}}}"#, 6), "a.*.d");
+        assert_eq!(path("[[1],[2,3]]", 5), "[1][1]");
+        assert_eq!(path("{}", 0), "");
+        let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
+        assert_eq!(path(&deep, 99), format!("{}...", "[0]".repeat(MAX_DEPTH)));
     }
 }

@@ -8,14 +8,16 @@ use informer_core::{
 };
 use kube::core::Status;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 use super::Decode;
-use super::cut::{NoValue, Scanner, Value, is_json};
-use super::describe::describe;
+use super::describe::invalid_json;
+use super::deserialize::{DecodeError, deserialize};
 use super::expected::ExpectedType;
 use super::identity::rejected;
+use super::json::{NoValue, Scanner, Value, is_json};
 use super::prune_paths::{Level, NOTHING_PRUNED, PrunePaths};
+use super::repair::{INVALID_UTF8, Repaired};
+use super::tape::Tape;
 
 /// Decodes one line of a watch. An undecodable object is a [`WatchEvent::RejectedObject`].
 ///
@@ -27,12 +29,18 @@ pub(super) fn decode_event<K>(
     expected: Option<&ExpectedType>,
     decode: Decode,
 ) -> Result<WatchEvent<K>, ListWatchError> {
-    match Envelope::read(line, paths) {
-        Ok(Envelope { event_type: Some(event_type), object: Some(object) }) => {
-            decode_object(event_type, &object, expected, decode)
+    let broken = || Ok(unknown(rejected(&Tape::default(), invalid_json(line))));
+    let repaired = Repaired::new(line);
+    let text = &*repaired.text;
+    match Envelope::read(text, paths) {
+        Ok(Envelope { event_type: Some(event_type), object: Some(mut object) }) => {
+            if repaired.is_repaired(0..text.len()) {
+                object.tape.reject(INVALID_UTF8);
+            }
+            decode_object(event_type, &object.tape, expected, decode)
         }
-        Ok(_) if is_json(line) => Ok(not_an_event(line)),
-        _ => Ok(unknown(rejected(&[], invalid_json(line)))),
+        Ok(_) if is_json(text) => Ok(not_an_event(text)),
+        _ => broken(),
     }
 }
 
@@ -45,16 +53,16 @@ struct Envelope<'l> {
 }
 
 impl<'l> Envelope<'l> {
-    fn read(line: &'l [u8], paths: &PrunePaths) -> Result<Self, NoValue> {
+    fn read(line: &'l str, paths: &PrunePaths) -> Result<Self, NoValue> {
         let (mut envelope, mut object_first) = (Self::default(), None);
         let mut scanner = Scanner::new(line);
-        scanner.members(|scanner, name, _| {
+        scanner.members(|scanner, name| {
             match (name, envelope.event_type) {
-                (b"type", _) => envelope.event_type = serde_json::from_slice(scanner.raw()?).ok(),
-                (b"object", Some(event_type)) => {
+                ("type", _) => envelope.event_type = serde_json::from_str(scanner.raw()?).ok(),
+                ("object", Some(event_type)) => {
                     envelope.object = Some(scanner.value(event_type.pruned(paths))?);
                 }
-                (b"object", None) => {
+                ("object", None) => {
                     object_first = Some(scanner.clone());
                     scanner.raw()?;
                 }
@@ -94,26 +102,25 @@ impl EventType {
 /// Decodes the object of an event.
 fn decode_object<K>(
     event_type: EventType,
-    object: &Value<'_>,
+    object: &Tape<'_>,
     expected: Option<&ExpectedType>,
     decode: Decode,
 ) -> Result<WatchEvent<K>, ListWatchError> {
     let is_data = matches!(event_type, EventType::Added | EventType::Modified | EventType::Deleted);
-    if let Some(why) = expected.filter(|_| is_data).and_then(|expected| expected.refusal(object.stated)) {
+    if let Some(why) = expected.filter(|_| is_data).and_then(|expected| expected.refusal(object)) {
         return Err(ListWatchError::Protocol(format!("the watch is not of what was asked for: {why}")));
     }
-    let json = &object.json;
     let decoded = match event_type {
-        EventType::Added => decode(json).map(OwnedObject::cast).map(WatchEvent::Added),
-        EventType::Modified => decode(json).map(OwnedObject::cast).map(WatchEvent::Modified),
-        EventType::Deleted => decode(json).map(OwnedObject::cast).map(WatchEvent::Deleted),
+        EventType::Added => decode(object).map(OwnedObject::cast).map(WatchEvent::Added),
+        EventType::Modified => decode(object).map(OwnedObject::cast).map(WatchEvent::Modified),
+        EventType::Deleted => decode(object).map(OwnedObject::cast).map(WatchEvent::Deleted),
         EventType::Bookmark => {
-            serde_json::from_slice::<Marked>(json).map(|marked| WatchEvent::Bookmark(marked.into()))
+            deserialize::<Marked>(object).map(|marked| WatchEvent::Bookmark(marked.into()))
         }
-        EventType::Error => serde_json::from_slice::<Status>(json).map(Box::new).map(WatchEvent::Error),
-        EventType::Unknown => Ok(unknown(rejected(json, "an event of an unknown type".to_owned()))),
+        EventType::Error => deserialize::<Status>(object).map(Box::new).map(WatchEvent::Error),
+        EventType::Unknown => Ok(unknown(rejected(object, "an event of an unknown type".to_owned()))),
     };
-    Ok(decoded.unwrap_or_else(|error| undecodable(event_type, json, &error)))
+    Ok(decoded.unwrap_or_else(|error| undecodable(event_type, object, &error)))
 }
 
 /// The usable part of a bookmark's object.
@@ -146,26 +153,25 @@ impl From<Marked> for Bookmark {
 }
 
 /// Returns the event for a line whose type or object is missing.
-fn not_an_event<K>(line: &[u8]) -> WatchEvent<K> {
+fn not_an_event<K>(line: &str) -> WatchEvent<K> {
     #[derive(Deserialize)]
     struct Typed {
         kind: Option<String>,
     }
     // A proxy can send its own response in the middle of the server's stream.
-    if serde_json::from_slice::<Typed>(line).is_ok_and(|typed| typed.kind.as_deref() == Some("Status"))
-        && let Ok(status) = serde_json::from_slice::<Status>(line)
+    if serde_json::from_str::<Typed>(line).is_ok_and(|typed| typed.kind.as_deref() == Some("Status"))
+        && let Ok(status) = serde_json::from_str::<Status>(line)
     {
         return WatchEvent::Error(Box::new(status));
     }
-    unknown(rejected(&[], "an event without a type or without an object".to_owned()))
+    unknown(rejected(&Tape::default(), "an event without a type or without an object".to_owned()))
 }
 
 /// Returns the event for an object that doesn't decode.
 // I10: it is an event, and the stream continues.
-fn undecodable<K>(event_type: EventType, json: &[u8], error: &serde_json::Error) -> WatchEvent<K> {
-    let object = rejected(json, describe(error, json));
+fn undecodable<K>(event_type: EventType, object: &Tape<'_>, error: &DecodeError) -> WatchEvent<K> {
+    let object = rejected(object, error.to_string());
     match event_type {
-        _ if !is_json(json) => unknown(object),
         EventType::Added | EventType::Modified => {
             WatchEvent::RejectedObject { kind: RejectedKind::Changed, object }
         }
@@ -176,14 +182,6 @@ fn undecodable<K>(event_type: EventType, json: &[u8], error: &serde_json::Error)
             WatchEvent::Error(Box::new(Status::failure(&message, "InternalError").with_code(500)))
         }
         EventType::Bookmark | EventType::Unknown => unknown(object),
-    }
-}
-
-/// Describes the error of a line that isn't JSON.
-fn invalid_json(line: &[u8]) -> String {
-    match serde_json::from_slice::<IgnoredAny>(line) {
-        Ok(_) => "invalid JSON".to_owned(),
-        Err(error) => describe(&error, line),
     }
 }
 

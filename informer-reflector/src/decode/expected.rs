@@ -7,8 +7,8 @@
 
 use kube::Resource;
 
-use super::cut::StatedType;
 use super::prune_paths::PrunePaths;
+use super::tape::Tape;
 
 /// The server's kind and version of metadata-only objects.
 const METADATA_ONLY: (&str, &str) = ("PartialObjectMetadata", "meta.k8s.io/v1");
@@ -41,17 +41,14 @@ impl ExpectedType {
     }
 
     /// Returns an error for an object of another type; `None` if the type matches or is unknown.
-    pub(super) fn refusal(&self, stated: StatedType<'_>) -> Option<String> {
-        let is = |stated: &[u8], expected: &str, metadata_only: &str| {
-            stated.is_empty()
-                || stated == expected.as_bytes()
-                || (self.metadata_only && stated == metadata_only.as_bytes())
+    pub(super) fn refusal(&self, object: &Tape<'_>) -> Option<String> {
+        let is = |stated: &str, expected: &str, metadata_only: &str| {
+            stated.is_empty() || stated == expected || (self.metadata_only && stated == metadata_only)
         };
-        let StatedType { kind, api_version } = stated;
+        let (kind, api_version) = (object.text_of("kind"), object.text_of("apiVersion"));
         let is_expected =
             is(kind, &self.kind, METADATA_ONLY.0) && is(api_version, &self.api_version, METADATA_ONLY.1);
-        let text = String::from_utf8_lossy;
-        (!is_expected).then(|| self.instead(&text(kind), &text(api_version)))
+        (!is_expected).then(|| self.instead(kind, api_version))
     }
 
     /// Returns an error for a list of another type; `None` if that is unknown, because custom

@@ -6,6 +6,10 @@
 use informer_core::{ObjectKey, RejectedObject, ResourceVersion};
 use serde::Deserialize;
 
+use super::deserialize::deserialize_incomplete;
+use super::repair::INVALID;
+use super::tape::Tape;
+
 /// The identity of an object.
 #[derive(Deserialize)]
 pub(super) struct Identified {
@@ -24,7 +28,7 @@ impl Identified {
     /// Returns the rejected object with this identity.
     pub(super) fn rejected(&self, error: String) -> RejectedObject {
         let Identity { name, namespace, resource_version } = &self.metadata;
-        let name = name.as_deref().filter(|name| !name.is_empty());
+        let name = name.as_deref().filter(|name| !name.is_empty() && !name.contains(INVALID));
         RejectedObject {
             key: name.map(|name| ObjectKey::new(namespace.as_deref(), name)),
             resource_version: ResourceVersion::from(resource_version.as_deref()),
@@ -33,9 +37,9 @@ impl Identified {
     }
 }
 
-/// Returns the rejected object in `json`, with its key and resource version if they can be read.
-pub(super) fn rejected(json: &[u8], error: String) -> RejectedObject {
-    match serde_json::from_slice::<Identified>(json) {
+/// Returns the rejected object on a tape, with its key and resource version if they can be read.
+pub(super) fn rejected(object: &Tape<'_>, error: String) -> RejectedObject {
+    match deserialize_incomplete::<Identified>(object) {
         Ok(identified) => identified.rejected(error),
         Err(_) => RejectedObject { key: None, resource_version: ResourceVersion::empty(), error },
     }

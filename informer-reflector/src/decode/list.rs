@@ -11,11 +11,12 @@ use informer_core::{ListEnd, ListWatchError, OwnedObject, RejectedObject, Resour
 use kube::core::{ListMeta, Status};
 use serde::de::{DeserializeOwned, IgnoredAny};
 
-use super::cut::{NoValue, Scanner, cut, is_json};
-use super::describe::describe;
+use super::deserialize::deserialize;
 use super::expected::ExpectedType;
 use super::identity::rejected;
-use super::prune_paths::PrunePaths;
+use super::json::{NoValue, read};
+use super::prune_paths::{NOTHING_PRUNED, PrunePaths};
+use super::repair::{INVALID_UTF8, Repaired};
 use super::{BYTE_ORDER_MARK, DEFAULT_MAX_OBJECT_SIZE, Decode, decode};
 
 /// The number of bytes that are collected before items are decoded, so that few items are
@@ -147,7 +148,7 @@ impl<K> ListDecoder<K> {
         if self.buffer.len() - self.read < self.look_at {
             return Ok(Vec::new());
         }
-        let items = self.decode(false)?;
+        let items = self.decode()?;
         if self.head.has_items {
             self.buffer.drain(..self.read);
             self.read = 0;
@@ -167,7 +168,7 @@ impl<K> ListDecoder<K> {
     /// [`ListWatchError::Interrupted`] if the body ended early, [`ListWatchError::Protocol`] if it
     /// is no list, and [`ListWatchError::Status`] if it is a failure's status.
     pub fn finish(mut self) -> Result<(Items<K>, ListEnd), ListWatchError> {
-        let items = self.decode(true)?;
+        let items = self.decode()?;
         match self.state {
             State::Status => return Err(self.status()),
             State::Closed if self.head.is_list() => {}
@@ -187,66 +188,67 @@ impl<K> ListDecoder<K> {
     }
 
     /// Decodes all complete values.
-    fn decode(&mut self, ended: bool) -> Result<Items<K>, ListWatchError> {
+    fn decode(&mut self) -> Result<Items<K>, ListWatchError> {
+        let buffer = std::mem::take(&mut self.buffer);
+        let text = Repaired::new(&buffer);
+        let items = self.decode_text(&text);
+        self.buffer = buffer;
+        items
+    }
+
+    fn decode_text(&mut self, body: &Repaired<'_>) -> Result<Items<K>, ListWatchError> {
         let mut items = Vec::new();
+        let text = &*body.text;
         while self.state != State::Status {
-            let rest = &self.buffer[self.read..];
+            let rest = &text.as_bytes()[self.read..];
             let Some(blank) = rest.iter().position(|byte| !byte.is_ascii_whitespace()) else {
-                self.read = self.buffer.len();
+                self.read = text.len();
                 break;
             };
             self.read += blank;
-            if !self.advance(rest[blank], ended, &mut items)? {
+            if !self.advance(body, &mut items)? {
                 break;
             }
         }
         Ok(items)
     }
 
-    /// Makes one step; `next` is the next byte of the body. Returns `false` if more bytes are
-    /// needed.
-    fn advance(&mut self, next: u8, ended: bool, items: &mut Items<K>) -> Result<bool, ListWatchError> {
-        self.state = match (self.state, next) {
+    /// Makes one step. Returns `false` if more bytes are needed.
+    fn advance(&mut self, body: &Repaired<'_>, items: &mut Items<K>) -> Result<bool, ListWatchError> {
+        let rest = &body.text[self.read..];
+        self.state = match (self.state, rest.as_bytes()[0]) {
             (State::Start, b'{') => State::FirstField,
-            (State::Start, 0xef) if self.read == 0 => return self.byte_order_mark(ended),
+            // Some proxies insert a byte order mark.
+            (State::Start, _) if self.read == 0 && rest.starts_with('\u{feff}') => {
+                self.read = BYTE_ORDER_MARK.len();
+                return Ok(true);
+            }
             (State::Start, _) => return Err(self.not_a_list("it is no JSON object")),
             (State::FirstField | State::AfterField, b'}') => State::Closed,
             (State::AfterField, b',') => State::Field,
-            (State::FirstField | State::Field, b'"') => return self.field(),
+            (State::FirstField | State::Field, b'"') => return self.field(rest),
             (State::Value(Field::Items), b'[') => {
                 self.head.has_items = true;
                 State::FirstItem
             }
-            (State::Value(field), _) => return self.value(field),
+            (State::Value(field), _) => return self.value(rest, field),
             (State::FirstItem | State::AfterItem, b']') => State::AfterField,
             (State::AfterItem, b',') => State::Item,
-            (State::FirstItem | State::Item, _) => return self.item(items),
+            (State::FirstItem | State::Item, _) => return self.item(body, items),
             _ => return Err(self.not_a_list("it is not valid JSON")),
         };
         self.read += 1;
         Ok(true)
     }
 
-    /// Skips a byte order mark, which some proxies insert.
-    fn byte_order_mark(&mut self, ended: bool) -> Result<bool, ListWatchError> {
-        if self.buffer.starts_with(BYTE_ORDER_MARK) {
-            self.read = BYTE_ORDER_MARK.len();
-            return Ok(true);
-        }
-        if BYTE_ORDER_MARK.starts_with(&self.buffer) && !ended {
-            return Ok(false);
-        }
-        Err(self.not_a_list("it is no JSON object"))
-    }
-
     /// Reads the name of a field and the colon.
-    fn field(&mut self) -> Result<bool, ListWatchError> {
-        let Some((name, len)) = self.typed::<String>("it is not valid JSON")? else {
+    fn field(&mut self, rest: &str) -> Result<bool, ListWatchError> {
+        let Some((name, len)) = self.typed::<String>(rest, "it is not valid JSON")? else {
             return Ok(false);
         };
-        let rest = &self.buffer[self.read + len..];
-        let Some(blank) = rest.iter().position(|byte| !byte.is_ascii_whitespace()) else { return Ok(false) };
-        if rest[blank] != b':' {
+        let after = &rest.as_bytes()[len..];
+        let Some(blank) = after.iter().position(|byte| !byte.is_ascii_whitespace()) else { return Ok(false) };
+        if after[blank] != b':' {
             return Err(self.not_a_list("it is not valid JSON"));
         }
         self.read += len + blank + 1;
@@ -261,32 +263,34 @@ impl<K> ListDecoder<K> {
     }
 
     /// Reads the value of a field other than an array of items.
-    fn value(&mut self, field: Field) -> Result<bool, ListWatchError> {
+    fn value(&mut self, rest: &str, field: Field) -> Result<bool, ListWatchError> {
         let len = match field {
-            Field::Kind => self.typed::<Option<String>>("its kind is no text")?.map(|(kind, len)| {
+            Field::Kind => self.typed::<Option<String>>(rest, "its kind is no text")?.map(|(kind, len)| {
                 self.head.kind = kind;
                 len
             }),
             Field::ApiVersion => {
-                let version = self.typed::<Option<String>>("its API version is no text")?;
+                let version = self.typed::<Option<String>>(rest, "its API version is no text")?;
                 version.map(|(version, len)| {
                     self.head.api_version = version;
                     len
                 })
             }
             Field::Metadata => {
-                let metadata = self.typed::<Option<ListMeta>>("its metadata is not that of a list")?;
+                let metadata = self.typed::<Option<ListMeta>>(rest, "its metadata is not that of a list")?;
                 metadata.map(|(metadata, len)| {
                     self.head.metadata = metadata.unwrap_or_default();
                     len
                 })
             }
             // Go writes a nil slice as null.
-            Field::Items => self.typed::<()>("its items are no array")?.map(|((), len)| {
+            Field::Items => self.typed::<()>(rest, "its items are no array")?.map(|((), len)| {
                 self.head.has_items = true;
                 len
             }),
-            Field::Other => self.typed::<IgnoredAny>("it is not valid JSON")?.map(|(IgnoredAny, len)| len),
+            Field::Other => {
+                self.typed::<IgnoredAny>(rest, "it is not valid JSON")?.map(|(IgnoredAny, len)| len)
+            }
         };
         let Some(len) = len else { return Ok(false) };
         self.read += len;
@@ -318,22 +322,21 @@ impl<K> ListDecoder<K> {
         ListWatchError::Protocol(format!("the list is not of what was asked for: {why}{}", self.place()))
     }
 
-    fn item(&mut self, items: &mut Items<K>) -> Result<bool, ListWatchError> {
-        let found = match cut(&self.buffer[self.read..], self.paths.root()) {
+    fn item(&mut self, body: &Repaired<'_>, items: &mut Items<K>) -> Result<bool, ListWatchError> {
+        let mut found = match read(&body.text[self.read..], self.paths.root()) {
             Ok(found) => found,
             Err(NoValue::Incomplete) => return Ok(false),
             Err(NoValue::Broken) => return Err(self.not_a_list("it is not valid JSON")),
         };
-        if let Some(why) = self.expected.as_ref().and_then(|expected| expected.refusal(found.stated)) {
+        if let Some(why) = self.expected.as_ref().and_then(|expected| expected.refusal(&found.tape)) {
             return Err(self.unexpected(&why));
         }
-        let json = &found.json;
-        let item = match (self.decode)(json) {
-            Ok(object) => Ok(object.cast()),
-            Err(_) if !is_json(json) => return Err(self.not_a_list("it is not valid JSON")),
-            // I10: it is an item, and the list continues.
-            Err(error) => Err(rejected(json, describe(&error, json))),
-        };
+        if body.is_repaired(self.read..self.read + found.len) {
+            found.tape.reject(INVALID_UTF8);
+        }
+        // I10: an undecodable item is an item, and the list continues.
+        let object = (self.decode)(&found.tape);
+        let item = object.map(OwnedObject::cast).map_err(|error| rejected(&found.tape, error.to_string()));
         self.read += found.len;
         items.push(item);
         self.items += 1;
@@ -342,17 +345,18 @@ impl<K> ListDecoder<K> {
     }
 
     /// Decodes the next value of the list itself, or returns `None` if more bytes are needed.
-    fn typed<T: DeserializeOwned>(&self, otherwise: &str) -> Result<Option<(T, usize)>, ListWatchError> {
-        let mut scanner = Scanner::new(&self.buffer[self.read..]);
-        let json = match scanner.raw() {
-            Ok(json) => json,
-            Err(NoValue::Incomplete) => return Ok(None),
-            Err(NoValue::Broken) => return Err(self.not_a_list("it is not valid JSON")),
-        };
-        match serde_json::from_slice(json) {
-            Ok(value) => Ok(Some((value, scanner.len()))),
-            Err(_) if is_json(json) => Err(self.not_a_list(otherwise)),
-            Err(_) => Err(self.not_a_list("it is not valid JSON")),
+    fn typed<T: DeserializeOwned>(
+        &self,
+        rest: &str,
+        otherwise: &str,
+    ) -> Result<Option<(T, usize)>, ListWatchError> {
+        match read(rest, &NOTHING_PRUNED) {
+            Ok(found) => match deserialize(&found.tape) {
+                Ok(value) => Ok(Some((value, found.len))),
+                Err(_) => Err(self.not_a_list(otherwise)),
+            },
+            Err(NoValue::Incomplete) => Ok(None),
+            Err(NoValue::Broken) => Err(self.not_a_list("it is not valid JSON")),
         }
     }
 

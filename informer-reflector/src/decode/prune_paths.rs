@@ -7,10 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
 use thiserror::Error;
-
-use super::cut::cut;
 
 /// The fields of an object that are not decoded. Default: `metadata.managedFields`.
 ///
@@ -20,13 +17,10 @@ use super::cut::cut;
 ///
 /// ```
 /// use informer_reflector::PrunePaths;
-/// use serde_json::json;
 ///
-/// let paths = PrunePaths::default().with_path("status.conditions")?;
-/// let pod = r#"{"metadata": {"name": "a", "managedFields": []}, "status": {"phase": "Running", "conditions": []}}"#;
-/// let pruned: serde_json::Value = paths.from_slice(pod.as_bytes())?;
-/// assert_eq!(pruned, json!({"metadata": {"name": "a"}, "status": {"phase": "Running"}}));
-/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// let last_applied = r#"metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]"#;
+/// let paths = PrunePaths::default().with_path("status.conditions")?.with_path(last_applied)?;
+/// # Ok::<_, informer_reflector::PrunePathError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct PrunePaths {
@@ -144,21 +138,6 @@ impl PrunePaths {
         Self { root: Arc::new(root) }
     }
 
-    /// Decodes JSON without the fields at these paths.
-    ///
-    /// # Errors
-    /// Those of `serde_json`. A required field at one of the paths counts as missing. Inside pruned
-    /// fields, only strings and brackets are checked.
-    pub fn from_slice<T: DeserializeOwned>(&self, json: &[u8]) -> serde_json::Result<T> {
-        match cut(json, &self.root) {
-            Ok(value) if json[value.len..].iter().all(u8::is_ascii_whitespace) => {
-                serde_json::from_slice(&value.json)
-            }
-            // A number, which ends with the bytes, or an error, which serde_json describes.
-            _ => serde_json::from_slice(json),
-        }
-    }
-
     /// Returns the pruned fields of an object.
     pub(super) fn root(&self) -> &Level {
         &self.root
@@ -194,10 +173,20 @@ impl fmt::Debug for PrunePaths {
     }
 }
 
+impl Field {
+    /// Returns the pruned fields inside the field.
+    pub(super) fn inside(&self) -> Option<&Level> {
+        match self {
+            Self::Inside(level) => Some(level),
+            Self::Whole => None,
+        }
+    }
+}
+
 impl Level {
     /// Returns the pruned part of a field; `None` if nothing is pruned.
-    pub(super) fn field(&self, name: &[u8]) -> Option<&Field> {
-        match self.fields.iter().find(|(known, _)| known.as_bytes() == name) {
+    pub(super) fn field(&self, name: &str) -> Option<&Field> {
+        match self.fields.iter().find(|(known, _)| **known == *name) {
             Some((_, field)) => Some(field),
             None if self.prunes_others => Some(&Field::Whole),
             None => None,

@@ -211,8 +211,8 @@ impl<K> KubeListWatch<K> {
     /// Sets the maximum size of an object, in bytes of JSON. A list or watch with a larger object
     /// fails. Default: 16 MiB.
     ///
-    /// Decoding needs a small multiple of this memory, even if the server is faulty. etcd stores no
-    /// object of more than 1.5 MiB.
+    /// Decoding needs at most ten times this memory besides the object, even if the server is
+    /// faulty. etcd stores no object of more than 1.5 MiB.
     #[must_use]
     pub fn max_object_size(mut self, bytes: usize) -> Self {
         self.max_object_size = bytes;

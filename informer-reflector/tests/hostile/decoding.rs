@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use crate::meter::Meter;
 
 #[test]
-fn describing_an_error_of_a_large_object_needs_little_memory() {
+fn decoding_needs_at_most_ten_times_the_size_of_an_object() {
     let meter = Meter::start();
     let unknown = r#"{"a":[{"b":{"c":[1,2,3]}}]},"#.repeat(700_000);
     let line =
@@ -23,5 +23,5 @@ fn describing_an_error_of_a_large_object_needs_little_memory() {
     }
     let peak = meter.peak();
     println!("a line of {} bytes, at most {peak} in use", line.len());
-    assert!(peak <= 2 * limit + limit / 2, "{peak} bytes");
+    assert!(peak <= 10 * limit, "{peak} bytes");
 }

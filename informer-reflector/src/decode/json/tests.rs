@@ -1,4 +1,5 @@
-//! Decoding without a field gives the same as decoding everything and then clearing the field.
+//! Decoding gives the same as `serde_json`; decoding without a field gives the same as decoding all
+//! and then clearing the field.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,13 +13,17 @@ use serde_json::{Value as Json, json};
 
 use super::*;
 use crate::PrunePaths;
+use crate::decode::deserialize::deserialize;
+use crate::decode::prune_paths::NOTHING_PRUNED;
 
 fn pruned<K: DeserializeOwned>(paths: &PrunePaths, json: &Json) -> K {
-    paths.from_slice(json.to_string().as_bytes()).expect("an object that decodes")
+    let json = format!("{json} ");
+    let value = read(&json, paths.root()).expect("JSON");
+    deserialize(&value.tape).expect("an object that decodes")
 }
 
 fn whole<K: DeserializeOwned>(json: &Json) -> K {
-    pruned(&PrunePaths::none(), json)
+    serde_json::from_str(&json.to_string()).expect("an object that decodes")
 }
 
 fn pod() -> Json {
@@ -168,11 +173,15 @@ struct AnyPod<'a> {
 fn outcome(json: &str) -> Result<(String, usize), NoValue> {
     let paths =
         PrunePaths::none().with_path("p").and_then(|paths| paths.with_path("q.p")).expect("two paths");
-    cut(json.as_bytes(), paths.root()).map(|value| (String::from_utf8_lossy(&value.json).into(), value.len))
+    read(&json, paths.root()).map(|value| {
+        let mut json = String::new();
+        value.tape.write_json(0, &mut json);
+        (json, value.len)
+    })
 }
 
 #[test]
-fn comma_of_a_pruned_member_goes_with_it() {
+fn pruned_member_is_left_out() {
     for (json, expected) in [
         (r#"{}"#, r#"{}"#),
         (r#"{"p" : [1] }"#, r#"{}"#),
@@ -206,23 +215,101 @@ fn value_ends_where_its_brackets_close() {
 }
 
 #[test]
-fn stated_type_is_that_of_the_object_itself() {
-    let stated = |json| cut(json, PrunePaths::default().root()).map(|value| value.stated).expect("a value");
-    let pod = stated(br#"{"spec":{"kind":"Inner"},"kind":"Pod","metadata":{},"apiVersion":"v1"}"#);
-    assert_eq!((pod.kind, pod.api_version), (&b"Pod"[..], &b"v1"[..]));
-    let untyped = stated(br#"{"kind":7}"#);
-    assert_eq!((untyped.kind, untyped.api_version), (&b""[..], &b""[..]));
+fn numbers_are_those_of_serde_json() {
+    for number in [
+        "0",
+        "-0",
+        "12",
+        "-12",
+        "1.5",
+        "-1.5e3",
+        "1E+2",
+        "1e-2",
+        "0.0",
+        "18446744073709551615",
+        "18446744073709551616",
+        "-9223372036854775808",
+        "-9223372036854775809",
+        "1e308",
+    ] {
+        let expected: Json = serde_json::from_str(number).expect(number);
+        let text = format!("{number} ");
+        let value = read(&text, &NOTHING_PRUNED).expect(number);
+        assert_eq!(deserialize::<Json>(&value.tape).expect(number), expected, "{number}");
+    }
+    for broken in ["01 ", "1. ", ".5 ", "1e ", "1e+ ", "- ", "+1 ", "1a ", "nul ", "truE "] {
+        assert_eq!(outcome(broken), Err(NoValue::Broken), "{broken}");
+    }
+}
+
+#[test]
+fn each_type_of_serde_is_decoded_as_by_serde_json() {
+    #[derive(Debug, Deserialize)]
+    #[allow(dead_code, reason = "only the debug output is compared")]
+    enum Choice {
+        Unit,
+        New(u8),
+        Pair(u8, String),
+        Named { a: Option<bool> },
+    }
+    #[derive(Debug, Deserialize)]
+    struct Marker;
+    #[derive(Debug, Deserialize)]
+    #[allow(dead_code, reason = "only the debug output is compared")]
+    struct Everything {
+        choices: Vec<Choice>,
+        wide: (u128, i128, f32),
+        keys: BTreeMap<i16, char>,
+        flags: HashMap<bool, ()>,
+        none: Option<Option<u8>>,
+        marker: Marker,
+        raw: Box<serde_json::value::RawValue>,
+        #[serde(flatten)]
+        rest: BTreeMap<String, Json>,
+    }
+    let json = r#"{"choices": ["Unit", {"New": 7}, {"Pair": [1, "b"]}, {"Named": {"a": true}}],
+        "wide": [340282366920938463463374607431768211455, -170141183460469231731687303715884105728, 1.5],
+        "keys": {"-3": "x"}, "flags": {"true": null}, "none": null, "marker": null,
+        "raw": {"b":[1,-2,2.5,"\n"],"a":{}}, "other": [{}], "more": 1}"#;
+    let value = read(&json, &NOTHING_PRUNED).expect("JSON");
+    let ours: Everything = deserialize(&value.tape).expect("an object that decodes");
+    let theirs: Everything = serde_json::from_str(json).expect("an object that decodes");
+    assert_eq!(format!("{ours:?}"), format!("{theirs:?}"));
+}
+
+#[test]
+fn vector_has_the_capacity_that_it_needs() {
+    let value = read("[[1,2,3],[],[\"a\",\"b\",\"c\",\"d\",\"e\"]] ", &NOTHING_PRUNED).expect("JSON");
+    let vectors: Vec<Vec<Json>> = deserialize(&value.tape).expect("vectors");
+    assert_eq!(vectors.iter().map(Vec::capacity).collect::<Vec<_>>(), [3, 0, 5]);
+}
+
+#[test]
+fn object_with_too_many_levels_is_rejected_and_the_next_one_is_not() {
+    let deep = format!("{}{} 7 ", "[".repeat(100_000), "]".repeat(100_000));
+    let value = read(&deep, &NOTHING_PRUNED).expect("JSON");
+    let error = deserialize::<serde::de::IgnoredAny>(&value.tape).expect_err("an error");
+    assert_eq!((error.to_string().as_str(), value.len), (TOO_DEEP, 200_000));
+    let allowed = format!("{}{} ", "[".repeat(MAX_DEPTH), "]".repeat(MAX_DEPTH));
+    assert!(read(&allowed, &NOTHING_PRUNED).expect("JSON").tape.problem().is_none());
 }
 
 proptest! {
     #[test]
-    fn every_json_value_is_found_at_the_start_of_any_text(json in r#"[\[\]{}":,\\0-9a-eu -]{0,24}"#) {
-        let found = outcome(&json);
-        let mut values = serde_json::Deserializer::from_str(&json).into_iter::<Json>();
-        if let Some(Ok(value)) = values.next()
-            && (value.is_object() || value.is_array() || value.is_string())
-        {
-            prop_assert_eq!(found.map(|(_, len)| len), Ok(values.byte_offset()));
+    fn any_text_is_read_as_by_serde_json(json in r#"[\[\]{}":,\\0-9a-eu. -]{0,24}|"(\\[\\"/bfnrtu]|[0-9a-f]|\PC|[\x00-\x1f]){0,12}""#) {
+        match read(&json, &NOTHING_PRUNED) {
+            Ok(ours) => {
+                // Both can be `None`: a number can be too large.
+                let theirs: Option<Json> = serde_json::from_str(&json[..ours.len]).ok();
+                prop_assert_eq!(deserialize::<Json>(&ours.tape).ok(), theirs);
+                prop_assert!(is_json(&json[..ours.len]));
+            }
+            Err(error) => {
+                let theirs = serde_json::Deserializer::from_str(&json).into_iter::<Json>().next();
+                // A number at the end of the text can be incomplete.
+                let is_number = matches!(&theirs, Some(Ok(Json::Number(_))) if error == NoValue::Incomplete);
+                prop_assert!(is_number || !matches!(theirs, Some(Ok(_))), "{error:?}, and not {theirs:?}");
+            }
         }
     }
 

@@ -1,0 +1,519 @@
+//! [`deserialize`]: turns a [`Tape`] into a value of any type that implements `Deserialize`.
+//!
+//! This is the only code of the decoders that programs contain once per type, so each function does
+//! as little as possible. Errors never contain values of the object, which can be secret.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::value::{MapDeserializer, StrDeserializer};
+use serde::de::{
+    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, Unexpected,
+    VariantAccess, Visitor,
+};
+use serde::forward_to_deserialize_any;
+
+use super::tape::{Extent, Tape, Token};
+
+/// The name under which `serde_json::value::RawValue` asks for the JSON of a value.
+const RAW_VALUE: &str = "$serde_json::private::RawValue";
+
+/// Turns a tape into a value.
+pub(super) fn deserialize<T: DeserializeOwned>(tape: &Tape<'_>) -> Result<T, DecodeError> {
+    if let Some(problem) = tape.problem() {
+        return Err(DecodeError::new(problem.to_owned()));
+    }
+    deserialize_incomplete(tape)
+}
+
+/// Turns the tape of an object into a value, even if the object is incomplete.
+pub(super) fn deserialize_incomplete<T: DeserializeOwned>(tape: &Tape<'_>) -> Result<T, DecodeError> {
+    let mut reader = Reader { tape, next: 0, current: 0 };
+    T::deserialize(&mut reader).map_err(|error: DecodeError| error.at(tape, reader.current))
+}
+
+/// The reason why an object does not decode. It names the field, and contains no value.
+#[derive(Debug)]
+pub(crate) struct DecodeError {
+    /// Boxed, because every step of decoding returns it.
+    parts: Box<Parts>,
+}
+
+#[derive(Debug)]
+struct Parts {
+    reason: String,
+    /// The path of the field; empty for the whole object.
+    path: Option<String>,
+}
+
+impl DecodeError {
+    pub(super) fn new(reason: String) -> Self {
+        Self { parts: Box::new(Parts { reason, path: None }) }
+    }
+
+    /// Adds the path of the token at an index.
+    fn at(mut self, tape: &Tape<'_>, index: usize) -> Self {
+        self.parts.path = Some(tape.path(index));
+        self
+    }
+}
+
+impl fmt::Display for DecodeError {
+    /// Writes `unexpected string at spec.containers[1].tty`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.parts.reason)?;
+        match self.parts.path.as_deref() {
+            None => Ok(()),
+            Some("") => f.write_str(" at the top"),
+            Some(path) => write!(f, " at {path}"),
+        }
+    }
+}
+
+impl std::error::Error for DecodeError {}
+
+impl Error for DecodeError {
+    /// Drops the message, which can quote values.
+    fn custom<T: fmt::Display>(_: T) -> Self {
+        Self::new("unsuitable value".to_owned())
+    }
+
+    fn invalid_type(unexpected: Unexpected<'_>, _: &dyn serde::de::Expected) -> Self {
+        Self::new(format!("unexpected {}", kind_of(unexpected)))
+    }
+
+    fn invalid_value(_: Unexpected<'_>, _: &dyn serde::de::Expected) -> Self {
+        Self::custom("")
+    }
+
+    fn invalid_length(_: usize, _: &dyn serde::de::Expected) -> Self {
+        Self::custom("")
+    }
+
+    fn unknown_variant(_: &str, _: &'static [&'static str]) -> Self {
+        Self::custom("")
+    }
+
+    fn unknown_field(_: &str, _: &'static [&'static str]) -> Self {
+        Self::custom("")
+    }
+
+    fn missing_field(field: &'static str) -> Self {
+        Self::new(format!("missing field \"{field}\""))
+    }
+
+    fn duplicate_field(field: &'static str) -> Self {
+        Self::new(format!("duplicate field \"{field}\""))
+    }
+}
+
+/// Returns a word for a value of the wrong type.
+fn kind_of(unexpected: Unexpected<'_>) -> &'static str {
+    match unexpected {
+        Unexpected::Bool(_) => "boolean",
+        Unexpected::Unsigned(_) | Unexpected::Signed(_) => "integer",
+        Unexpected::Float(_) => "floating point",
+        Unexpected::Str(_) | Unexpected::Char(_) | Unexpected::Bytes(_) => "string",
+        Unexpected::Unit | Unexpected::Option => "null",
+        Unexpected::Seq => "sequence",
+        Unexpected::Map => "map",
+        _ => "type",
+    }
+}
+
+/// Reads a tape from start to end.
+struct Reader<'t> {
+    tape: &'t Tape<'t>,
+    /// The index of the next token.
+    next: usize,
+    /// The index of the value that is being read, for errors.
+    current: usize,
+}
+
+impl<'t> Reader<'t> {
+    fn read(&mut self) -> Token {
+        self.current = self.next;
+        self.next += 1;
+        self.tape.token(self.current)
+    }
+
+    /// Reads a token that must be a text.
+    fn text(&mut self) -> Result<&'t str, DecodeError> {
+        match self.read() {
+            Token::Text(text) => Ok(self.tape.text(text)),
+            token => Err(self.mismatch(token)),
+        }
+    }
+
+    /// Returns the error for a token of a wrong type.
+    #[cold]
+    fn mismatch(&self, token: Token) -> DecodeError {
+        let unexpected = match token {
+            Token::Null => Unexpected::Unit,
+            Token::Bool(value) => Unexpected::Bool(value),
+            Token::Number(number) => Number::read(self.tape.text(number)).into(),
+            Token::Text(_) => Unexpected::Str(""),
+            Token::Array(_) => Unexpected::Seq,
+            Token::Object(_) => Unexpected::Map,
+        };
+        DecodeError::invalid_type(unexpected, &"another type")
+    }
+
+    fn visit_array<'de, V: Visitor<'de>>(
+        &mut self,
+        extent: Extent,
+        visitor: V,
+    ) -> Result<V::Value, DecodeError> {
+        let array = self.current;
+        let value = visitor.visit_seq(Elements { reader: self, array, left: extent.len })?;
+        self.next = extent.end as usize;
+        Ok(value)
+    }
+
+    fn visit_object<'de, V: Visitor<'de>>(
+        &mut self,
+        extent: Extent,
+        visitor: V,
+    ) -> Result<V::Value, DecodeError> {
+        let object = self.current;
+        let value = visitor.visit_map(Members { reader: self, object, left: extent.len })?;
+        self.next = extent.end as usize;
+        Ok(value)
+    }
+
+    /// Reads a token that must be a number.
+    fn number(&mut self) -> Result<&'t str, DecodeError> {
+        match self.read() {
+            Token::Number(number) => Ok(self.tape.text(number)),
+            token => Err(self.mismatch(token)),
+        }
+    }
+
+    /// Reads an integer that can have 128 bits.
+    fn wide<T: FromStr>(&mut self) -> Result<T, DecodeError> {
+        self.number()?.parse().map_err(|_| DecodeError::custom(""))
+    }
+}
+
+/// A number of JSON.
+enum Number {
+    Positive(u64),
+    Negative(i64),
+    /// A number with a fraction or an exponent, or with more than 64 bits.
+    Float(f64),
+}
+
+impl Number {
+    fn read(text: &str) -> Self {
+        let integer = match text.strip_prefix('-') {
+            None => text.parse().ok().map(Self::Positive),
+            // JSON has a negative zero, and integers don't.
+            Some("0") => None,
+            Some(_) => text.parse().ok().map(Self::Negative),
+        };
+        integer.unwrap_or_else(|| Self::Float(text.parse().unwrap_or(f64::INFINITY)))
+    }
+
+    fn visit<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        match self {
+            Self::Positive(value) => visitor.visit_u64(value),
+            Self::Negative(value) => visitor.visit_i64(value),
+            Self::Float(value) if value.is_finite() => visitor.visit_f64(value),
+            Self::Float(_) => Err(DecodeError::custom("")),
+        }
+    }
+}
+
+impl From<Number> for Unexpected<'_> {
+    fn from(number: Number) -> Self {
+        match number {
+            Number::Positive(value) => Self::Unsigned(value),
+            Number::Negative(value) => Self::Signed(value),
+            Number::Float(value) => Self::Float(value),
+        }
+    }
+}
+
+/// Functions for types that are a number.
+macro_rules! numbers {
+    ($($function:ident)*) => {$(
+        fn $function<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+            Number::read(self.number()?).visit(visitor)
+        }
+    )*};
+}
+
+impl<'de> Deserializer<'de> for &mut Reader<'_> {
+    type Error = DecodeError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        match self.read() {
+            Token::Null => visitor.visit_unit(),
+            Token::Bool(value) => visitor.visit_bool(value),
+            Token::Array(extent) => self.visit_array(extent, visitor),
+            Token::Object(extent) => self.visit_object(extent, visitor),
+            Token::Text(text) => visitor.visit_str(self.tape.text(text)),
+            Token::Number(number) => Number::read(self.tape.text(number)).visit(visitor),
+        }
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        match self.read() {
+            Token::Bool(value) => visitor.visit_bool(value),
+            token => Err(self.mismatch(token)),
+        }
+    }
+
+    numbers! {
+        deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
+        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64
+        deserialize_f32 deserialize_f64
+    }
+
+    fn deserialize_i128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        visitor.visit_i128(self.wide()?)
+    }
+
+    fn deserialize_u128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        visitor.visit_u128(self.wide()?)
+    }
+
+    fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        visitor.visit_str(self.text()?)
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        match self.tape.token(self.next) {
+            Token::Null => {
+                self.read();
+                visitor.visit_none()
+            }
+            _ => visitor.visit_some(self),
+        }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, DecodeError> {
+        if name != RAW_VALUE {
+            return visitor.visit_newtype_struct(self);
+        }
+        let mut json = String::new();
+        self.tape.write_json(self.next, &mut json);
+        self.next = self.tape.behind(self.next);
+        visitor.visit_map(MapDeserializer::new(std::iter::once((RAW_VALUE, json))))
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        match self.read() {
+            Token::Array(extent) => self.visit_array(extent, visitor),
+            token => Err(self.mismatch(token)),
+        }
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        match self.read() {
+            Token::Object(extent) => self.visit_object(extent, visitor),
+            token => Err(self.mismatch(token)),
+        }
+    }
+
+    /// Accepts only objects. `serde_json` also accepts arrays, which no API server writes.
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, DecodeError> {
+        self.deserialize_map(visitor)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, DecodeError> {
+        match self.read() {
+            Token::Object(extent) if extent.len == 1 => {
+                let value = visitor.visit_enum(Variant { reader: self })?;
+                self.next = extent.end as usize;
+                Ok(value)
+            }
+            Token::Text(name) => visitor.visit_enum(StrDeserializer::new(self.tape.text(name))),
+            token => Err(self.mismatch(token)),
+        }
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        self.next = self.tape.behind(self.next);
+        visitor.visit_unit()
+    }
+
+    forward_to_deserialize_any! { bytes byte_buf unit unit_struct tuple tuple_struct }
+}
+
+/// The elements of an array.
+struct Elements<'r, 't> {
+    reader: &'r mut Reader<'t>,
+    array: usize,
+    left: u32,
+}
+
+impl<'de> SeqAccess<'de> for Elements<'_, '_> {
+    type Error = DecodeError;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, DecodeError> {
+        if self.left == 0 {
+            self.reader.current = self.array;
+            return Ok(None);
+        }
+        self.left -= 1;
+        seed.deserialize(&mut *self.reader).map(Some)
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.left as usize)
+    }
+}
+
+/// The members of an object.
+struct Members<'r, 't> {
+    reader: &'r mut Reader<'t>,
+    object: usize,
+    left: u32,
+}
+
+impl<'de> MapAccess<'de> for Members<'_, '_> {
+    type Error = DecodeError;
+
+    fn next_key_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, DecodeError> {
+        if self.left == 0 {
+            self.reader.current = self.object;
+            return Ok(None);
+        }
+        self.left -= 1;
+        seed.deserialize(Name { text: self.reader.text()? }).map(Some)
+    }
+
+    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, DecodeError> {
+        seed.deserialize(&mut *self.reader)
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.left as usize)
+    }
+}
+
+/// The name of a member, which is a text also if the type of the map's keys is a number.
+struct Name<'t> {
+    text: &'t str,
+}
+
+/// Functions for keys that are parsed from a text.
+macro_rules! parsed {
+    ($($function:ident $visit:ident)*) => {$(
+        fn $function<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+            visitor.$visit(self.text.parse().map_err(DecodeError::custom)?)
+        }
+    )*};
+}
+
+impl<'de> Deserializer<'de> for Name<'_> {
+    type Error = DecodeError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        visitor.visit_str(self.text)
+    }
+
+    parsed! {
+        deserialize_bool visit_bool
+        deserialize_i8 visit_i8 deserialize_i16 visit_i16 deserialize_i32 visit_i32
+        deserialize_i64 visit_i64 deserialize_i128 visit_i128
+        deserialize_u8 visit_u8 deserialize_u16 visit_u16 deserialize_u32 visit_u32
+        deserialize_u64 visit_u64 deserialize_u128 visit_u128
+        deserialize_f32 visit_f32 deserialize_f64 visit_f64
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, DecodeError> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, DecodeError> {
+        visitor.visit_enum(StrDeserializer::new(self.text))
+    }
+
+    forward_to_deserialize_any! {
+        char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map struct identifier
+        ignored_any
+    }
+}
+
+/// A variant of an enum with its content, which is an object with one member.
+struct Variant<'r, 't> {
+    reader: &'r mut Reader<'t>,
+}
+
+impl<'de> EnumAccess<'de> for Variant<'_, '_> {
+    type Error = DecodeError;
+    type Variant = Self;
+
+    fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Self), DecodeError> {
+        let name = Name { text: self.reader.text()? };
+        Ok((seed.deserialize(name)?, self))
+    }
+}
+
+impl<'de> VariantAccess<'de> for Variant<'_, '_> {
+    type Error = DecodeError;
+
+    fn unit_variant(self) -> Result<(), DecodeError> {
+        serde::Deserialize::deserialize(self.reader)
+    }
+
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, DecodeError> {
+        seed.deserialize(self.reader)
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, DecodeError> {
+        self.reader.deserialize_seq(visitor)
+    }
+
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, DecodeError> {
+        self.reader.deserialize_map(visitor)
+    }
+}

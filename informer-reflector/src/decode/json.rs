@@ -1,0 +1,355 @@
+//! [`Scanner`]: reads JSON into a [`Tape`], without the pruned fields.
+//!
+//! This code does not depend on the type of the objects, so that programs contain it once, and not
+//! once for every type. Inside pruned fields, only strings and brackets are checked.
+
+use serde::de::IgnoredAny;
+
+use super::prune_paths::{Field, Level};
+use super::tape::{Tape, Token};
+
+/// The maximum depth of nested arrays and objects.
+pub(super) const MAX_DEPTH: usize = 128;
+
+/// The problem of an object with more levels.
+pub(super) const TOO_DEEP: &str = "more than 128 levels of arrays and objects";
+
+/// A typical object has this many tokens or less.
+const TYPICAL_TOKENS: usize = 512;
+
+/// A JSON value without its pruned fields.
+#[derive(Debug)]
+pub(super) struct Value<'j> {
+    pub(super) tape: Tape<'j>,
+    /// The length of the value with the pruned fields, and with the blanks before it.
+    pub(super) len: usize,
+}
+
+/// The reason why bytes do not begin with a JSON value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NoValue {
+    /// More bytes are needed.
+    Incomplete,
+    /// The bytes aren't JSON.
+    Broken,
+}
+
+/// Reads the value at the start of `json`, without the fields that `pruned` names.
+pub(super) fn read<'j>(json: &'j str, pruned: &Level) -> Result<Value<'j>, NoValue> {
+    Scanner::new(json).value(pruned)
+}
+
+/// Reads JSON from start to end.
+#[derive(Clone)]
+pub(super) struct Scanner<'j> {
+    text: &'j str,
+    /// The bytes of the text.
+    json: &'j [u8],
+    at: usize,
+}
+
+impl<'j> Scanner<'j> {
+    pub(super) fn new(text: &'j str) -> Self {
+        Self { text, json: text.as_bytes(), at: 0 }
+    }
+
+    /// Returns whether only blanks are left.
+    pub(super) fn only_blanks_left(mut self) -> bool {
+        self.next_byte() == Err(NoValue::Incomplete)
+    }
+
+    /// Reads a value without its pruned fields.
+    pub(super) fn value(&mut self, pruned: &Level) -> Result<Value<'j>, NoValue> {
+        let before = self.at;
+        let mut tape = Tape::new(self.text, TYPICAL_TOKENS);
+        self.write_value(&mut tape, Some(pruned), MAX_DEPTH)?;
+        Ok(Value { tape, len: self.at - before })
+    }
+
+    /// Writes a value to the tape. `depth` is the number of levels that the value can have.
+    fn write_value(
+        &mut self,
+        tape: &mut Tape<'j>,
+        pruned: Option<&Level>,
+        depth: usize,
+    ) -> Result<(), NoValue> {
+        let token = match self.next_byte()? {
+            b'"' => return self.write_text(tape),
+            b'{' | b'[' if depth == 0 => {
+                tape.reject(TOO_DEEP);
+                self.skip_nested()?;
+                Token::Null
+            }
+            b'{' => return self.write_object(tape, pruned, depth - 1),
+            b'[' => return self.write_array(tape, depth - 1),
+            b'n' => self.literal(b"null", Token::Null)?,
+            b't' => self.literal(b"true", Token::Bool(true))?,
+            b'f' => self.literal(b"false", Token::Bool(false))?,
+            _ => self.number()?,
+        };
+        tape.push(token);
+        Ok(())
+    }
+
+    fn write_object(
+        &mut self,
+        tape: &mut Tape<'j>,
+        pruned: Option<&Level>,
+        depth: usize,
+    ) -> Result<(), NoValue> {
+        let opened = tape.open();
+        let mut len = 0;
+        self.at += 1;
+        if self.next_byte()? == b'}' {
+            self.at += 1;
+            tape.close_object(opened, len);
+            return Ok(());
+        }
+        loop {
+            let name_at = tape.len();
+            self.next_byte()?;
+            self.write_text(tape)?;
+            self.expect(b':')?;
+            let field = pruned.and_then(|level| level.field(tape.text_at(name_at)));
+            match field {
+                Some(Field::Whole) => {
+                    tape.truncate(name_at);
+                    self.skip()?;
+                }
+                _ => {
+                    let inner = field.and_then(Field::inside);
+                    self.write_value(tape, inner, depth)?;
+                    len += 1;
+                }
+            }
+            if self.is_last(b'}')? {
+                tape.close_object(opened, len);
+                return Ok(());
+            }
+        }
+    }
+
+    fn write_array(&mut self, tape: &mut Tape<'j>, depth: usize) -> Result<(), NoValue> {
+        let opened = tape.open();
+        let mut len = 0;
+        self.at += 1;
+        if self.next_byte()? == b']' {
+            self.at += 1;
+            tape.close_array(opened, len);
+            return Ok(());
+        }
+        loop {
+            self.write_value(tape, None, depth)?;
+            len += 1;
+            if self.is_last(b']')? {
+                tape.close_array(opened, len);
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads the comma or the bracket behind an element, and returns whether it is the bracket.
+    fn is_last(&mut self, bracket: u8) -> Result<bool, NoValue> {
+        let byte = self.next_byte()?;
+        self.at += 1;
+        match byte {
+            b',' => Ok(false),
+            byte if byte == bracket => Ok(true),
+            _ => Err(NoValue::Broken),
+        }
+    }
+
+    fn write_text(&mut self, tape: &mut Tape<'j>) -> Result<(), NoValue> {
+        let start = self.at;
+        let text = self.string()?;
+        let span = if text.is_plain {
+            Tape::span(start + 1..self.at - 1)
+        } else {
+            let decoded = serde_json::from_str::<String>(&self.text[start..self.at]);
+            tape.decoded(&decoded.map_err(|_| NoValue::Broken)?)
+        };
+        tape.push(Token::Text(span));
+        Ok(())
+    }
+
+    fn literal(&mut self, literal: &[u8], token: Token) -> Result<Token, NoValue> {
+        let rest = &self.json[self.at..];
+        if rest.starts_with(literal) {
+            self.at += literal.len();
+            return Ok(token);
+        }
+        Err(if literal.starts_with(rest) { NoValue::Incomplete } else { NoValue::Broken })
+    }
+
+    fn number(&mut self) -> Result<Token, NoValue> {
+        let start = self.at;
+        self.skip()?;
+        if !is_number(&self.text[start..self.at]) {
+            return Err(NoValue::Broken);
+        }
+        Ok(Token::Number(Tape::span(start..self.at)))
+    }
+
+    /// Reads an object, and calls `member` with the name of each member. `member` must read the
+    /// value.
+    pub(super) fn members(
+        &mut self,
+        mut member: impl FnMut(&mut Self, &str) -> Result<(), NoValue>,
+    ) -> Result<(), NoValue> {
+        self.expect(b'{')?;
+        if self.next_byte()? == b'}' {
+            self.at += 1;
+            return Ok(());
+        }
+        loop {
+            self.next_byte()?;
+            let name = self.string()?.inner;
+            self.expect(b':')?;
+            self.next_byte()?;
+            member(self, name)?;
+            if self.is_last(b'}')? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads a value and returns it as it is written.
+    pub(super) fn raw(&mut self) -> Result<&'j str, NoValue> {
+        self.next_byte()?;
+        let start = self.at;
+        self.skip()?;
+        Ok(&self.text[start..self.at])
+    }
+
+    /// Reads a value.
+    fn skip(&mut self) -> Result<(), NoValue> {
+        match self.next_byte()? {
+            b'"' => self.string().map(drop),
+            b'{' | b'[' => self.skip_nested(),
+            _ => {
+                let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
+                let rest = &self.json[self.at..];
+                // A number at the end of the bytes can be incomplete, for example `12` of `1234`.
+                let len = rest.iter().position(|byte| !is_part(byte)).ok_or(NoValue::Incomplete)?;
+                self.at += len;
+                if len == 0 { Err(NoValue::Broken) } else { Ok(()) }
+            }
+        }
+    }
+
+    fn skip_nested(&mut self) -> Result<(), NoValue> {
+        let (mut at, mut depth) = (self.at, 0_usize);
+        while let Some(byte) = self.json.get(at) {
+            match byte {
+                b'"' => at = end_of_string(self.json, at + 1).ok_or(NoValue::Incomplete)?,
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' if depth == 1 => {
+                    self.at = at + 1;
+                    return Ok(());
+                }
+                b'}' | b']' => depth -= 1,
+                _ => {}
+            }
+            at += 1;
+        }
+        Err(NoValue::Incomplete)
+    }
+
+    fn string(&mut self) -> Result<Written<'j>, NoValue> {
+        self.expect(b'"')?;
+        let start = self.at;
+        let first = next_special(self.json, start).ok_or(NoValue::Incomplete)?;
+        let is_plain = self.json[first] == b'"';
+        let end =
+            if is_plain { first } else { end_of_string(self.json, first).ok_or(NoValue::Incomplete)? };
+        self.at = end + 1;
+        Ok(Written { inner: &self.text[start..end], is_plain })
+    }
+
+    fn expect(&mut self, expected: u8) -> Result<(), NoValue> {
+        if self.next_byte()? != expected {
+            return Err(NoValue::Broken);
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    /// Skips blanks, and returns the next byte without reading it.
+    fn next_byte(&mut self) -> Result<u8, NoValue> {
+        while let Some(byte) = self.json.get(self.at) {
+            if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
+                return Ok(*byte);
+            }
+            self.at += 1;
+        }
+        Err(NoValue::Incomplete)
+    }
+}
+
+/// A string without its quotation marks.
+struct Written<'j> {
+    /// The string as it is written.
+    inner: &'j str,
+    /// Whether it has neither escapes nor control characters, which JSON forbids.
+    is_plain: bool,
+}
+
+/// Returns the position of the quotation mark that ends a string, searching from `at`.
+fn end_of_string(json: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        at = next_special(json, at)?;
+        match json[at] {
+            b'"' => return Some(at),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+}
+
+/// Returns the position of the next quotation mark, backslash or control character.
+///
+/// Compares eight bytes at a time: most strings are shorter than the setup of a vectorized search.
+fn next_special(json: &[u8], mut at: usize) -> Option<usize> {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
+    // The lowest set bit belongs to the first byte that is less than `limit`.
+    let less = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word & HIGHS;
+    while let Some(chunk) = json.get(at..)?.first_chunk() {
+        let word = u64::from_le_bytes(*chunk);
+        let is = |byte: u8| less(word ^ (ONES * u64::from(byte)), 1);
+        let found = is(b'"') | is(b'\\') | less(word, 0x20);
+        if found != 0 {
+            return Some(at + found.trailing_zeros() as usize / 8);
+        }
+        at += 8;
+    }
+    let is_special = |byte: &u8| *byte < b' ' || matches!(byte, b'"' | b'\\');
+    json.get(at..)?.iter().position(is_special).map(|found| at + found)
+}
+
+/// Returns whether a text is a number of JSON, such as `-1.5e3`.
+fn is_number(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let whole = digits.bytes().take_while(u8::is_ascii_digit).count();
+    let has_leading_zero = whole > 1 && digits.starts_with('0');
+    whole > 0 && !has_leading_zero && (whole == digits.len() || is_fraction(&digits[whole..]))
+}
+
+/// Returns whether a text is a fraction and an exponent, both optional, such as `.5e-3`.
+fn is_fraction(text: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (fraction, exponent) = match text.split_once(['e', 'E']) {
+        Some((fraction, exponent)) => (fraction, Some(exponent.strip_prefix(['+', '-']).unwrap_or(exponent))),
+        None => (text, None),
+    };
+    let is_fraction = fraction.is_empty() || fraction.strip_prefix('.').is_some_and(digits);
+    is_fraction && exponent.is_none_or(digits)
+}
+
+/// Returns whether a text is a JSON value, of any type.
+pub(super) fn is_json(text: &str) -> bool {
+    serde_json::from_str::<IgnoredAny>(text).is_ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+//! [`Repaired`]: bytes as a text, even if some bytes are invalid.
+//!
+//! So one object with invalid UTF-8 is rejected (I10), and the objects around it are not.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// The problem of an object with invalid bytes.
+pub(super) const INVALID_UTF8: &str = "invalid UTF-8";
+
+/// Takes the place of an invalid byte. No name of an object contains it.
+pub(super) const INVALID: char = '\x7f';
+
+/// The text of some bytes, as long as the bytes. A character that is incomplete at the end is
+/// missing.
+pub(super) struct Repaired<'b> {
+    pub(super) text: Cow<'b, str>,
+    /// The positions of invalid bytes, in order.
+    invalid: Vec<usize>,
+}
+
+impl<'b> Repaired<'b> {
+    pub(super) fn new(bytes: &'b [u8]) -> Self {
+        match str::from_utf8(bytes) {
+            Ok(text) => Self { text: Cow::Borrowed(text), invalid: Vec::new() },
+            Err(_) => Self::repair(bytes),
+        }
+    }
+
+    #[cold]
+    fn repair(bytes: &[u8]) -> Self {
+        let (mut text, mut invalid) = (String::with_capacity(bytes.len()), Vec::new());
+        let mut chunks = bytes.utf8_chunks().peekable();
+        while let Some(chunk) = chunks.next() {
+            text.push_str(chunk.valid());
+            let broken = chunk.invalid();
+            let is_cut = chunks.peek().is_none()
+                && str::from_utf8(broken).is_err_and(|error| error.error_len().is_none());
+            if is_cut {
+                break;
+            }
+            for _ in broken {
+                invalid.push(text.len());
+                text.push(INVALID);
+            }
+        }
+        Self { text: Cow::Owned(text), invalid }
+    }
+
+    /// Returns whether a part of the text contains invalid bytes.
+    pub(super) fn is_repaired(&self, part: Range<usize>) -> bool {
+        let first = self.invalid.partition_point(|position| *position < part.start);
+        self.invalid.get(first).is_some_and(|position| *position < part.end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn invalid_bytes_are_replaced_and_a_cut_character_is_left_out() {
+        let repaired = Repaired::new(b"a\xff\xc3\xa9\xe2\x82b\xe2\x82");
+        assert_eq!(repaired.text, "a\x7f\u{e9}\x7f\x7fb");
+        let parts = [0..1, 1..2, 2..4, 4..5, 5..6, 6..7, 0..7];
+        assert_eq!(
+            parts.map(|part| repaired.is_repaired(part)),
+            [false, true, false, true, true, false, true]
+        );
+    }
+}

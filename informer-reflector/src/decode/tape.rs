@@ -1,0 +1,208 @@
+//! [`Tape`]: a decoded object as a flat list of tokens, without a type.
+//!
+//! The readers of JSON and protobuf write a tape, and one deserializer ([`deserialize`]) turns it
+//! into a value. So a program contains the code of the readers once, and per type only the code
+//! that fills the type. Arrays and objects know their length, so that vectors get exactly the
+//! memory that they need.
+//!
+//! [`deserialize`]: super::deserialize
+
+use std::fmt::Write;
+use std::ops::Range;
+
+use serde_json::Value;
+
+/// An object in tokens.
+#[derive(Debug, Default)]
+pub(crate) struct Tape<'b> {
+    tokens: Vec<Token>,
+    /// The text of the body.
+    body: &'b str,
+    /// Texts that differ from the body, one after the other.
+    decoded: String,
+    /// The reason why the object is incomplete, without values of the object.
+    problem: Option<String>,
+}
+
+/// A value, or the start of an array or object. The members of an object are pairs of a text and a
+/// value. Tokens are small, because an object can have millions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Token {
+    Null,
+    Bool(bool),
+    /// A number as JSON writes it.
+    Number(Span),
+    Text(Span),
+    Array(Extent),
+    Object(Extent),
+}
+
+/// A text in the body, or in the decoded texts, which follow the body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    start: u32,
+    len: u32,
+}
+
+/// The size of an array or object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Extent {
+    /// The number of elements or members.
+    pub(super) len: u32,
+    /// The index of the first token behind it.
+    pub(super) end: u32,
+}
+
+/// The start of an array or object that is not complete.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Opened(usize);
+
+impl<'b> Tape<'b> {
+    /// Returns a tape without tokens, with memory for some. The body must have less than 4 GiB.
+    pub(super) fn new(body: &'b str, tokens: usize) -> Self {
+        Self { tokens: Vec::with_capacity(tokens), body, ..Self::default() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    pub(super) fn push(&mut self, token: Token) {
+        self.tokens.push(token);
+    }
+
+    /// Returns the span of a part of the body.
+    pub(super) fn span(range: Range<usize>) -> Span {
+        Span { start: u32_of(range.start), len: u32_of(range.len()) }
+    }
+
+    /// Adds a text that differs from the body.
+    pub(super) fn decoded(&mut self, text: &str) -> Span {
+        let start = self.body.len() + self.decoded.len();
+        self.decoded.push_str(text);
+        Self::span(start..start + text.len())
+    }
+
+    /// Starts an array or object.
+    pub(super) fn open(&mut self) -> Opened {
+        self.tokens.push(Token::Null);
+        Opened(self.tokens.len() - 1)
+    }
+
+    pub(super) fn close_array(&mut self, opened: Opened, len: usize) {
+        self.tokens[opened.0] = Token::Array(Extent { len: u32_of(len), end: u32_of(self.tokens.len()) });
+    }
+
+    pub(super) fn close_object(&mut self, opened: Opened, len: usize) {
+        self.tokens[opened.0] = Token::Object(Extent { len: u32_of(len), end: u32_of(self.tokens.len()) });
+    }
+
+    /// Removes all tokens from an index on.
+    pub(super) fn truncate(&mut self, len: usize) {
+        self.tokens.truncate(len);
+    }
+
+    /// Marks the object as incomplete, so that it does not decode.
+    pub(super) fn reject(&mut self, problem: &str) {
+        self.problem.get_or_insert_with(|| problem.to_owned());
+    }
+
+    /// Returns why the object is incomplete.
+    pub(super) fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
+    }
+
+    /// Returns a token; `Null` behind the last one.
+    pub(super) fn token(&self, at: usize) -> Token {
+        self.tokens.get(at).copied().unwrap_or(Token::Null)
+    }
+
+    /// Returns the text of a span.
+    pub(super) fn text(&self, span: Span) -> &str {
+        let (start, len) = (span.start as usize, span.len as usize);
+        let text = match start.checked_sub(self.body.len()) {
+            None => self.body.get(start..start + len),
+            Some(start) => self.decoded.get(start..start + len),
+        };
+        text.unwrap_or_default()
+    }
+
+    /// Returns the text of the token at an index; empty if it is another value.
+    pub(super) fn text_at(&self, at: usize) -> &str {
+        match self.token(at) {
+            Token::Text(text) => self.text(text),
+            _ => "",
+        }
+    }
+
+    /// Returns the index of the first token behind the value at an index.
+    pub(super) fn behind(&self, at: usize) -> usize {
+        match self.token(at) {
+            Token::Array(extent) | Token::Object(extent) => extent.end as usize,
+            _ => at + 1,
+        }
+    }
+
+    /// Returns the names of the members of the object at an index, with the indices of their values.
+    pub(super) fn members(&self, object: usize) -> impl Iterator<Item = (&str, usize)> {
+        let (mut next, end) = match self.token(object) {
+            Token::Object(extent) => (object + 1, extent.end as usize),
+            _ => (0, 0),
+        };
+        std::iter::from_fn(move || {
+            if next >= end {
+                return None;
+            }
+            let (name, value) = (self.text_at(next), next + 1);
+            next = self.behind(value);
+            Some((name, value))
+        })
+    }
+
+    /// Returns the text of a member of the whole object; empty if there is none.
+    pub(super) fn text_of(&self, name: &str) -> &str {
+        let member = self.members(0).find(|(member, _)| *member == name);
+        member.map_or("", |(_, value)| self.text_at(value))
+    }
+
+    /// Appends the value at an index as JSON.
+    pub(super) fn write_json(&self, at: usize, json: &mut String) {
+        match self.token(at) {
+            Token::Null => json.push_str("null"),
+            Token::Bool(value) => append(json, value),
+            Token::Number(number) => json.push_str(self.text(number)),
+            Token::Text(text) => append(json, Value::from(self.text(text))),
+            Token::Array(extent) => {
+                let mut next = at + 1;
+                for index in 0..extent.len {
+                    json.push(if index == 0 { '[' } else { ',' });
+                    self.write_json(next, json);
+                    next = self.behind(next);
+                }
+                json.push_str(if extent.len == 0 { "[]" } else { "]" });
+            }
+            Token::Object(_) => {
+                json.push('{');
+                for (index, (name, value)) in self.members(at).enumerate() {
+                    if index > 0 {
+                        json.push(',');
+                    }
+                    append(json, Value::from(name));
+                    json.push(':');
+                    self.write_json(value, json);
+                }
+                json.push('}');
+            }
+        }
+    }
+}
+
+fn append(json: &mut String, value: impl std::fmt::Display) {
+    // Writing to a string cannot fail.
+    let _ = write!(json, "{value}");
+}
+
+/// Bodies are smaller than 4 GiB, and a token needs at least one byte of it.
+fn u32_of(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}
