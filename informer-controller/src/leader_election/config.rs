@@ -67,8 +67,8 @@ impl LeaderElectionConfig {
     /// work: 10 s by default.
     ///
     /// The work then has half of the lease's remaining time (2.5 s by default) until it is dropped.
-    /// The other half allows for clocks of different speeds: by default, the fastest can run 1.2
-    /// times as fast as the slowest.
+    /// The other half allows for clocks of different speeds: by default, the fastest clock can run
+    /// 1.2 times as fast as the slowest.
     #[doc(alias = "RenewDeadline")]
     pub fn renew_deadline(mut self, deadline: Duration) -> Self {
         self.renew_deadline = deadline;
