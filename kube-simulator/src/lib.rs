@@ -62,8 +62,9 @@
 //! - Watches: [`inject`](Simulator::inject) puts bytes, errors and endings into open streams, and
 //!   [`lose_bookmarks`](Simulator::lose_bookmarks) drops bookmarks.
 //! - History: [`compact`](Simulator::compact), and [`restart`](Simulator::restart) with or
-//!   [without](Simulator::restart_without_history) the history. After [`restore`](Simulator::restore), a backup has its
-//!   old resource versions, and after [`restore_ahead`](Simulator::restore_ahead), new versions follow the latest one.
+//!   [without](Simulator::restart_without_history) the history. [`restore`](Simulator::restore)
+//!   returns to the objects and the resource versions of a backup. With
+//!   [`restore_ahead`](Simulator::restore_ahead), new versions continue after the latest version.
 //! - Server states: a [shutdown](Simulator::begin_shutdown), [drained connections](Simulator::drain_connections)
 //!   (`GOAWAY` in HTTP/2), an [unready](Simulator::set_watch_cache_ready) watch cache, an
 //!   [unreadable](ObjectStore::delete_corrupt) object.

@@ -20,13 +20,13 @@ use crate::storage::Backup;
 pub enum Trouble {
     /// At once: all open watches end cleanly.
     CloseWatches,
-    /// At once: the connections of all open watches break off.
+    /// At once: the connections of all open watches are aborted.
     AbortWatches,
     /// At once: all open watches receive 410 `Expired`.
     ExpireWatches,
     /// At once: all open watches receive an internal error.
     FailWatches,
-    /// At once: the next event of each open watch is truncated, and its connection breaks off.
+    /// At once: the next event of each open watch is truncated, and the connection is aborted.
     CutNextEvent,
     /// At once: the next event of each open watch is replaced by a line (or a frame in other encodings) that is not
     /// an event. The watch continues.
@@ -41,8 +41,8 @@ pub enum Trouble {
     DrainConnections,
     /// For a while: requests are not answered at all.
     Refuse,
-    /// For a while: requests are answered with this code, and with a `Retry-After` header unless it is 0. The answer
-    /// 429 is the one of the server's flow control, in plain text.
+    /// For a while: requests are answered with this code, and with a `Retry-After` header unless it
+    /// is 0. The answer 429 is that of the server's flow control, in plain text.
     Respond {
         /// The HTTP status code.
         code: u16,
@@ -55,7 +55,7 @@ pub enum Trouble {
     StallBodies(u64),
     /// For a while: bodies of answers end after this many bytes.
     CloseBodies(u64),
-    /// For a while: connections break off after this many bytes of an answer's body.
+    /// For a while: connections are aborted after this many bytes of an answer's body.
     AbortBodies(u64),
     /// For a while: every request is answered with 401. Afterwards, the same tokens are accepted as before.
     ExpireTokens,
@@ -75,7 +75,7 @@ pub enum Trouble {
     UndoWrites,
 }
 
-/// Trouble that has not ended. Dropping it ends the trouble.
+/// A guard for trouble that has not ended. Dropping the guard ends the trouble.
 #[derive(Debug)]
 pub(super) struct Ongoing<'a> {
     simulator: &'a Simulator,

@@ -1,7 +1,8 @@
 //! Content negotiation: selects the first `Accept` offer that the server supports, in its form and encoding.
 //!
-//! Follows `NegotiateMediaTypeOptions` of the API server (`pkg/endpoints/handlers/negotiation`), with its parser of
-//! `Accept` headers: offers are sorted by `q`, but those with a `*` come behind those without.
+//! Follows `NegotiateMediaTypeOptions` of the API server (`pkg/endpoints/handlers/negotiation`),
+//! with its parser of `Accept` headers: offers are sorted by `q`, but offers with a `*` come after
+//! offers without it.
 
 use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
 use http::{HeaderMap, StatusCode};
@@ -29,8 +30,8 @@ pub(super) struct Endpoint {
     pub(super) cbor: bool,
     /// Whether other forms than whole objects are available.
     pub(super) forms: bool,
-    /// Whether at least one offer must name a supported media type or be `*/*`: `application/*` alone is not enough.
-    /// This holds for the kinds for which the real server has Go types.
+    /// Whether at least one offer must name a supported media type or be `*/*`: `application/*`
+    /// alone is not enough. This is `true` for kinds for which the real server has Go types.
     pub(super) exact: bool,
 }
 
@@ -59,7 +60,8 @@ pub(super) fn negotiate(request: &RecordedRequest, endpoint: Endpoint) -> Result
     Ok(found)
 }
 
-/// Returns whether to indent JSON: the parameter `pretty` decides, or else the `User-Agent`.
+/// Returns whether to indent JSON. The parameter `pretty` decides; without it, the `User-Agent`
+/// decides.
 fn wants_indented(request: &RecordedRequest) -> bool {
     if let Some(said) = request.parameter("pretty").filter(|said| !said.is_empty()) {
         return ["1", "t", "T", "TRUE", "true", "True"].contains(&said.as_str());
@@ -102,7 +104,7 @@ pub(super) fn takes_json(headers: &HeaderMap) -> bool {
 
 pub(super) fn takes_gzip(headers: &HeaderMap) -> bool {
     let encodings = headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    // As in the real server, a name with a weight does not count.
+    // As in the real server, `gzip` with a weight does not count.
     encodings.split(',').any(|encoding| encoding.trim() == "gzip")
 }
 
@@ -124,7 +126,7 @@ fn offers(headers: &HeaderMap) -> Vec<Offer<'_>> {
 }
 
 impl Accepted {
-    /// Returns whole objects in JSON, for documents without another encoding.
+    /// Returns the form and encoding of documents that exist only as JSON.
     pub(super) fn json(request: &RecordedRequest) -> Self {
         let offers = offers(&request.headers);
         let offer = offers.iter().find(|offer| offer.is_json());

@@ -55,7 +55,7 @@ async fn watch(call: &Call, served: &Arc<Served>, namespace: Option<&str>) -> Re
     call.accepted.check_stream(server.settings.cbor)?;
     let opening = Opening {
         table: served.table.clone(),
-        // Without a watch cache, etcd answers, which is never behind.
+        // Without a watch cache, the watch reads etcd, which never lags.
         revision: if served.kind.is_cached() { &call.revision } else { &server.api.revision }.clone(),
         registry: server.watches.clone(),
         request: call.recorded.clone(),

@@ -1,8 +1,8 @@
 //! [`HeadLimit`]: a connection whose client has limited time to send the head of a request.
 //!
-//! Counterpart: `ReadHeaderTimeout` of Go's `http.Server`, which kube-apiserver sets to 32 seconds. Idle time
-//! between requests is not limited. On HTTP/2, the limit applies to header blocks and to all frames except
-//! `DATA`. There, Go has only an idle timeout of 90 seconds.
+//! Counterpart: `ReadHeaderTimeout` of Go's `http.Server`, which kube-apiserver sets to 32 seconds.
+//! Idle time between requests is not limited. On HTTP/2, the limit applies to header blocks and to
+//! all frames except `DATA`. On HTTP/2, Go has only an idle timeout of 90 seconds.
 
 use std::io;
 use std::pin::Pin;
@@ -26,10 +26,10 @@ const READING: u8 = 0;
 const IDLE: u8 = 1;
 /// A request is being answered; its body may be arriving.
 const BUSY: u8 = 2;
-/// No more heads follow.
+/// The limit no longer applies, because the rest of the connection is not HTTP/1.1.
 const UNLIMITED: u8 = 3;
 
-/// The state of a connection. Clones share it.
+/// The state of a connection. Clones share the state.
 #[derive(Clone, Debug)]
 pub(super) struct Progress(Arc<AtomicU8>);
 

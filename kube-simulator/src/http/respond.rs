@@ -29,8 +29,9 @@ pub(super) struct Events {
     pub(super) text: bool,
 }
 
-/// Approximate piece size of JSON list bodies, which are encoded piece by piece to save memory. In other
-/// encodings, the list is encoded as a whole first: some begin with their length, and few are large.
+/// Approximate piece size of JSON list bodies, which are encoded piece by piece to save memory. In
+/// other encodings, the list is first encoded as a whole, because some encodings begin with the
+/// length, and few such lists are large.
 const PIECE: usize = 128 * 1024;
 
 /// Builds a response with this media type.

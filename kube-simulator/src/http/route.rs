@@ -32,7 +32,7 @@ pub(super) enum Route {
     Health(Health),
     /// An unknown path in a built-in group.
     Missing,
-    /// Any other unknown path.
+    /// An unknown path outside built-in groups.
     Unknown,
 }
 

@@ -50,7 +50,7 @@ pub(crate) struct Server {
     pub(crate) credentials: Credentials,
     pub(crate) goaways: Goaways,
     pub(crate) tls: Option<Tls>,
-    /// Cancelled to end the watches at a restart, and then replaced.
+    /// Cancelled and replaced at a restart, to end the watches.
     until_restart: Mutex<CancellationToken>,
     /// The answer to new requests while the server is shutting down. Other API servers are not affected.
     shutdown: Mutex<Option<ShutdownAnswer>>,

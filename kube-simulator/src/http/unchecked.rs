@@ -9,7 +9,7 @@ use crate::api::schema;
 use crate::kinds::ResourceKind;
 use crate::storage::Object;
 
-/// Workload kinds. Incomplete objects of these kinds make controllers do harm.
+/// Workload kinds. Controllers would act on incomplete objects of these kinds, and could do harm.
 const WORKLOADS: [&str; 7] =
     ["Pod", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob"];
 

@@ -74,7 +74,7 @@ impl Conversation {
                         Ok(bytes) if !bytes.is_empty() => socket.send(message(bytes, self.text)).await,
                         _ => Ok(()),
                     },
-                    // A fault breaks the connection off.
+                    // A fault aborts the connection.
                     Some(Err(_)) => return,
                     None => {
                         let farewell = CloseFrame { code: CloseCode::Normal, reason: "".into() };
@@ -95,7 +95,8 @@ impl Conversation {
     }
 }
 
-/// Converts an event to a message. A fault may have cut the event within a UTF-8 character.
+/// Converts an event to a message. The conversion accepts invalid UTF-8, because a fault can cut an
+/// event within a character.
 fn message(event: Bytes, text: bool) -> Message {
     let kind = if text { Data::Text } else { Data::Binary };
     Message::Frame(Frame::message(event, OpCode::Data(kind), true))

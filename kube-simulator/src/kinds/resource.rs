@@ -50,13 +50,13 @@ pub struct ResourceKind {
     pub(crate) counted_metadata: &'static [&'static str],
     /// The parts of the metadata of a built-in kind that a write of the status does not change.
     pub(crate) status_keeps: &'static [&'static str],
-    /// The selectable fields whose value is not the one at the path of the same name.
+    /// The sources of selectable fields whose value is not at the path with the field's name.
     pub(crate) sources: &'static [FieldSource],
     /// Whether a delete returns the last object instead of a `Status`.
     pub(crate) returns_deleted: bool,
-    /// The initial status of new objects, as JSON.
+    /// The initial status of new objects, as JSON; `None`: no status.
     pub(crate) initial_status: Option<&'static str>,
-    /// Whether a client can set the status of a new object in spite of `/status`.
+    /// Whether a client can set the status of a new object although the kind has `/status`.
     pub(crate) accepts_initial_status: bool,
 }
 
@@ -80,7 +80,7 @@ impl Scale {
     }
 }
 
-/// The source of a selectable field that is not at the path of the same name.
+/// The source of a selectable field whose value is not at the path with the field's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FieldSource {
     /// The name in selectors.
@@ -220,8 +220,9 @@ impl ResourceKind {
         !self.is_built_in() || built_in.contains(&self.plural.as_str())
     }
 
-    /// Returns whether dependants remain when an object is deleted without a propagation policy. This is so for the two
-    /// kinds that are older than owner references (`DefaultGarbageCollectionPolicy`).
+    /// Returns whether dependants remain when an object is deleted without a propagation policy.
+    /// Only the two kinds that are older than owner references do this
+    /// (`DefaultGarbageCollectionPolicy`).
     pub(crate) fn orphans_by_default(&self) -> bool {
         let kinds = [("", "replicationcontrollers"), ("batch", "jobs")];
         self.version == "v1" && kinds.contains(&(self.group.as_str(), self.plural.as_str()))

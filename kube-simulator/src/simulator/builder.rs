@@ -113,10 +113,11 @@ impl SimulatorBuilder {
 
     /// Closes slow watches by the rule of a real server, instead of at a fixed [lag](Self::watch_buffer).
     ///
-    /// A watch is closed when its pending events exceed its channels and the time budget of its resource is used up.
-    /// The channels hold 20 to 2,000 events, depending on the write rate and on the watch's scope. The budget grows
-    /// by 50 milliseconds per second, to at most 100, for all watches of a resource together. `/metrics` counts the
-    /// closed watches as `apiserver_terminated_watchers_total`.
+    /// A watch is closed when its pending events exceed its channels and the time budget of its
+    /// resource is used up. The channels hold 20 to 2,000 events, depending on the write rate and
+    /// on the watch's scope. The budget grows by 50 milliseconds per second, to at most 100
+    /// milliseconds, for all watches of a resource together. `/metrics` counts the closed watches
+    /// as `apiserver_terminated_watchers_total`.
     ///
     /// Watches of [lagging replicas](crate::Simulator::lagging_replica) and of Event objects (which have no watch
     /// cache) are not closed. This rule is not the default, because a test can write faster than a server, without a
@@ -184,8 +185,9 @@ impl SimulatorBuilder {
     /// Makes deleted pods wait for their kubelet if they are scheduled. A delete only marks them. A second delete
     /// with a grace period of 0 seconds, which the test sends instead of the kubelet, removes them.
     ///
-    /// In between, the grace period can be shortened, but not extended. Other pods are also marked before they are
-    /// removed, and watches receive that update. By default, all pods are removed at once.
+    /// Between the two deletes, the grace period can be shortened, but not extended. Other pods are
+    /// also marked before they are removed, and watches receive that update. By default, all pods
+    /// are removed at once.
     #[must_use]
     pub fn graceful_pod_deletion(mut self) -> Self {
         self.settings.behavior.graceful_pods = true;
@@ -248,8 +250,9 @@ impl SimulatorBuilder {
         self
     }
 
-    /// Sets the initial date of the simulator's clock, which sets the dates of created and deleted objects. The clock
-    /// advances with tokio's clock, and stops while that is paused. Default: now.
+    /// Sets the initial date of the simulator's clock, which sets the dates of created and deleted
+    /// objects. The clock advances with tokio's clock, and stands still while tokio's clock is
+    /// paused. Default: now.
     #[must_use]
     pub fn begins_on(mut self, date: SystemTime) -> Self {
         self.settings.behavior.begins_on = date;

@@ -8,7 +8,8 @@ use crate::simulator;
 use crate::simulator::Error;
 use crate::storage::Revision;
 
-/// Another API server on a simulator's storage, whose watch cache can lag. Clones are the same server.
+/// Another API server on a simulator's storage, whose watch cache can lag. A clone is another
+/// handle to the same server.
 ///
 /// As on a real server, the lag affects reads from the watch cache: watches, and lists and gets with a resource
 /// version. A list at `0` returns an older state. A list at a version that the cache has not reached fails after 3

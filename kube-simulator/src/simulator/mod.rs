@@ -84,8 +84,9 @@ impl Simulator {
 
     /// Returns the content of a kubeconfig file for other programs, such as kubectl.
     ///
-    /// It contains one cluster, one context, and the trusted certificate if the port uses TLS. Its token is
-    /// `simulator`, which the server accepts unless the test [requires](Self::require_token) another.
+    /// It contains one cluster, one context, and the trusted certificate if the port uses TLS. Its
+    /// token is `simulator`, which the server accepts unless the test
+    /// [requires](Self::require_token) another token.
     #[must_use]
     pub fn kubeconfig(&self) -> String {
         let mut cluster = json!({ "server": self.url() });

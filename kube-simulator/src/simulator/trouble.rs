@@ -66,8 +66,9 @@ impl Simulator {
         self.inject(&RequestFilter::any(), &WatchInjection::close());
     }
 
-    /// Sets whether due bookmarks are dropped. The bookmark that ends a streaming list is always sent; to drop that
-    /// one, see [`StreamingLists::Ignored`](crate::StreamingLists::Ignored).
+    /// Sets whether due bookmarks are dropped. The bookmark that ends a streaming list is always
+    /// sent; to drop that bookmark, too, see
+    /// [`StreamingLists::Ignored`](crate::StreamingLists::Ignored).
     pub fn lose_bookmarks(&self, lost: bool) {
         self.server.watches.change_bookmarks(|rule| rule.lost = lost);
     }
@@ -87,9 +88,9 @@ impl Simulator {
 
 /// Faults of the history and of the whole server.
 impl Simulator {
-    /// Removes the history, also from the watch cache: watches and lists at earlier versions are answered with 410
-    /// `Expired`. Open watches continue. The automatic [compaction](crate::SimulatorBuilder::compaction_interval)
-    /// affects only etcd.
+    /// Removes the history, also from the watch cache: watches and lists at earlier versions are
+    /// answered with 410 `Expired`. Open watches continue. By contrast, the automatic
+    /// [compaction](crate::SimulatorBuilder::compaction_interval) affects only etcd.
     pub fn compact(&self) {
         self.server.api.compact();
     }
@@ -158,9 +159,10 @@ impl Simulator {
     /// Restarts the server with the objects and the resource version of a backup. Writes since the backup are lost,
     /// and new writes reuse their resource versions.
     ///
-    /// No client can detect this by itself. A watch from a future version is silent, as on a real server, until the
-    /// version is reached, and then continues with later writes. It misses the undone writes, and the new writes up
-    /// to that version. This is why etcd can [move restored versions ahead](Self::restore_ahead).
+    /// No client can detect this by itself. A watch from a future version sends nothing, as on a
+    /// real server, until the version is reached, and then continues with later writes. It misses
+    /// the undone writes, and the new writes up to that version. This is why etcd can [move
+    /// restored versions ahead](Self::restore_ahead).
     pub fn restore(&self, backup: &Backup) {
         self.server.api.restore(backup, backup.resource_version());
         self.server.restart();

@@ -30,8 +30,8 @@ impl Compaction {
         Self { interval, due: Instant::now() + interval.unwrap_or_default(), noted: 0, compacted: 0 }
     }
 
-    /// Returns the compacted revision. Must be called before each write, because `current` counts as the revision at
-    /// every compaction that was due since the previous call.
+    /// Returns the compacted revision. Call this before each write, because `current` counts as the
+    /// revision at every compaction that was due since the previous call.
     pub(super) fn up_to(&mut self, current: u64) -> u64 {
         let late = Instant::now().checked_duration_since(self.due);
         if let (Some(interval), Some(late)) = (self.interval, late) {

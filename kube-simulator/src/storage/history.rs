@@ -43,8 +43,9 @@ impl Event {
         self.object.resource_version
     }
 
-    /// Returns the previous version with this event's resource version. A watch whose selector matched only the
-    /// previous version receives it as deleted. It is built once for all such watches.
+    /// Returns the previous version of the object, with this event's resource version. A watch
+    /// whose selector matched only the previous version receives the result as the deleted object.
+    /// The result is built once for all such watches.
     pub(crate) fn as_deleted(&self, kind: &ResourceKind) -> &Arc<Object> {
         self.as_deleted.get_or_init(|| {
             let before = self.previous.as_ref().unwrap_or(&self.object);
@@ -67,7 +68,8 @@ pub(crate) enum Lost {
 pub(crate) struct Reader {
     /// The number of the next event to read.
     pub(crate) cursor: u64,
-    /// The number of the next event when the reader was created. Older events do not count as lag.
+    /// The number of the first event after the creation of the reader. Older events do not count as
+    /// lag.
     pub(crate) joined: u64,
     pub(crate) patience: SlowWatchLimit,
 }

@@ -1,7 +1,7 @@
 //! [`Object`]: one version of one object, which is serialised once.
 //!
-//! The store, the history and all watch streams share it. Values for selectors are extracted when it is serialised,
-//! so that filters need not parse the bytes.
+//! The store, the history and all watch streams share an object. Values for selectors are extracted
+//! when it is serialised, so that filters need not parse the bytes.
 
 use std::fmt;
 use std::ops::Range;
@@ -137,7 +137,7 @@ impl Object {
     }
 }
 
-/// Omits the content, which can be a Secret's.
+/// Omits the content, because the object can be a Secret.
 impl fmt::Debug for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Object");

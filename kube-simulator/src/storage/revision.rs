@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 #[derive(Clone, Debug)]
 pub(crate) struct Revision {
     stored: Arc<Stored>,
-    /// The lag of a second API server; `None` for the first, which never lags.
+    /// The lag of a second API server; `None` for the first API server, which never lags.
     lag: Option<Arc<Mutex<Lag>>>,
     /// The watch cache of this API server.
     watch_cache: WatchCache,
@@ -75,7 +75,7 @@ impl Revision {
         self.lag.is_some()
     }
 
-    /// Returns the newest revision that this API server has reached.
+    /// Returns the revision that this API server has reached.
     pub(crate) fn current(&self) -> u64 {
         let stored = self.stored();
         self.lag.as_ref().map_or(stored, |lag| lag.lock().of(stored))
@@ -108,7 +108,8 @@ impl Revision {
     /// Takes the next revision. The caller must hold the lock of the table that it writes to. Readers that read a
     /// revision and then lock the table find every event up to that revision.
     pub(crate) fn advance(&self) -> u64 {
-        // Compactions that are due do not include this write.
+        // Updates the compactions first, so that a compaction that is due does not include this
+        // write.
         self.compacted();
         let taken = self.stored.revision.fetch_add(1, Ordering::SeqCst) + 1;
         self.stored.notifier.notify_all();

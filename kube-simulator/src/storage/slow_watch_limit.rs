@@ -1,7 +1,8 @@
 //! [`SlowWatchLimit`]: the maximum lag of a watch. The server ends a slower watch without an error.
 //!
-//! From `cacher.go` and `time_budget.go` of the API server (`pkg/storage/cacher`): events fill the channels of a
-//! watch. When the channels are full, all watches of the resource wait for it, within one common time budget.
+//! From `cacher.go` and `time_budget.go` of the API server (`pkg/storage/cacher`): events fill the
+//! channels of a watch. When the channels of a watch are full, all watches of the resource wait for
+//! this watch, within one common time budget.
 
 use std::time::Duration;
 

@@ -143,7 +143,8 @@ impl Table {
         let state = self.state.read();
         let (cursor, joined) = (state.history.cursor_after(resource_version), state.history.end());
         let floor = if self.kind.is_cached() {
-            // Events that this API server has not received have not displaced older ones from its watch cache.
+            // Events that this API server has not received have not displaced older events from its
+            // watch cache.
             state.history.remembered(known.current())
         } else {
             state.history.stored(self.revision.compacted())

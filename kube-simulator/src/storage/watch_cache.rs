@@ -14,7 +14,8 @@ const LONGEST: u32 = 30;
 /// The exponential growth rate of `Retry-After`, per second in which the cache is not ready.
 const GROWTH: f64 = 0.06;
 
-/// The watch cache of one API server: the time since which it is not ready, if any.
+/// The state of an API server's watch cache: the time since which it is not ready; `None` while it
+/// is ready.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WatchCache(Arc<Mutex<Option<Instant>>>);
 

@@ -98,8 +98,8 @@ impl Window {
     /// Adds the event that was appended to the history.
     pub(super) fn count_one(&mut self, history: &VecDeque<Arc<Event>>) {
         self.len += 1;
-        // The real watch cache starts at the oldest event that it holds, not after the newest dropped one. If it has
-        // dropped no event, its initial floor still holds.
+        // The real watch cache starts at the oldest event that it holds, not after the newest
+        // dropped event. If it has dropped no event, its initial floor still holds.
         let has_dropped = history.len() > self.len;
         if has_dropped {
             let oldest = history[history.len() - self.len].resource_version() - 1;

@@ -59,7 +59,7 @@ fn edit(api: &Api, served: &Served, key: &str, change: impl Fn(&mut Body) -> boo
         }
         body.insert("apiVersion".to_owned(), served.kind.api_version().into());
         match writer(api, served, &object).update_verbatim(body) {
-            // A concurrent write has changed the object.
+            // A concurrent write has changed the object, so try again.
             Err(refusal) if refusal.is_conflict() => {}
             _ => return,
         }

@@ -1,6 +1,7 @@
 //! The token of the next page.
 //!
-//! It is opaque to clients, but has the real server's format: unpadded URL-safe base64 over JSON.
+//! The token is opaque to clients, but has the real server's format: unpadded URL-safe base64 over
+//! JSON.
 
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use base64::{DecodeError, Engine};

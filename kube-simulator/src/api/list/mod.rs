@@ -114,7 +114,7 @@ async fn start(
     if !options.continue_token.is_empty() {
         return resume(source, cached, filter, options).await;
     }
-    // Without a watch cache, etcd answers, which never lags.
+    // Without a watch cache, the list comes from etcd, which never lags.
     let at_hand = || if cached { revision.at_hand() } else { At::Latest };
     let Some(version) = options.parsed_resource_version()? else {
         return Ok(from_the_top(newest(source, cached).await?, limit));

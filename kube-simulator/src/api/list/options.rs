@@ -95,7 +95,7 @@ impl ListOptions {
         parsed.map(Some).map_err(|why| status::bad_request(format!("invalid resource version: {why}")))
     }
 
-    /// Returns the resource version of a watch as a number, 0 if none is given.
+    /// Returns the resource version of a watch as a number; 0 if the client gives none.
     pub(crate) fn watched_resource_version(&self) -> Result<u64, Refusal> {
         match self.resource_version.as_str() {
             "" => Ok(0),

@@ -61,7 +61,7 @@ pub(crate) fn apply(
     remove_all(&mut after, &to_fields_v1(removed));
     let fields: BTreeSet<Path> = wanted.into_keys().collect();
     entries.push(match own {
-        // Keeps the time, so that a repeated apply changes nothing.
+        // The entry keeps its time, so that a repeated apply changes nothing.
         Some(own) if own.fields == fields => own,
         _ => Entry::new(kind, manager, fields),
     });

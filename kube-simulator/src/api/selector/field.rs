@@ -63,7 +63,7 @@ impl FieldSelector {
     }
 }
 
-/// Splits at commas, except those behind a backslash.
+/// Splits at commas, except at escaped commas.
 fn split_at_commas(text: &str) -> Vec<&str> {
     let mut escaped = false;
     text.split(|c| {

@@ -97,8 +97,8 @@ fn check_name(kind: &ResourceKind, name: &str, guard: Guard) -> Result<(), Refus
     Err(status::invalid(&kind.group, &kind.kind, name, wrong.iter().map(error).collect()))
 }
 
-/// Converts a client's body, whose type and name have been checked, into a new object. Removes fields that only the
-/// server sets, and adds the fields of the server and the schema.
+/// Converts a client's body, whose type and name have been checked, into a new object. Removes
+/// fields that only the server sets, and then adds the server's values and the schema's defaults.
 pub(super) fn prepare(
     kind: &ResourceKind,
     body: &mut Body,

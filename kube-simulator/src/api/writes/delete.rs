@@ -234,7 +234,7 @@ fn waits_for_content(writer: &Writer<'_>, body: &Body) -> bool {
 
 /// The deletion time and grace period of an object that is being deleted.
 struct Ending {
-    /// The deletion timestamp. `None` keeps the previous one.
+    /// The deletion timestamp; `None` keeps the previous timestamp.
     at: Option<Timestamp>,
     /// The grace period, counted from the first delete.
     seconds: i64,
@@ -245,8 +245,8 @@ struct Ending {
 }
 
 impl Ending {
-    /// Returns the ending that a delete causes. `None` keeps the current one, which is not later than the requested
-    /// one (`BeforeDelete` in `k8s.io/apiserver/pkg/registry/rest`).
+    /// Returns the ending that a delete causes. `None` keeps the current ending, which is not later
+    /// than the requested ending (`BeforeDelete` in `k8s.io/apiserver/pkg/registry/rest`).
     fn of(writer: &Writer<'_>, body: &Body, options: &DeleteOptions, now: Timestamp) -> Option<Self> {
         let wanted = options.grace_period_seconds.map(positive);
         let Some(marked) = metadata_str(body, "deletionTimestamp") else {

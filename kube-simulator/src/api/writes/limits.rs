@@ -1,4 +1,4 @@
-//! How large and how deeply nested an object may be.
+//! The limits on the size and the depth of objects.
 
 use serde_json::Value;
 
@@ -30,7 +30,8 @@ pub(super) fn check_depth(body: &Body) -> Result<(), Refusal> {
 
 /// Returns an error if an object is too large for etcd.
 ///
-/// `metadata.managedFields` does not count: a real server drops it if the object is too large with it.
+/// `metadata.managedFields` does not count: a real server drops this field if the object is too
+/// large with it.
 pub(super) fn check_size(body: &Body) -> Result<(), Refusal> {
     let size = |(name, value): (&String, &Value)| match value {
         Value::Object(metadata) if name == "metadata" => metadata

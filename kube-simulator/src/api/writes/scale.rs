@@ -1,4 +1,4 @@
-//! `/scale`: the replicas of an object, whatever its kind, as `Scale` of `autoscaling/v1`.
+//! `/scale`: the replicas of an object of any kind, as a `Scale` of `autoscaling/v1`.
 
 use serde_json::{Value, json};
 

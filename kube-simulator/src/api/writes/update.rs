@@ -29,11 +29,11 @@ pub(crate) enum Part {
     Main,
     /// The status; for most built-in kinds, labels and annotations too.
     Status,
-    /// Like `Main`, through `/scale`.
+    /// The same as `Main`, written through `/scale`.
     Scale,
     /// Like `Main`, and the finalizers in the spec of a namespace, which other writes do not change.
     Finalizers,
-    /// Everything. The server itself writes like this.
+    /// Everything. Only the server itself writes this part.
     Whole,
 }
 
@@ -268,7 +268,7 @@ fn keep_all_but_status(kind: &ResourceKind, before: &Body, mut after: Body) -> B
 }
 
 fn keep_server_owned(before: &Body, after: &mut Body) {
-    // The client may have used another API version than the stored one.
+    // Possibly the client's API version differs from the stored version.
     copy_or_remove(before, after, "kind");
     copy_or_remove(before, after, "apiVersion");
     let Some(Value::Object(old)) = before.get("metadata") else {
@@ -281,8 +281,8 @@ fn keep_server_owned(before: &Body, after: &mut Body) {
     copy_or_remove(old, metadata, "resourceVersion");
 }
 
-/// Increments the generation if anything but the metadata has changed; some kinds also count part of the metadata. A
-/// status with its own path does not count.
+/// Increments the generation if anything but the metadata has changed; some kinds also count part
+/// of the metadata. Changes of a status that `/status` serves do not count.
 fn count_generation(kind: &ResourceKind, before: &Body, after: &mut Body, part: Part) {
     if !kind.counts_generations || part == Part::Status {
         return;

@@ -21,11 +21,11 @@ pub(crate) enum Encoding {
     Json,
     /// Indented JSON. Watches are never indented.
     Indented,
-    /// Not supported for watches.
+    /// YAML, which watches do not support.
     Yaml,
-    /// Only for the stable versions of built-in kinds, metadata, and statuses.
+    /// Protobuf, only for the stable versions of built-in kinds, metadata, and statuses.
     Protobuf,
-    /// Only if the builder enables it.
+    /// CBOR, only if the builder enables it.
     Cbor,
 }
 

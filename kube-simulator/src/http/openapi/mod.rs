@@ -32,7 +32,8 @@ pub(crate) fn index(server: &Server) -> Value {
 
 /// Returns the media type and body of `/openapi/v2`, in protobuf or in JSON.
 ///
-/// It is empty: kubectl uses it for a `List`, and skips validation if it has no schema.
+/// The document is empty: kubectl uses it for a `List`, and skips validation if the document has no
+/// schema.
 pub(crate) fn v2(in_protobuf: bool) -> (&'static str, Vec<u8>) {
     if !in_protobuf {
         let document =
@@ -157,8 +158,9 @@ fn collection(kind: &ResourceKind) -> Value {
 
 fn item(kind: &ResourceKind) -> Value {
     let mut patch = operation(kind, "patch", &["dryRun", "fieldManager", "fieldValidation", "force"]);
-    // A strategic merge patch is also accepted, but not listed: clients would then look for merge keys in these
-    // schemas, which have none. Without it, clients use their built-in merge keys.
+    // A strategic merge patch is also accepted, but not listed: clients would then look for merge
+    // keys in these schemas, which have none. Because it is not listed, clients use their built-in
+    // merge keys.
     let types =
         ["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"];
     let content: Map<String, Value> = types

@@ -80,7 +80,8 @@ impl Shape {
 
     pub(crate) fn list(&self, metadata: &Value, objects: &[Arc<Object>]) -> Bytes {
         if self.encoding == Encoding::Protobuf {
-            // The head is encoded without items, so that no list is parsed as a whole.
+            // Only the head, without items, is converted here, so that no list is parsed as a
+            // whole.
             let head = [self.list_head(metadata).as_bytes(), b"]}"].concat();
             if self.sends_stored_protobuf() {
                 return protobuf::list(&head, objects.iter().map(|object| self.content(object))).into();
@@ -145,7 +146,8 @@ impl Shape {
         }
     }
 
-    /// Returns a bookmark. As in the real server, its object has only Go's zero values, and need not be valid.
+    /// Returns a bookmark. As in the real server, the object of a bookmark has only Go's zero
+    /// values, and need not be valid.
     pub(crate) fn bookmark(&mut self, metadata: &Value) -> Vec<u8> {
         let object = match self.form {
             Form::Full => {

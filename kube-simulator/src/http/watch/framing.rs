@@ -55,7 +55,7 @@ impl Framing {
         self.append(buffer, &bookmark);
     }
 
-    /// Appends a frame that is separate from other events but does not decode.
+    /// Appends a complete frame that is not a valid event.
     pub(super) fn append_no_event(&self, buffer: &mut BytesMut) {
         self.append(buffer, self.shape.encoding().invalid_event());
     }

@@ -27,7 +27,7 @@ pub(crate) struct WatchRegistry {
 #[derive(Debug, Default)]
 struct Open {
     streams: BTreeMap<u64, OpenWatch>,
-    /// The end time of new streams while the server is shutting down.
+    /// The time at which new streams end, while the server is shutting down.
     end: Option<Instant>,
 }
 
@@ -36,7 +36,7 @@ struct Open {
 pub(crate) struct BookmarkRule {
     /// The time between two bookmarks.
     pub(crate) interval: Duration,
-    /// Whether bookmarks are ten times as rare.
+    /// Whether bookmarks are sent a tenth as often.
     pub(crate) delayed: bool,
     /// Whether due bookmarks are silently dropped.
     pub(crate) lost: bool,

@@ -22,19 +22,21 @@ use crate::storage::{Revision, SlowWatchLimit, Table};
 /// The interval at which older servers check for due bookmarks.
 const TICK: Duration = Duration::from_secs(1);
 
-/// The behaviour of a server on streaming lists (`sendInitialEvents`).
+/// The behavior of a server for streaming lists (`sendInitialEvents`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StreamingLists {
-    /// As a current server: the objects, then the bookmark that ends the initial list.
+    /// Like a current server, sends the objects, then the bookmark that ends the initial list.
     #[default]
     Served,
-    /// As an older server: the objects, and a second later the bookmark, after the events of that second.
+    /// Like an older server, sends the objects, and a second later the bookmark, after the events
+    /// of that second.
     ServedLate,
-    /// As a server without the feature gate `WatchList`: 422 `Invalid`. A watch without a version still begins with
-    /// the objects that the server has, but without a bookmark after them.
+    /// Like a server without the feature gate `WatchList`, answers 422 `Invalid`. A watch without a
+    /// version still begins with the objects that the server has, but without a bookmark after
+    /// them.
     Refused,
-    /// As some aggregated API servers: the parameter is ignored, so the bookmark never arrives.
+    /// Like some aggregated API servers, ignores the parameter, so the bookmark never arrives.
     Ignored,
 }
 
@@ -50,12 +52,12 @@ impl StreamingLists {
     }
 }
 
-/// When the server ends a slow watch.
+/// The rule by which the server ends a slow watch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SlowWatches {
-    /// If more than this number of events are pending.
+    /// The watch ends if more than this number of events are pending.
     Counted(u64),
-    /// By the rule of a real server, which has a time budget.
+    /// The rule of a real server, which has a time budget.
     Timed,
 }
 
@@ -144,8 +146,9 @@ fn too_old(table: &Table, version: u64, floor: u64) -> String {
     "The resourceVersion for the provided watch is too old.".to_owned()
 }
 
-/// Returns the maximum number of events that a server buffers for one watch of a kind. The number is small if an
-/// index selects the watches for an event, and large if the watch bypasses such an index.
+/// Returns the maximum number of events that a server buffers for one watch of a kind. For kinds
+/// with an index that selects the watches of an event, the number is small for watches in the
+/// index, and large for watches that bypass the index.
 fn max_buffered(kind: &ResourceKind, filter: &Filter) -> usize {
     match kind.trigger_field() {
         None => 100,

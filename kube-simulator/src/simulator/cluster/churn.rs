@@ -12,7 +12,8 @@ use crate::simulator::Error;
 /// The time between two bursts of changes.
 const TICK: Duration = Duration::from_millis(10);
 
-/// A burst makes at most the changes of this time, or one change if that is more.
+/// The maximum size of a burst: the changes that are due in this time, or one change if fewer are
+/// due.
 const MAX_BURST: Duration = Duration::from_millis(100);
 
 /// A change that the churn has made.

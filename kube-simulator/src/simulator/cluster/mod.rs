@@ -1,8 +1,9 @@
 //! [`Cluster`]: a realistic cluster of nodes, namespaces, workloads and pods.
 //!
-//! It is for examples, benchmarks and soak tests. Pods have the size (about 9 KB) and the shape of real pods, with
-//! sidecars, probes, owner references, conditions and `managedFields`. A seed determines everything. Times come from
-//! the cluster's own clock, so that two runs give the same bytes.
+//! Examples, benchmarks and soak tests use it. Pods have the size (about 9 KB) and the shape of
+//! real pods, with sidecars, probes, owner references, conditions and `managedFields`. A seed
+//! determines everything. Times come from the cluster's own clock, so that two runs give the same
+//! bytes.
 
 mod churn;
 mod managed_fields;

@@ -1,5 +1,5 @@
-//! Converts JSON to protobuf with the same bytes as Go: fields in the order of their numbers, and fields without a
-//! pointer even if they are empty.
+//! Converts JSON to protobuf with the same bytes as Go: fields in the order of their numbers, and
+//! empty fields included unless they are pointers in Go.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -173,7 +173,8 @@ fn put_value(out: &mut Vec<u8>, number: u64, field: &Field, value: &Node<'_>) ->
         (Type::IntOrString, value) => put_int_or_string(out, number, value.as_i64().ok_or(Unfit)?, None),
         (Type::Message(_), Node::Object(object)) => put_inner(out, number, field.message(), Some(object)),
         (_, Node::Raw(raw)) => {
-            // Not the fields of a manager, but another field with this name, such as a key of a ConfigMap.
+            // This is not the `fieldsV1` of a manager but another field with this name, such as a
+            // key of a ConfigMap.
             let value = serde_json::from_str(raw.get()).map_err(|_| Unfit)?;
             return put_value(out, number, field, &value);
         }

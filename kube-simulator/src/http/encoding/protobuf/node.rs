@@ -17,7 +17,7 @@ pub(super) enum Node<'j> {
     Text(Cow<'j, str>),
     List(Vec<Node<'j>>),
     Object(Fields<'j>),
-    /// JSON that is copied without parsing: the fields of a manager, half of a typical pod.
+    /// JSON that is copied without parsing: the `fieldsV1` of managers, half of a typical pod.
     Raw(&'j RawValue),
 }
 

@@ -134,7 +134,8 @@ fn of_others(kind: &str, column: &str, object: &Value) -> Option<Value> {
     })
 }
 
-/// Returns the used and the allowed amounts of a quota's resources: of the `limits.` resources, or of all others.
+/// Returns the used and the allowed amounts of a quota: with `of_limits` for its `limits.`
+/// resources, otherwise for all its other resources.
 fn quota(status: &Value, of_limits: bool) -> String {
     let amounts = status["hard"].as_object().into_iter().flatten();
     let amounts = amounts.filter(|(name, _)| name.starts_with("limits.") == of_limits);
