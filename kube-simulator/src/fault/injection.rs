@@ -9,9 +9,9 @@ use crate::api::status;
 /// Bytes or an error to inject into open watch streams, in addition to events or instead of an
 /// event.
 ///
-/// Errors are sent in the encoding of each stream, bytes without changes. With [`WatchInjection::bytes`] and the
-/// methods below, a test can send an undecodable object, a truncated line, or an `ERROR` event. The stream can also
-/// end, cleanly or not.
+/// Errors are sent in the encoding of each stream, bytes without changes. With
+/// [`WatchInjection::bytes`] and the methods below, a test can send an undecodable object, a
+/// truncated line, or an `ERROR` event. The stream can also end, cleanly or not.
 #[derive(Clone, Debug)]
 pub struct WatchInjection {
     pub(crate) content: Content,
@@ -47,8 +47,8 @@ pub(crate) enum Ending {
 }
 
 impl WatchInjection {
-    /// Sends these bytes without changes. A whole JSON event ends with a line feed. Over a WebSocket, the bytes are
-    /// one message.
+    /// Sends these bytes without changes. A whole JSON event ends with a line feed. Over a
+    /// WebSocket, the bytes are one message.
     #[must_use]
     pub fn bytes(bytes: impl Into<Bytes>) -> Self {
         Self::of(Content::Bytes(bytes.into()))
@@ -68,7 +68,8 @@ impl WatchInjection {
         Self { content, instead_of_event: false, ending: None }
     }
 
-    /// Sends an `ERROR` event with a `Status` and ends the stream, like a server after a watch error.
+    /// Sends an `ERROR` event with a `Status` and ends the stream, like a server after a watch
+    /// error.
     #[must_use]
     pub fn error(code: StatusCode, reason: &str, message: &str) -> Self {
         Self::of(Content::Error(status::failure(code, reason, message))).then_close()

@@ -28,8 +28,8 @@ pub enum Trouble {
     FailWatches,
     /// At once: the next event of each open watch is truncated, and the connection is aborted.
     CutNextEvent,
-    /// At once: the next event of each open watch is replaced by a line (or a frame in other encodings) that is not
-    /// an event. The watch continues.
+    /// At once: the next event of each open watch is replaced by a line (or a frame in other
+    /// encodings) that is not an event. The watch continues.
     GarbleNextEvent,
     /// At once: the history is removed.
     Compact,
@@ -37,7 +37,8 @@ pub enum Trouble {
     Restart,
     /// At once: the server restarts without its history.
     RestartWithoutHistory,
-    /// At once: clients must leave their connections ([`Simulator::drain_connections`]). Has no effect in process.
+    /// At once: clients must leave their connections ([`Simulator::drain_connections`]). Has no
+    /// effect in process.
     DrainConnections,
     /// For a while: requests are not answered at all.
     Refuse,
@@ -51,27 +52,29 @@ pub enum Trouble {
     },
     /// For a while: requests are answered only after the end of the fault.
     Stall,
-    /// For a while: bodies of answers stop after this many bytes, and continue after the end of the fault.
+    /// For a while: bodies of answers stop after this many bytes, and continue after the end of the
+    /// fault.
     StallBodies(u64),
     /// For a while: bodies of answers end after this many bytes.
     CloseBodies(u64),
     /// For a while: connections are aborted after this many bytes of an answer's body.
     AbortBodies(u64),
-    /// For a while: every request is answered with 401. Afterwards, the same tokens are accepted as before.
+    /// For a while: every request is answered with 401. Afterwards, the same tokens are accepted as
+    /// before.
     ExpireTokens,
     /// For a while: no bookmarks are sent.
     LoseBookmarks,
     /// For a while: bookmarks are sent a tenth as often ([`Simulator::delay_bookmarks`]).
     DelayBookmarks,
-    /// For a while: the watch cache is not ready ([`Simulator::set_watch_cache_ready`]). All watches end at the
-    /// start.
+    /// For a while: the watch cache is not ready ([`Simulator::set_watch_cache_ready`]). All
+    /// watches end at the start.
     EmptyWatchCache,
     /// For a while: the server shuts down in this way. At the end, it restarts.
     ShutDown(ShutdownAnswer),
     /// For a while: no [lagging replica](Simulator::lagging_replica) makes progress.
     HoldReplicas,
-    /// For a while: no visible fault. At the end, all writes since the start are undone, and resource versions
-    /// continue 1,000 after the latest ([`Simulator::restore_ahead`]).
+    /// For a while: no visible fault. At the end, all writes since the start are undone, and
+    /// resource versions continue 1,000 after the latest ([`Simulator::restore_ahead`]).
     UndoWrites,
 }
 

@@ -1,4 +1,5 @@
-//! Content negotiation: selects the first `Accept` offer that the server supports, in its form and encoding.
+//! Content negotiation: selects the first `Accept` offer that the server supports, in its form and
+//! encoding.
 //!
 //! Follows `NegotiateMediaTypeOptions` of the API server (`pkg/endpoints/handlers/negotiation`),
 //! with its parser of `Accept` headers: offers are sorted by `q`, but offers with a `*` come after
@@ -113,8 +114,8 @@ fn offers(headers: &HeaderMap) -> Vec<Offer<'_>> {
     let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     let accept = if accept.is_empty() { "*/*" } else { accept };
     let mut offers: Vec<Offer<'_>> = accept.split(',').map(Offer::parse).collect();
-    // Go's sort algorithm decides the result, because the comparison is not a strict order. This is Go's
-    // insertion sort, which it uses for short lists.
+    // Go's sort algorithm decides the result, because the comparison is not a strict order. This is
+    // Go's insertion sort, which it uses for short lists.
     for next in 1..offers.len() {
         let mut place = next;
         while place > 0 && offers[place].comes_before(&offers[place - 1]) {
@@ -149,7 +150,8 @@ impl Accepted {
         Err(status::not_acceptable(&streams.collect::<Vec<_>>().join(", ")))
     }
 
-    /// Returns an error if the client requests list metadata for one object, or object metadata for a list.
+    /// Returns an error if the client requests list metadata for one object, or object metadata for
+    /// a list.
     pub(super) fn check_plurality(self, kind: &ResourceKind, is_list: bool) -> Result<(), Refusal> {
         let go_type = if is_list { format!("{}List", kind.go_type()) } else { kind.go_type() };
         let (form, why) = match (self.of_list, is_list) {

@@ -82,8 +82,8 @@ impl Call {
         Ok(Shape::new(form, encoding, served, include, self.server.api.clock))
     }
 
-    /// Returns an error for an invalid field manager or an unsupported `dryRun` value. `options` is the type
-    /// name in the error.
+    /// Returns an error for an invalid field manager or an unsupported `dryRun` value. `options` is
+    /// the type name in the error.
     pub(super) fn check_options(&self, options: &str) -> Result<(), Refusal> {
         let errors = manager::check(&self.recorded.parameter("fieldManager").unwrap_or_default());
         if !errors.is_empty() {

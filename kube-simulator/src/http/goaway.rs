@@ -20,7 +20,8 @@ impl Goaways {
         Self { chance, random, everybody: Mutex::default() }
     }
 
-    /// Returns the token of a new connection. It is cancelled when clients must leave the connection.
+    /// Returns the token of a new connection. It is cancelled when clients must leave the
+    /// connection.
     pub(super) fn new_connection(&self) -> CancellationToken {
         self.everybody.lock().child_token()
     }

@@ -16,8 +16,8 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::frames::{Frames, PREFACE};
 
-/// Maximum time from the first byte of a head to its last byte. For the first head, the time begins with the
-/// connection.
+/// Maximum time from the first byte of a head to its last byte. For the first head, the time begins
+/// with the connection.
 pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(32);
 
 /// The head of a request is arriving, or the connection waits for the first head.

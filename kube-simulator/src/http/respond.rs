@@ -87,7 +87,8 @@ pub(super) fn value(code: StatusCode, encoding: Encoding, value: &Value) -> Http
     whole(code, encoding, encoding.document(value.to_string().into_bytes()).into_owned(), false)
 }
 
-/// Adds the headers of flow control, as a real server does for each request that flow control has accepted.
+/// Adds the headers of flow control, as a real server does for each request that flow control has
+/// accepted.
 pub(super) fn classified(mut response: HttpResponse) -> HttpResponse {
     response.headers_mut().extend(flow_control());
     response
@@ -117,7 +118,8 @@ pub(super) fn watch(
     response
 }
 
-/// Maximum total length of the warnings of a response, in characters. Longer warnings are shortened.
+/// Maximum total length of the warnings of a response, in characters. Longer warnings are
+/// shortened.
 const MAX_WARNINGS: usize = 4 * 1024;
 
 /// Maximum length of a shortened warning, in characters.
@@ -129,8 +131,9 @@ pub(super) fn closing(mut response: HttpResponse) -> HttpResponse {
     response
 }
 
-/// Adds warning headers, which kubectl prints. If their total is too long, each warning is shortened, and
-/// warnings over the limit are dropped, as in the real server's `WithWarningRecorder`.
+/// Adds warning headers, which kubectl prints. If their total is too long, each warning is
+/// shortened, and warnings over the limit are dropped, as in the real server's
+/// `WithWarningRecorder`.
 pub(super) fn with_warnings(mut response: HttpResponse, warnings: &[String]) -> HttpResponse {
     let all: usize = warnings.iter().map(|warning| warning.chars().count()).sum();
     let longest = if all > MAX_WARNINGS { MAX_SHORTENED } else { MAX_WARNINGS };

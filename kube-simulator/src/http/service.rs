@@ -1,4 +1,5 @@
-//! The simulator as a tower service, which the listener serves and which clients can call in process.
+//! The simulator as a tower service, which the listener serves and which clients can call in
+//! process.
 
 use std::future::Future;
 use std::io;

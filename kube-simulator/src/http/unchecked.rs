@@ -1,6 +1,6 @@
-//! Warnings about rules that a real server enforces and the simulator does not check: schemas of custom
-//! resources, and required fields of workloads. Other built-in kinds get no warning: they are never checked,
-//! so a warning on each write would carry no information.
+//! Warnings about rules that a real server enforces and the simulator does not check: schemas of
+//! custom resources, and required fields of workloads. Other built-in kinds get no warning: they
+//! are never checked, so a warning on each write would carry no information.
 
 use serde_json::Value;
 

@@ -1,9 +1,10 @@
-//! A watch over a WebSocket, as browsers and Java clients open it: each event is a message, text for JSON and
-//! binary otherwise.
+//! A watch over a WebSocket, as browsers and Java clients open it: each event is a message, text
+//! for JSON and binary otherwise.
 //!
-//! The rules are those of the real server's handler (`golang.org/x/net/websocket`). The client sends its
-//! origin and at most one subprotocol; its messages are ignored. Errors before the upgrade are ordinary
-//! responses. Faults and injections count and replace the bytes of events, not of frames.
+//! The rules are those of the real server's handler (`golang.org/x/net/websocket`). The client
+//! sends its origin and at most one subprotocol; its messages are ignored. Errors before the
+//! upgrade are ordinary responses. Faults and injections count and replace the bytes of events, not
+//! of frames.
 
 use std::io;
 

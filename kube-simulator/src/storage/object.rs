@@ -22,7 +22,8 @@ pub(crate) struct Object {
     pub(crate) owners: Box<[Box<str>]>,
     /// The labels, sorted by key.
     labels: Box<[(Box<str>, Box<str>)]>,
-    /// The values of the kind's selectable fields, in the kind's order; empty if the object lacks the field.
+    /// The values of the kind's selectable fields, in the kind's order; empty if the object lacks
+    /// the field.
     fields: Box<[Box<str>]>,
     json: Bytes,
     /// The position of the key `"metadata"` in `json`. Only `kind` and `apiVersion` are before it.
@@ -101,8 +102,8 @@ impl Object {
         &self.json
     }
 
-    /// Returns the content in protobuf. Only the first call runs `encode`, because lists and watches send each version
-    /// to many clients.
+    /// Returns the content in protobuf. Only the first call runs `encode`, because lists and
+    /// watches send each version to many clients.
     pub(crate) fn protobuf(&self, encode: impl FnOnce(&[u8]) -> Vec<u8>) -> &[u8] {
         self.protobuf.get_or_init(|| encode(&self.json).into())
     }

@@ -1,4 +1,5 @@
-//! The cluster-wide revision counter, the source of all resource versions, as one API server sees it.
+//! The cluster-wide revision counter, the source of all resource versions, as one API server sees
+//! it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,8 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Counts the writes to all resources, like the revision of an etcd.
 ///
-/// Versions therefore have gaps within one resource, and the version of one resource implies nothing about another. A
-/// second API server can lag behind the counter.
+/// Versions therefore have gaps within one resource, and the version of one resource implies
+/// nothing about another. A second API server can lag behind the counter.
 #[derive(Clone, Debug)]
 pub(crate) struct Revision {
     stored: Arc<Stored>,
@@ -105,8 +106,8 @@ impl Revision {
         }
     }
 
-    /// Takes the next revision. The caller must hold the lock of the table that it writes to. Readers that read a
-    /// revision and then lock the table find every event up to that revision.
+    /// Takes the next revision. The caller must hold the lock of the table that it writes to.
+    /// Readers that read a revision and then lock the table find every event up to that revision.
     pub(crate) fn advance(&self) -> u64 {
         // Updates the compactions first, so that a compaction that is due does not include this
         // write.
@@ -147,8 +148,8 @@ impl Revision {
         if wanted <= stored { Ok(()) } else { Err(ReadError::NotStored { wanted, stored }) }
     }
 
-    /// Returns a listener for progress of a server that can lag. The first server has none, because its tables notify
-    /// about each write.
+    /// Returns a listener for progress of a server that can lag. The first server has none, because
+    /// its tables notify about each write.
     pub(crate) fn progress(&self) -> Option<Listener> {
         self.lag.is_some().then(|| self.stored.notifier.listen())
     }

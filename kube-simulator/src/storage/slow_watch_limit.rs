@@ -42,7 +42,8 @@ impl Budget {
         Self(Mutex::new(Filling { left: Duration::ZERO, filled: now, waited: now }))
     }
 
-    /// Deducts the wait since `since` from the budget, and returns whether the budget was sufficient.
+    /// Deducts the wait since `since` from the budget, and returns whether the budget was
+    /// sufficient.
     pub(super) fn spend(&self, since: Instant) -> bool {
         let mut filling = self.0.lock();
         let now = Instant::now();

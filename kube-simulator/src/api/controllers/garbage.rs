@@ -47,7 +47,8 @@ impl Collecting {
     }
 }
 
-/// Deletes the dependants of a removed object, and continues the deletion of owners that waited for the object.
+/// Deletes the dependants of a removed object, and continues the deletion of owners that waited for
+/// the object.
 pub(super) fn after_removal(api: &Api, object: &Object) {
     for (served, dependant) in staying_dependants(api, object) {
         if is_held(api, &dependant, &object.uid) {

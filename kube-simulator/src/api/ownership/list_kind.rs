@@ -1,4 +1,5 @@
-//! [`ListKind`]: how lists are merged: as sets, by keys, or as one value. The schema of the list decides.
+//! [`ListKind`]: how lists are merged: as sets, by keys, or as one value. The schema of the list
+//! decides.
 
 use serde_json::Value;
 

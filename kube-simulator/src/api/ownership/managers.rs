@@ -128,7 +128,8 @@ pub(super) fn write(body: &mut Body, entries: &[Entry]) {
     }
 }
 
-/// Records the write that changed `before` into `after`: the manager becomes the only owner of the changed fields.
+/// Records the write that changed `before` into `after`: the manager becomes the only owner of the
+/// changed fields.
 ///
 /// A client can send other entries and thereby replace the stored ones; a single empty entry
 /// removes them all. If a client sends no entries, the stored entries remain.

@@ -8,8 +8,8 @@ use crate::api::status::{self, FieldError, Refusal};
 use crate::kinds::ResourceKind;
 use crate::storage::Object;
 
-/// Checks `apiVersion` and `kind`, which a body can omit, sets the namespace, and converts the body to the stored
-/// version.
+/// Checks `apiVersion` and `kind`, which a body can omit, sets the namespace, and converts the body
+/// to the stored version.
 pub(super) fn check_type_and_namespace(
     kind: &ResourceKind,
     namespace: Option<&str>,

@@ -7,8 +7,8 @@ use crate::api::status::{self, Refusal};
 
 /// Maximum nesting of an object, in levels.
 ///
-/// A real server accepts 10,000 levels. Objects are stored as JSON here, which is parsed with a limit of 128 levels,
-/// and `managedFields` is nested a few levels deeper than the fields.
+/// A real server accepts 10,000 levels. Objects are stored as JSON here, which is parsed with a
+/// limit of 128 levels, and `managedFields` is nested a few levels deeper than the fields.
 pub(super) const MAX_DEPTH: usize = 100;
 
 /// Maximum size of an object's JSON, in bytes: etcd's default `--max-request-bytes`.
@@ -61,7 +61,8 @@ pub(super) fn depth(value: &Value) -> usize {
     1 + inner.unwrap_or(0)
 }
 
-/// Returns the length of a value's JSON in bytes. Some escaped characters are counted as one byte less.
+/// Returns the length of a value's JSON in bytes. Some escaped characters are counted as one byte
+/// less.
 pub(super) fn json_size(value: &Value) -> usize {
     match value {
         Value::Null => 4,

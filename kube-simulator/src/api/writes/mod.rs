@@ -1,7 +1,7 @@
 //! Writes: the rules that turn a client's body into a stored version.
 //!
-//! A [`Writer`] is one write with its context. Each of its methods changes one object under its table's lock. Then
-//! [`controllers`](crate::api::controllers) apply the consequences.
+//! A [`Writer`] is one write with its context. Each of its methods changes one object under its
+//! table's lock. Then [`controllers`](crate::api::controllers) apply the consequences.
 
 mod admission;
 mod apply;

@@ -86,7 +86,8 @@ impl Encoding {
         self.document(status::encode(status)).into_owned()
     }
 
-    /// Encodes a watch event whose object is given as JSON. [`append_framed`](Self::append_framed) adds the length.
+    /// Encodes a watch event whose object is given as JSON. [`append_framed`](Self::append_framed)
+    /// adds the length.
     pub(crate) fn event(self, kind: &str, json: &[u8]) -> Vec<u8> {
         match self {
             Self::Json | Self::Indented | Self::Yaml => {

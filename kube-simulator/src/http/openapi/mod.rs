@@ -1,7 +1,7 @@
 //! `/openapi/v3`: the documents that `kubectl` needs to validate, apply and explain.
 //!
-//! Custom resources have the schemas of their definitions. Schemas of built-in kinds are derived from protobuf
-//! messages: names and types of all fields, without descriptions and required fields.
+//! Custom resources have the schemas of their definitions. Schemas of built-in kinds are derived
+//! from protobuf messages: names and types of all fields, without descriptions and required fields.
 
 mod built_in;
 
@@ -47,8 +47,8 @@ pub(crate) fn v2(in_protobuf: bool) -> (&'static str, Vec<u8>) {
     ("application/com.github.proto-openapi.spec.v2.v1.0+protobuf", document)
 }
 
-/// Returns the document of one version of a group and its hash. `path` is its path, such as `apis/apps/v1`. The hash
-/// is the same in each run.
+/// Returns the document of one version of a group and its hash. `path` is its path, such as
+/// `apis/apps/v1`. The hash is the same in each run.
 pub(crate) fn document(server: &Server, path: &str) -> Option<(Value, String)> {
     let version = group_versions(server).into_iter().find(|version| version.path() == path)?;
     Some((describe(&version), hash(&version)))

@@ -1,7 +1,7 @@
 //! [`Shape`]: the form of objects in an answer: whole, only metadata, or rows of a table.
 //!
-//! Objects are stored as JSON in one version. A shape converts them to the form and the [`Encoding`] that the client
-//! accepts.
+//! Objects are stored as JSON in one version. A shape converts them to the form and the
+//! [`Encoding`] that the client accepts.
 
 mod cells;
 mod duration;
@@ -42,7 +42,8 @@ pub(crate) struct Shape {
     kind: Arc<ResourceKind>,
     form: Form,
     encoding: Encoding,
-    /// The JSON with `kind` and `apiVersion` that replaces the stored one if the client uses another version.
+    /// The JSON with `kind` and `apiVersion` that replaces the stored one if the client uses
+    /// another version.
     converted: Option<Arc<str>>,
     rows: Rows,
 }

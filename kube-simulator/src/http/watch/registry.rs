@@ -118,8 +118,9 @@ impl WatchRegistry {
         matching.filter(|watch| watch.orders.send(inject()).is_ok()).count()
     }
 
-    /// Ends all streams in the order of their opening: the first after `after`, and each next one `apart` later.
-    /// Streams that open later end `apart` after the last of them, until [`Self::begin_anew`].
+    /// Ends all streams in the order of their opening: the first after `after`, and each next one
+    /// `apart` later. Streams that open later end `apart` after the last of them, until
+    /// [`Self::begin_anew`].
     pub(crate) fn end_all(&self, after: Duration, apart: Duration) {
         let mut open = self.open.lock();
         let mut end = Instant::now() + after;
@@ -137,7 +138,8 @@ impl WatchRegistry {
         self.terminated.lock().clear();
     }
 
-    /// Returns the number of streams that ended because clients read too slowly, by group and resource.
+    /// Returns the number of streams that ended because clients read too slowly, by group and
+    /// resource.
     pub(crate) fn terminated(&self) -> BTreeMap<(String, String), u64> {
         self.terminated.lock().clone()
     }

@@ -41,8 +41,8 @@ pub enum StreamingLists {
 }
 
 impl StreamingLists {
-    /// Adds the server's defaults: a server with streaming lists also treats a watch without a version as a streaming
-    /// list.
+    /// Adds the server's defaults: a server with streaming lists also treats a watch without a
+    /// version as a streaming list.
     pub(crate) fn settle(self, options: &mut ListOptions) {
         match self {
             Self::Served | Self::ServedLate => options.default_to_streaming(),
@@ -97,10 +97,11 @@ enum Start {
     Now,
 }
 
-/// Opens a watch, or returns an error for invalid parameters. The caller has called [`StreamingLists::settle`].
+/// Opens a watch, or returns an error for invalid parameters. The caller has called
+/// [`StreamingLists::settle`].
 ///
-/// As on the real server, an error after the validation is an `ERROR` event in a stream that then ends. Only an
-/// unready watch cache gives an HTTP error.
+/// As on the real server, an error after the validation is an `ERROR` event in a stream that then
+/// ends. Only an unready watch cache gives an HTTP error.
 pub(crate) async fn open(
     opening: Opening,
     options: &ListOptions,
@@ -130,7 +131,8 @@ fn start(revision: &Revision, options: &ListOptions) -> Result<Start, Refusal> {
     let not_before = if options.resource_version.is_empty() { revision.stored() } else { version };
     Ok(match options.send_initial_events {
         Some(true) => Start::Everything { not_before },
-        // Without a version or from version 0, a watch first gets the objects that the server has, even stale ones.
+        // Without a version or from version 0, a watch first gets the objects that the server has,
+        // even stale ones.
         None if version == 0 => Start::Everything { not_before: 0 },
         _ if options.resource_version.is_empty() => Start::After(revision.stored()),
         _ if version == 0 => Start::Now,
@@ -161,8 +163,8 @@ impl Opening {
     fn patience(&self) -> SlowWatchLimit {
         match self.rules.slow_watches {
             SlowWatches::Counted(room) => SlowWatchLimit { room, is_timed: false },
-            // A lagging replica that catches up sends a burst, which must not end watches. etcd waits for its
-            // readers.
+            // A lagging replica that catches up sends a burst, which must not end watches. etcd
+            // waits for its readers.
             SlowWatches::Timed if self.revision.is_of_replica() || !self.table.kind.is_cached() => {
                 SlowWatchLimit { room: u64::MAX, is_timed: false }
             }

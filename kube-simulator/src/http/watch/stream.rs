@@ -1,7 +1,9 @@
-//! A running watch: a state machine that pulls events from the table's history and turns them into bytes.
+//! A running watch: a state machine that pulls events from the table's history and turns them into
+//! bytes.
 //!
-//! A write only wakes the watches; they pull events from the history. A watch whose client does not read stops
-//! pulling. If such a watch falls too far behind, its stream ends without an error, as on the real server.
+//! A write only wakes the watches; they pull events from the history. A watch whose client does not
+//! read stops pulling. If such a watch falls too far behind, its stream ends without an error, as
+//! on the real server.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -180,8 +182,8 @@ impl WatchStream {
         self.end_initial(buffer);
     }
 
-    /// Sends the bookmark that ends the initial events, if it is due. Its version covers all events that were sent
-    /// before it.
+    /// Sends the bookmark that ends the initial events, if it is due. Its version covers all events
+    /// that were sent before it.
     fn end_initial(&mut self, buffer: &mut BytesMut) {
         let now = Instant::now();
         if let Some(end) = self.initial.end_bookmark.take_if(|end| end.due <= now && self.pending.is_empty())
@@ -227,8 +229,8 @@ impl WatchStream {
         }
     }
 
-    /// Skips a bookmark that became due while the buffer of this watch was full. A real server waits to deliver
-    /// events, but not bookmarks.
+    /// Skips a bookmark that became due while the buffer of this watch was full. A real server
+    /// waits to deliver events, but not bookmarks.
     fn skip_bookmark_when_full(&mut self) {
         let due = self.bookmarks.as_ref().map(|bookmarks| bookmarks.next);
         if due.is_none_or(|due| due > Instant::now() || self.has_room_at(due)) {

@@ -112,8 +112,8 @@ impl Simulator {
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownResource`] if a kind is not served, [`Error::Refused`] if an object of the cluster already
-    /// exists.
+    /// [`Error::UnknownResource`] if a kind is not served, [`Error::Refused`] if an object of the
+    /// cluster already exists.
     pub fn populate(&self, spec: &ClusterSpec) -> Result<Cluster, Error> {
         let mut draw = Draw::new(spec.seed);
         let namespaces: Vec<String> = (0..spec.namespaces.max(1)).map(names::namespace).collect();
@@ -154,7 +154,8 @@ impl Cluster {
         self.pods.len()
     }
 
-    /// Starts continuous changes, at about this many per second. The changes are made by [`Churn::run_until`].
+    /// Starts continuous changes, at about this many per second. The changes are made by
+    /// [`Churn::run_until`].
     #[must_use]
     pub fn churn(self, changes_per_second: f64) -> Churn {
         Churn::new(self, changes_per_second)

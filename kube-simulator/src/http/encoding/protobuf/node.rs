@@ -1,4 +1,5 @@
-//! [`Node`]: parsed JSON with borrowed text. Fields are in a list and not in a map, because each is read once.
+//! [`Node`]: parsed JSON with borrowed text. Fields are in a list and not in a map, because each is
+//! read once.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -27,8 +27,8 @@ pub(super) fn at_path(path: Option<&JsonPath>, column: &Column, object: &Value, 
     }
 }
 
-/// Returns the cell of a column without a path, such as all columns of built-in kinds; `None` if the column is
-/// unknown.
+/// Returns the cell of a column without a path, such as all columns of built-in kinds; `None` if
+/// the column is unknown.
 pub(super) fn cell(kind: &str, column: &str, object: &Value, now: Timestamp) -> Option<Value> {
     let metadata = &object["metadata"];
     let of_kind = match kind {
