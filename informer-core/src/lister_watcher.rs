@@ -17,8 +17,7 @@ use crate::{AnyObject, ListWatchError, ObjectKey, OwnedObject, ResourceVersion};
 
 /// Lists objects, and watches them from a resource version on.
 ///
-/// Each implementing value is for one resource in one scope: its namespace, selectors and
-/// credentials are fixed.
+/// One value serves one resource in one scope: its namespace, selectors and credentials are fixed.
 ///
 /// Objects are returned as [`OwnedObject`], in their final place in memory; `object.into()` creates
 /// an `OwnedObject`.

@@ -36,7 +36,7 @@ const NIBBLES: [u8; 256] = {
     nibbles
 };
 
-/// The position, in the text of a UUID, of the two digits of each byte.
+/// The position, in the text of a UUID, of the first of the two digits of each byte.
 const DIGITS: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
 
 /// Parses a lower-case UUID with dashes, the form that [`Uid`]'s `Display` writes. UIDs of other

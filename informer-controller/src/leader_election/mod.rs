@@ -1,10 +1,10 @@
 //! [`LeaderElector`]: lets one of several processes do some work.
 //!
-//! client-go: tools/leaderelection, with `Lease`s only. The timing is client-go's, 15 s, 10 s and 2
-//! s, and candidates of both can contend for one lease. client-go guarantees one leader while
-//! clocks run at nearly the same speed. Here, the guarantee includes the leader's work, which ends
-//! in time. Existing crates do not guarantee this: they compare the dates in leases with their own
-//! clocks, or do not support this version of kube.
+//! client-go: tools/leaderelection, with `Lease`s only. The default timing is client-go's, and
+//! candidates of both can contend for one lease. client-go guarantees one leader while clocks run
+//! at nearly the same speed. Here, the guarantee includes the leader's work, which ends in time.
+//! Existing crates do not guarantee this: they compare the dates in leases with their own clocks,
+//! or do not support this version of kube.
 //!
 //! Limit: a process that is suspended until its lease has ended can still send the request that it
 //! was about to send. Only fencing on the server could prevent this. If such a request has an

@@ -97,9 +97,9 @@ impl<K: 'static> Batch<K> {
     /// If newer changes of its key are queued, only a deletion or release of the item is kept,
     /// before the newer changes. Until the item has been processed, no batch has a
     /// [`watermark`](Self::watermark), and an item of the initial list keeps the queue from being
-    /// synced. Read [`watermark`](Self::watermark) and
-    /// [`completes_initial_list`](Self::completes_initial_list) only after all such calls, because
-    /// they change both. A second call for the same item changes nothing.
+    /// synced. Requeue items before you read [`watermark`](Self::watermark) and
+    /// [`completes_initial_list`](Self::completes_initial_list), because a requeue changes both. A
+    /// second call for the same item changes nothing.
     ///
     /// # Panics
     /// If there is no item at `position`.

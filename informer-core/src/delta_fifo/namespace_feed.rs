@@ -119,7 +119,7 @@ impl<K: 'static> NamespaceFeed<K> {
             tracing::error!(
                 namespace = %self.scope.namespace,
                 %key,
-                "the source of a namespace returned an object of another one; such objects are ignored. Use a source that \
+                "the source of a namespace returned an object of another namespace; such objects are ignored. Use a source that \
                  lists and watches only this namespace"
             );
         }

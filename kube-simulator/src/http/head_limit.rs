@@ -26,7 +26,7 @@ const READING: u8 = 0;
 const IDLE: u8 = 1;
 /// A request is being answered; its body may be arriving.
 const BUSY: u8 = 2;
-/// The limit no longer applies, because the rest of the connection is not HTTP/1.1.
+/// The connection has become a WebSocket, so no more heads follow.
 const UNLIMITED: u8 = 3;
 
 /// The state of a connection. Clones share the state.

@@ -156,7 +156,7 @@ impl Asked {
             progress.lift_limit();
             port.tasks.spawn(within_grace(conversation.hold(), port.stop));
         }
-        // As in Go, HTTP/2 sends `GOAWAY` in place of the `Connection` header.
+        // As in Go, HTTP/2 sends `GOAWAY` instead of the `Connection` header.
         if is_http_2 && (response.headers_mut().remove(CONNECTION).is_some() || is_last) {
             leave.cancel();
         }
