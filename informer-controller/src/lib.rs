@@ -1,8 +1,7 @@
 //! Kubernetes controllers on top of [shared informers](informer_factory).
 //!
 //! - [`ControllerRunner`] calls an async function with the key of each object that changes.
-//! - [`WriteTracker`] keeps that function from acting on a cache that lacks the controller's own
-//!   last write.
+//! - [`WriteTracker`] delays the function while a cache lacks the controller's own last write.
 //! - [`LeaderElector`] lets one of several processes do the work.
 //!
 //! Each is useful alone. [`ControllerRunner`] has a complete example.

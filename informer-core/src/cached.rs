@@ -41,16 +41,17 @@ pub struct Cached<K> {
     _type: PhantomData<fn() -> K>,
 }
 
-/// Stands for a type that the code does not depend on.
+/// A placeholder for the type of the objects, in code that does not depend on this type.
 ///
-/// An informer keeps `Cached<AnyObject>` inside, so that a program contains its code once and not
-/// once per type. Only the functions that users call have the type of the objects.
+/// An informer works with `Cached<AnyObject>`, so that a program contains the informer's code once
+/// and not once per type. Only the functions that users call have the real type; they convert
+/// handles with [`Cached::cast`].
 #[doc(hidden)]
 #[derive(Debug)]
 pub enum AnyObject {}
 
-// `repr(C)` keeps this order in memory: a lookup reads the key and the reference count before it,
-// while the rest of a large object is on other pages.
+// `repr(C)` keeps the fields in this order, so the key is next to the reference count of the `Arc`.
+// A lookup reads only these two; the rest of a large object is on other pages.
 #[repr(C)]
 pub(crate) struct Inner<O: ?Sized> {
     key: ObjectKey,
@@ -92,7 +93,8 @@ impl Inner<dyn Object> {
         (self.key, self.resource_version, self.uid) = (key, resource_version, uid);
     }
 
-    /// Returns the object. It has the type of the handle, because each handle is created with it.
+    /// Returns the object. Each handle is created with the type of its object, so the downcast
+    /// succeeds unless the handle was [cast](Cached::cast) to a wrong type.
     pub(crate) fn object<K: 'static>(&self) -> &K {
         self.object.get().downcast_ref().expect("a handle has the type of its object")
     }
@@ -113,8 +115,9 @@ impl<K: Resource + Send + Sync + 'static> Cached<K> {
 }
 
 impl<K: Send + Sync + 'static> Cached<K> {
-    /// Wraps any object, with a key from a function. It has neither resource version nor UID, so
-    /// each copy counts as a change. Use it for objects that are not Kubernetes objects.
+    /// Wraps any object, with a key from a function. Use this for objects that are not Kubernetes
+    /// objects. The result has neither resource version nor UID, so each new copy of an object
+    /// counts as a change.
     ///
     /// # Errors
     /// [`KeyError::Function`] if the function fails.
@@ -151,8 +154,8 @@ impl<K> Cached<K> {
         Self { inner, _type: PhantomData }
     }
 
-    /// Changes the type of the handle, to or from [`AnyObject`]. A handle of another type than its
-    /// object panics when it is dereferenced.
+    /// Changes the type of the handle, to or from [`AnyObject`]. Dereferencing a handle panics if
+    /// its type is not the type of its object.
     #[doc(hidden)]
     #[must_use]
     pub fn cast<T>(self) -> Cached<T> {
@@ -235,7 +238,7 @@ impl<K: 'static> AsRef<K> for Cached<K> {
     }
 }
 
-/// Shows the identity of the object, never its content: it can be a Secret.
+/// Shows the identity of the object, never its content: the object can be a Secret.
 impl<K> fmt::Debug for Cached<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Cached({}@{})", self.key(), self.resource_version())

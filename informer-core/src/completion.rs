@@ -4,10 +4,10 @@ use thiserror::Error;
 
 use crate::sync::Latch;
 
-/// The completion of something that happens once, for example that an initial list is in the store.
+/// An event that happens once or never, for example: the initial list is in the store.
 ///
-/// Clones share one state. It ends in one of two ways, and both wake all waiters: it is
-/// [set](Self::set), or it is [given up](Self::give_up) because it will never be set.
+/// Clones share one state. A completion ends in one of two ways, and both wake all waiters: it is
+/// [set](Self::set), or it is [given up](Self::give_up) because the event will never happen.
 #[doc(alias = "DoneChecker")]
 #[doc(alias = "InformerSynced")]
 #[derive(Debug, Clone, Default)]
@@ -16,8 +16,8 @@ pub struct Completion {
     given_up: Latch,
 }
 
-/// The error of a wait for a [`Completion`] that was given up: its informer or handler has stopped
-/// before it synced.
+/// The error of a wait for a [`Completion`] that was given up, because the informer or handler
+/// stopped before it was synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("stopped before it was synced")]
 pub struct NeverSynced;
@@ -48,7 +48,7 @@ impl Completion {
     /// Waits until the completion is set.
     ///
     /// # Errors
-    /// [`NeverSynced`] if it was given up first.
+    /// [`NeverSynced`] if the completion was given up first.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future has no effect.
@@ -56,7 +56,7 @@ impl Completion {
         tokio::select! {
             biased;
             () = self.kept.wait() => Ok(()),
-            // It can have been set before it was given up.
+            // The completion can have been set, and then given up, since `kept` was polled.
             () = self.given_up.wait() => if self.has_synced() { Ok(()) } else { Err(NeverSynced) },
         }
     }
@@ -74,7 +74,8 @@ mod tests {
     fn completed_then_abandoned_completion_stays_completed() {
         let promises: Vec<Completion> = (0..20_000).map(|_| Completion::new()).collect();
         let both_ready = Barrier::new(2);
-        // Counted before the assertions: a panic here would leave the other thread waiting.
+        // Counted here and asserted after the scope: a panic here would leave the other thread
+        // waiting at the barrier.
         let mut kept = 0;
         std::thread::scope(|scope| {
             scope.spawn(|| {

@@ -1,7 +1,7 @@
 //! [`ContinueTokens`]: detects a list whose pages form a cycle.
 //!
-//! client-go's pager (tools/pager) follows every token. Note: the order of objects does not show a
-//! cycle, because extension API servers can return objects in any order.
+//! client-go's pager (tools/pager) follows every token. Note: the order of objects does not reveal
+//! a cycle, because extension API servers can return objects in any order.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -29,7 +29,7 @@ impl ContinueTokens {
     /// Adds the token at the end of a page.
     ///
     /// # Errors
-    /// [`ListWatchError::Protocol`] if the list has returned it before.
+    /// [`ListWatchError::Protocol`] if the list has returned this token before.
     pub fn note(&mut self, token: &str) -> Result<(), ListWatchError> {
         let mut hasher = DefaultHasher::new();
         token.hash(&mut hasher);
@@ -37,8 +37,8 @@ impl ContinueTokens {
             return Ok(());
         }
         Err(ListWatchError::Protocol(
-            "the server has given the same continue token twice in one list, which would go round for ever; whatever \
-             serves this resource has to be mended"
+            "the server returned the same continue token twice in one list, so the list would never end; fix the API \
+             server that serves this resource"
                 .into(),
         ))
     }
@@ -52,9 +52,9 @@ mod tests {
     fn repeated_continue_token_is_an_error() {
         let mut tokens = ContinueTokens::new();
         for page in 0..2_000 {
-            tokens.note(&format!("page {page}")).expect("it is new");
+            tokens.note(&format!("page {page}")).expect("a new token");
         }
-        let error = tokens.note("page 3").expect_err("it has been given");
+        let error = tokens.note("page 3").expect_err("a repeated token");
         assert!(matches!(error, ListWatchError::Protocol(_)), "{error}");
     }
 }

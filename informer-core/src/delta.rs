@@ -83,8 +83,8 @@ pub type Deltas<K> = SmallVec<[Delta<K>; 1]>;
 ///
 /// If the watch reported the deletion, [`is_exact`](Self::is_exact) is `true` and
 /// [`last_known`](Self::last_known) is the object's last state. A tombstone is inferred from a
-/// later list that lacks the object; its state is the newest one that this process received, and
-/// can be older than the last.
+/// later list that lacks the object. Its last known state is the newest that this process received,
+/// and can be older than the object's last state.
 #[doc(alias = "DeletedFinalStateUnknown")]
 #[doc(alias = "DeletedObject")]
 #[derive(RefCastCustom)]
@@ -144,19 +144,19 @@ impl<K> Deleted<K> {
         &self.inner.key
     }
 
-    /// Returns its name.
+    /// Returns the name of the deleted object.
     #[must_use]
     pub fn name(&self) -> &str {
         self.inner.key.name()
     }
 
-    /// Returns its namespace, or `None` for a cluster-scoped object.
+    /// Returns the namespace of the deleted object, or `None` for a cluster-scoped object.
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {
         self.inner.key.namespace()
     }
 
-    /// Returns its UID, if its last state is known and has one.
+    /// Returns the UID of the deleted object, if the last known state has one.
     #[must_use]
     pub fn uid(&self) -> Option<&Uid> {
         self.last_known().map(Cached::uid).filter(|uid| !uid.is_missing())
@@ -172,8 +172,8 @@ impl<K> Deleted<K> {
 
     /// Returns the object that handlers received before this deletion, if it is known.
     ///
-    /// It can differ from [`last_known`](Self::last_known): a deletion can carry a last change, and
-    /// a handler that is behind does not receive all states.
+    /// It can differ from [`last_known`](Self::last_known): the deletion can carry a last change of
+    /// the object, and a handler that is behind does not receive all states.
     #[must_use]
     pub fn previous(&self) -> Option<&Cached<K>> {
         self.inner.previous.as_ref().map(Cached::cast_ref)
@@ -185,8 +185,8 @@ impl<K> Deleted<K> {
         self.inner.exact
     }
 
-    /// Sets the object that handlers received before. It is also the last known state if the
-    /// deletion has none.
+    /// Sets [`previous`](Self::previous), and also [`last_known`](Self::last_known) if the deletion
+    /// has no last known state.
     #[must_use]
     pub fn after(mut self, previous: Cached<K>) -> Self {
         let previous: Cached<AnyObject> = previous.cast();

@@ -1,4 +1,4 @@
-//! The errors of this crate. Variants differ in what the caller can do.
+//! The errors of this crate. Errors to which a caller can react differently are different variants.
 
 use std::time::Duration;
 
@@ -82,8 +82,8 @@ pub enum ListWatchError {
     /// The response ended early: continue after the received events.
     #[error("the answer broke off: {0}")]
     Interrupted(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The response violates the protocol, for example because the body is not JSON. The server is
-    /// no Kubernetes API server, or a proxy changes responses.
+    /// The response violates the protocol, for example because the body is not JSON. Probably the
+    /// server is not a Kubernetes API server, or a proxy changes responses.
     #[error("the answer is not understood: {0}")]
     Protocol(String),
 }
@@ -92,7 +92,7 @@ pub enum ListWatchError {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SelectorError {
-    /// The text has not the form of a label selector.
+    /// The text does not have the form of a label selector.
     #[error("\"{text}\" is not a label selector: expected {expected}, found {found}")]
     Syntax {
         /// The whole text.
@@ -111,10 +111,11 @@ pub enum SelectorError {
     },
 }
 
-/// The longest wait that a server can request, in seconds. It also prevents overflows of clocks.
+/// The maximum wait that a server can request, in seconds. It also prevents overflow when a wait is
+/// added to a time.
 const MAX_RETRY_AFTER: u32 = 60 * 60;
 
-/// Keeps the wait that the status requests, up to an hour.
+/// Keeps the wait that the status requests, but at most one hour.
 impl From<Box<Status>> for ListWatchError {
     fn from(status: Box<Status>) -> Self {
         let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
@@ -148,8 +149,8 @@ impl ListWatchError {
 
     /// Returns whether the server has not reached the requested resource version yet.
     ///
-    /// Servers of different versions report it in three forms: a cause, a message of a cause, and a
-    /// message only.
+    /// Servers of different versions report this in three forms: the reason of a cause, the message
+    /// of a cause, or only the message of the status.
     #[must_use]
     #[doc(alias = "IsTooLargeResourceVersion")]
     pub fn is_too_large_resource_version(&self) -> bool {
@@ -176,7 +177,7 @@ impl ListWatchError {
         self.has(401, &["Unauthorized"])
     }
 
-    /// Returns whether the credentials don't allow this (403).
+    /// Returns whether the credentials don't allow the request (403).
     #[must_use]
     pub fn is_forbidden(&self) -> bool {
         self.has(403, &["Forbidden"])
@@ -194,8 +195,8 @@ impl ListWatchError {
         self.has(429, &["TooManyRequests"])
     }
 
-    /// Returns whether the server is unavailable: it can't be reached, or it or a proxy returned
-    /// 502, 503 or 504. Neither a relist nor another resource version would help.
+    /// Returns whether the server is unavailable: it can't be reached, or the server or a proxy
+    /// returned 502, 503 or 504. Neither a relist nor another resource version would help.
     #[must_use]
     #[doc(alias = "IsServiceUnavailable")]
     #[doc(alias = "IsServerTimeout")]

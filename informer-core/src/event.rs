@@ -19,15 +19,15 @@ pub enum Event<K> {
         /// The object in the store now.
         new: Cached<K>,
     },
-    /// A resync of an unchanged object. Only handlers that are due a resync receive it.
+    /// A resync of an unchanged object. Only handlers whose resync is due receive this event.
     Resynced(Cached<K>),
     /// An object was deleted.
     Deleted(Deleted<K>),
-    /// An object was released: it left the store because its namespace is no longer watched. It can
-    /// still exist, so a handler must not clean up after it; the handler can drop its own data
-    /// about the object.
+    /// An object was released: it left the store because its namespace is no longer watched. The
+    /// object can still exist in the cluster, so a handler must not clean up after it. The handler
+    /// can drop its own data about the object.
     ///
-    /// This is the object that the handler received last.
+    /// The field is the object as the handler received it last.
     Released(Cached<K>),
 }
 
@@ -88,7 +88,7 @@ impl<K> EventBatch<K> {
         EventBatch { events, completes_initial_list: self.completes_initial_list }
     }
 
-    /// Returns the batch for handlers that are not due a resync.
+    /// Returns a copy without resyncs, for handlers whose resync is not due.
     pub(crate) fn without_resyncs(&self) -> Self {
         let others = self.events.iter().filter(|event| !matches!(event, Event::Resynced(_)));
         Self { events: others.cloned().collect(), completes_initial_list: self.completes_initial_list }

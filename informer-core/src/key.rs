@@ -15,8 +15,8 @@ use kube_core::Resource;
 
 use crate::KeyError;
 
-/// One seed for the process, so that all maps can use the hash in the key. It is random, so that
-/// names can't be chosen to collide.
+/// One seed for the process, so that all maps can use the hash in the key. The seed is random, so
+/// that nobody can choose names whose hashes collide.
 static HASH_SEED: LazyLock<RandomState> = LazyLock::new(RandomState::default);
 
 thread_local! {
@@ -70,8 +70,8 @@ impl ObjectKey {
         Self::from_text(name.into())
     }
 
-    /// Returns the key of an object in `namespace`, or of a cluster-scoped object if that is `None`
-    /// or empty.
+    /// Returns the key of an object in `namespace`, or of a cluster-scoped object if `namespace` is
+    /// `None` or empty.
     #[must_use]
     pub fn new(namespace: Option<&str>, name: &str) -> Self {
         Self::namespaced(namespace.unwrap_or_default(), name)
@@ -80,7 +80,7 @@ impl ObjectKey {
     /// Returns the key of a Kubernetes object.
     ///
     /// # Errors
-    /// [`KeyError::MissingName`] if it has no name.
+    /// [`KeyError::MissingName`] if the object has no name.
     pub fn of<K: Resource>(object: &K) -> Result<Self, KeyError> {
         Self::of_meta(object.meta(), std::any::type_name::<K>())
     }

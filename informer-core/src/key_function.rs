@@ -1,15 +1,15 @@
 //! Key functions for keys other than `namespace/name`.
 //!
 //! client-go: `KeyFunc` of tools/cache/store.go and `IndexFuncToKeyFuncAdapter` of
-//! tools/cache/index.go. There, queue and store call the function in each step; here,
+//! tools/cache/index.go. In client-go, queue and store call the function in each step; here,
 //! [`Cached::keyed`](crate::Cached::keyed) calls it once.
 
 use std::fmt;
 
 use crate::ObjectKey;
 
-/// Turns an index function into a key function, for objects with exactly one value each, which no
-/// other object has.
+/// Turns an index function into a key function. Each object must have exactly one value, and no two
+/// objects can have the same value.
 ///
 /// ```
 /// use informer_core::{Cached, unique_value_as_key};
@@ -44,7 +44,7 @@ where
     }
 }
 
-/// An object has no value or several values, and so no key.
+/// The error for an object that has no value or several values, and therefore no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotUnique {
     values: usize,
@@ -90,7 +90,7 @@ mod tests {
         let queue = DeltaFifo::new();
         queue.add(fruit(&["apple"]).expect("one value"));
         queue.delete(Deleted::missed(ObjectKey::from_text("apple".into()), None));
-        let batch = queue.pop_batch().now_or_never().flatten().expect("something to take");
+        let batch = queue.pop_batch().now_or_never().flatten().expect("a batch");
         let deltas = &batch.items()[0].deltas;
         assert_eq!((batch.items().len(), deltas.len(), deltas[1].is_deleted()), (1, 2, true));
     }

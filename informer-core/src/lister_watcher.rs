@@ -17,11 +17,10 @@ use crate::{AnyObject, ListWatchError, ObjectKey, OwnedObject, ResourceVersion};
 
 /// Lists objects, and watches them from a resource version on.
 ///
-/// One value has one resource and one scope: it was created with its namespace, selectors and
-/// credentials.
+/// One value serves one resource in one scope: its namespace, selectors and credentials are fixed.
 ///
-/// It returns objects as [`OwnedObject`], in their final place in memory; `object.into()` creates
-/// one.
+/// Objects are returned as [`OwnedObject`], in their final place in memory; `object.into()` creates
+/// an `OwnedObject`.
 #[async_trait]
 pub trait ListerWatcher<K>: Send + Sync + 'static {
     /// Returns the resource and scope for messages: `pods`, or
@@ -35,8 +34,8 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
     }
 
     /// Returns whether to try streaming lists (KEP-3157): a [watch](Self::watch) that begins with
-    /// the existing objects ([`send_initial_events`](WatchOptions::send_initial_events)). Sends no
-    /// request. Default: `false`; lists are used.
+    /// the existing objects ([`send_initial_events`](WatchOptions::send_initial_events)). This
+    /// sends no request. Default: `false`; reflectors then use [`list`](Self::list).
     #[doc(alias = "IsWatchListSemanticsUnSupported")]
     fn can_stream_lists(&self) -> bool {
         false
@@ -56,8 +55,8 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
     }
 
     /// Returns a source of the metadata of the object with this key, whether or not selectors match
-    /// the object. It serves to read the current state of one object. Default: `None`; it is not
-    /// supported.
+    /// the object. Callers use it to read the current state of one object. Default: `None`, if that
+    /// is not supported.
     fn only(&self, object: &ObjectKey) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
         let _ = object;
         None
@@ -73,20 +72,20 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
     /// Starts a list and returns its parts as they arrive. The last part is [`ListPart::End`].
     ///
     /// # Errors
-    /// Those of the request. Later errors are the last item of the stream.
+    /// The errors of the request. A later error is the last item of the stream.
     ///
     /// # Cancel safety
     /// Dropping the future or the stream cancels the list.
     async fn list(&self, options: ListOptions) -> Result<ListStream<K>, ListWatchError>;
 
-    /// Starts a watch and returns its events as they arrive. A batch has the events that arrived
-    /// together.
+    /// Starts a watch and returns its events as they arrive. A batch contains the events that
+    /// arrived together.
     ///
     /// The stream ends when the server closes the watch properly. Otherwise its last item is
     /// [`ListWatchError::Interrupted`].
     ///
     /// # Errors
-    /// Those of the request. Later errors are the last item of the stream.
+    /// The errors of the request. A later error is the last item of the stream.
     ///
     /// # Cancel safety
     /// Dropping the future or the stream cancels the watch.
@@ -154,7 +153,7 @@ pub struct Bookmark {
     pub initial_events_end: bool,
 }
 
-/// The watch event of an object that couldn't be decoded.
+/// The meaning of a watch event whose object couldn't be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RejectedKind {
     /// The object was added or modified, so the stored state is out of date.
@@ -188,14 +187,14 @@ pub struct ListOptions {
     pub resource_version_match: Option<ResourceVersionMatch>,
     /// The maximum number of items on a page; `None`: one page.
     pub limit: Option<u32>,
-    /// The token of the page before, from [`ListEnd::continue_token`].
+    /// The token of the previous page, from [`ListEnd::continue_token`].
     pub continue_token: Option<String>,
 }
 
 /// The meaning of the resource version of a list request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResourceVersionMatch {
-    /// A state at least as new.
+    /// A state at least as new as this version.
     NotOlderThan,
     /// The state at exactly this version.
     Exact,
@@ -242,9 +241,9 @@ impl<K> WatchEvent<K> {
     }
 }
 
-/// A source without the type of its objects.
+/// Hides the type of a source's objects.
 #[doc(hidden)]
-#[expect(missing_debug_implementations, reason = "a source need not have one")]
+#[expect(missing_debug_implementations, reason = "sources need not implement `Debug`")]
 pub struct AnySource<K>(pub Arc<dyn ListerWatcher<K>>);
 
 #[async_trait]
@@ -288,7 +287,7 @@ impl<K: 'static> ListerWatcher<AnyObject> for AnySource<K> {
     }
 }
 
-/// Returns the sources that `make` makes, without the type of their objects.
+/// Returns a function that creates the same sources as `make`, without the type of their objects.
 #[doc(hidden)]
 #[must_use]
 pub fn any_in_namespace<K: 'static>(make: InNamespace<K>) -> InNamespace<AnyObject> {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::cached::{Decoded, Inner, Object};
 use crate::{Cached, ObjectKey, ResourceVersion, Uid};
 
-/// An object in its final place in memory, with one owner who can change it, until it becomes a
+/// An object in its final place in memory. Its only owner can change it, until it becomes a
 /// [`Cached`].
 ///
 /// A [`ListerWatcher`](crate::ListerWatcher) returns objects in this form. `object.into()` creates
@@ -29,7 +29,7 @@ use crate::{Cached, ObjectKey, ResourceVersion, Uid};
 /// let event = WatchEvent::Added(Pod::default().into());
 /// ```
 pub struct OwnedObject<K> {
-    /// The only handle; there are no weak ones.
+    /// The only handle. There are no weak handles either.
     inner: Arc<Inner<dyn Object>>,
     _type: PhantomData<fn() -> K>,
 }
@@ -59,14 +59,14 @@ impl<K> OwnedObject<K> {
         self.inner.object.get().downcast_ref()
     }
 
-    /// The same as [`downcast_ref`](Self::downcast_ref), for a change.
+    /// The same as [`downcast_ref`](Self::downcast_ref), but mutable.
     #[doc(hidden)]
     #[must_use]
     pub fn downcast_mut<T: 'static>(&mut self) -> Option<&mut T> {
         self.inner_mut().object.get_mut()?.downcast_mut()
     }
 
-    /// Turns it into a shared object with the given identity, without moving the object.
+    /// Turns this handle into a [`Cached`] with the given identity, without moving the object.
     #[must_use]
     pub fn into_cached(mut self, key: ObjectKey, resource_version: ResourceVersion, uid: Uid) -> Cached<K> {
         self.inner_mut().identify(key, resource_version, uid);
@@ -98,7 +98,7 @@ impl<K: 'static> DerefMut for OwnedObject<K> {
     }
 }
 
-/// Never shows the content of the object: it can be a Secret.
+/// Never shows the content of the object: the object can be a Secret.
 impl<K> fmt::Debug for OwnedObject<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OwnedObject").finish_non_exhaustive()

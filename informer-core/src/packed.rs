@@ -1,7 +1,7 @@
 //! [`Packed`]: an encoded object, which is decoded on first use.
 //!
-//! A decoded object is several times the size of its text: a pod has a hundred small allocations.
-//! If most objects of a cache are never read, the encoded form saves memory.
+//! A decoded object is several times the size of its encoded form: a pod has a hundred small
+//! allocations. If most objects of a cache are never read, the encoded form saves memory.
 
 use std::any::Any;
 use std::fmt;
@@ -18,8 +18,8 @@ pub struct Packed<K> {
 
 impl<K> Packed<K> {
     /// Stores an object as these bytes. `unpack` decodes the object on first use, and is called at
-    /// most once; the decoded object is then kept beside the bytes. `unpack` must not fail, so try
-    /// it before.
+    /// most once; the decoded object is then kept beside the bytes. `unpack` must not fail, so the
+    /// caller must check before that it can decode these bytes.
     #[must_use]
     pub fn new(bytes: Vec<u8>, unpack: fn(&[u8]) -> K) -> Self {
         Self { bytes: bytes.into(), unpack, object: OnceLock::new() }
@@ -69,7 +69,7 @@ mod tests {
         let other = cached.clone();
         assert_eq!((cached.key().as_str(), cached.resource_version()), ("a", &"5".into()));
         assert_eq!(format!("{cached:?}"), "Cached(a@5)");
-        assert_eq!(UNPACKED.load(Ordering::Relaxed), 0, "nobody has looked at it");
+        assert_eq!(UNPACKED.load(Ordering::Relaxed), 0, "not unpacked before the first access");
         assert_eq!((cached.len(), other.as_str()), (7, "content"));
         assert_eq!(UNPACKED.load(Ordering::Relaxed), 1);
     }

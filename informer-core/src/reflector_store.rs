@@ -1,8 +1,8 @@
 //! [`ReflectorStore`]: the destination of a reflector's objects.
 //!
-//! Usually it is a [`DeltaFifo`](crate::DeltaFifo); it can be a store itself. client-go:
+//! Usually this is a [`DeltaFifo`](crate::DeltaFifo); it can also be a store. client-go:
 //! `ReflectorStore` of tools/cache/reflector.go, with one call per object. Here, one call carries
-//! all changes that arrived together, and the resource version that they lead to.
+//! all changes that arrived together, and the resource version after these changes.
 
 use std::any::Any;
 
@@ -12,10 +12,10 @@ use crate::{Cached, Delta, ObjectKey, ResourceVersion};
 
 /// Receives a reflector's changes and lists in the server's order, from one task.
 pub trait ReflectorStore<K>: Send + Sync + 'static {
-    /// Applies changes of a watch. They include all changes up to `resource_version`, which is
-    /// empty if it is unknown.
+    /// Applies changes of a watch. With this call, the store has received all changes up to
+    /// `resource_version`, which is empty if it is unknown.
     ///
-    /// Without changes, this is a bookmark.
+    /// If `changes` is empty, the call reports a bookmark.
     #[doc(alias = "Bookmark")]
     fn apply(&self, changes: Vec<Delta<K>>, resource_version: &ResourceVersion);
 
@@ -35,7 +35,7 @@ pub trait ReflectorStore<K>: Send + Sync + 'static {
 
     /// Applies a complete list.
     ///
-    /// A reflector has passed its objects through [`list_part`](Self::list_part) before.
+    /// The reflector has passed the listed objects through [`list_part`](Self::list_part) before.
     fn replace(&self, replacement: Replacement<K>);
 
     /// Returns a future to await before the next [`apply`](Self::apply) or
@@ -54,14 +54,14 @@ pub struct Replacement<K> {
     pub objects: Vec<Cached<K>>,
     /// Keys of quarantined objects. They exist, so they must not be deleted.
     pub quarantined: Vec<ObjectKey>,
-    /// Whether all existing objects are in one of these. It is `false` if a quarantined object has
-    /// no readable key; then no object must be deleted.
+    /// Whether `objects` and `quarantined` together contain all existing objects. `false` if a
+    /// quarantined object has no readable key; then no object must be deleted.
     pub complete: bool,
     /// The resource version of the list.
     pub resource_version: ResourceVersion,
 }
 
-/// The store of a [`DeltaFifo`](crate::DeltaFifo)'s consumer, as the queue reads it.
+/// The queue's read access to the store of its consumer.
 ///
 /// The queue calls [`known`](Self::known) under its lock, so an implementation must not wait for
 /// the queue. client-go: `KnownObjects` (`KeyListerGetter`) of `tools/cache/delta_fifo.go`.
@@ -71,8 +71,8 @@ pub trait KnownObjects<K>: Send + Sync + 'static {
     fn known(&self, key: &ObjectKey) -> Option<Cached<K>>;
 
     /// Calls `visit` for every known object of one consistent state. An implementation that reads a
-    /// snapshot returns it; the caller drops the snapshot, and the objects that only it retains,
-    /// while no lock is held.
+    /// snapshot returns the snapshot. The caller drops it while no lock is held, because that can
+    /// drop objects.
     fn for_each_known(&self, visit: &mut dyn FnMut(&Cached<K>)) -> Option<Box<dyn Any + Send>>;
 
     /// As [`for_each_known`](Self::for_each_known), for the objects of one namespace. Default:

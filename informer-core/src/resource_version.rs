@@ -28,7 +28,7 @@ pub struct ResourceVersion(Repr);
 enum Repr {
     #[default]
     Empty,
-    /// A canonical decimal that fits. etcd's revisions are such numbers.
+    /// `0`, or a decimal number without leading zeros, if it fits in 64 bits. etcd's revisions fit.
     Number(u64),
     Text(Arc<str>),
 }

@@ -1,7 +1,7 @@
 //! [`parse_selector`]: parses label selectors as kubectl and the API server do.
 //!
 //! The grammar is that of `labels.Parse` (apimachinery, pkg/labels/selector.go). A missing value is
-//! the empty value: `x in (a,)` selects `a` and the empty value, `x in ()` only the latter.
+//! the empty value: `x in (a,)` selects `a` and the empty value, `x in ()` only the empty value.
 
 use std::collections::BTreeSet;
 
@@ -99,7 +99,7 @@ impl<'a> Tokens<'a> {
         })
     }
 
-    /// Parses the value after `=`. A missing value is the empty one.
+    /// Parses the value after `=`. A missing value is the empty value.
     fn value(&mut self) -> Result<String, SelectorError> {
         match self.peek() {
             None | Some(",") => Ok(String::new()),
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn selectors_are_read_as_the_api_server_reads_them() {
-        // Those of apimachinery's own tests that kube's selector can express.
+        // The cases of apimachinery's own tests that kube's selector can express.
         for (text, expected) in [
             ("", ""),
             ("  ", ""),

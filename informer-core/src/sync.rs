@@ -1,6 +1,7 @@
 //! The locks and wake-ups of this crate: those of `parking_lot` and tokio.
 //!
-//! With `--cfg informer_loom` they are models, and `tests/loom` runs all interleavings of threads.
+//! With `--cfg informer_loom` they are models made of loom's primitives, with which `tests/loom`
+//! runs all interleavings of threads.
 
 #[cfg(not(informer_loom))]
 mod real {
@@ -9,7 +10,7 @@ mod real {
     pub(crate) use parking_lot::Mutex;
     pub(crate) use tokio::sync::Notify;
 
-    /// A flag that is set once and can be awaited. It is a cancellation token.
+    /// A flag that is set once and can be awaited, implemented as a cancellation token.
     #[derive(Debug, Clone, Default)]
     pub(crate) struct Latch(CancellationToken);
 
@@ -66,7 +67,7 @@ mod model {
         broadcasts: u64,
         next: u64,
         waiting: Vec<(u64, Waker)>,
-        /// Waiters that have a permit and were not polled since.
+        /// The ids of waiters that have received a permit and have not been polled since.
         chosen: Vec<u64>,
     }
 

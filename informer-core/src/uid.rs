@@ -1,4 +1,4 @@
-//! [`Uid`]: the server's unique identity of an object. A UUID takes sixteen bytes.
+//! [`Uid`]: the server's unique identity of an object. A UUID is stored in sixteen bytes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -36,11 +36,11 @@ const NIBBLES: [u8; 256] = {
     nibbles
 };
 
-/// The position of the two digits of each byte.
+/// The position, in the text of a UUID, of the first of the two digits of each byte.
 const DIGITS: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
 
-/// Parses the form that [`Uid`]'s `Display` writes. Other forms stay text, so that they are
-/// returned unchanged.
+/// Parses a lower-case UUID with dashes, the form that [`Uid`]'s `Display` writes. UIDs of other
+/// forms stay text, so that `Display` returns them unchanged.
 fn parse_uuid(text: &str) -> Option<[u8; 16]> {
     let text: &[u8; 36] = text.as_bytes().try_into().ok()?;
     if [8, 13, 18, 23].iter().any(|dash| text[*dash] != b'-') {

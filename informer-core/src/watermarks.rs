@@ -39,7 +39,8 @@ impl Watermarks {
                 Some(version) => {
                     _ = self.by_namespace.insert(Arc::clone(namespace), (*feed, version.clone()));
                 }
-                // If the namespace has a new feed already, this is the release of the old one.
+                // If the namespace already has a new feed, the release of the old feed must not
+                // remove its watermark.
                 None if self.by_namespace.get(namespace).is_some_and(|(current, _)| current == feed) => {
                     self.by_namespace.remove(namespace);
                 }

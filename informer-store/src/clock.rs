@@ -1,6 +1,6 @@
 //! [`Clock`]: the time source of caches with expiration, so that tests can set the time.
 //!
-//! It can be user code, so it is called without a lock (I8).
+//! The clock can be user code, so it is called while no lock is held (I8).
 
 use std::time::Instant;
 

@@ -7,13 +7,14 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum IndexError {
-    /// An index with this name exists; choose another name, or get its handle.
+    /// An index with this name exists; choose another name, or get the handle of the existing
+    /// index.
     #[error("there is already an index named \"{name}\"")]
     Duplicate {
         /// The name.
         name: String,
     },
-    /// There is no index of that name.
+    /// There is no index with this name.
     #[error("there is no index named \"{name}\"; there are: {existing}")]
     Unknown {
         /// The requested name.

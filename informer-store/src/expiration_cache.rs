@@ -1,11 +1,11 @@
 //! [`ExpirationCache`]: objects that expire.
 //!
-//! client-go: `NewTTLStore` and `NewExpirationStore` of `tools/cache/expiration_cache.go`. There,
-//! every read takes an exclusive lock, and the list of keys contains expired ones. Here, reads run
-//! in parallel and never return expired objects.
+//! client-go: `NewTTLStore` and `NewExpirationStore` of `tools/cache/expiration_cache.go`. In
+//! client-go, every read takes an exclusive lock, and the list of keys contains keys of expired
+//! objects. Here, reads run in parallel and never return expired objects.
 //!
-//! It is a store of entries with times. Locks: the writer's, then those of the store. The policy,
-//! the clock, and destructors of objects run without a lock (I8).
+//! The cache is a store whose entries have a time. Lock order: `writer`, then the locks of the
+//! store. The policy, the clock, and destructors of objects run without a lock (I8).
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -20,10 +20,10 @@ type Policy<K> = Box<dyn Fn(&Cached<K>, Duration) -> bool + Send + Sync>;
 
 /// A cache of objects of any type, each of which expires some time after it was added.
 ///
-/// Reads never return an expired object, and remove it. Until it is read or [listed](Self::list),
-/// it uses memory. All methods take `&self`: share the cache between threads in an `Arc`. The key
-/// of an object is that of its [`Cached`], so objects and keys can have any type
-/// ([`Cached::from_parts`]).
+/// Reads never return an expired object, but remove it. Until an expired object is read or
+/// [listed](Self::list), it uses memory. All methods take `&self`: share the cache between threads
+/// in an `Arc`. The key of an object is the key of its [`Cached`], so objects and keys can have any
+/// type ([`Cached::from_parts`]).
 ///
 /// Use it for data without a watch: responses of other services, objects that were fetched one by
 /// one, decisions that expire. For Kubernetes objects that are read often, an informer is better,
@@ -57,7 +57,8 @@ struct Entry<K> {
 }
 
 impl<K: Send + Sync + 'static> ExpirationCache<K> {
-    /// Returns an empty cache whose objects expire after `ttl`; if that is zero, they never expire.
+    /// Returns an empty cache whose objects expire after `ttl`; if `ttl` is zero, they never
+    /// expire.
     #[must_use]
     #[doc(alias = "TTLPolicy")]
     pub fn new(ttl: Duration) -> Self {
@@ -67,7 +68,8 @@ impl<K: Send + Sync + 'static> ExpirationCache<K> {
     /// Returns an empty cache in which `is_expired` decides from the time since an object was
     /// added.
     ///
-    /// It is called at each read, from any thread. An object stays while it returns `false`.
+    /// Each read calls `is_expired`, from any thread. An object stays while `is_expired` returns
+    /// `false`.
     #[must_use]
     #[doc(alias = "NewExpirationStore")]
     #[doc(alias = "ExpirationPolicy")]
@@ -168,7 +170,7 @@ impl<K: Send + Sync + 'static> ExpirationCache<K> {
         Some(entry.object.clone())
     }
 
-    /// Removes those of these entries that are still in the cache, and not newer ones.
+    /// Removes these entries, except entries that a newer one has replaced.
     fn remove_entries(&self, expired: &[Cached<Entry<K>>]) {
         if expired.is_empty() {
             return;

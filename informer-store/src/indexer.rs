@@ -1,6 +1,6 @@
 //! [`Indexer`]: the read half of a store.
 //!
-//! client-go: `Indexer` and `Store` of tools/cache/index.go and store.go. There, the same value
+//! client-go: `Indexer` and `Store` of tools/cache/index.go and store.go. In client-go, one value
 //! reads and writes; here, only the single [`StoreWriter`](crate::StoreWriter) writes.
 
 use std::any::Any;
@@ -102,7 +102,7 @@ impl<K> Indexer<K> {
     }
 
     /// Returns the watermark: the resource version of the server's state that the store has; empty
-    /// if there is none yet (I9). If each namespace is watched separately, it is the minimum of
+    /// if there is none yet (I9). If each namespace is watched separately, this is the minimum of
     /// [their watermarks](Self::watermarks).
     #[must_use]
     #[doc(alias = "LastStoreSyncResourceVersion")]
@@ -110,14 +110,15 @@ impl<K> Indexer<K> {
         self.shared.state.read().watermark.clone()
     }
 
-    /// Returns the watermark of each namespace, if each namespace is watched separately (I9). It
-    /// has no namespaces otherwise, and none whose initial list has not been processed.
+    /// Returns the watermark of each namespace, if each namespace is watched separately (I9).
+    /// Namespaces whose initial list has not been processed are missing. If the namespaces are
+    /// watched together, the result is empty.
     #[must_use]
     pub fn watermarks(&self) -> Arc<Watermarks> {
         Arc::clone(&self.shared.state.read().watermarks)
     }
 
-    /// Returns the current state for any number of queries. It costs a few reference counts,
+    /// Returns the current state for any number of queries. This costs a few reference counts,
     /// whatever the size of the store. Objects that change later stay in memory until the snapshot
     /// is dropped.
     #[must_use]
@@ -262,14 +263,14 @@ impl<K: Send + Sync + 'static> Indexer<K> {
     }
 
     /// Returns the handle of the index `name`, or adds it like
-    /// [`try_add_index`](Self::try_add_index). If another thread is adding it, waits until it is
-    /// complete.
+    /// [`try_add_index`](Self::try_add_index). If another thread is adding the index, waits until
+    /// the index is complete.
     ///
     /// An existing index keeps its function.
     ///
     /// # Errors
     /// [`IndexError::WrongType`] if an index with other values exists, [`IndexError::Unknown`] if
-    /// the other thread fails to add it or the index is removed at this moment.
+    /// another thread fails to add the index, or removes it at this moment.
     pub fn index_or_try_add<V, I, E>(
         &self,
         name: &str,
@@ -293,7 +294,8 @@ impl<K: Send + Sync + 'static> Indexer<K> {
         }
     }
 
-    /// Removes an index. Its handles then return nothing. The index by namespace can't be removed.
+    /// Removes an index. Queries through its handles then return nothing. The index by namespace
+    /// can't be removed.
     ///
     /// # Errors
     /// [`IndexError::Unknown`] if there is no such index.

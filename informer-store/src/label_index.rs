@@ -1,4 +1,4 @@
-//! The label index, with which a selector does not need to read every object.
+//! The label index: with it, a selector does not have to read every object.
 //!
 //! client-go has none; its listers read the labels of every object (tools/cache/listers.go). Here,
 //! an equality or `in` requirement is a lookup in an index whose values are pairs of label and
@@ -48,15 +48,16 @@ impl<K: Resource + Send + Sync + 'static> Indexer<K> {
     /// remaining objects with the rest of the selector. A selector without such a requirement reads
     /// all objects (of the namespace), as without an index.
     ///
-    /// It is not added by default because of its cost: for pods with five labels, one of them with
-    /// a unique value, it uses 600 to 900 bytes per pod and 1 µs per update. Among 100,000 such
-    /// pods it finds the 500 of one deployment in 6 µs instead of 9 ms (`benches/labels.rs`).
+    /// The index is not added by default because of its cost: for pods with five labels, one of
+    /// them with a unique value, it uses 600 to 900 bytes per pod and 1 µs per update. Among
+    /// 100,000 such pods it finds the 500 of one deployment in 6 µs instead of 9 ms
+    /// (`benches/labels.rs`).
     ///
     /// It can be added at any time, like [`add_index`](Self::add_index), and removed with
     /// [`remove_index`](Self::remove_index) and the name [`LABEL_INDEX`].
     ///
     /// # Errors
-    /// [`IndexError::Duplicate`] if another index has its name.
+    /// [`IndexError::Duplicate`] if another index has the name [`LABEL_INDEX`].
     pub fn add_label_index(&self) -> Result<(), IndexError> {
         match self.add_index(LABEL_INDEX, labels_of) {
             // Checked in this order, so that an index that is added meanwhile is found.
@@ -81,8 +82,8 @@ pub(crate) struct LabelCandidates {
 }
 
 impl LabelCandidates {
-    /// Looks up the requirements in the store's label index. Returns them as `Err` if there is no
-    /// label index, or it supports none of them.
+    /// Looks up the requirements in the store's label index. Returns the requirements as `Err` if
+    /// there is no label index, or if it supports none of them.
     pub(crate) fn look_up(
         state: &State,
         namespace: Option<&str>,
@@ -145,7 +146,8 @@ fn intersection(mut sets: Vec<Vec<Posting>>) -> Vec<u32> {
     slots
 }
 
-/// Adds to `common` those of the sorted `slots` that are in the posting, in one walk along both.
+/// Adds to `common` the slots that are in both the sorted `slots` and the posting, in one pass over
+/// both.
 fn add_common(slots: &[u32], posting: &Posting, common: &mut Vec<u32>) {
     let (mut n, mut ahead) = (0, posting.chunk(0).unwrap_or_default());
     for slot in slots {
@@ -188,7 +190,7 @@ mod tests {
             let expected: Vec<u32> =
                 small.iter().copied().filter(|slot| sets.iter().all(|set| set.contains(slot))).collect();
             let mut parts: Vec<Vec<Posting>> = sets.iter().map(|set| {
-                // In two parts, as for `in`.
+                // In two postings, as for an `in` requirement with two values.
                 let (odd, even) = set.iter().partition(|slot| *slot % 2 == 1);
                 vec![posting(&odd), posting(&even)]
             }).collect();

@@ -13,8 +13,8 @@
 //! | [`Lister`] | by namespace and label selector; quickly with [`Indexer::add_label_index`] |
 //! | [`Indexer::snapshot`] | a [`Snapshot`] for several queries on one state |
 //!
-//! Two caches build on it. A [`MutationCache`] applies this process's own writes to a store, for
-//! code that can't wait until they arrive over the watch; if it can wait, an informer's
+//! Two caches build on the store. A [`MutationCache`] applies this process's own writes to a store,
+//! for code that can't wait until they arrive over the watch. For code that can wait, an informer's
 //! `wait_until` is simpler. An [`ExpirationCache`] is for data without a watch: its objects expire.
 //!
 //! Objects and indices are persistent structures (`persistent_vec.rs`, `slot_map.rs`,

@@ -1,7 +1,8 @@
 //! [`Lister`]: reads a store by namespace, name and label selector.
 //!
-//! client-go: tools/cache/listers.go and the generated listers of client-go/listers. Unlike there, a
-//! missing object is `None` and not an error, and a label index makes selection by labels faster.
+//! client-go: tools/cache/listers.go and the generated listers of client-go/listers. Unlike in
+//! client-go, a missing object is `None` and not an error, and a label index makes selection by
+//! labels faster.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -82,17 +83,17 @@ impl<K: Resource + 'static> NamespaceLister<'_, K> {
         select(self.indexer, namespace, selector)
     }
 
-    /// Returns the object with this name in the namespace; the cluster-scoped one if the namespace
-    /// is empty.
+    /// Returns the object with this name in the namespace; if the namespace is empty, the
+    /// cluster-scoped object with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Cached<K>> {
         self.indexer.get(&ObjectKey::new(Some(self.namespace), name))
     }
 }
 
-/// Returns the matching objects of one state of the store, in the namespace if there is one (I7).
 type Labels = BTreeMap<String, String>;
 
+/// Returns the matching objects of one state of the store, only of `namespace` if given (I7).
 fn select<K: Resource + 'static>(
     indexer: &Indexer<K>,
     namespace: Option<&str>,
@@ -121,7 +122,7 @@ fn select_any(
         return scope(&snapshot.state).to_vec();
     }
     let requirements = selector.clone().into_iter().collect();
-    // The snapshot is dropped before labels are compared, because the writer must copy what a
+    // The snapshot is dropped before labels are compared, because the writer must copy parts that a
     // snapshot shares.
     match LabelCandidates::look_up(&snapshot.state, namespace, requirements) {
         Ok(mut narrowed) => {

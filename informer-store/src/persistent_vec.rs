@@ -1,9 +1,9 @@
 //! [`PersistentVec`]: a vector with cheap copies. A copy is a reference count, and a write copies a
 //! few dozen slots at most.
 //!
-//! It makes snapshots of the store cheap: a reader takes a copy, and a later write only copies the
-//! path to the changed slot (one leaf, one branch of 64, and the root). Without copies, writes are
-//! in place.
+//! This makes snapshots of the store cheap: a reader takes a copy, and a later write only copies
+//! the path to the changed slot (one leaf, one branch of 64, and the root). Without copies, writes
+//! are in place.
 //!
 //! `LEAF` is the number of slots of a leaf: small if copying a slot touches other memory, as for
 //! handles of objects; otherwise large, because larger leaves need fewer pointers on the way to a
@@ -77,8 +77,8 @@ impl<T: Clone + Default, const LEAF: usize> PersistentVec<T, LEAF> {
         self.root.iter().flat_map(|branch| branch.iter()).flat_map(|leaf| leaf.iter())
     }
 
-    /// Calls `visit` with the index and both values of the slots that can differ between two
-    /// vectors, without shared parts. A value is `None` if only the other vector has that slot.
+    /// Calls `visit` for each slot that can differ between two vectors, with its index and both
+    /// values; shared parts are skipped. A value is `None` if only the other vector has the slot.
     pub(crate) fn for_each_difference<'a>(
         &'a self,
         other: &'a Self,
@@ -144,7 +144,7 @@ mod tests {
         copy.for_each_difference(&vec, |index, new, old| {
             shorter.extend((new.is_none() && old == Some(&3)).then_some(index));
         });
-        assert_eq!(shorter, [104_096], "what only the other has is visited too");
+        assert_eq!(shorter, [104_096], "slots that only the other vector has are visited too");
         assert!(visited < 10_000, "{visited} slots visited");
     }
 }

@@ -60,7 +60,7 @@ impl Posting {
         self.chunks.get(n).map(|chunk| chunk.as_slice())
     }
 
-    /// Returns the chunk for `slot`.
+    /// Returns the number of the chunk that has `slot`, or into which `slot` would be inserted.
     fn chunk_of(&self, slot: u32) -> usize {
         self.chunks.partition_point(|chunk| chunk[0] <= slot).saturating_sub(1)
     }

@@ -14,10 +14,10 @@ use crate::{Change, IndexFailure, Indexer, StoreWriter};
 
 /// Applies each call of a reflector to a store in one transaction.
 ///
-/// The objects of the initial list are visible as they arrive. When it is complete, the store
-/// equals the server's state at its watermark (I9), except for quarantined objects, of which it
-/// keeps the last known state. A store ignores resyncs. Failures of index functions are logged, and
-/// in [`Indexer::index_failures`].
+/// The objects of the initial list are visible as they arrive. Once the list is complete, the store
+/// equals the server's state at its watermark (I9), except that it keeps the last known state of
+/// quarantined objects. It ignores resyncs. Failures of index functions are logged, and returned by
+/// [`Indexer::index_failures`].
 ///
 /// Calls must not overlap, because a store has one writer: the reflector.
 ///
@@ -31,7 +31,7 @@ use crate::{Change, IndexFailure, Indexer, StoreWriter};
 /// let store = Arc::new(ReflectedStore::new(writer));
 /// let synced = store.synced();
 /// let for_the_reflector: Arc<dyn ReflectorStore<Pod>> = store;
-/// // Once a reflector runs with it: `synced.wait().await`, and then look things up in `pods`.
+/// // Start a reflector with this store, wait with `synced.wait().await`, and then read `pods`.
 /// # assert!(!synced.has_synced() && pods.is_empty());
 /// ```
 pub struct ReflectedStore<K> {
@@ -43,7 +43,7 @@ pub struct ReflectedStore<K> {
 impl<K: Send + Sync + 'static> ReflectedStore<K> {
     /// Wraps the writer of a store.
     #[must_use]
-    #[expect(clippy::needless_pass_by_value, reason = "there is one writer, and from now on it is here")]
+    #[expect(clippy::needless_pass_by_value, reason = "the only writer of the store moves here")]
     pub fn new(writer: StoreWriter<K>) -> Self {
         Self { shared: Arc::clone(writer.shared()), synced: Completion::new(), _type: PhantomData }
     }
@@ -65,7 +65,7 @@ impl<K: Send + Sync + 'static> ReflectedStore<K> {
         StoreWriter::over(Arc::clone(&self.shared))
     }
 
-    /// Returns the change of the store for a delta.
+    /// Returns the change of the store for a delta; `None` for a resync.
     fn change(delta: Delta<K>) -> Option<Change<K>> {
         match delta {
             Delta::Added(object) | Delta::Updated(object) | Delta::Replaced(object) => {

@@ -14,7 +14,7 @@ use crate::slot_map::SlotMap;
 use crate::sync::{Condvar, Mutex, RwLock};
 use crate::{Change, IndexFailure};
 
-/// The identity of an index. Another index with the same name has another one.
+/// The identity of an index. Another index with the same name has another identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct IndexId(u64);
 
@@ -77,7 +77,7 @@ pub(crate) struct WriterNotes {
     pub(crate) indices: Vec<IndexNotes>,
     /// Indexes under construction. The writer keeps a log for each.
     pub(crate) joining: Vec<Joining>,
-    /// Counts changes of the fields above.
+    /// The number of changes of `indices` and `joining`, so that the writer notices each change.
     pub(crate) generation: u64,
 }
 
@@ -167,7 +167,7 @@ impl WriterNotes {
     }
 
     /// Updates the failed objects after the index functions have run for `changes`. Returns the new
-    /// failures. Those of indexes under construction stay in `failures`.
+    /// failures. The failures of indexes under construction stay in `failures`.
     pub(crate) fn note_failures(
         &mut self,
         changes: &[Change<AnyObject>],
@@ -190,7 +190,8 @@ impl WriterNotes {
         new
     }
 
-    /// Adds objects whose values could not be added, because a `Hash` or `Eq` panicked.
+    /// Adds the failures of objects whose values could not be added, because a `Hash` or `Eq`
+    /// panicked.
     pub(crate) fn add_failures(&mut self, panicked: &[IndexFailure], new: &mut Vec<IndexFailure>) {
         for failure in panicked {
             if let Some(position) = self.position(&failure.index) {
@@ -229,7 +230,7 @@ mod tests {
         (writer, indexer, by_value)
     }
 
-    /// How many objects, and rows of an index, there is room for.
+    /// Returns the numbers of objects, and of rows of an index, for which memory is allocated.
     fn room(writer: &StoreWriter<u64>) -> (usize, usize) {
         let shared = writer.shared();
         let rows = shared.write.lock().indices.iter().map(|notes| notes.by_slot.capacity()).max();
@@ -300,7 +301,7 @@ mod tests {
         let writer = Arc::new(Mutex::new(Some(writer)));
         let in_function = Arc::clone(&writer);
         let meanwhile = move |change: &dyn Fn(&mut StoreWriter<u64>)| {
-            // Taken out, because the writer calls the function, too.
+            // Taken out of the mutex, because the writer calls this function, too.
             let taken = in_function.lock().take();
             if let Some(mut writer) = taken {
                 change(&mut writer);
@@ -320,11 +321,11 @@ mod tests {
                     n if n == MANY + 1 || n == MANY + 2 => meanwhile(&|writer| {
                         writer.put(object(n + 1));
                     }),
-                    // The third was the last; the index has joined.
+                    // The third round was the last; the index has joined.
                     n if n == MANY + 3 => meanwhile(&|writer| {
                         writer.replace((MANY - FEW..MANY).map(object).collect(), &ResourceVersion::empty());
                         writer.put(object(MANY + 4));
-                        assert_eq!(room(writer).0, 20_480, "nothing has moved");
+                        assert_eq!(room(writer).0, 20_480, "no slot has moved");
                     }),
                     _ => {}
                 }
@@ -335,9 +336,13 @@ mod tests {
             assert!(by_half.get(&(n / 2)).iter().any(|object| **object == n), "{n}");
         }
         assert_eq!(by_half.values().len() as u64, FEW / 2 + 1);
-        let mut writer = writer.lock().take().expect("it was put back");
+        let mut writer = writer.lock().take().expect("the writer was put back");
         writer.put(object(MANY + 3));
-        assert_eq!(by_half.count(&(MANY / 2 + 1)), 1, "the next transaction moves everything together");
+        assert_eq!(
+            by_half.count(&(MANY / 2 + 1)),
+            1,
+            "the next transaction moves objects and indexes together"
+        );
         assert!(room(&writer).0 <= 2_048);
     }
 }

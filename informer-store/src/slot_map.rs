@@ -2,7 +2,8 @@
 //! entry exists.
 //!
 //! Indexes contain slots: four bytes instead of a handle, and an index does not change when only
-//! the object changes. Both parts are persistent, so a copy of a map is two reference counts.
+//! the object changes. All parts are persistent vectors, so a copy of a map costs a few reference
+//! counts.
 
 use crate::persistent_vec::PersistentVec;
 
@@ -25,8 +26,8 @@ pub(crate) struct SlotMap<E> {
     len: usize,
 }
 
-/// Finds several entries. If they are requested in the order of their slots, which is that of the
-/// list, it checks the next slot first and needs no hash table.
+/// Finds several entries. If they are requested in the order of their slots, as usual for a list,
+/// each is found in the next slot, without the hash table.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
     last: Option<u32>,
@@ -205,8 +206,8 @@ impl<E: Clone> SlotMap<E> {
         }
     }
 
-    /// Returns whether [`compact`](Self::compact) frees three quarters or more. The number of
-    /// removals until then is proportional to the cost of compacting.
+    /// Returns whether [`compact`](Self::compact) frees three quarters of the slots or more. The
+    /// cost of compacting is proportional to the number of removals before it.
     pub(crate) fn is_sparse(&self) -> bool {
         self.next > SMALLEST_SPARSE && self.len * 4 < self.next as usize
     }
@@ -259,8 +260,8 @@ impl<E: Clone> SlotMap<E> {
                 break;
             }
             let home = tag(cell) as usize & self.mask;
-            // The cell can move to the gap unless its home lies between the gap (exclusive) and
-            // itself.
+            // The cell can move to the gap unless its home lies between the gap (exclusive) and the
+            // cell.
             if (position.wrapping_sub(home) & self.mask) >= (position.wrapping_sub(gap) & self.mask) {
                 *self.table.get_mut(gap) = cell;
                 gap = position;
@@ -276,7 +277,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashMap;
 
-    /// Few different hashes, so that probing, growth and gaps are all met.
+    /// Few different hashes, so that probing, growth and gaps all occur.
     fn hash(key: u16) -> u64 {
         u64::from(key % 97) << 32
     }

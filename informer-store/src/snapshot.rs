@@ -10,7 +10,7 @@ use crate::shared::State;
 
 /// One state of a store, so that the results of several queries are consistent (I7).
 ///
-/// To use an index: [`Index::get_in`](crate::Index::get_in).
+/// [`Index::get_in`](crate::Index::get_in) queries an index in a snapshot.
 pub struct Snapshot<K> {
     pub(crate) state: State,
     _type: PhantomData<fn() -> K>,
@@ -52,14 +52,14 @@ impl<K> Snapshot<K> {
     }
 
     /// Returns the watermark of this state, empty if there is none. If each namespace is watched
-    /// separately, it is the minimum of [their watermarks](Self::watermarks).
+    /// separately, this is the minimum of [their watermarks](Self::watermarks).
     #[must_use]
     pub fn watermark(&self) -> &ResourceVersion {
         &self.state.watermark
     }
 
     /// Returns the watermark of each namespace, if each namespace is watched separately; otherwise
-    /// none.
+    /// the result is empty.
     #[must_use]
     pub fn watermarks(&self) -> &Watermarks {
         &self.state.watermarks

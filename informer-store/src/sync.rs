@@ -1,6 +1,5 @@
-//! The locks of this crate: those of `parking_lot`; or, under `--cfg informer_loom`, loom's with
-//! the same signatures, so that `tests/loom.rs` can try every order in which threads may come to
-//! them.
+//! The locks of this crate: those of `parking_lot`. With `--cfg informer_loom` they are loom's,
+//! with the same signatures, so that `tests/loom.rs` can run all interleavings of threads.
 
 #[cfg(not(informer_loom))]
 pub(crate) use parking_lot::{Mutex, MutexGuard, RwLock};
@@ -16,7 +15,8 @@ pub(crate) use modelled::{Condvar, Mutex, RwLock};
 mod unmodelled {
     use parking_lot::MutexGuard;
 
-    /// `parking_lot`'s, with a guard that is passed on.
+    /// `parking_lot`'s condition variable with loom's signature: `wait` takes and returns the
+    /// guard.
     pub(crate) struct Condvar(parking_lot::Condvar);
 
     impl Condvar {
@@ -39,7 +39,7 @@ mod unmodelled {
 mod modelled {
     use loom::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 
-    /// What a lock says that a panicking thread has left behind; in a model there is none.
+    /// The message for a poisoned lock, which does not occur in a model.
     const POISONED: &str = "no thread of a model panics while it holds a lock";
 
     pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);

@@ -1,4 +1,5 @@
-//! [`PreparedTransaction`]: changes for which the index functions have run, until readers see them.
+//! [`PreparedTransaction`]: changes for which the index functions have run, and which readers do
+//! not see yet.
 //!
 //! Many changes are applied to a copy of the state beforehand, and `commit` only swaps the states.
 //! Few changes are applied by `commit` itself. So a reader waits for a few hundred changes at most,
@@ -16,7 +17,7 @@ use crate::slot_map::{Cursor, SlotMap};
 use crate::sync::{MutexGuard, RwLock};
 use crate::{Change, IndexFailure};
 
-/// The largest number of changes that is applied in place. That takes some hundred microseconds.
+/// The maximum number of changes that are applied in place, which takes some hundred microseconds.
 const MAX_IN_PLACE: usize = 256;
 
 /// A transaction that holds the store's write lock, made by
@@ -24,12 +25,12 @@ const MAX_IN_PLACE: usize = 256;
 ///
 /// Dropping it commits, so that the indices and the objects always agree.
 pub struct PreparedTransaction<'a> {
-    // I8: the lock is released before the objects of `transaction` are dropped, because it is
+    // I8: the lock is released before the objects of `transaction` are dropped, because `notes` is
     // declared first.
     notes: MutexGuard<'a, WriterNotes>,
     transaction: Transaction<'a>,
     state: &'a RwLock<State>,
-    /// The state to come, if it was made beside the current one.
+    /// The next state, if the changes have been applied to a copy of the current state.
     next: Option<State>,
     is_committed: bool,
     new_failures: Vec<IndexFailure>,
@@ -59,8 +60,9 @@ impl<'a> PreparedTransaction<'a> {
 
     /// Makes the changes visible to readers, all at once (I3). Further calls change nothing.
     ///
-    /// It takes microseconds, and calls no code of the user, so the caller may hold a lock. Dropped
-    /// objects are kept until [`finish`](Self::finish).
+    /// It takes some hundred microseconds at most. It calls no user code except `Hash` and `Eq` of
+    /// index values, so the caller may hold a lock. Replaced objects are kept until
+    /// [`finish`](Self::finish).
     pub fn commit(&mut self) {
         if std::mem::replace(&mut self.is_committed, true) {
             return;
@@ -72,8 +74,7 @@ impl<'a> PreparedTransaction<'a> {
         }
     }
 
-    /// Commits if that has not been done, releases the write lock, and drops the objects that were
-    /// replaced.
+    /// Commits unless this has been done, releases the write lock, and drops the replaced objects.
     ///
     /// Returns the objects for which an index function succeeded before and fails now.
     #[must_use]
@@ -144,7 +145,7 @@ impl<'a> Transaction<'a> {
 
     /// Applies the changes to a copy of the state, if there are too many of them to do it in place.
     fn apply_beside(&mut self, state: &RwLock<State>, notes: &mut WriterNotes) -> Option<State> {
-        // The logs of indices under construction name slots.
+        // The logs of indices under construction contain slots, which compacting would change.
         let may_compact = notes.joining.is_empty();
         let mut next = {
             let current = state.read();
@@ -185,8 +186,8 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Adds the changes, and the failures of their own, to the logs of the indices under
-    /// construction.
+    /// Adds the changes to the log of each index under construction, with the values and failures
+    /// of its function.
     fn log(&mut self, notes: &mut WriterNotes, mut failures: Vec<IndexFailure>) {
         let computed = self.computed.drain(notes.indices.len()..);
         for (joining, computed) in notes.joining.iter_mut().zip(computed) {
@@ -206,7 +207,8 @@ impl<'a> Transaction<'a> {
     }
 }
 
-/// Makes one change in the table of objects. Returns its slot, and whether the object is new there.
+/// Makes one change in the table of objects. Returns the object's slot, and whether the object is
+/// new there; `None` if there was no object to remove.
 fn apply_change(
     objects: &mut SlotMap<Cached<AnyObject>>,
     change: &Change<AnyObject>,

@@ -44,7 +44,7 @@ impl<K> Change<K> {
         }
     }
 
-    /// Returns the version of an object that is put; empty for a removal.
+    /// Returns the version of the object to put; empty for a removal.
     pub(crate) fn resource_version(&self) -> ResourceVersion {
         match self {
             Self::Put(object) => object.resource_version().clone(),
@@ -133,9 +133,9 @@ impl<K> StoreWriter<K> {
     /// Calls the index functions and takes the store's write lock; readers see the changes once the
     /// result is [committed](PreparedTransaction::commit).
     ///
-    /// This is for a caller that must publish the changes at the moment in which they become
-    /// visible. [`transaction`](Self::transaction) does both steps. `of_namespaces` has the
-    /// watermarks of single namespaces that are watched separately.
+    /// Use this to publish the changes at the moment in which they become visible to readers.
+    /// [`transaction`](Self::transaction) does both steps. `of_namespaces` has the watermarks of
+    /// single namespaces that are watched separately.
     pub fn prepare<'a>(
         &'a mut self,
         changes: Vec<Change<K>>,
@@ -157,7 +157,7 @@ impl<K> StoreWriter<K> {
     /// Removes and returns the object with this key. The watermark stays the same.
     #[doc(alias = "Delete")]
     pub fn remove(&mut self, key: &ObjectKey) -> Option<Cached<K>> {
-        // This is the only writer.
+        // No other writer can change the object before the transaction.
         let removed = self.indexer().get(key)?;
         self.transaction(vec![Change::Remove(key.clone())], None);
         Some(removed)
@@ -223,7 +223,7 @@ impl Writer {
             self.generation = notes.generation;
             let outdated = std::mem::replace(&mut self.definitions, notes.definitions());
             drop(notes);
-            // I8: it may hold the last reference to a removed index's function.
+            // I8: `outdated` can hold the last reference to a removed index's function.
             drop(outdated);
         }
     }
@@ -252,7 +252,7 @@ impl Writer {
             let gone = old.iter().filter(|old| !is_listed && !is_kept(old.key()));
             changes.extend(gone.map(|old| Change::Remove(old.key().clone())));
         }
-        // Otherwise the transaction would copy shared parts.
+        // If `before` still existed, the transaction would copy the parts that it shares.
         drop(before);
         self.prepare(changes, Some(resource_version), &[]).finish()
     }

@@ -1,4 +1,4 @@
-//! [`WorkqueueBuilder`]: sets name, metrics, rate limiter and fairness groups of a queue.
+//! [`WorkqueueBuilder`]: sets the name, metrics, rate limiter and fairness groups of a queue.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -14,6 +14,12 @@ use crate::{Metrics, RateLimiter, Workqueue, default_controller_rate_limiter};
 /// use informer_workqueue::{ItemExponential, Workqueue};
 ///
 /// // Keys are namespace and name. Namespaces take turns.
+/// let queue = Workqueue::<(String, String)>::builder()
+///     .name("deployments")
+///     .rate_limiter(ItemExponential::new(Duration::from_millis(10), Duration::from_secs(60)))
+///     .fair_by(|(namespace, _)| namespace)
+///     .build();
+/// assert_eq!(queue.name(), "deployments");
 /// ```
 #[must_use = "a builder does nothing until `build` is called"]
 #[doc(alias = "TypedRateLimitingQueueConfig")]

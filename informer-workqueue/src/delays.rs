@@ -26,7 +26,7 @@ impl Delays {
         self.by_time.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Adds a slot; returns the number by which it can be removed.
+    /// Adds a slot. Returns a number for [`remove`](Self::remove).
     pub(crate) fn insert(&mut self, at: Instant, id: u32) -> u64 {
         self.number += 1;
         self.by_time.insert((at, self.number), id);

@@ -1,5 +1,5 @@
 //! The futures of a queue: [`Get`], which waits for an item, and [`Drain`], which waits until all
-//! are processed.
+//! items are processed.
 //!
 //! Only tasks that wait for an item drive the timer of delayed keys: one of them, the timekeeper,
 //! sleeps until the earliest delay is over. Without a waiting task no timer is needed, because the

@@ -1,8 +1,8 @@
 //! [`Item`]: a key that a worker has taken.
 //!
-//! In client-go, workers get keys and must call `Done`, and `Forget` or `AddRateLimited` before it.
-//! Here, methods that consume the item end it. Note: a dropped item is retried, because its worker
-//! panicked, was cancelled, or returned early with `?`.
+//! In client-go, workers get keys, and must call `Forget` or `AddRateLimited` and then `Done`.
+//! Here, a method that consumes the item ends it. Note: a dropped item is retried, because its
+//! worker panicked, was cancelled, or returned early with `?`.
 
 use std::fmt;
 use std::sync::Arc;

@@ -185,7 +185,7 @@ impl Turns {
         Some(id)
     }
 
-    /// Removes a slot without a turn of its group.
+    /// Removes a slot. This does not count as a turn of its group.
     fn remove<T>(&mut self, slots: &mut Slots<T>, id: u32) {
         let number = slots.get(id).group;
         let Some(group) = self.groups.get_mut(&number) else { return };

@@ -41,12 +41,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! It does not depend on Kubernetes, and keys can have any type. It starts no task and no thread.
+//! This crate does not depend on Kubernetes, and keys can have any type. It starts no task and no
+//! thread.
 //!
 //! # Failures
 //!
-//! A worker ends an [`Item`] as [`done`](Item::done), as done [for now](Item::done_after), or as to
-//! be [retried](Item::retry). A dropped item is retried, too: a worker that panics, is cancelled or
+//! A worker ends an [`Item`] with [`done`](Item::done), [`done_after`](Item::done_after) or
+//! [`retry`](Item::retry). A dropped item is retried, too: a worker that panics, is cancelled or
 //! returns early loses nothing. A [`RateLimiter`] determines the time of retries.
 //!
 //! # Priorities
@@ -69,8 +70,8 @@
 //! # Fairness
 //!
 //! With [`fair_by`](WorkqueueBuilder::fair_by), groups of keys take turns, for example namespaces:
-//! a namespace with ten thousand queued keys delays each key of the others by one turn only. This
-//! applies within each priority.
+//! a namespace with ten thousand queued keys delays each key of other namespaces by one turn only.
+//! This applies within each priority.
 //!
 //! # Time
 //!
@@ -81,7 +82,7 @@
 //! # Differences from client-go
 //!
 //! - A drain ends for all waiters when nothing is queued and no worker has an item. `get` does not
-//!   return `None` before, while an item of a worker can still be queued again.
+//!   return `None` while the item of a worker can still be queued again.
 //! - An item ends exactly once, which its type ensures. An item that is not ended is retried.
 //! - Priorities and fairness.
 //! - Adding with a delay never waits, and shutting down leaves no background work.

@@ -1,8 +1,8 @@
 //! [`Metrics`]: receives the events of a queue, for any metrics library.
 //!
-//! client-go: `MetricsProvider` of `util/workqueue/metrics.go`. There, a task sets the two gauges
-//! of unfinished work every half second; here, they are computed when they are read, without a
-//! task.
+//! client-go: `MetricsProvider` of `util/workqueue/metrics.go`. In client-go, a task sets the two
+//! gauges of unfinished work every half second. Here, the gauges are computed when they are read,
+//! without a task.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use std::time::Duration;
 ///
 /// The methods are called without the queue's lock, by the thread that added, took or ended an
 /// item, possibly by several threads at once. They should be quick, and must not panic. Together
-/// with the gauges of the [queue](crate::Workqueue), they are client-go's metrics:
+/// with the gauges of the [queue](crate::Workqueue), they provide client-go's metrics:
 ///
 /// | client-go's name | source |
 /// |---|---|
@@ -26,8 +26,8 @@ use std::time::Duration;
 /// Reports of several threads can arrive in any order: a key can be taken before its `added`
 /// arrives. So use these methods for counters, and read gauges from the queue.
 ///
-/// [`QueueMetrics`](crate::QueueMetrics) keeps them under these names; implement the trait for
-/// another library.
+/// [`QueueMetrics`](crate::QueueMetrics) provides the metrics under these names. Implement the
+/// trait for another metrics library.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -51,7 +51,7 @@ use std::time::Duration;
 /// ```
 #[doc(alias = "MetricsProvider")]
 pub trait Metrics: Send + Sync {
-    /// A key became pending. Adding it again has no effect.
+    /// A key became pending. Adding a pending key again is not reported.
     fn added(&self, queue: &str) {
         let _ = queue;
     }
@@ -96,8 +96,9 @@ impl<M: Metrics + ?Sized> Metrics for Arc<M> {
 pub struct UnfinishedWork {
     /// The number of items.
     pub items: usize,
-    /// The sum of their durations. If the sum grows as fast as time passes, a worker is stuck.
+    /// The sum of the times since workers took these items. If the sum grows as fast as time
+    /// passes, a worker is stuck.
     pub total: Duration,
-    /// The duration of the oldest item.
+    /// The time since a worker took the oldest of these items.
     pub longest: Duration,
 }

@@ -76,8 +76,8 @@ struct Numbers {
 
 #[derive(Default)]
 struct Histogram {
-    /// The count of each bound: durations up to it and above the previous one. Durations above the
-    /// last bound are only in `count`.
+    /// For each bound, the number of durations up to this bound and above the previous one.
+    /// Durations above the last bound are only in `count`.
     buckets: [u64; BOUNDS.len()],
     count: u64,
     sum: Duration,
@@ -104,9 +104,9 @@ impl QueueMetrics {
         Self::default()
     }
 
-    /// Adds the gauges of `queue` until it is dropped: its exact depth, and its unfinished work.
-    /// The queue must be [built](crate::WorkqueueBuilder::metrics) with these or other metrics;
-    /// otherwise it records no times.
+    /// Adds the gauges of `queue` until the queue is dropped: its exact depth, and its unfinished
+    /// work. The queue must be [built](crate::WorkqueueBuilder::metrics) with these or other
+    /// metrics; otherwise it records no times.
     ///
     /// For other queues, the depth is the difference of the reported adds and takes.
     pub fn follow<T: Hash + Eq + Clone + Send + 'static>(&self, queue: &Workqueue<T>) {
@@ -160,8 +160,7 @@ impl Metrics for QueueMetrics {
 }
 
 impl Numbers {
-    /// Returns the number of queued keys; never below zero, though a take can be reported before
-    /// its add.
+    /// Returns the number of queued keys; zero if a take is reported before its add.
     fn depth(&self, gauges: Option<&Gauges>) -> u64 {
         let reported = if self.is_followed { 0 } else { self.adds.saturating_sub(self.waited.count) };
         gauges.map_or(reported, |gauges| gauges.depth)

@@ -1,8 +1,9 @@
-//! [`Shared`]: the state with its lock, and the parts that are used without the lock: clock, rate
-//! limiter, metrics, hashes and groups.
+//! [`Shared`]: the state with its lock, and the parts that are used while it is not locked: clock,
+//! rate limiter, metrics, hashes and groups.
 //!
-//! The state has the only lock. Under it, only `Eq` and `Clone` of keys are called. Keys are hashed
-//! before. Rate limiters, metrics, wakers and destructors of keys run after the lock is released.
+//! The only lock is that of the state. Under it, `Eq` and `Clone` of keys are the only user code.
+//! Keys are hashed before the lock is taken. Rate limiters, metrics, wakers and destructors of keys
+//! run after the lock is released.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -23,7 +24,7 @@ use crate::{Item, Metrics, Priority, RateLimiter, UnfinishedWork};
 /// harmless.
 pub(crate) type Grouping<T> = Box<dyn Fn(&T) -> u64 + Send + Sync>;
 
-/// The maximum delay: thirty years.
+/// The maximum delay: thirty years. Longer delays could overflow the clock.
 const FOREVER: Duration = Duration::from_secs(30 * 365 * 86_400);
 
 pub(crate) struct Shared<T> {
@@ -72,7 +73,7 @@ impl<T> Shared<T> {
         result
     }
 
-    /// As [`change`](Self::change), after making due keys pending.
+    /// The same as [`change`](Self::change), but first makes due keys pending.
     fn change_now<R>(&self, change: impl FnOnce(&mut State<T>, Option<Instant>) -> R) -> R {
         let now = self.timed_now();
         self.change(|state| {

@@ -14,14 +14,14 @@ use crate::Priority;
 /// The number of slots above which their memory is freed when no key is left.
 const KEEP: usize = 1_024;
 
-/// No slot, in a list.
+/// The end of a list: no slot.
 const NONE: u32 = u32::MAX;
 
 /// A key with its hash and group, which are computed outside the lock.
 pub(crate) struct Entrant<T> {
     pub(crate) key: T,
     pub(crate) hash: u64,
-    /// The hash of its group; 0 without groups.
+    /// The hash of the key's group; 0 without groups.
     pub(crate) group: u64,
 }
 
@@ -109,7 +109,7 @@ impl<T> Slots<T> {
 }
 
 impl<T: Eq> Slots<T> {
-    /// Finds or creates the slot of a key. Returns the key, too, if its slot existed.
+    /// Finds or creates the slot of a key. If the slot existed, also returns the unused key.
     pub(crate) fn find_or_insert(&mut self, entrant: Entrant<T>) -> (u32, Option<T>) {
         let Entrant { key, hash, group } = entrant;
         let slots = &self.slots;

@@ -3,8 +3,8 @@
 //! client-go: `Typed` of `util/workqueue/queue.go`, whose sets `dirty` and `processing` are the
 //! [`Place`] of a key here, and `delayingType` of `delaying_queue.go`.
 //!
-//! A key can be queued or with a worker, and delayed at the same time. When the delay is over, the
-//! key is added, even if it was processed meanwhile.
+//! A key that is queued or with a worker can be delayed, too. When the delay is over, the key is
+//! added, even if a worker has processed it meanwhile.
 
 use std::task::Waker;
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub(crate) enum Mode {
 #[derive(Debug, Clone, Copy)]
 struct Timekeeper {
     ticket: Ticket,
-    /// The end of its timer.
+    /// The time at which its timer ends.
     wakes_at: Instant,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct State<T> {
     drainers: Waiters,
     /// The number of keys that became pending since the last report.
     added: usize,
-    /// The number of items that were dropped without an end.
+    /// The number of items that were dropped without being ended.
     abandoned: u64,
 }
 
@@ -86,7 +86,7 @@ pub(crate) enum Next {
 
 /// The effects of an ended item.
 pub(crate) struct Ended<T> {
-    /// The key, to be dropped without the lock, if only this item held it.
+    /// The key, if its slot was freed; to be dropped without the lock.
     pub(crate) key: Option<T>,
     pub(crate) worked: Option<Duration>,
     /// Whether the key will be added again.
@@ -189,7 +189,7 @@ impl<T> State<T> {
         }
     }
 
-    /// Makes due keys pending. With `is_timed`, they are pending since now.
+    /// Makes due keys pending. With `is_timed`, their waiting time starts now.
     pub(crate) fn promote(&mut self, now: Instant, is_timed: bool) {
         while let Some(id) = self.delays.pop_due(now) {
             if let Some(delay) = self.slots.get_mut(id).delay.take() {
@@ -222,7 +222,7 @@ impl<T> State<T> {
         Ended { key: self.slots.release(id), worked, is_added }
     }
 
-    /// Counts an item that was dropped without an end.
+    /// Counts an item that was dropped without being ended.
     pub(crate) fn count_abandoned(&mut self) {
         self.abandoned += 1;
     }
@@ -252,7 +252,7 @@ impl<T> State<T> {
         (is_drained || self.mode == Mode::Down).then_some(is_drained)
     }
 
-    /// Removes a waiter for an item, which checks again or stops waiting.
+    /// Removes a waiter for an item. The waiter checks again or stops waiting.
     pub(crate) fn unregister_getter(&mut self, ticket: Ticket) -> Option<Waker> {
         self.timekeeper = self.timekeeper.filter(|keeper| keeper.ticket != ticket);
         self.getters.unregister(ticket)
@@ -283,7 +283,8 @@ impl<T> State<T> {
         drained
     }
 
-    /// As [`unregister_getter`](Self::unregister_getter), for a waiter for the end of a drain.
+    /// The same as [`unregister_getter`](Self::unregister_getter), for a waiter for the end of a
+    /// drain.
     pub(crate) fn unregister_drainer(&mut self, ticket: Ticket) -> Option<Waker> {
         self.drainers.unregister(ticket)
     }
@@ -291,8 +292,9 @@ impl<T> State<T> {
     /// Selects the waiters to wake after a change:
     ///
     /// - as many getters as there are items, minus those that are awake already;
-    /// - a timekeeper, if there are delays and no waiter wakes up at the earliest due time. A getter
-    ///   that is awake becomes the timekeeper, or takes an item, which is the next change;
+    /// - a timekeeper, if there are delays and no waiter wakes up at the earliest due time. If a
+    ///   getter is awake, none is woken: that getter becomes the timekeeper, or takes an item and
+    ///   so causes the next selection;
     /// - all waiters, at the end.
     #[inline]
     pub(crate) fn choose_wakers(&mut self) -> Option<Wakers> {
@@ -329,7 +331,7 @@ impl<T> State<T> {
 }
 
 impl<T: Eq> State<T> {
-    /// Adds a key. Returns a value to be dropped without the lock.
+    /// Adds a key. Returns an unused key, to be dropped without the lock.
     pub(crate) fn add(&mut self, entrant: Entrant<T>, priority: Priority, now: Option<Instant>) -> Option<T> {
         if !self.is_open() {
             return Some(entrant.key);

@@ -1,7 +1,7 @@
-//! The lock and the clock of this crate, which loom's replace in models.
+//! The lock and the clock of this crate, and their models for loom.
 //!
-//! They are `parking_lot`'s and tokio's. Under `--cfg informer_loom` the lock is loom's, and the
-//! clock moves only when a model advances it; see `tests/loom.rs`.
+//! They are `parking_lot`'s lock and tokio's clock. With `--cfg informer_loom` the lock is loom's,
+//! and the clock moves only when a test advances it; see `tests/loom.rs`.
 
 #[cfg(not(informer_loom))]
 mod real {
@@ -21,7 +21,7 @@ mod real {
             Self
         }
 
-        #[expect(clippy::unused_self, reason = "a model's clock has a state")]
+        #[expect(clippy::unused_self, reason = "the clock of `model` has a state")]
         pub(crate) fn now(&self) -> Instant {
             Instant::now()
         }
@@ -32,7 +32,7 @@ mod real {
     pub(crate) struct Timer(Option<Pin<Box<Sleep>>>);
 
     impl Timer {
-        /// Returns `Ready` at the time `at`.
+        /// Returns `Ready` from the time `at` on.
         pub(crate) fn poll(&mut self, _: &Clock, at: Instant, cx: &mut Context<'_>) -> Poll<()> {
             let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(at)));
             if sleep.deadline() != at {
@@ -104,7 +104,7 @@ mod model {
     pub(crate) struct Timer;
 
     impl Timer {
-        #[expect(clippy::unused_self, reason = "the real one has a state")]
+        #[expect(clippy::unused_self, reason = "the timer of `real` has a state")]
         pub(crate) fn poll(&mut self, clock: &Clock, at: Instant, cx: &mut Context<'_>) -> Poll<()> {
             let mut time = clock.0.lock();
             if time.now >= at {

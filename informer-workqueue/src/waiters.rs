@@ -1,9 +1,9 @@
 //! [`Waiters`]: the waiting tasks in order, and the number of woken tasks that are still
 //! registered.
 //!
-//! They are part of the locked state, so that a wake-up and its reason are consistent. A woken
-//! waiter is removed from the list. Its next call has the ticket, and checks again or stops
-//! waiting.
+//! Waiters are part of the locked state, so that a wake-up and its reason are consistent. A woken
+//! waiter is removed from the list. At its next poll, it passes its ticket, and checks again or
+//! stops waiting.
 
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -45,7 +45,7 @@ impl Waiters {
         self.waiting.remove(position?).map(|(_, waker)| waker)
     }
 
-    /// Selects the oldest waiter other than `unless`, or `unless` if it is the only one.
+    /// Selects the oldest waiter except `unless`, or `unless` if it is the only waiter.
     pub(crate) fn choose_except(&mut self, unless: Option<Ticket>) -> Option<(Ticket, Waker)> {
         let other = self.waiting.iter().position(|(ticket, _)| Some(*ticket) != unless);
         let chosen = self.waiting.remove(other.unwrap_or(0))?;
@@ -53,7 +53,7 @@ impl Waiters {
         Some(chosen)
     }
 
-    /// Selects this waiter, if it waits.
+    /// Selects this waiter, unless it was woken already.
     pub(crate) fn choose(&mut self, ticket: Ticket) -> Option<Waker> {
         let position = self.waiting.iter().position(|(other, _)| *other == ticket)?;
         let (_, waker) = self.waiting.remove(position)?;

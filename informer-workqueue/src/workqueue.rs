@@ -1,7 +1,8 @@
 //! [`Workqueue`]: the handle to a queue.
 //!
 //! client-go has three layers: `Typed`, `TypedDelayingInterface` and `TypedRateLimitingInterface`
-//! of `util/workqueue`. A delayed key needs no task and no timer.
+//! of `util/workqueue`. Here, one type has all methods, and a delayed key needs no task and no
+//! timer of its own.
 
 use std::fmt;
 use std::hash::Hash;
@@ -84,8 +85,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.shared.add(key, Priority::Normal);
     }
 
-    /// As [`add`](Self::add), with a priority. A key that is queued with a lower one moves to the
-    /// end of the higher lane.
+    /// As [`add`](Self::add), with a priority. A key that is queued with a lower priority moves to
+    /// the end of the higher lane.
     pub fn add_with_priority(&self, key: T, priority: Priority) {
         self.shared.add(key, priority);
     }
@@ -139,15 +140,15 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
 
     /// Waits for an item; `None` once the queue is shut down and empty.
     ///
-    /// It needs a tokio runtime with time enabled if keys are delayed or retried. It takes part in
-    /// cooperative scheduling: a task that takes many items yields to other tasks.
+    /// This needs a tokio runtime with time enabled if keys are delayed or retried. It takes part
+    /// in tokio's cooperative scheduling: a task that takes many items yields to other tasks.
     ///
     /// # Panics
     /// If it has to wait for a delayed key outside of such a runtime.
     ///
     /// # Cancel safety
-    /// Dropping the future loses no key. Poll or drop a future that was polled once: a wake-up for
-    /// the queue can go to this future alone.
+    /// Dropping the future loses no key. Do not keep a polled future without polling it again or
+    /// dropping it: a wake-up of the queue can go to this future alone.
     pub async fn get(&self) -> Option<Item<T>> {
         Get::new(&self.shared).await
     }
@@ -170,7 +171,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.shared.delayed()
     }
 
-    /// Stops accepting keys, and drops delayed ones. Queued keys can still be taken; then every
+    /// Stops accepting keys, and drops delayed keys. Queued keys can still be taken; then every
     /// `get` returns `None`. Waits in [`shut_down_with_drain`](Self::shut_down_with_drain) end.
     pub fn shut_down(&self) {
         self.shared.shut_down(Mode::Down);
@@ -220,7 +221,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         &self.shared.name
     }
 
-    /// Advances a model's clock.
+    /// Advances the clock of a loom model.
     #[cfg(informer_loom)]
     #[doc(hidden)]
     pub fn advance(&self, by: Duration) {

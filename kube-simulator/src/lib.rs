@@ -1,10 +1,11 @@
-//! A Kubernetes API server for tests of controllers and clients. It serves HTTP/1.1 and HTTP/2 and keeps its objects
-//! in memory.
+//! A Kubernetes API server for tests of controllers and clients. It serves HTTP/1.1 and HTTP/2 and
+//! keeps its objects in memory.
 //!
-//! A [`Simulator`] does not play back recorded answers. It has storage with a history, resource versions, paged
-//! lists, watches that replay, bookmarks, selectors, conflicts and expired resource versions. It also has discovery,
-//! custom resource definitions, tables, all kinds of patches with server-side apply, owner references and finalizers.
-//! It serves JSON, YAML, protobuf and, with the feature `cbor`, CBOR.
+//! A [`Simulator`] does not play back recorded answers. It has storage with a history, resource
+//! versions, paged lists, watches that replay, bookmarks, selectors, conflicts and expired resource
+//! versions. It also has discovery, custom resource definitions, tables, all kinds of patches with
+//! server-side apply, owner references and finalizers. It serves JSON, YAML, protobuf and, with the
+//! feature `cbor`, CBOR.
 //!
 //! `kubectl` and client-go's informers work with it unchanged. The omitted checks are listed
 //! [below](#differences-from-a-real-server). A test can also [inject faults](#faults).
@@ -38,8 +39,8 @@
 //!
 //! # A whole cluster
 //!
-//! [`Simulator::populate`] fills the simulator with nodes, workloads and pods that look like those of a real cluster,
-//! and [`Cluster::churn`] keeps them changing. A seed determines both.
+//! [`Simulator::populate`] fills the simulator with nodes, workloads and pods that look like those
+//! of a real cluster, and [`Cluster::churn`] keeps them changing. A seed determines both.
 //!
 //! ```
 //! # use kube_simulator::{ClusterSpec, Error, Simulator};
@@ -56,37 +57,42 @@
 //!
 //! # Faults
 //!
-//! - Requests: [`fail_next`](Simulator::fail_next) and [`fail_while`](Simulator::fail_while) take a [`Fault`]. A
-//!   fault is a [`CannedResponse`], no answer, a stall until a [`Gate`] is released, or a body that ends, aborts or
-//!   stalls after any number of bytes. Credentials: [`expire_tokens`](Simulator::expire_tokens).
+//! - Requests: [`fail_next`](Simulator::fail_next) and [`fail_while`](Simulator::fail_while) take a
+//!   [`Fault`]. A fault is a [`CannedResponse`], no answer, a stall until a [`Gate`] is released,
+//!   or a body that ends, aborts or stalls after any number of bytes. Credentials:
+//!   [`expire_tokens`](Simulator::expire_tokens).
 //! - Watches: [`inject`](Simulator::inject) puts bytes, errors and endings into open streams, and
 //!   [`lose_bookmarks`](Simulator::lose_bookmarks) drops bookmarks.
 //! - History: [`compact`](Simulator::compact), and [`restart`](Simulator::restart) with or
-//!   [without](Simulator::restart_without_history) the history. After [`restore`](Simulator::restore), a backup has its
-//!   old resource versions, and after [`restore_ahead`](Simulator::restore_ahead), new versions follow the latest one.
-//! - Server states: a [shutdown](Simulator::begin_shutdown), [drained connections](Simulator::drain_connections)
-//!   (`GOAWAY` in HTTP/2), an [unready](Simulator::set_watch_cache_ready) watch cache, an
+//!   [without](Simulator::restart_without_history) the history. [`restore`](Simulator::restore)
+//!   returns to the objects and the resource versions of a backup. With
+//!   [`restore_ahead`](Simulator::restore_ahead), new versions continue after the latest version.
+//! - Server states: a [shutdown](Simulator::begin_shutdown), [drained
+//!   connections](Simulator::drain_connections) (`GOAWAY` in HTTP/2), an
+//!   [unready](Simulator::set_watch_cache_ready) watch cache, an
 //!   [unreadable](ObjectStore::delete_corrupt) object.
 //! - A second API server that lags: [`lagging_replica`](Simulator::lagging_replica).
 //! - A random but reproducible sequence of all of these: [`FaultPlan`].
 //!
 //! # Connections
 //!
-//! The port accepts HTTP/1.1, and HTTP/2 with prior knowledge. With the feature `tls`, the port can use TLS
-//! (`SimulatorBuilder::tls`); kubectl and client-go then speak HTTP/2. They connect with [`Simulator::kubeconfig`].
-//! kube's own client speaks HTTP/1.1 only.
+//! The port accepts HTTP/1.1, and HTTP/2 with prior knowledge. With the feature `tls`, the port can
+//! use TLS (`SimulatorBuilder::tls`); kubectl and client-go then speak HTTP/2. They connect with
+//! [`Simulator::kubeconfig`]. kube's own client speaks HTTP/1.1 only.
 //!
 //! # Time
 //!
-//! All clocks are tokio's, also the clock for dates in objects ([`SimulatorBuilder::begins_on`]). A test that pauses
-//! time should [start in process](SimulatorBuilder::start_in_process) and use [`Simulator::service`], which needs no
-//! socket. With a socket, paused time advances while bytes are in transit.
+//! All clocks are tokio's, also the clock for dates in objects ([`SimulatorBuilder::begins_on`]). A
+//! test that pauses time should [start in process](SimulatorBuilder::start_in_process) and use
+//! [`Simulator::service`], which needs no socket. With a socket, paused time advances while bytes
+//! are in transit.
 //!
 //! # Custom resources
 //!
-//! The builder adds a resource ([`SimulatorBuilder::resource_of`]), or a client creates a `CustomResourceDefinition`,
-//! as the installation of an operator does. Discovery then includes the resource. Objects are pruned, defaulted and
-//! validated with the schema. When the definition is deleted, its objects are deleted and their watches end.
+//! The builder adds a resource ([`SimulatorBuilder::resource_of`]), or a client creates a
+//! `CustomResourceDefinition`, as the installation of an operator does. Discovery then includes the
+//! resource. Objects are pruned, defaulted and validated with the schema. When the definition is
+//! deleted, its objects are deleted and their watches end.
 //!
 //! ```
 //! use kube_simulator::Simulator;
@@ -122,52 +128,58 @@
 //!
 //! # Differences from a real server
 //!
-//! - **Controllers.** The simulator does the work of the garbage collector and the namespace controller, before it
-//!   answers the client. It simulates no other controllers: a Deployment creates no pods. An object whose owner never
-//!   existed remains. To disable both controllers: [`SimulatorBuilder::without_controllers`].
+//! - **Controllers.** The simulator does the work of the garbage collector and the namespace
+//!   controller, before it answers the client. It simulates no other controllers: a Deployment
+//!   creates no pods. An object whose owner never existed remains. To disable both controllers:
+//!   [`SimulatorBuilder::without_controllers`].
 //! - **Kubelets.** A deleted pod is removed at once, whatever its grace period:
 //!   [`SimulatorBuilder::graceful_pod_deletion`].
-//! - **Namespaces** need not exist: [`SimulatorBuilder::require_namespaces`]. The content of a namespace that is
-//!   being deleted is treated as on a real server.
-//! - **Built-in kinds** have no schemas. Their objects are not validated or defaulted, and unknown fields are kept.
-//!   Exceptions are replicas, the plain text of Secrets, the first status, the selector of a Job, and the rules on
-//!   this page. Each kind has one version, except for the autoscaler (`autoscaling/v1` and `v2`). `v1` and
-//!   `events.k8s.io` Events are two resources.
-//! - **Custom resources.** These parts of schemas are not checked: CEL rules, `pattern`, `format`, `oneOf` and
-//!   similar keywords, `multipleOf`, `uniqueItems`, the number of properties, and exclusive bounds. The only
-//!   conversion between versions is `None`. A selectable field of one version is selectable in all versions.
-//! - **Warnings.** The answer to a write has a `Warning` header if one of these unchecked rules applies. The header
-//!   names the rule and the fields. The same holds for a workload that a real server refuses because it has no
-//!   containers, or because its selector does not match its template. Other built-in kinds, which are not validated,
-//!   cause no warning.
-//! - **Server-side apply** tracks the owners of leaves and of elements of keyed lists. Of all keys of such lists, only
-//!   `protocol` has a default.
-//! - **Encodings.** Objects are encoded in JSON and YAML. Stable versions of built-in kinds also have protobuf,
-//!   except `apiextensions.k8s.io` and `certificates.k8s.io`. CBOR must be enabled in the builder
-//!   (`SimulatorBuilder::serve_cbor`), and requires the feature `cbor`. Other documents, such as discovery, exist in
-//!   JSON only. Because built-in kinds have no schemas, a stored field can have a wrong type; protobuf omits such
-//!   fields, and a warning is logged. A watch over a WebSocket needs the socket and the feature `websocket`; otherwise
-//!   the answer is an ordinary watch.
-//! - **History.** For exact lists of past states, at most the last 102,400 events of each resource are kept, even if
-//!   the last compaction was recent. A [compaction](Simulator::compact) on request also clears the watch cache's
-//!   history.
-//! - **Bookmarks** are sent even if no write has happened. On a real server, other writes happen in the meantime.
+//! - **Namespaces** need not exist: [`SimulatorBuilder::require_namespaces`]. The content of a
+//!   namespace that is being deleted is treated as on a real server.
+//! - **Built-in kinds** have no schemas. Their objects are not validated or defaulted, and unknown
+//!   fields are kept. Exceptions are replicas, the plain text of Secrets, the first status, the
+//!   selector of a Job, and the rules on this page. Each kind has one version, except for the
+//!   autoscaler (`autoscaling/v1` and `v2`). `v1` and `events.k8s.io` Events are two resources.
+//! - **Custom resources.** These parts of schemas are not checked: CEL rules, `pattern`, `format`,
+//!   `oneOf` and similar keywords, `multipleOf`, `uniqueItems`, the number of properties, and
+//!   exclusive bounds. The only conversion between versions is `None`. A selectable field of one
+//!   version is selectable in all versions.
+//! - **Warnings.** The answer to a write has a `Warning` header if one of these unchecked rules
+//!   applies. The header names the rule and the fields. The same holds for a workload that a real
+//!   server refuses because it has no containers, or because its selector does not match its
+//!   template. Other built-in kinds, which are not validated, cause no warning.
+//! - **Server-side apply** tracks the owners of leaves and of elements of keyed lists. Of all keys
+//!   of such lists, only `protocol` has a default.
+//! - **Encodings.** Objects are encoded in JSON and YAML. Stable versions of built-in kinds also
+//!   have protobuf, except `apiextensions.k8s.io` and `certificates.k8s.io`. CBOR must be enabled
+//!   in the builder (`SimulatorBuilder::serve_cbor`), and requires the feature `cbor`. Other
+//!   documents, such as discovery, exist in JSON only. Because built-in kinds have no schemas, a
+//!   stored field can have a wrong type; protobuf omits such fields, and a warning is logged. A
+//!   watch over a WebSocket needs the socket and the feature `websocket`; otherwise the answer is
+//!   an ordinary watch.
+//! - **History.** For exact lists of past states, at most the last 102,400 events of each resource
+//!   are kept, even if the last compaction was recent. A [compaction](Simulator::compact) on
+//!   request also clears the watch cache's history.
+//! - **Bookmarks** are sent even if no write has happened. On a real server, other writes happen in
+//!   the meantime.
 //! - **Slow watches** are closed at a lag of 10,000 events, so that a test can write at any rate;
-//!   [`close_slow_watches_in_time`](SimulatorBuilder::close_slow_watches_in_time) applies the rule of a real server.
-//!   If a client reads nothing at all, its watch is closed, and counted in `/metrics`, when the client reads again. A
-//!   real server does not close watches of Event objects, which have no watch cache.
-//! - **Feature gates** in alpha are off, except for those that the [builder](SimulatorBuilder) enables:
-//!   `shardSelector` is ignored. `/metrics` contains only `apiserver_terminated_watchers_total`, and paths that begin
-//!   with `/api/v1/watch` do not exist.
-//! - **Limits** are those of a real server: 3 MiB per request, 10,000 operations and 3 MiB of copies per JSON patch,
-//!   256 KiB of annotations, 128 bytes for a field manager, 1.5 MiB per object in etcd, 32 seconds for the head of a
-//!   request and 60 for its body. The simulator adds a maximum depth of 100 levels for objects. It also limits
-//!   errors, conflicts and warnings in one answer to some hundred kilobytes.
+//!   [`close_slow_watches_in_time`](SimulatorBuilder::close_slow_watches_in_time) applies the rule
+//!   of a real server. If a client reads nothing at all, its watch is closed, and counted in
+//!   `/metrics`, when the client reads again. A real server does not close watches of Event
+//!   objects, which have no watch cache.
+//! - **Feature gates** in alpha are off, except for those that the [builder](SimulatorBuilder)
+//!   enables: `shardSelector` is ignored. `/metrics` contains only
+//!   `apiserver_terminated_watchers_total`, and paths that begin with `/api/v1/watch` do not exist.
+//! - **Limits** are those of a real server: 3 MiB per request, 10,000 operations and 3 MiB of
+//!   copies per JSON patch, 256 KiB of annotations, 128 bytes for a field manager, 1.5 MiB per
+//!   object in etcd, 32 seconds for the head of a request and 60 for its body. The simulator adds a
+//!   maximum depth of 100 levels for objects. It also limits errors, conflicts and warnings in one
+//!   answer to some hundred kilobytes.
 //! - **Rights.** Every request is authorized. There is no admission beyond the rules on this page.
-//! - **`OpenAPI`** is complete for custom resources. For built-in kinds it has the names and types of fields, but no
-//!   descriptions and no required fields. `/openapi/v2` is empty.
-//! - **The `kubernetes` service** and its endpoints, which contain the loopback address, are created only with
-//!   [`SimulatorBuilder::require_namespaces`].
+//! - **`OpenAPI`** is complete for custom resources. For built-in kinds it has the names and types
+//!   of fields, but no descriptions and no required fields. `/openapi/v2` is empty.
+//! - **The `kubernetes` service** and its endpoints, which contain the loopback address, are
+//!   created only with [`SimulatorBuilder::require_namespaces`].
 
 mod api;
 mod fault;

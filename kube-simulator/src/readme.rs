@@ -1,3 +1,3 @@
-//! The examples of the README, compiled as tests.
+//! Compiles the examples of the README.
 
 #![doc = include_str!("../README.md")]

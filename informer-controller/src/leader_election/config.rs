@@ -67,8 +67,8 @@ impl LeaderElectionConfig {
     /// work: 10 s by default.
     ///
     /// The work then has half of the lease's remaining time (2.5 s by default) until it is dropped.
-    /// The other half allows for clocks of different speeds: by default, the fastest can run 1.2
-    /// times as fast as the slowest.
+    /// The other half allows for clocks of different speeds: by default, the fastest clock can run
+    /// 1.2 times as fast as the slowest.
     #[doc(alias = "RenewDeadline")]
     pub fn renew_deadline(mut self, deadline: Duration) -> Self {
         self.renew_deadline = deadline;
@@ -120,21 +120,21 @@ impl LeaderElectionConfig {
 #[non_exhaustive]
 pub enum LeaderElectionError {
     /// A required field is empty.
-    #[error("{field} is empty: leader election needs one")]
+    #[error("{field} is empty: leader election requires a value")]
     Empty {
         /// The name of the field.
         field: &'static str,
     },
     /// The lease duration is not a positive number of whole seconds, or it is too long for a lease.
-    #[error("a lease_duration of {lease_duration:?} is invalid: make it whole seconds, at least one")]
+    #[error("invalid lease_duration {lease_duration:?}: it must be a whole number of seconds, at least one")]
     LeaseDuration {
         /// The configured value.
         lease_duration: Duration,
     },
     /// The renew deadline is not shorter than the lease duration.
     #[error(
-        "a renew_deadline of {renew_deadline:?} is too long: make it less than the lease_duration, \
-         {lease_duration:?}, by as much as the work needs to stop, and again as much for clocks that differ"
+        "invalid renew_deadline {renew_deadline:?}: it must be less than the lease_duration, {lease_duration:?}; the \
+         work must stop in half of the difference, and the other half allows for clocks of different speeds"
     )]
     RenewDeadline {
         /// The configured value.
@@ -144,7 +144,7 @@ pub enum LeaderElectionError {
     },
     /// The retry period is zero, or too long for a second attempt before the renew deadline.
     #[error(
-        "a retry_period of {retry_period:?} does not fit: make it more than zero, and 1.2 times of it less than \
+        "invalid retry_period {retry_period:?}: it must be more than zero, and 1.2 times its value must be less than \
          the renew_deadline, {renew_deadline:?}"
     )]
     RetryPeriod {
@@ -167,12 +167,15 @@ mod tests {
     fn timing_that_allows_two_leaders_is_refused_with_remedy() {
         let seconds = Duration::from_secs;
         let cases = [
-            (config().lease_duration(seconds(0)), "make it whole seconds, at least one"),
-            (config().lease_duration(Duration::from_millis(15_500)), "make it whole seconds"),
-            (config().lease_duration(seconds(1 << 40)), "make it whole seconds"),
-            (config().lease_duration(seconds(10)), "make it less than the lease_duration, 10s"),
-            (config().retry_period(seconds(9)), "1.2 times of it less than the renew_deadline, 10s"),
-            (config().retry_period(Duration::ZERO), "make it more than zero"),
+            (config().lease_duration(seconds(0)), "it must be a whole number of seconds, at least one"),
+            (config().lease_duration(Duration::from_millis(15_500)), "it must be a whole number of seconds"),
+            (config().lease_duration(seconds(1 << 40)), "it must be a whole number of seconds"),
+            (config().lease_duration(seconds(10)), "it must be less than the lease_duration, 10s"),
+            (
+                config().retry_period(seconds(9)),
+                "1.2 times its value must be less than the renew_deadline, 10s",
+            ),
+            (config().retry_period(Duration::ZERO), "it must be more than zero"),
             (config().identity(""), "identity is empty"),
             (LeaderElectionConfig::new("", "till"), "namespace is empty"),
             (LeaderElectionConfig::new("shop", ""), "name is empty"),

@@ -6,8 +6,8 @@
 //! in leases are not compared, because each machine has its own clock.
 //!
 //! Two rules are stricter than client-go's. A leader that reads another holder loses its term at
-//! once, and not only at its renew deadline. A claim with this candidate's identity that this
-//! candidate did not make counts as foreign.
+//! once, and not only at its renew deadline. A claim with this candidate's identity counts as
+//! foreign if this candidate did not make it.
 
 use std::time::Duration;
 
@@ -173,7 +173,7 @@ impl Election {
     }
 
     /// Returns the claim to acquire a lease. After an attempt with an unknown outcome, it returns
-    /// the same claim, and so recognizes the lease if that attempt was applied.
+    /// the same claim. So the candidate recognizes the lease if the attempt was applied.
     fn claim(&mut self, lease: Option<&Lease>, date: Timestamp) -> Claim {
         let transitions = lease.and_then(|lease| lease.spec.as_ref()?.lease_transitions);
         let transitions = lease.map_or(0, |_| transitions.unwrap_or(0).saturating_add(1));
@@ -191,7 +191,8 @@ impl Election {
         Request::Replace(Box::new(claim.write(lease, self.config.lease_duration, date)))
     }
 
-    /// Begins a release of the lease. Returns `None` if this candidate certainly does not hold it.
+    /// Begins a release of the lease. Returns `None` if this candidate has made no claim, and so
+    /// does not hold the lease.
     pub(super) fn begin_release(&mut self, date: Timestamp) -> Option<Request> {
         let claim = self.claim.as_ref()?;
         match &self.seen {
@@ -237,7 +238,8 @@ impl Election {
         }
     }
 
-    /// Returns the wait before the next attempt; `share` is the part of the jitter.
+    /// Returns the wait before the next attempt. `share`, from 0 to 1, is the part of the maximum
+    /// jitter to add, unless this candidate leads.
     pub(super) fn pause(&self, share: f64) -> Duration {
         let jitter = if self.renewed.is_some() { 0.0 } else { share * super::config::JITTER_FACTOR };
         self.config.retry_period.mul_f64(1.0 + jitter)

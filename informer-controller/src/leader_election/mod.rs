@@ -1,16 +1,16 @@
 //! [`LeaderElector`]: lets one of several processes do some work.
 //!
-//! client-go: tools/leaderelection, with `Lease`s only. It uses client-go's timing of 15 s, 10 s
-//! and 2 s, and both can contend for one lease. client-go guarantees one leader as long as clocks
-//! run at nearly the same speed; here, the guarantee includes the work, which ends in time.
+//! client-go: tools/leaderelection, with `Lease`s only. The default timing is client-go's, and
+//! candidates of both can contend for one lease. client-go guarantees one leader while clocks run
+//! at nearly the same speed. Here, the guarantee includes the leader's work, which ends in time.
 //! Existing crates do not guarantee this: they compare the dates in leases with their own clocks,
 //! or do not support this version of kube.
 //!
-//! Limit: a process that is suspended until its lease has ended can still complete the request that
-//! it was about to send. Only a fence could prevent this. Then writes with an outdated resource
-//! version fail, and the work is not polled again after its time. On a suspended machine, the clock
-//! stops too (`Instant` of Linux), so the work continues until the next renewal detects the loss,
-//! within a retry period and a request's time.
+//! Limit: a process that is suspended until its lease has ended can still send the request that it
+//! was about to send. Only fencing on the server could prevent this. If such a request has an
+//! outdated resource version, the server rejects it. The work is not polled again after its time.
+//! On a suspended machine, the clock stops too (`Instant` of Linux), so the work continues until
+//! the next renewal detects the loss, within a retry period and a request's time.
 
 mod config;
 mod election;
@@ -84,8 +84,8 @@ pub struct LeaderElector {
 pub enum LeadershipEnd<T> {
     /// `shutdown` was cancelled before this candidate led.
     NeverLed,
-    /// The work has ended by itself or because `shutdown` was cancelled. The lease was held all the
-    /// time.
+    /// The work has ended by itself or because `shutdown` was cancelled. This candidate held the
+    /// lease all the time.
     Finished(T),
     /// The lease was lost. Contains the output of the work, or `None` if the work was dropped.
     Lost(Option<T>),
@@ -99,7 +99,7 @@ impl LeaderElector {
     ///
     /// # Errors
     /// [`LeaderElectionError`] if the timing allows two leaders, or a field is empty; the message
-    /// names the remedy.
+    /// says how to correct the value.
     #[doc(alias = "NewLeaderElector")]
     pub fn new(client: Client, config: LeaderElectionConfig) -> Result<Self, LeaderElectionError> {
         config.check()?;
@@ -120,7 +120,7 @@ impl LeaderElector {
 
     /// Contends for the lease, does the work while it holds the lease, and releases the lease when
     /// the work has ended. Another candidate then acquires the lease, usually within one retry
-    /// period, and within 2.2 at most.
+    /// period, and within 2.2 retry periods at most.
     ///
     /// The token that `work` receives is cancelled when `shutdown` is cancelled, or when the lease
     /// was not renewed in time. After `shutdown`, the elector renews the lease until the work has
@@ -130,7 +130,7 @@ impl LeaderElector {
     ///
     /// When the future of `work` ends or is dropped, the work must have ended. Otherwise two
     /// processes can work at the same time. So tasks that the work spawns must end with its future,
-    /// as those of a `JoinSet` do. The work must not block the thread. The task that renews the
+    /// as tasks of a `JoinSet` do. The work must not block the thread. The task that renews the
     /// lease also polls the work, so move long computations to another task.
     ///
     /// The guarantee requires clocks of
@@ -162,7 +162,7 @@ impl LeaderElector {
         self.election.step_down();
         let end = match shutdown.run_until_cancelled(self.acquire()).await {
             Some(()) => {
-                // Dropped after the work.
+                // Declared before the work, so that it is dropped after the work.
                 let _leading = self.reporter.started_leading();
                 let stop = shutdown.child_token();
                 self.lead(&stop, work(stop.clone())).await

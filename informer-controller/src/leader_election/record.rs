@@ -1,7 +1,7 @@
 //! [`Claim`]: a term of leadership, and the conversion from and to leases.
 //!
-//! client-go: `LeaderElectionRecord` of tools/leaderelection/resourcelock. Its dates are for
-//! people; clocks of different machines are never compared.
+//! client-go: `LeaderElectionRecord` of tools/leaderelection/resourcelock. The dates in a lease are
+//! for people; clocks of different machines are never compared.
 
 use std::time::Duration;
 
@@ -85,8 +85,8 @@ pub(super) fn micro_time(date: Timestamp) -> MicroTime {
     MicroTime(Timestamp::from_microsecond(date.as_microsecond()).unwrap_or(date))
 }
 
-/// Returns a changed renew time. The server skips writes without a change, and other candidates
-/// would see no renewal. So the date always changes, even if the clock stands still.
+/// Returns a renew time that differs from the last one, even if the clock stands still. The server
+/// skips writes without a change, so other candidates would see no renewal.
 fn another_date_than(last: Option<&MicroTime>, date: Timestamp) -> MicroTime {
     let date = micro_time(date);
     if last != Some(&date) {

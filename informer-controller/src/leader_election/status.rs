@@ -43,7 +43,7 @@ pub struct ElectionStatus {
 
 impl ElectionStatus {
     /// Returns the holder of the lease at the last check; `None` if there was no holder, or no
-    /// check yet. The lease can have ended since.
+    /// check yet. The lease can have ended since this check.
     #[must_use]
     #[doc(alias = "GetLeader")]
     pub fn leader(&self) -> Option<String> {
@@ -59,7 +59,8 @@ impl ElectionStatus {
         self.standing.borrow().is_leading
     }
 
-    /// Returns the failure of the last attempt, unless another candidate leads.
+    /// Returns the failure of the last attempt, if it failed. It does not count as a failure that
+    /// another candidate leads.
     #[must_use]
     pub fn problem(&self) -> Option<ElectionProblem> {
         self.standing.borrow().problem.clone()

@@ -17,12 +17,12 @@ use super::{LeaderElectionConfig, record};
 /// The true time that passes per step.
 const STEP: Duration = Duration::from_millis(50);
 
-/// The duration of the faults, and the maximum time until there is a leader afterwards: the end of
-/// an abandoned lease, two waits of a candidate, and requests that time out.
+/// The duration of the faults, and the maximum time until there is a leader after them. It covers
+/// the end of an abandoned lease, two waits of a candidate, and requests that time out.
 const UNREST: Duration = Duration::from_secs(240);
 const RECOVERY: Duration = Duration::from_secs(35);
 
-/// The server has one lease, or none.
+/// A server that has one lease or none.
 #[derive(Default)]
 struct Server {
     lease: Option<Lease>,
@@ -55,7 +55,7 @@ impl Server {
     }
 }
 
-/// A request in transit, and its response unless that is lost.
+/// A request in transit, and its response, unless the response is lost.
 struct Message {
     from: usize,
     id: u64,
@@ -67,8 +67,9 @@ struct Message {
 
 struct Candidate {
     election: Election,
-    /// The speed of its clock, and the start of its date.
+    /// The speed of the candidate's clock, relative to the true time.
     rate: f64,
+    /// The date of the candidate at the start.
     date: Timestamp,
     next_try: Instant,
     waiting: Option<(u64, Request, Instant)>,
@@ -92,7 +93,7 @@ impl World {
         let began = Instant::now();
         let mut random = fastrand::Rng::with_seed(seed);
         let candidates = rates.iter().map(|&rate| Candidate {
-            // All have the same identity, because the identity must not matter.
+            // All candidates have the same identity, because the rules must not depend on it.
             election: Election::new(LeaderElectionConfig::new("shop", "till").identity("clerk")),
             rate,
             date: Timestamp::from_second(random.i64(0..4_000_000_000)).expect("a date"),
@@ -122,7 +123,7 @@ impl World {
         if !quiet && self.now < self.candidates[who].offline_until {
             return;
         }
-        // Sometimes a request or response is slow, or the response is lost.
+        // Until `UNREST`, a request or response is sometimes slow, or the response is lost.
         let slow = |random: &mut fastrand::Rng| match random.u8(..40) {
             0 if !quiet => Duration::from_millis(random.u64(1..25_000)),
             1..6 if !quiet => Duration::from_millis(random.u64(1..5_000)),
@@ -237,7 +238,7 @@ impl World {
                 candidate.at_work = false;
                 candidate.election.step_down();
                 candidate.next_try = local + length;
-                // Only the first request of a release, whose response is ignored.
+                // Sends only the first request of a release, and ignores its response.
                 if let Some(request) = candidate.election.begin_release(date) {
                     self.send(who, request);
                 }
@@ -264,7 +265,7 @@ fn run(seed: u64, rates: &[f64]) -> Result<u32, Duration> {
     while world.at_work() != 1 {
         world.step();
         assert!(world.now < UNREST + RECOVERY, "seed {seed}: no candidate leads");
-        assert!(world.at_work() < 2, "seed {seed}: two are at work");
+        assert!(world.at_work() < 2, "seed {seed}: two candidates work at once");
     }
     Ok(world.terms.values().sum())
 }
@@ -275,7 +276,7 @@ fn model_never_has_two_leaders_and_recovers() {
     for seed in 0..150 {
         match run(seed, &[0.92, 1.0, 1.08]) {
             Ok(count) => terms += count,
-            Err(at) => panic!("seed {seed}: two are at work after {at:?}"),
+            Err(at) => panic!("seed {seed}: two candidates work at once after {at:?}"),
         }
     }
     assert!(terms > 150 * 3, "too few terms: {terms}");
@@ -301,7 +302,8 @@ fn late_answer_does_not_make_a_leader() {
     let answer = server.answer(&renew);
     let answered = late + Duration::from_secs(4);
     assert_eq!(election.answered(&renew, answer, late, answered, date), Next::Leading);
-    // Counted from the request, because others can have seen the write since then.
+    // The time counts from the request, because other candidates can have seen the write since
+    // then.
     assert_eq!(election.work_until(), Some(late + Duration::from_millis(12_500)));
 }
 

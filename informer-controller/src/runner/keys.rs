@@ -23,8 +23,8 @@ pub fn own_key<K>(object: &Cached<K>) -> Option<ObjectKey> {
 /// Returns the key of the `O` that controls the object: `controller_key::<ReplicaSet, Pod>`, for
 /// [`ControllerRunner::watches`](crate::ControllerRunner::watches).
 ///
-/// It uses the owner reference with `controller: true`, if its kind and group are those of `O`; its
-/// version is ignored. A namespaced owner is in the namespace of the object.
+/// This is the owner of the reference with `controller: true`, if the reference has the kind and
+/// the group of `O`. The version is ignored. A namespaced owner is in the namespace of the object.
 #[must_use]
 #[doc(alias = "EnqueueRequestForOwner")]
 #[doc(alias = "GetControllerOf")]

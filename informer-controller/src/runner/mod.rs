@@ -1,8 +1,8 @@
 //! [`ControllerRunner`]: workers that reconcile keys.
 //!
-//! Informers queue the keys of changed objects in a [`Workqueue`], and workers call one function
-//! with each key. controller-runtime: `Controller` of `pkg/internal/controller`; in client-go,
-//! every controller implements this loop. (client-go's `Controller` corresponds to
+//! Handlers of informers queue the keys of changed objects in a [`Workqueue`], and workers call one
+//! function with each key. controller-runtime: `Controller` of `pkg/internal/controller`; in
+//! client-go, every controller implements this loop. (client-go's `Controller` corresponds to
 //! [`CacheController`](informer_factory::cache_controller::CacheController).)
 //!
 //! Note: the function is called with a key and not with a change. It reads the current state from
@@ -35,7 +35,7 @@ pub use request::{ReconcileRequest, Reconciled};
 pub use stats::{RunnerMonitor, RunnerStats};
 
 /// Runs a controller: informers feed a queue with keys, and workers call an async function with
-/// each.
+/// each key.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -72,11 +72,11 @@ pub use stats::{RunnerMonitor, RunnerStats};
 ///
 /// - Two workers never process one key at once. A key is reconciled after its last change.
 /// - Workers start when all informers are synced. A key also waits for informers that
-///   [add](SharedIndexInformer::add_namespace) its namespace later, or are refused there, until
-///   they have listed the namespace. A warning names a namespace that takes longer than the
-///   [sync timeout](Self::sync_timeout).
+///   [add](SharedIndexInformer::add_namespace) its namespace later, or that have no permission
+///   there, until they have listed the namespace. A warning names a namespace that takes longer
+///   than the [sync timeout](Self::sync_timeout).
 /// - A key whose namespace was [removed](SharedIndexInformer::remove_namespace) from the watched
-///   informers is dropped without a call: its object would look deleted. While only some of them
+///   informers is dropped without a call: its object would look deleted. While only some informers
 ///   have removed the namespace, the key is parked. After a removal during a call,
 ///   [`ReconcileRequest::is_namespace_watched`] returns `false`.
 /// - A failure, a panic or a timeout affects only its key. The queue's rate limiter sets the time
@@ -104,8 +104,8 @@ pub struct ControllerRunner<T> {
 }
 
 impl ControllerRunner<ObjectKey> {
-    /// Returns a controller with one worker, this queue, and the queue's name. The queue has the
-    /// rate limiter, the fairness groups and the metrics. Other code can add keys, too.
+    /// Returns a controller with one worker and this queue. The controller uses the queue's name,
+    /// rate limiter, fairness groups and metrics. Other code can add keys to the queue, too.
     ///
     /// For keys of another type, see [`with_keys`](Self::with_keys).
     #[doc(alias = "NewControllerManagedBy")]
@@ -158,15 +158,15 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
     }
 
     /// Sets the timeout of a call. When the timeout is over, the call's future is dropped at its
-    /// await, and the call has failed. Run work that must complete in a separate task. Default:
-    /// none.
+    /// await, and the call counts as failed. Run work that must complete in a separate task.
+    /// Default: none.
     #[doc(alias = "ReconciliationTimeout")]
     pub fn reconcile_timeout(mut self, limit: Duration) -> Self {
         self.reconcile_timeout = Some(limit);
         self
     }
 
-    /// Sets the timeout of [`run`](Self::run) for synced informers, and the time after which a
+    /// Sets how long [`run`](Self::run) waits for synced informers, and the time after which a
     /// warning names a namespace for which keys are parked. Default: two minutes, as in
     /// controller-runtime.
     #[doc(alias = "CacheSyncTimeout")]
@@ -195,13 +195,13 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
     ///
     /// `keys` is [`own_key`], [`controller_key`], [`keys_in_index`] or any closure that returns
     /// keys. For an update, `keys` also gets the old object, so that a change of the owner queues
-    /// both owners, in one step. For a deletion, `keys` gets the last known state and the one
-    /// before. `keys` runs in a handler, so it must be quick and must not block. If it panics, the
-    /// event is lost and the panic is logged.
+    /// both owners, in one step. For a deletion, `keys` gets the last known state and the state
+    /// before it. `keys` runs in a handler, so it must be quick and must not block. If it panics,
+    /// the event is lost and the panic is logged.
     ///
     /// Existing objects and resyncs are queued with [`Priority::Low`], changes with
     /// [`Priority::Normal`]. A [released](informer_core::Event::Released) object queues no key,
-    /// because the reconcile function would take it for deleted.
+    /// because the reconcile function would treat the object as deleted.
     #[doc(alias = "Watches")]
     #[doc(alias = "Owns")]
     #[doc(alias = "EnqueueRequestsFromMapFunc")]

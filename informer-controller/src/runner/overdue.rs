@@ -1,6 +1,6 @@
 //! [`Overdue`]: logs namespaces for which keys are parked for too long.
 //!
-//! The keys stay parked, because a reconcile function would take unlisted objects for missing ones.
+//! The keys stay parked, because a reconcile function would treat unlisted objects as missing.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,7 +11,8 @@ use tokio::time::Instant;
 /// Logs each namespace for which keys are parked, once per deadline.
 pub(super) struct Overdue {
     controller: String,
-    /// The time after which parked keys of a namespace are logged, and logged again.
+    /// The time after which a namespace with parked keys is logged, and the interval of repeated
+    /// lines.
     pub(super) deadline: Duration,
     /// The time of the last log line of each namespace.
     logged: Mutex<HashMap<String, Instant>>,
@@ -38,7 +39,8 @@ impl Overdue {
         }
     }
 
-    /// Returns whether to log a line for a namespace, and records it: at most one per deadline.
+    /// Returns whether to log a line for a namespace, at most one per deadline, and records the
+    /// line.
     fn note(&self, namespace: &str) -> bool {
         let mut logged = self.logged.lock();
         logged.retain(|_, at| at.elapsed() < self.deadline);

@@ -2,9 +2,9 @@
 //! namespace.
 //!
 //! A key is not ready while a cache lacks a write for the key, or has not listed its namespace. All
-//! caches are synced when workers start, so an unlisted namespace was added later, or is refused. A
-//! reconcile function would take unlisted objects for missing ones, and released objects for
-//! deleted ones.
+//! caches are synced when workers start, so an unlisted namespace was added later, or the server
+//! forbids listing it. A reconcile function would treat unlisted objects as missing, and released
+//! objects as deleted.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -39,18 +39,18 @@ pub(super) struct Readiness<T> {
 
 /// The state of the caches for a namespace.
 enum Coverage {
-    /// All caches that watch it have listed it.
+    /// All caches that watch the namespace have listed it.
     Complete,
-    /// A cache has not listed it yet, or no longer watches it while others do.
+    /// A cache has not listed the namespace yet, or no longer watches it while other caches do.
     Partial {
         /// The position of the cache.
         cache: usize,
-        /// Set when the cache has listed it, or watches it again.
+        /// Set when the cache has listed the namespace, or watches it again.
         complete: Completion,
-        /// Cancelled when another cache stops watching it.
+        /// Cancelled when another cache stops watching the namespace.
         removed: Vec<CancellationToken>,
     },
-    /// All caches that watched it have stopped watching it.
+    /// All caches that watched the namespace have stopped watching it.
     Released,
 }
 
@@ -58,7 +58,7 @@ enum Coverage {
 pub(super) enum Verdict {
     Reconcile,
     Park,
-    /// Its namespace is no longer watched.
+    /// The namespace of the key is no longer watched.
     Drop,
 }
 
@@ -99,7 +99,8 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
         }
     }
 
-    /// Returns a view that shows, now and later, whether the caches still watch the key's namespace.
+    /// Returns a view that shows at any later time whether the caches still watch the key's
+    /// namespace.
     pub(super) fn view(&self, key: &T) -> View {
         let mut view = View::default();
         let Some(namespace) = (self.namespace_of)(key) else { return view };

@@ -22,11 +22,11 @@ use super::{ControllerRunner, ReconcileRequest, Reconciled};
 use informer_factory::{CacheSync, NotSynced, wait_for_cache_sync};
 
 impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner<T> {
-    /// Waits until all informers are synced, and calls `reconcile` with keys until `shutdown`; then
-    /// ends running calls within the [drain timeout](Self::drain_timeout).
+    /// Waits until all informers are synced, and calls `reconcile` with keys until `shutdown`.
+    /// Running calls can then complete within the [drain timeout](Self::drain_timeout).
     ///
     /// An error, a panic or a timeout of `reconcile` is logged, and the key is retried when the
-    /// queue's rate limiter allows. Errors must not contain content of objects.
+    /// queue's rate limiter allows. So errors must not contain the content of objects.
     ///
     /// At shutdown, informers queue nothing more, queued and parked keys are not processed, and
     /// running calls can complete. Then the queue is shut down. If other code shuts the queue down,
@@ -35,8 +35,8 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
     /// Workers are tasks that end with this future.
     ///
     /// # Errors
-    /// [`NotSynced`] with the informers that are not synced, if the
-    /// [sync timeout](Self::sync_timeout) is over or one of them has stopped.
+    /// [`NotSynced`] with the informers that are not synced, if the [sync
+    /// timeout](Self::sync_timeout) is over or an informer has stopped.
     ///
     /// # Panics
     /// If the queue's rate limiter or metrics panic.

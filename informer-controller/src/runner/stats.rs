@@ -80,8 +80,7 @@ impl RunnerMonitor {
         self.book.lock().begun = vec![None; workers];
     }
 
-    /// Records the start of a call. Dropping the [`Call`] without an outcome means that the call
-    /// was cancelled.
+    /// Records the start of a call. A [`Call`] that is dropped without an outcome was cancelled.
     pub(super) fn begin(&self, worker: usize) -> Call<'_> {
         let begun = Instant::now();
         self.book.lock().begun[worker] = Some(begun);

@@ -54,7 +54,8 @@ where
                 item.release();
                 return;
             }
-            // The view is created first, so that it has all changes after the decision.
+            // The view is created before the verdict, so that it shows all changes after the
+            // verdict.
             let view = self.readiness.view(item.key());
             match self.readiness.verdict(item.key()) {
                 readiness::Verdict::Reconcile => {
@@ -63,8 +64,8 @@ where
                     self.work(item, ReconcileRequest { key, failures, writes, view }).await;
                 }
                 readiness::Verdict::Park => {
-                    // Send before release, so that the key is never lost. A send error means that
-                    // the runner has stopped.
+                    // The key is sent before the item is released, so that it is never lost. If the
+                    // runner has stopped, sending fails, which is harmless.
                     _ = self.park.send((item.key().clone(), item.priority()));
                     item.release();
                 }

@@ -11,11 +11,13 @@ use super::pending::Awaited;
 use super::settlement::Settlement;
 use informer_factory::SharedIndexInformer;
 
-/// A write in flight. Report its outcome; dropping the guard means that the outcome is unknown.
+/// A write in flight. Report its outcome; if the guard is dropped without a report, the outcome is
+/// unknown.
 ///
-/// Then the write was possibly applied, or still will be: the key waits until the deadline, which
-/// starts at the drop. So drop the guard after an error without a response, and after a successful
-/// deletion, whose object must leave the store.
+/// A write with an unknown outcome was possibly applied, or still will be. So the key waits until
+/// the deadline, which counts from the drop. Drop the guard after an error without a response. Drop
+/// it also after a successful deletion, because the key must wait until the object has left the
+/// store.
 #[must_use = "a dropped write counts as possibly applied; report its outcome"]
 pub struct WriteInFlight<T: Hash + Eq + Clone> {
     writes: KeyWrites<T>,
@@ -41,8 +43,8 @@ impl<T: Hash + Eq + Clone> WriteInFlight<T> {
         informer: &SharedIndexInformer<K>,
         written: &impl Resource,
     ) {
-        // Record the result before the write in flight is removed, so that the key waits without a
-        // gap.
+        // The result is recorded before the write in flight is removed, so that the key waits
+        // without a gap.
         self.writes.wrote(informer, written);
         self.end();
     }

@@ -18,8 +18,8 @@ use informer_factory::SharedIndexInformer;
 /// The writes for one key of a [`WriteTracker`]. A clone is another handle to the same writes.
 ///
 /// Send requests through [`track`](Self::track) and [`track_deletion`](Self::track_deletion), which
-/// do all that is needed. In other cases, call [`begin`](Self::begin) before the request and report
-/// its outcome afterwards.
+/// also report the outcome. Where these do not fit, call [`begin`](Self::begin) before the request
+/// and report its outcome afterwards.
 pub struct KeyWrites<T> {
     tracker: WriteTracker<T>,
     key: T,
@@ -37,12 +37,15 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     }
 
     /// Sends a create, update, patch or apply of `object`, and records the outcome. `informer` is
-    /// the informer whose cache is read. Its type can differ, such as a slim view, because only
-    /// metadata counts. Of `object`, only the namespace and the name count.
+    /// the informer whose cache the controller reads. Its objects can have another type than
+    /// `object`, such as a slim view, because only metadata is used. Of `object`, only the
+    /// namespace and the name are used.
     ///
-    /// - After a response with an object, the key waits until the informer has that version.
+    /// - After a response with an object, the key waits until the informer has this version of the
+    ///   object.
     /// - After a rejection, nothing was written and the key does not wait. A rejection is a 4xx
-    ///   status, or an `InternalError` of a webhook or admission plugin, which runs before the write.
+    ///   status, or an `InternalError` of a webhook or an admission plugin, which runs before the
+    ///   write.
     /// - After any other error, such as a lost connection, a timeout or a 5xx status, the outcome
     ///   is unknown. The task that waits for the key reads the object's metadata from the server,
     ///   and the key waits until the informer has that state. So a failed write delays its key for
@@ -67,7 +70,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     /// ```
     ///
     /// # Errors
-    /// Those of the request, unchanged.
+    /// The errors of the request, unchanged.
     ///
     /// # Cancel safety
     /// Dropping the future after its first poll drops the request. The key is then held up until
@@ -99,12 +102,12 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     /// left the store, or has a deletion timestamp there.
     ///
     /// The content of the response does not matter; it can be an object or a `Status`. "Not found"
-    /// means that the object was deleted, possibly before the informer has received that. Any other
-    /// rejection has deleted nothing. After an error with an unknown outcome, the object is read,
-    /// as [`track`](Self::track) does.
+    /// means that the object was deleted; possibly the informer has not received the deletion yet.
+    /// After any other rejection, nothing was deleted. After an error with an unknown outcome, the
+    /// object is read, as [`track`](Self::track) does.
     ///
     /// # Errors
-    /// Those of the request, unchanged.
+    /// The errors of the request, unchanged.
     ///
     /// # Cancel safety
     /// Dropping the future after its first poll drops the request, whose outcome is then unknown.
@@ -130,11 +133,11 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
 
     /// Records an applied write: the key waits until `informer` has the version that the server
     /// returned, or has removed the object because it is outside the selector. Nothing is recorded
-    /// if the informer will never receive the object, or if the version has no order, as that of a
-    /// dry run.
+    /// if the informer will never receive the object, or if the version has no order, such as the
+    /// version of a dry run.
     ///
-    /// Some requests return a `Status` and not the object; do not record it, because it has no
-    /// version.
+    /// Some requests return a `Status` and not the object. Do not record a `Status`, because it has
+    /// no version.
     #[doc(alias = "WroteAt")]
     pub fn wrote<K: Send + Sync + 'static>(
         &self,
@@ -158,8 +161,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         WriteInFlight::new(self.clone(), Some(awaited), answered)
     }
 
-    /// Records a deletion of `object` before it is sent. It is identified by the UID; after the
-    /// request, the informer can already have another object with this name.
+    /// Records a deletion of `object` before it is sent. The object is identified by its UID,
+    /// because after the request the informer can already have another object with this name.
     pub fn begin_deletion<K: Resource + Send + Sync + 'static>(
         &self,
         informer: &SharedIndexInformer<K>,
@@ -205,7 +208,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     }
 
     async fn wait_for(&self, pending: &Pending) {
-        // The next iteration checks both.
+        // The next iteration of `ready` checks the condition and the deadline.
         match &pending.awaited {
             Awaited::Outcome(settlement) => {
                 if let Ok(awaited) = timeout_at(pending.until, settlement.settle()).await {
@@ -221,7 +224,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         self.tracker.look(&self.key).0.map(|pending| pending.awaited.reason())
     }
 
-    /// Drops all writes for the key, because it will not be reconciled any more.
+    /// Drops all writes for the key. Call this if the key will not be reconciled any more.
     #[doc(alias = "Clear")]
     pub fn clear(&self) {
         let garbage = self.tracker.shared.keys.lock().pending.remove(&self.key);
@@ -237,12 +240,12 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     }
 }
 
-/// Returns whether the write was certainly not applied.
+/// Returns whether the error shows that the write was not applied.
 fn is_refusal(error: &kube::Error) -> bool {
     match error {
-        // A slow or overloaded server can still apply the write: 5xx and 408. An etcd error is a
-        // 500 without a reason; a 500 with this reason comes from a step before the write, such as
-        // a webhook that can't be called.
+        // After a 5xx or 408, the server can still apply the write. An exception is a 500 with the
+        // reason `InternalError`, which comes from a step before the write, such as a webhook that
+        // can't be called. An etcd error is a 500 without a reason.
         kube::Error::Api(status) if status.code == 500 => status.reason == "InternalError",
         kube::Error::Api(status) => (400..500).contains(&status.code) && status.code != 408,
         kube::Error::BuildRequest(_) => true,

@@ -6,8 +6,8 @@
 //! the last write for it. client-go has no counterpart; the expectations of the `ReplicaSet`
 //! controller count events and don't compare versions.
 //!
-//! A write without a response was possibly applied. A read of its object settles that, if the
-//! object is known. Otherwise the write counts as applied until its deadline.
+//! A write without a response was possibly applied. A read of its object determines the outcome, if
+//! the object is known. Otherwise the write counts as applied until its deadline.
 //!
 //! The tracker has one lock. Under it, only `Hash`, `Eq` and `Clone` of keys are called.
 
@@ -70,12 +70,13 @@ pub use key_writes::KeyWrites;
 /// - when the server has rejected it;
 /// - when the store has the state that a [read of the object](KeyWrites::track) returned, after a
 ///   request with an unknown outcome, such as a lost connection, a timeout, or a 5xx status;
-/// - at the [deadline](Self::with_deadline) in all other cases: among others for a write with an
-///   unknown outcome whose object is not known, and for one that only a field selector keeps out of
-///   the informer.
+/// - at the [deadline](Self::with_deadline) in all other cases: for example, for a write with an
+///   unknown outcome whose object is not known, and for a write to an object that only a field
+///   selector keeps out of the informer.
 ///
-/// A write delays only the key for which it is recorded. Record a write that concerns several keys
-/// for each of them. A deletion of a collection can't be tracked: delete the objects one by one.
+/// A write delays only the key for which it is recorded. If a write concerns several keys, record
+/// it for each of these keys. A deletion of a collection can't be tracked: delete the objects one
+/// by one.
 #[doc(alias = "ConsistencyStore")]
 #[doc(alias = "expectations")]
 pub struct WriteTracker<T> {
@@ -92,7 +93,7 @@ struct Shared<T> {
 struct Keys<T> {
     pending: HashMap<T, Vec<Arc<Pending>>>,
     next_id: u64,
-    /// The number of keys at which expired ones are removed.
+    /// The number of keys at which expired writes are removed.
     sweep_at: usize,
 }
 
@@ -110,7 +111,7 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
     /// The default deadline: ten seconds.
     pub const DEADLINE: Duration = Duration::from_secs(10);
 
-    /// Returns a tracker with the [usual deadline](Self::DEADLINE).
+    /// Returns a tracker with the [default deadline](Self::DEADLINE).
     #[must_use]
     pub fn new() -> Self {
         Self::with_deadline(Self::DEADLINE)
@@ -119,8 +120,8 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
     /// Returns a tracker whose writes delay their keys for `deadline` at most. The time counts from
     /// the response, or from the failure of the request.
     ///
-    /// It should be longer than the lag of the caches when the server is busy. It is also the wait
-    /// of a key after a cancelled request.
+    /// The deadline should be longer than the lag of the caches when the server is busy. After a
+    /// cancelled request, the key waits for the whole deadline.
     #[must_use]
     pub fn with_deadline(deadline: Duration) -> Self {
         let keys = Keys { pending: HashMap::new(), next_id: 0, sweep_at: FEW };
@@ -164,8 +165,7 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         (id, awaited)
     }
 
-    /// Adds a version that a store must reach. Of several versions in one store, only the latest is
-    /// kept.
+    /// Adds a version that a store must reach. For each store, only the latest version is kept.
     fn add_version(&self, key: &T, watermarks: Watermarks, version: ResourceVersion) {
         let until = self.until();
         let mut keys = self.shared.keys.lock();
@@ -187,7 +187,7 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         keys.remove(key, |pending| pending.id == id).pop()
     }
 
-    /// Restarts the deadline of a write, even if it was over.
+    /// Restarts the deadline of a write, even if the deadline was over.
     fn prolong(&self, key: &T, id: u64, awaited: Awaited) {
         let prolonged = Arc::new(Pending { id, until: self.until(), awaited });
         let mut keys = self.shared.keys.lock();
@@ -212,8 +212,8 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         drop(self.remove(key, id));
     }
 
-    /// Removes writes that the caches have or whose deadline is over. Returns one of the others,
-    /// and the number of expired ones.
+    /// Removes writes that the caches have or whose deadline is over. Returns one of the remaining
+    /// writes, and the number of writes whose deadline was over.
     fn look(&self, key: &T) -> (Option<Arc<Pending>>, u64) {
         let Some(all) = self.shared.keys.lock().pending.get(key).cloned() else { return (None, 0) };
         // I8: stores are read without a lock.

@@ -24,24 +24,25 @@ pub(super) struct Pending {
     pub(super) awaited: Awaited,
 }
 
-/// The condition of a cache.
+/// The condition that a cache must meet.
 #[derive(Clone)]
 pub(super) enum Awaited {
-    /// It has reached this version.
+    /// The cache has reached this version.
     Version { watermarks: Watermarks, version: ResourceVersion },
-    /// It has reached this version, or lacks the object. An informer receives no further events of
-    /// an object that an earlier write has moved out of the selector.
+    /// The cache has reached this version, or lacks the object. If a write moves an object out of
+    /// the selector, the informer receives no events for later writes to the object.
     Leaving { watermarks: Watermarks, version: ResourceVersion, has_gone: Look },
-    /// It has received the deletion of an object, after the version in which the object was known.
+    /// The cache has received the deletion of an object, and has reached the version in which the
+    /// object was known.
     Deletion { watermarks: Watermarks, version: ResourceVersion, is_known: Look },
-    /// Not known yet: the request is in flight, or its outcome is unknown. The token is cancelled
-    /// when the outcome becomes known.
+    /// There is no condition yet: the request is in flight, or its outcome is unknown. The token is
+    /// cancelled when the outcome becomes known.
     Answer(CancellationToken),
-    /// The request has failed with an unknown outcome, which a read settles.
+    /// The request has failed with an unknown outcome, which a read of the object determines.
     Outcome(Settlement),
 }
 
-/// Whether a store lacks an object, or has its deletion timestamp.
+/// Returns whether a store lacks an object, or has it with a deletion timestamp.
 pub(super) type Look = Arc<dyn Fn() -> bool + Send + Sync>;
 
 impl Awaited {
@@ -88,7 +89,7 @@ impl Awaited {
         }
     }
 
-    /// Returns whether the condition is met. Reads stores, so call it without a lock.
+    /// Returns whether the condition is met. This reads stores, so call it while no lock is held.
     pub(super) fn is_seen(&self) -> bool {
         // I9: a store at this watermark has all changes up to it.
         match self {
@@ -122,12 +123,13 @@ impl Awaited {
                 }
             }
             Self::Answer(answered) => answered.cancelled().await,
-            // The waiting task settles the write, which replaces it.
+            // `KeyWrites::wait_for` handles this variant: it settles the write, which replaces this
+            // condition.
             Self::Outcome(_) => std::future::pending().await,
         }
     }
 
-    /// Returns the version, if that is the whole condition.
+    /// Returns the version, if the condition is to reach this version in `store`.
     pub(super) fn version_in(&self, store: &Watermarks) -> Option<&ResourceVersion> {
         match self {
             Self::Version { watermarks, version } if watermarks.same_channel(store) => Some(version),

@@ -1,8 +1,8 @@
 //! [`Settlement`]: reads the object of a write with an unknown outcome.
 //!
 //! The cache must reach the state that the server has after the failed request, whether or not the
-//! write was applied. The task that waits for the key makes the read, so that no worker waits for
-//! an overloaded server.
+//! write was applied. The task that waits for the key sends the read request, so that no worker
+//! waits for an overloaded server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(5);
 const MIN_WAIT: Duration = Duration::from_millis(200);
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
-/// Reads the object and returns the condition; `None` if it is met.
+/// Reads the object and returns the condition to wait for; `None` if there is nothing to wait for.
 type Read = dyn Fn() -> BoxFuture<'static, Result<Option<Awaited>, ListWatchError>> + Send + Sync;
 
 /// Determines the outcome of a write.
@@ -53,7 +53,7 @@ impl Settlement {
         })
     }
 
-    /// Reads until the server responds, and returns the condition.
+    /// Repeats the read until the server responds, and returns the condition.
     pub(super) async fn settle(&self) -> Option<Awaited> {
         let mut wait = MIN_WAIT;
         loop {

@@ -91,13 +91,15 @@ impl<K: 'static> Batch<K> {
         &self.taken.items
     }
 
-    /// Requeues the item at `position` behind all others, because it could not be processed.
+    /// Requeues the item at `position` behind all queued items. Call this if the item could not be
+    /// processed.
     ///
-    /// If newer changes of its key are queued, only a deletion of the item is kept, before those
-    /// changes. Until the item has been processed, no batch has a [`watermark`](Self::watermark),
-    /// and an item of the initial list keeps the queue from being synced. Call this before
-    /// [`watermark`](Self::watermark) and [`completes_initial_list`](Self::completes_initial_list).
-    /// A second call for the same item changes nothing.
+    /// If newer changes of its key are queued, only a deletion or release of the item is kept,
+    /// before the newer changes. Until the item has been processed, no batch has a
+    /// [`watermark`](Self::watermark), and an item of the initial list keeps the queue from being
+    /// synced. Requeue items before you read [`watermark`](Self::watermark) and
+    /// [`completes_initial_list`](Self::completes_initial_list), because a requeue changes both. A
+    /// second call for the same item changes nothing.
     ///
     /// # Panics
     /// If there is no item at `position`.
@@ -116,8 +118,9 @@ impl<K: 'static> Batch<K> {
         !self.requeued.is_empty() && self.requeued.len() == self.taken.items.len()
     }
 
-    /// Returns a future that is ready when a change is queued that was not requeued, or when the
-    /// queue is closed. It is ready at once if that has happened since this batch was taken.
+    /// Returns a future that is ready when a new change is queued or the queue is closed. Requeued
+    /// items are not new changes. The future is ready at once if a change was queued since this
+    /// batch was taken.
     pub fn wait_for_more(&self) -> impl Future<Output = ()> + Send + use<K>
     where
         K: Send + Sync,
@@ -125,8 +128,8 @@ impl<K: 'static> Batch<K> {
         Arc::clone(&self.queue).wait_for_more(self.taken.arrivals)
     }
 
-    /// Returns whether this batch completes the initial list. True for one batch in the life of a
-    /// queue.
+    /// Returns whether this batch completes the initial list. In the life of a queue, one batch
+    /// does.
     #[must_use]
     pub fn completes_initial_list(&self) -> bool {
         self.taken.completes_initial
@@ -134,8 +137,8 @@ impl<K: 'static> Batch<K> {
 
     /// Returns the resource version that the consumer reaches with this batch, if it has changed.
     ///
-    /// Only a batch that empties the queue has one (I9). It is empty after a list without a
-    /// version, because the state of the consumer has no version then.
+    /// Only a batch that empties the queue has a watermark (I9). After a list without a version,
+    /// the watermark is empty, because the state of the consumer has no version.
     #[must_use]
     pub fn watermark(&self) -> Option<&ResourceVersion> {
         self.taken.watermark.as_ref()
@@ -153,7 +156,7 @@ impl<K: 'static> Batch<K> {
 
 impl<K: 'static> Drop for Batch<K> {
     fn drop(&mut self) {
-        // A consumer that panics has possibly not processed the items.
+        // If the consumer panics, it has possibly not processed the items.
         if std::thread::panicking() {
             self.queue.requeue_all(&mut self.taken, &self.requeued);
         }

@@ -2,8 +2,8 @@
 //!
 //! Both read all objects that are queued, in flight or known, in slices, so that the lock is held
 //! for one slice at a time. Meanwhile, objects only move from the queue to the batch in flight, and
-//! from there to the store. Reading in this order misses none. Unchanged objects are not queued, so
-//! a list costs the consumer only its differences. client-go: `Replace` and `Resync` of
+//! from there to the store. Reading in this order misses no object. Unchanged objects are not
+//! queued, so a list costs the consumer only its differences. client-go: `Replace` and `Resync` of
 //! `tools/cache/delta_fifo.go`, which queue everything under one lock.
 
 use foldhash::HashMap;
@@ -16,7 +16,7 @@ use crate::{Cached, Completion, Deleted, Delta, ObjectKey};
 
 /// The newest change of each key that is queued or in flight.
 struct Unprocessed<K> {
-    /// In the order of their arrival.
+    /// One change per key, in the order in which the keys arrived.
     newest: Vec<Delta<K>>,
     /// Positions in `newest`.
     by_key: HashMap<ObjectKey, usize>,
@@ -29,7 +29,8 @@ impl<K> Unprocessed<K> {
 
     /// Adds a change that is newer than the earlier ones of its key.
     fn add(&mut self, delta: Delta<K>) {
-        // A resync is queued only if nothing else is: then the known object is the newest.
+        // A resync is queued only for a key without other changes, so the known object is the
+        // newest state.
         if matches!(delta, Delta::Sync(_)) {
             return;
         }
@@ -46,7 +47,7 @@ impl<K> Unprocessed<K> {
     }
 }
 
-/// Makes the queue keep all changes until the guard is dropped, without holding a lock.
+/// Prevents batches from being taken until the guard is dropped, without holding a lock.
 struct Hold<'a, K: 'static>(&'a Shared<K>);
 
 impl<'a, K: 'static> Hold<'a, K> {
@@ -74,8 +75,8 @@ impl<K: 'static> Drop for Hold<'_, K> {
 }
 
 impl<K: 'static> Shared<K> {
-    /// Queues the differences of a complete list, then a deletion for each other object that it
-    /// lacks.
+    /// Queues the new and changed objects of a complete list, then a deletion for each object that
+    /// the list lacks.
     pub(super) fn replace(&self, listed: &Listed<K>) {
         let first = self.state.lock().first_list(listed.scope());
         let tombstone = |key: &ObjectKey, last| Delta::Deleted(Deleted::missed(key.clone(), last));
@@ -83,12 +84,13 @@ impl<K: 'static> Shared<K> {
         self.queue(changes, |state| state.begin_list(listed), |state| state.end_list(listed, first));
     }
 
-    /// Queues the release of all objects of a namespace. Returns the completions to set at once, if
-    /// there are none.
+    /// Queues the release of all objects of a namespace. Returns the completions to set at once:
+    /// there are some if nothing of the namespace has arrived.
     pub(super) fn release(&self, scope: &Scope) -> Vec<Completion> {
         let nothing = Listed::empty(scope.clone());
         let changes = self.difference(&nothing, |key, last| {
-            // Each known or unprocessed key has an object.
+            // `last` is `Some`, because each known or unprocessed key has an object; the tombstone
+            // is a fallback.
             let missed = |last| Delta::Deleted(Deleted::missed(key.clone(), last));
             last.map_or_else(|| missed(None), Delta::Released)
         });
@@ -129,15 +131,15 @@ impl<K: 'static> Shared<K> {
         }
     }
 
-    /// Makes a change that looks up keys in the batch in flight. The index of a large batch is made
-    /// without the lock.
+    /// Makes a change that looks up keys in the batch in flight. The index of a large batch is
+    /// built before, while the queue is not locked.
     pub(super) fn change_indexed(&self, change: impl FnOnce(&mut State<K>)) {
         let mut change = Some(change);
         while change.is_some() {
             let without_index = self.state.lock().without_index();
             without_index.iter().for_each(InFlightItems::make_index);
             self.change(|state| {
-                // Another large batch can have been taken meanwhile.
+                // Another large batch can have been taken meanwhile; then repeat.
                 if state.without_index().is_none()
                     && let Some(change) = change.take()
                 {
@@ -150,7 +152,7 @@ impl<K: 'static> Shared<K> {
     fn unprocessed(&self) -> Unprocessed<K> {
         let (mut queued, mut in_flight, mut ticket) = (Vec::new(), Vec::new(), 0);
         loop {
-            // Reserved without the lock. The copies are small.
+            // Memory is reserved before the lock is taken. Copying handles under the lock is fast.
             queued.reserve(SLICE);
             if self.state.lock().collect(&mut ticket, &mut queued, &mut in_flight) {
                 break;
@@ -165,7 +167,8 @@ impl<K: 'static> Shared<K> {
         unprocessed
     }
 
-    /// Returns the new and changed objects of a list, then `end` of each object that it lacks.
+    /// Returns the new and changed objects of a list, then the result of `end` for each object that
+    /// the list lacks.
     fn difference(
         &self,
         listed: &Listed<K>,

@@ -1,9 +1,9 @@
 //! [`Feeds`]: the progress of each namespace that has its own source. No lock, no waiting.
 //!
 //! A queue with one source has no feeds. Each feed has its own initial list, its own version, and
-//! two completions: its initial list has been processed, and its release has been processed. Both
-//! are set with the batch that carries the feed's progress, because that batch follows all changes
-//! of the feed.
+//! two completions: one for its processed initial list, one for its processed release. A completion
+//! is set when the batch that carries the feed's progress has been processed, because that batch
+//! follows all changes of the feed.
 //!
 //! A namespace that is added again while it is being released gets a new feed: the releases of the
 //! old feed come first, and later progress of the old feed does not concern the new one.
@@ -20,7 +20,7 @@ enum Stage {
     Arriving,
     /// The initial list has arrived.
     Complete,
-    /// The feed is released, and the consumer has not processed that.
+    /// The feed is released, and the consumer has not processed the release.
     Released,
 }
 
@@ -75,11 +75,12 @@ pub(super) struct Progress {
 pub(super) struct Feeds {
     feeds: Vec<Feed>,
     next: u64,
-    /// Whether feeds that are added now are no longer part of the initial list.
+    /// Whether the feeds of the initial list are fixed. Feeds that are added afterwards are not
+    /// part of it.
     has_started: bool,
-    /// The minimum that a batch carried last,
+    /// The minimum version that a batch carried last.
     announced: ResourceVersion,
-    /// and whether it was revoked.
+    /// Whether `announced` was revoked.
     is_revoked: bool,
     has_progress: bool,
     is_over: bool,
@@ -116,7 +117,7 @@ impl Feeds {
             synced: completions.synced.clone(),
             released: vec![completions.released.clone()],
         });
-        // There is no minimum any more until this feed has listed.
+        // Until this feed has listed, there is no minimum version.
         self.has_progress |= self.is_revoked || !self.announced.is_empty();
         (id, completions)
     }
@@ -143,13 +144,13 @@ impl Feeds {
         self.get(id).is_some_and(|feed| feed.is_initial)
     }
 
-    /// Ends the addition of feeds to the queue's initial list.
+    /// Fixes the feeds of the queue's initial list.
     pub(super) fn start(&mut self) {
         self.has_started = true;
     }
 
-    /// Makes a feed optional for the queue's initial list. Returns whether the list includes the
-    /// feed and waits for it.
+    /// Makes a feed optional for the queue's initial list. Returns whether this has an effect: the
+    /// list includes the feed, waits for it, and the feed was not optional.
     pub(super) fn make_optional(&mut self, id: FeedId) -> bool {
         let missing = self.get_mut(id).filter(|feed| feed.is_initial && feed.is_unlisted());
         missing.is_some_and(|feed| !std::mem::replace(&mut feed.is_optional, true))
@@ -195,7 +196,7 @@ impl Feeds {
         }
     }
 
-    /// Sets the version that the feed's queued changes lead to, unless it is empty.
+    /// Sets the version after the feed's queued changes, unless it is empty.
     pub(super) fn advance(&mut self, id: FeedId, resource_version: &ResourceVersion) {
         if let Some(feed) = self.get_mut(id).filter(|_| !resource_version.is_empty()) {
             feed.newest = resource_version.clone();
@@ -204,12 +205,13 @@ impl Feeds {
         }
     }
 
-    /// Releases a feed. A feed of which nothing has arrived is removed at once, and its completions
-    /// are returned. If an earlier feed of the namespace is still being released, that feed takes
-    /// the completions, and none is returned.
+    /// Releases a feed. Returns `None` if the consumer has to process the release. If nothing of
+    /// the feed has arrived, the feed is removed at once, and its completions are returned; an
+    /// earlier feed of the namespace that is still being released takes over the completions
+    /// instead.
     pub(super) fn release(&mut self, id: FeedId) -> Option<Vec<Completion>> {
         let position = self.feeds.iter().position(|feed| feed.id == id)?;
-        // The minimum can change.
+        // Without this feed, the minimum version can change.
         self.has_progress = true;
         if self.feeds[position].stage != Stage::Awaited {
             let feed = &mut self.feeds[position];

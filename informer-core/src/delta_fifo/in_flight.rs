@@ -55,7 +55,8 @@ pub(super) struct Taken<K> {
     pub(super) completes_initial: bool,
     pub(super) watermark: Option<ResourceVersion>,
     pub(super) namespaces: Vec<NamespaceProgress>,
-    /// [`State::arrivals`] at that moment, or another number if the queue was not empty.
+    /// `State::arrivals` when the batch was taken, or another number if changes stayed in the
+    /// queue.
     pub(super) arrivals: u64,
 }
 

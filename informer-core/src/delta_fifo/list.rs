@@ -1,7 +1,8 @@
 //! Lists: the objects of a complete list by key, and the parts of a list that is still arriving.
 //!
-//! The newest object of a key is that of its last queued change, or else of its change in flight,
-//! or else the stored one. `difference.rs` compares a complete list with these.
+//! The newest object of a key is the object of its last queued change. Without a queued change, it
+//! is the object of the change in flight; without either, it is the stored object. `difference.rs`
+//! compares a complete list with the newest objects.
 
 use std::sync::Arc;
 
@@ -82,14 +83,14 @@ impl<K> Listed<K> {
     }
 }
 
-/// Which initial list a list is.
+/// The initial list to which an arriving list belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FirstList {
-    /// The queue's, or a part of it.
+    /// The initial list of the queue. The arriving list can be the part of one feed.
     OfQueue,
-    /// That of a namespace that was added later.
+    /// The initial list of a namespace that was added later.
     OfFeed,
-    /// A later list.
+    /// None: the initial list has ended.
     Over,
 }
 
@@ -100,8 +101,8 @@ pub(super) fn is_same<K>(one: &Cached<K>, other: &Cached<K>) -> bool {
 impl<K: 'static> State<K> {
     /// Replaces unchanged copies by the known objects, and returns the copies, to be dropped while
     /// the queue is not locked. The other objects of an initial list are queued at once, if there
-    /// are known objects. Without those, the end of the list could not be compared with the objects
-    /// that were queued before.
+    /// are known objects. Without known objects, `replace` could not tell that these objects have
+    /// been queued already.
     pub(super) fn list_part(
         &mut self,
         objects: &mut [Cached<K>],
@@ -118,7 +119,7 @@ impl<K: 'static> State<K> {
                     unused.push(std::mem::replace(object, newest));
                 }
                 newest => {
-                    // The store has possibly dropped it meanwhile.
+                    // This can be the last handle, if the store has dropped the object meanwhile.
                     unused.extend(newest);
                     if is_queued {
                         self.enqueue(Delta::Replaced(object.clone()));

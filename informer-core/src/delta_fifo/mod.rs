@@ -130,7 +130,7 @@ impl<K: 'static> Shared<K> {
 
     async fn wait_for_more(self: Arc<Self>, than: u64) {
         loop {
-            // Created before the check, as above.
+            // Created before the check, as in `wait_for_room`.
             let arrived = self.arrived.notified();
             {
                 let mut state = self.state.lock();
@@ -203,8 +203,8 @@ impl<K: 'static> DeltaFifo<K> {
 
     /// Queues a [`Delta::Sync`] for every known object that has no pending change.
     ///
-    /// It sends no request to the server. It is for handlers that periodically process all objects
-    /// again. Does nothing without [known objects](Self::with_known_objects).
+    /// This sends no request to the server. It serves handlers that periodically process all
+    /// objects again. It does nothing without [known objects](Self::with_known_objects).
     pub fn resync(&self) {
         self.shared.resync();
     }
@@ -302,8 +302,9 @@ impl<K: 'static> DeltaFifo<K> {
         self.len() == 0
     }
 
-    /// Returns a [`Completion`] that is set when the initial list has been processed. It is set at
-    /// once if the first change is a single one and not a list.
+    /// Returns a [`Completion`] that is set when the initial list has been processed. If the first
+    /// call is not a list but a single change, such as [`add`](Self::add), the completion is set at
+    /// once.
     #[must_use]
     pub fn synced(&self) -> Completion {
         self.shared.synced.clone()
@@ -348,7 +349,7 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
         drop(listed);
     }
 
-    /// There is no room while ten thousand changes are queued.
+    /// Returns a future while ten thousand or more changes are queued.
     fn wait_for_room(&self) -> Option<BoxFuture<'static, ()>> {
         let is_full = self.shared.is_full();
         is_full.then(|| Arc::clone(&self.shared).wait_for_room().boxed())

@@ -20,8 +20,8 @@ use crate::{
 /// The input of a [`DeltaFifo`] for one namespace: the [`ReflectorStore`] of that namespace's
 /// reflector.
 ///
-/// Objects of other namespaces are ignored, and logged once, because each object must have one
-/// reflector.
+/// It ignores objects of other namespaces, because each object must come from one reflector, and
+/// logs the first of them.
 pub struct NamespaceFeed<K: 'static> {
     shared: Arc<Shared<K>>,
     scope: Scope,
@@ -52,8 +52,8 @@ impl<K: 'static> DeltaFifo<K> {
         }
     }
 
-    /// Fixes the feeds of the initial list: those that exist now. Without feeds, the initial list
-    /// is complete. The queue is not synced before this call.
+    /// Fixes the feeds of the initial list: the feeds that exist now. If there are none, the
+    /// initial list is complete. The queue is not synced before this call.
     pub fn start_feeds(&self) {
         self.shared.change(|state| {
             state.feeds.start();
@@ -63,7 +63,7 @@ impl<K: 'static> DeltaFifo<K> {
 }
 
 impl<K: 'static> NamespaceFeed<K> {
-    /// Returns the identity of this feed; another feed of the same namespace has another one.
+    /// Returns the identity of this feed; another feed of the same namespace has another identity.
     #[must_use]
     pub fn id(&self) -> FeedId {
         self.scope.id
@@ -119,7 +119,7 @@ impl<K: 'static> NamespaceFeed<K> {
             tracing::error!(
                 namespace = %self.scope.namespace,
                 %key,
-                "the source of a namespace returned an object of another one; such objects are ignored. Use a source that \
+                "the source of a namespace returned an object of another namespace; such objects are ignored. Use a source that \
                  lists and watches only this namespace"
             );
         }

@@ -74,8 +74,8 @@ impl Population {
         is_last
     }
 
-    /// Moves a key from the batch in flight back to the queue, where it is possibly counted
-    /// already. The batch no longer announces the end.
+    /// Moves a key from the batch in flight back to the queue. `is_counted`: the key is also
+    /// queued, and counted there already. The batch no longer announces the end.
     pub(super) fn requeued(&mut self, is_initial: bool, is_counted: bool, announces: &mut bool) {
         let Self::Arriving { queued, in_flight, announced, .. } = self else { return };
         if !is_initial {

@@ -27,14 +27,14 @@ pub(super) struct State<K> {
     /// Ticket numbers by key. The item with ticket `n` stands at `items[n - first_ticket]`.
     pub(super) index: HashTable<u64>,
     pub(super) first_ticket: u64,
-    /// The number of queued deltas without requeued ones. Undercounting is safe; overcounting would
-    /// block producers while items fail repeatedly.
+    /// The number of queued deltas, without requeued deltas. Undercounting is safe; overcounting
+    /// would block producers while items fail repeatedly.
     deltas: usize,
-    /// The batch that was taken and is not processed. Its items are neither queued nor in the
-    /// store, so lists check it too.
+    /// The batch that was taken and has not been processed yet. Its items are neither queued nor in
+    /// the store, so lists check it too.
     in_flight: Option<InFlight<K>>,
     next_batch: u64,
-    /// Counts queued deltas, without requeued ones.
+    /// The number of deltas that were ever queued, without requeued deltas.
     arrivals: u64,
     /// Whether a consumer waits for the next arrival.
     pub(super) is_arrival_awaited: bool,
@@ -43,7 +43,7 @@ pub(super) struct State<K> {
     /// The resource version after the last queued change, until a batch that empties the queue
     /// takes it.
     watermark: Option<ResourceVersion>,
-    /// The same, also after a batch has taken it.
+    /// The same version, but kept after a batch has taken it.
     newest: Option<ResourceVersion>,
     pub(super) population: Population,
     /// The namespaces with a feed of their own; none if all objects come from one source.
@@ -91,7 +91,7 @@ impl<K: 'static> State<K> {
             || self.feeds.has_progress()
     }
 
-    /// Makes the queue keep all changes until the matching call of
+    /// Prevents batches from being taken until the matching call of
     /// [`release_hold`](Self::release_hold).
     pub(super) fn hold(&mut self) {
         self.holds += 1;
@@ -128,7 +128,7 @@ impl<K: 'static> State<K> {
     }
 
     /// Queues a change behind the pending changes of its key.
-    // Inlined, here and below: moving a change from function to function costs time.
+    // Inlined, like `enqueue`: moving a delta from function to function costs time.
     #[inline]
     pub(super) fn push(&mut self, delta: Delta<K>) {
         self.population.skip_list();
@@ -164,7 +164,7 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Queues a key that is not queued.
+    /// Queues an item whose key is not queued.
     fn push_back(&mut self, pending: Pending<K>) {
         let Self { items, index, first_ticket, .. } = self;
         let hash_of = |&ticket: &u64| items[(ticket - *first_ticket) as usize].key.hash_value();
@@ -200,14 +200,14 @@ impl<K: 'static> State<K> {
         self.feeds.advance(feed, resource_version);
     }
 
-    /// Sets the version that the queued changes lead to, unless it is empty.
+    /// Sets the version after the queued changes, unless it is empty.
     pub(super) fn advance(&mut self, resource_version: &ResourceVersion) {
         if !resource_version.is_empty() {
             self.reach(resource_version);
         }
     }
 
-    /// Sets the version that a list leads to. An empty version replaces the one before, because it
+    /// Sets the version after a list. An empty version replaces the earlier one, because the list
     /// is another state (I9).
     pub(super) fn reach(&mut self, resource_version: &ResourceVersion) {
         if !resource_version.is_empty() || self.newest.is_some() {
@@ -232,8 +232,9 @@ impl<K: 'static> State<K> {
         !std::mem::replace(&mut self.items[position].initial, true)
     }
 
-    /// Copies a slice of the queue from `ticket` on, and adds the batch in flight. Returns whether
-    /// that was the rest of the queue; otherwise `ticket` is the start of the next slice.
+    /// Copies the newest delta of each item in a slice of the queue, from `ticket` on. Adds the
+    /// batch in flight, unless `in_flight` already has it. Returns whether the slice was the rest
+    /// of the queue; `ticket` becomes the start of the next slice.
     pub(super) fn collect(
         &self,
         ticket: &mut u64,
@@ -311,10 +312,11 @@ impl<K: 'static> State<K> {
         let completes_initial = self.population.taken(initial);
         let items = Arc::new(items);
         self.in_flight = Some(InFlight { id, items: Arc::clone(&items), initial, index: Arc::default() });
-        // I9: only with an empty queue does the consumer reach a state of the server.
+        // I9: the consumer reaches a state of the server only with a batch that empties the queue.
         let (watermark, namespaces) =
             if self.items.is_empty() { self.take_watermark() } else { (None, Vec::new()) };
-        // Changes that are still queued count as later arrivals.
+        // If changes are still queued, the number differs from `self.arrivals`, so that
+        // `Batch::wait_for_more` is ready at once.
         let arrivals = self.arrivals.wrapping_sub(u64::from(!self.items.is_empty()));
         Taken { items, completes_initial, watermark, namespaces, arrivals }
     }
@@ -324,10 +326,12 @@ impl<K: 'static> State<K> {
         (self.watermark.take().or(minimum), namespaces)
     }
 
-    /// Requeues one item of the batch in flight. The batch then leads to no state of the server.
+    /// Requeues one item of the batch in flight. The batch loses its watermark, because without
+    /// this item it leads to no state of the server.
     ///
-    /// If newer changes of the key are queued, only a deletion is kept, before them: they make the
-    /// other deltas obsolete, but the consumer must not miss that the object before was deleted.
+    /// If newer changes of the key are queued, only the item's deletion or release is kept, and is
+    /// queued before them. The newer changes make its other deltas obsolete, but the consumer must
+    /// not miss the end of the earlier object.
     pub(super) fn requeue(&mut self, taken: &mut Taken<K>, position: usize) {
         let failed = &taken.items[position];
         taken.watermark = None;
@@ -344,7 +348,7 @@ impl<K: 'static> State<K> {
                 let newer = &mut self.items[newer];
                 newer.initial |= initial;
                 let mut ends = failed.deltas.iter().rev().filter(|delta| delta.is_end());
-                // A deletion must not become a release.
+                // If the item has both, the deletion is kept: a deletion must not become a release.
                 let end = ends.clone().find(|delta| delta.is_deleted()).or_else(|| ends.next());
                 self.garbage.extend(end.and_then(|end| prepend(&mut newer.deltas, end.clone())));
             }
@@ -352,8 +356,8 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Requeues all other items of a batch, and revokes its watermark and its end of the initial
-    /// list.
+    /// Requeues the items of a batch that are not in `requeued`. Revokes the batch's watermark and
+    /// its end of the initial list.
     pub(super) fn requeue_all(&mut self, taken: &mut Taken<K>, requeued: &HashSet<usize>) {
         for position in (0..taken.items.len()).filter(|position| !requeued.contains(position)) {
             self.requeue(taken, position);

@@ -44,7 +44,7 @@ impl KnownObjects<Object> for Store {
     }
 }
 
-/// One letter a change, with what it carries: `A:new`, `D:last` (exact), `d:last` (missed).
+/// Shows a change as a letter and its object: `A:new`, `D:last` (exact), `d:last` (missed).
 fn shown(delta: &Delta<Object>) -> String {
     let letter = match delta {
         Delta::Added(_) => 'A',
@@ -181,11 +181,11 @@ fn tombstone_has_the_newest_queued_state() {
     queue.delete(Deleted::exact(object("a", 2, "a2")));
     queue.add(object("a", 3, "a3"));
     missing(&queue);
-    assert_eq!(drain(&queue), ["a D:a2,A:a3,d:a3"], "what was created again is gone too");
+    assert_eq!(drain(&queue), ["a D:a2,A:a3,d:a3"], "the recreated object is deleted too");
     let queue = DeltaFifo::with_known_objects(known());
     queue.resync();
     missing(&queue);
-    assert_eq!(drain(&queue), ["a S:?,d:a1"], "what waits for a resync as well");
+    assert_eq!(drain(&queue), ["a S:?,d:a1"], "an object with a queued resync is deleted too");
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn i2_object_listed_twice_has_one_entry() {
     queue.replace(replacement(vec![object("a", 1, "x"), object("b", 1, "x"), object("a", 2, "y")], 7));
     assert_eq!(queue.len(), 2);
     let batch = pop_now(&queue);
-    // Where a key is listed twice, the last one counts.
+    // If a key is listed twice, the last object counts.
     assert_eq!(contents(&batch), ["b R:x", "a R:y"]);
     assert!(batch.completes_initial_list());
     drop(batch);
@@ -301,7 +301,7 @@ fn initial_list_completes_with_its_last_processed_object() {
         (second.items()[0].is_in_initial_list(), second.items()[1].is_in_initial_list()),
         (true, false)
     );
-    assert!(!queue.has_synced(), "not before it has been processed");
+    assert!(!queue.has_synced(), "the last batch has not been processed");
     drop(second);
     assert!(queue.has_synced());
 }
@@ -314,12 +314,12 @@ fn empty_initial_list_completes_with_its_batch() {
     let batch = pop_now(&queue);
     assert!(batch.items().is_empty() && batch.completes_initial_list());
     assert_eq!(batch.watermark(), Some(&7.into()));
-    assert!(is_waiting(&queue), "it is announced once");
+    assert!(is_waiting(&queue), "the end of the list is announced once");
     drop(batch);
     assert!(queue.has_synced());
 }
 
-/// A queue before a store that is empty as yet.
+/// Returns a queue and the empty store of its consumer.
 fn before_a_store() -> (DeltaFifo<Object>, Arc<Store>) {
     let store = Store::with(vec![]);
     (DeltaFifo::with_known_objects(Arc::clone(&store) as Arc<dyn KnownObjects<Object>>), store)
@@ -332,7 +332,7 @@ fn i6_initial_list_completes_when_all_parts_are_processed() {
     let batch = pop_now(&queue);
     assert_eq!(contents(&batch), ["a R:a", "b R:b"]);
     assert!(batch.items().iter().all(Pending::is_in_initial_list) && !batch.completes_initial_list());
-    assert_eq!(batch.watermark(), None, "I9: it is not the whole of any state");
+    assert_eq!(batch.watermark(), None, "I9: a part of a list is no state of the server");
     first.iter().for_each(|object| _ = store.0.lock().insert(object.key().clone(), object.clone()));
     drop(batch);
     assert!(is_waiting(&queue) && !queue.has_synced());
@@ -379,7 +379,7 @@ fn retried_initial_list_deletes_missing_objects() {
         store.0.lock().insert(object.key().clone(), object.clone());
     }
     let listed = queue.list_part(vec![object("a", 1, "copy"), object("b", 5, "b2")]);
-    assert!(listed[0].ptr_eq(&broken[0]), "the copy of what is known is freed at once");
+    assert!(listed[0].ptr_eq(&broken[0]), "the known object replaces its copy");
     queue.replace(replacement(listed, 7));
     let batch = pop_now(&queue);
     assert_eq!(contents(&batch), ["b R:b2", "c d:c"]);
@@ -411,11 +411,11 @@ fn list_part_is_compared_with_the_newest_state() {
     let listed =
         queue.list_part(vec![object("a", 2, "copy"), object("b", 3, "copy"), object("c", 4, "copy")]);
     assert!(listed[0].ptr_eq(&taken) && listed[1].ptr_eq(&queued));
-    assert_eq!(*listed[2], "copy", "what is deleted is not known");
+    assert_eq!(*listed[2], "copy", "a deleted object does not replace the copy");
     drop(in_flight);
 }
 
-/// A store of objects that can be counted while they are alive.
+/// A store of objects whose number in memory can be counted.
 struct Counted(Mutex<BTreeMap<ObjectKey, Cached<Arc<()>>>>);
 
 impl KnownObjects<Arc<()>> for Counted {
@@ -462,7 +462,7 @@ fn no_unchanged_list_is_held_twice() {
         let resource_version = (list + 5_000).into();
         let quarantined = Vec::new();
         queue.replace(Replacement { objects: listed, quarantined, complete: true, resource_version });
-        assert!(queue.is_empty(), "nothing has changed");
+        assert!(queue.is_empty(), "the list has no differences");
         process();
     }
     assert_eq!(Arc::strong_count(&alive) as u64, PARTS * PART + 1);
@@ -473,7 +473,7 @@ fn i12_closed_queue_ends_waits_for_a_broken_initial_list() {
     let (queue, _) = before_a_store();
     queue.list_part(vec![object("a", 1, "a")]);
     queue.close();
-    assert_eq!(queue.synced().wait().now_or_never(), None, "what is queued can still be processed");
+    assert_eq!(queue.synced().wait().now_or_never(), None, "queued changes can still be processed");
     drop(pop_now(&queue));
     assert_eq!(queue.synced().wait().now_or_never(), Some(Err(crate::NeverSynced)));
 }
@@ -583,7 +583,7 @@ fn i6_initial_list_waits_for_requeued_objects() {
     let mut batch = pop_now(&queue);
     assert!(batch.completes_initial_list());
     batch.requeue(1);
-    // Once more changes nothing.
+    // A second call changes nothing.
     batch.requeue(1);
     assert!(!batch.completes_initial_list() && batch.watermark().is_none());
     drop(batch);
@@ -591,7 +591,7 @@ fn i6_initial_list_waits_for_requeued_objects() {
     let batch = pop_now(&queue);
     assert_eq!(contents(&batch), ["b R:b"]);
     assert!(batch.items()[0].is_in_initial_list() && batch.completes_initial_list());
-    // I9: only now does the consumer have the whole of the list.
+    // I9: only this batch completes the list for the consumer.
     assert_eq!(batch.watermark(), Some(&7.into()));
     drop(batch);
     assert!(queue.has_synced());
@@ -656,7 +656,7 @@ fn i9_failed_item_withholds_the_watermark_until_it_succeeds() {
     assert_eq!((contents(&last), last.watermark()), (vec!["a A:a".to_owned()], Some(&2.into())));
 }
 
-/// An object that uses the queue it was in when it is dropped.
+/// An object whose destructor uses the queue that held the object.
 struct Meddler(DeltaFifo<Meddler>);
 
 impl Drop for Meddler {
@@ -721,7 +721,7 @@ fn i8_object_dropped_during_a_comparison_can_use_the_queue() {
     let key = ObjectKey::cluster_scoped("a");
     queue.list_part(vec![Cached::from_parts(key, 2.into(), Uid::default(), Meddler(queue.clone()))]);
     assert_eq!(queue.len(), 1);
-    // They would keep each other for ever.
+    // Breaks the cycle of references between store and queue.
     store.0.lock().take();
     drop(queue.pop_batch().now_or_never());
 }
@@ -818,7 +818,7 @@ async fn queue_of_ten_thousand_changes_makes_the_reflector_wait() {
     queue.apply(changes(9_999), &1.into());
     assert!(queue.wait_for_room().is_none());
     queue.apply(changes(1), &2.into());
-    let room = tokio::spawn(queue.wait_for_room().expect("there is none"));
+    let room = tokio::spawn(queue.wait_for_room().expect("the queue is full"));
     tokio::task::yield_now().await;
     assert!(!room.is_finished());
     drop(queue.pop_batch().await);
@@ -830,7 +830,7 @@ async fn queue_of_ten_thousand_changes_makes_the_reflector_wait() {
 async fn i12_a_reflector_waits_for_no_room_in_a_closed_queue() {
     let queue = DeltaFifo::new();
     queue.apply((0..10_000).map(|_| Delta::Updated(object("a", 1, "a"))).collect(), &1.into());
-    let room = tokio::spawn(queue.wait_for_room().expect("there is none"));
+    let room = tokio::spawn(queue.wait_for_room().expect("the queue is full"));
     tokio::task::yield_now().await;
     queue.close();
     room.await.expect("no panic");
@@ -852,7 +852,7 @@ fn i12_closed_or_dropped_queue_ends_waits_for_sync() {
     let queue = DeltaFifo::new();
     queue.replace(replacement(vec![object("a", 1, "a1")], 1));
     queue.close();
-    assert_eq!(queue.synced().wait().now_or_never(), None, "what is queued can still be processed");
+    assert_eq!(queue.synced().wait().now_or_never(), None, "queued changes can still be processed");
     let batch = pop_now(&queue);
     assert_eq!(queue.synced().wait().now_or_never(), None);
     drop(batch);
@@ -874,7 +874,7 @@ async fn wait_for_more_ignores_requeued_items() {
 
     let batch = pop_now(&queue);
     queue.add(object("c", 1, "c"));
-    assert_eq!(batch.wait_for_more().now_or_never(), Some(()), "it has come already");
+    assert_eq!(batch.wait_for_more().now_or_never(), Some(()), "a change was queued after the pop");
     drop(batch);
     let batch = pop_now(&queue);
     let more = tokio::spawn(batch.wait_for_more());
@@ -889,7 +889,7 @@ fn an_empty_queue_has_room_whatever_was_merged_in_it() {
     for _ in 0..10_000 {
         queue.delete(Deleted::exact(object("a", 1, "a1")));
         queue.delete(Deleted::exact(object("a", 2, "a2")));
-        drop(queue.pop().now_or_never().flatten().expect("something to take"));
+        drop(queue.pop().now_or_never().flatten().expect("a batch"));
     }
     assert!(queue.is_empty() && queue.wait_for_room().is_none());
 }
@@ -929,7 +929,8 @@ impl KnownObjects<Object> for Gated {
     }
 }
 
-/// Has another thread look at all known objects, and calls `meanwhile` before it has finished.
+/// Runs `look`, which visits all known objects, in another thread, and calls `meanwhile` before
+/// `look` ends.
 fn during_a_look(
     store: &Arc<Store>,
     look: impl FnOnce(&DeltaFifo<Object>) + Send + 'static,
@@ -943,7 +944,7 @@ fn during_a_look(
         let queue = queue.clone();
         move || look(&queue)
     });
-    has_entered.recv().expect("it looks");
+    has_entered.recv().expect("`look` visits the objects");
     let (done, is_done) = std::sync::mpsc::channel();
     std::thread::spawn({
         let queue = queue.clone();
@@ -953,7 +954,7 @@ fn during_a_look(
         }
     });
     let outcome = is_done.recv_timeout(std::time::Duration::from_secs(10));
-    go_on.send(()).expect("it waits");
+    go_on.send(()).expect("the store waits");
     looker.join().expect("no panic");
     outcome.expect("the queue is not locked meanwhile");
     queue
@@ -989,7 +990,7 @@ fn i9_half_queued_list_cannot_be_popped() {
     queue.add(object("a", 1, "a1"));
     assert!(is_waiting(&queue));
     queue.close();
-    assert!(is_waiting(&queue), "closed, but there is something to come");
+    assert!(is_waiting(&queue), "closed, but a held change will follow");
     queue.shared.change(State::release_hold);
     assert_eq!(drain(&queue), ["a A:a1"]);
     assert!(queue.pop_batch().now_or_never().expect("closed").is_none());
@@ -1005,7 +1006,7 @@ async fn i9_every_watermark_of_long_lists_names_the_whole_state() {
         let queue = queue.clone();
         move || {
             for list in 1..=LISTS {
-                // Each lacks other objects than the last.
+                // Each list lacks other objects than the list before.
                 let names = (0..NAMES).filter(|name| name % LISTS != list - 1);
                 let objects = names.map(|name| object(&name.to_string(), list, "")).collect();
                 queue.replace(replacement(objects, list));
@@ -1044,7 +1045,7 @@ fn batch_dropped_by_a_panic_is_requeued() {
             let queue = queue.clone();
             move || {
                 let batch = pop_now(&queue);
-                assert!(batch.items().is_empty(), "told to panic");
+                assert!(batch.items().is_empty(), "the intended panic");
             }
         });
         assert!(consumer.join().is_err());
@@ -1056,7 +1057,7 @@ fn batch_dropped_by_a_panic_is_requeued() {
     assert!(batch.completes_initial_list());
     assert_eq!(batch.watermark(), Some(&1.into()));
     drop(batch);
-    assert!(queue.has_synced(), "nothing is being processed any more");
+    assert!(queue.has_synced(), "no batch is in flight");
 }
 
 #[test]
@@ -1067,7 +1068,7 @@ fn i9_progress_dropped_by_a_panic_is_repeated() {
         let queue = queue.clone();
         move || {
             let batch = pop_now(&queue);
-            assert!(batch.watermark().is_none(), "told to panic");
+            assert!(batch.watermark().is_none(), "the intended panic");
         }
     });
     assert!(consumer.join().is_err());

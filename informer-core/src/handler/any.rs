@@ -1,4 +1,5 @@
-//! [`AnyHandler`]: a handler as the processor calls it, without the type of the objects.
+//! [`AnyHandler`]: the form in which the processor calls a handler, without the type of the
+//! objects.
 
 use std::marker::PhantomData;
 
@@ -11,7 +12,7 @@ pub(crate) trait AnyHandler: Send + Sync {
     fn call<'a>(&'a self, event: &'a Event<AnyObject>) -> Option<BoxFuture<'a, ()>>;
 }
 
-/// An [`EventHandler`] of objects of type `K`.
+/// An [`EventHandler`] for objects of type `K`.
 pub(crate) struct SyncHandler<K, H>(H, PhantomData<fn(K)>);
 
 impl<K, H> SyncHandler<K, H> {
@@ -36,7 +37,7 @@ impl<K: 'static, H: EventHandler<K>> AnyHandler for SyncHandler<K, H> {
     }
 }
 
-/// An [`AsyncEventHandler`] of objects of type `K`.
+/// An [`AsyncEventHandler`] for objects of type `K`.
 pub(crate) struct AsyncHandler<K, H>(H, PhantomData<fn(K)>);
 
 impl<K, H> AsyncHandler<K, H> {

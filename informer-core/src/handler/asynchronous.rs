@@ -9,9 +9,10 @@ use crate::{Cached, Deleted};
 /// Receives every change of an informer's objects, like an [`EventHandler`](crate::EventHandler),
 /// in async methods.
 ///
-/// Calls are made one at a time; for each object an add first, then updates, then a delete or
-/// release (I4). Meanwhile, further events wait; above the handler's threshold they are coalesced
-/// to one event per key. A call that panics is not repeated; the next event is delivered.
+/// The informer makes one call at a time. For each object, the handler receives an add, then
+/// updates, then a delete or a release (I4). During a call, further events wait; once their number
+/// reaches the handler's threshold, they are coalesced to one event per key. If a call panics, the
+/// informer does not repeat it, and delivers the next event.
 ///
 /// When the handler is removed or its informer stops, a running call is dropped at its next await,
 /// so that no shutdown waits for it (I12). Work that must complete belongs in a task of its own.
@@ -61,7 +62,7 @@ pub trait AsyncEventHandler<K: Send + Sync + 'static>: Send + Sync + 'static {
     }
 
     /// Called when an object is released, because its namespace is no longer watched; see
-    /// [`EventHandler::on_release`](crate::EventHandler::on_release), also for the reason why the
+    /// [`EventHandler::on_release`](crate::EventHandler::on_release), which also explains why the
     /// default does nothing.
     ///
     /// # Cancel safety

@@ -1,6 +1,6 @@
 //! [`Filtered`]: a handler with a filter.
 //!
-//! client-go: `FilteringResourceEventHandler` of tools/cache/controller.go. Unlike there, the
+//! client-go: `FilteringResourceEventHandler` of tools/cache/controller.go. Unlike client-go's, the
 //! filter is never called with a tombstone.
 
 use async_trait::async_trait;
@@ -9,8 +9,8 @@ use crate::{AsyncEventHandler, Cached, Deleted, EventHandler};
 
 /// A handler, sync or async, that receives only the events of objects that a filter accepts.
 ///
-/// An update after which the object matches for the first time becomes an add; one after which it
-/// no longer matches becomes a delete. The filter must return the same result for the same object
+/// An update from a rejected to an accepted object becomes an add. An update from an accepted to a
+/// rejected object becomes a delete. The filter must return the same result for the same object
 /// each time.
 #[doc(alias = "FilteringResourceEventHandler")]
 #[derive(Debug)]
@@ -60,7 +60,7 @@ where
         }
     }
 
-    /// Returns `true`: without the old object, adds and deletes could not be told from updates.
+    /// Returns `true`: only the old object shows whether an update becomes an add or a delete.
     fn needs_old_states(&self) -> bool {
         true
     }
@@ -100,14 +100,14 @@ where
         }
     }
 
-    /// Returns `true`: without the old object, adds and deletes could not be told from updates.
+    /// Returns `true`: only the old object shows whether an update becomes an add or a delete.
     fn needs_old_states(&self) -> bool {
         true
     }
 }
 
-/// Returns whether the filter accepted the last object that the handler received; `true` if that is
-/// unknown.
+/// Returns whether the filter accepts the last object that the handler received before the
+/// deletion; `true` if no state of the object is known.
 fn had_matched<K: 'static>(filter: impl Fn(&K) -> bool, object: &Deleted<K>) -> bool {
     object.previous().or(object.last_known()).is_none_or(|last| filter(last))
 }

@@ -20,10 +20,10 @@ pub use filtered::Filtered;
 
 /// Receives every change of an informer's objects.
 ///
-/// Calls are made one at a time; for each object an add first, then updates, then a delete or
-/// release (I4). They run on the async runtime, so they must be quick and must not block: add the
-/// key to a work queue and return, or use an [`AsyncEventHandler`]. A call that panics is not
-/// repeated; the next event is delivered.
+/// The informer makes one call at a time. For each object, the handler receives an add, then
+/// updates, then a delete or a release (I4). Calls run on the async runtime, so they must be quick
+/// and must not block: add the key to a work queue and return, or use an [`AsyncEventHandler`]. If
+/// a call panics, the informer does not repeat it, and delivers the next event.
 ///
 /// An `Arc` of a handler is a handler, too, so one handler can be added to several informers, or
 /// twice to one. Each registration then has its own task.
@@ -47,7 +47,7 @@ pub trait EventHandler<K>: Send + Sync + 'static {
     }
 
     /// Called when an object is released ([`Event::Released`](crate::Event::Released)), because its
-    /// namespace is no longer watched. `object` is the one that this handler received last. The
+    /// namespace is no longer watched. `object` is the state that this handler received last. The
     /// object can still exist, so a handler must not clean up after it; a handler that keeps data
     /// for each object drops that data here. If the namespace is watched again, the object is added
     /// again.

@@ -1,4 +1,4 @@
-//! What handlers are called with, by kind of handler: client-go's scenarios of `typed_test.go`.
+//! The calls that each kind of handler receives: client-go's scenarios of `typed_test.go`.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ fn object(value: u64) -> Cached<u64> {
     Cached::from_parts(ObjectKey::namespaced("ns", "a"), value.into(), Default::default(), value)
 }
 
-/// Closures for everything, and what they have heard.
+/// Returns a handler with all closures, and the log of their calls.
 fn closures() -> (Handlers<u64>, Arc<Mutex<Vec<String>>>) {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let [add, update, delete, release] = [0; 4].map(|_| Arc::clone(&heard));
@@ -42,7 +42,7 @@ fn all_kinds() -> [Event<u64>; 6] {
 fn deliver(handler: impl EventHandler<u64>, events: impl IntoIterator<Item = Event<u64>>) {
     let handler = SyncHandler::new(handler);
     for event in events {
-        assert!(handler.call(&event.cast()).is_none(), "the call has ended");
+        assert!(handler.call(&event.cast()).is_none(), "a sync call returns no future");
     }
 }
 

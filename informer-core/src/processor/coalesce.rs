@@ -13,7 +13,7 @@ use hashbrown::hash_table::Entry;
 use super::net_change::{End, NetChange};
 use crate::{Cached, Deleted, Event, ObjectKey};
 
-/// Pending events, in the order in which their keys first came in.
+/// Pending events, in the order in which their keys first arrived.
 pub(super) struct Coalesced<K> {
     /// A hole stands for an object that was added and deleted before the handler received either.
     entries: VecDeque<Option<NetChange<K>>>,
@@ -21,8 +21,8 @@ pub(super) struct Coalesced<K> {
     index: HashTable<usize>,
     /// The number of entries that were removed at the front.
     taken: usize,
-    /// Whether a pending update keeps as its old object the one that the handler received last. If
-    /// not, its old object is the new one, and the other can be freed.
+    /// Whether the old object of a pending update is the object that the handler received last.
+    /// Otherwise it is the new object, so that the earlier object can be freed.
     keeps_old: bool,
     /// The place after the last entry of the initial list, until that entry is taken.
     initial_end: Option<usize>,
@@ -45,7 +45,8 @@ pub(super) enum Merge<'a> {
 }
 
 impl Merge<'_> {
-    /// Returns whether an add and a delete of this key leave an entry for an earlier period.
+    /// Returns whether an add and a delete of this key leave an entry, because an earlier period
+    /// can hold a release of the key.
     fn was_released(self, key: &ObjectKey) -> bool {
         matches!(self, Self::Period(released) if !released.is_empty() && released.contains(key))
     }
@@ -121,7 +122,7 @@ impl<K> Coalesced<K> {
         }
     }
 
-    /// Adds an object that was added and deleted.
+    /// Adds an object that was added and deleted: [`NetChange::Vanished`].
     fn push_vanished(&mut self, deleted: &Deleted<K>, merge: Merge<'_>) {
         self.close_holes();
         let Self { entries, index, taken, len, has_special, .. } = self;
@@ -201,7 +202,7 @@ impl<K> Coalesced<K> {
         let events =
             first.into_iter().chain([Event::Added { object: object.clone(), is_in_initial_list: false }]);
         let merged = events.filter(|event| self.push(event, merge, garbage)).count();
-        // Their own period has already counted one merge.
+        // `later` has already counted the merge of the two events.
         merged.saturating_sub(1) as u64
     }
 
@@ -224,7 +225,7 @@ impl<K> Coalesced<K> {
         }
     }
 
-    /// Marks the current entries as the end of the initial list.
+    /// Marks the end of the initial list, after the current entries.
     pub(super) fn complete_initial(&mut self) {
         self.initial_end = Some(self.taken + self.entries.len());
     }

@@ -1,9 +1,9 @@
 //! [`Cursor`]: iterates over the events that a handler has taken from its mailbox. No lock, no
 //! waiting.
 //!
-//! Handler tasks and streams use it. It lends the events of shared batches: with a hundred
-//! handlers, cloning them would cost more than anything else, because each clone changes a
-//! reference count.
+//! Handler tasks and streams use it. It returns references to the events of shared batches. With a
+//! hundred handlers, clones would be the largest cost, because each clone changes a reference
+//! count.
 
 use std::collections::VecDeque;
 

@@ -40,11 +40,11 @@ pub(super) fn is_called_by(listener: &ProcessorListener) -> bool {
 
 /// A handler and the listener whose events it receives.
 struct HandlerTask {
-    // Declared before `listener`, and so dropped before it: a listener ends after its handler.
+    // Declared before `listener`, so that it is dropped first: a listener ends after its handler.
     handler: Box<dyn AnyHandler>,
     listener: ListenerGuard,
     stopwatch: Stopwatch,
-    /// The number of calls, which decides when the task yields. It counts over several takes,
+    /// The number of calls, which decides when the task yields. It is not reset at each take,
     /// because coalesced events are taken in small pieces.
     calls: usize,
     /// Whether the handler has been logged as slow since its backlog was last empty.
@@ -137,7 +137,7 @@ impl HandlerTask {
     /// Waits for the end of a call of an async handler.
     async fn finish(&self, call: BoxFuture<'_, ()>) -> Called {
         let call = AssertUnwindSafe(call).catch_unwind();
-        // I12: removing the handler ends it even if its call never completes.
+        // I12: removing the handler ends its task even if the call never completes.
         tokio::select! {
             biased;
             () = self.listener.removed.wait() => Called::Abandoned,

@@ -33,7 +33,7 @@ pub(super) struct Inbox<K> {
 /// The part of the shared backlog that a handler needs.
 pub(super) struct SharedPart {
     pub(super) batches: Range<Sequence>,
-    /// Whether the handler is due the resyncs of one of the batches.
+    /// Whether the handler receives the resyncs of these batches.
     pub(super) wants_resyncs: bool,
 }
 
@@ -103,7 +103,7 @@ impl<K> Inbox<K> {
         self.shared.is_some()
     }
 
-    /// Returns the keys of waiting releases.
+    /// Returns the keys of objects with a waiting release.
     pub(super) fn released(&self) -> Vec<ObjectKey> {
         let released = |event: &Event<K>| match event {
             Event::Released(object) => Some(object.key().clone()),
@@ -160,8 +160,8 @@ impl<K> Inbox<K> {
         (std::mem::take(&mut self.batches), std::mem::take(&mut self.queued))
     }
 
-    /// Takes everything, so that the caller can drop it without the lock (I8), and the part of the
-    /// shared backlog.
+    /// Takes everything, so that the caller can drop it while no lock is held (I8). Returns the
+    /// part of the shared backlog separately.
     pub(super) fn clear(&mut self) -> (Self, Option<SharedPart>) {
         let mut all = std::mem::replace(self, Self::new(self.threshold));
         let shared = all.shared.take();

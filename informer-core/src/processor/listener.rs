@@ -35,7 +35,7 @@ pub(super) struct ProcessorListener {
     pub(super) synced: Completion,
     delivered: AtomicU64,
     panicked: AtomicU64,
-    /// In nanoseconds.
+    /// The duration of the longest call, in nanoseconds.
     slowest: AtomicU64,
 }
 
@@ -83,7 +83,7 @@ impl ProcessorListener {
         &self.name
     }
 
-    /// Returns a number that no other living listener has.
+    /// Returns a number that no other existing listener has.
     pub(super) fn id(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }
@@ -179,7 +179,7 @@ impl ProcessorListener {
         }
     }
 
-    /// Returns the reason for which the handler is not synced; `None` if it is synced.
+    /// Returns the reason why the handler is not synced; `None` if it is synced.
     pub(super) fn waiting_for(&self) -> Option<String> {
         if self.synced.has_synced() {
             return None;
@@ -205,7 +205,7 @@ impl ProcessorListener {
     }
 }
 
-/// The consumer's hold on a listener. Dropping it removes the listener.
+/// The consumer's handle to a listener. Dropping the guard removes the listener.
 pub(super) struct ListenerGuard(pub(super) Arc<ProcessorListener>);
 
 impl std::ops::Deref for ListenerGuard {

@@ -68,8 +68,8 @@ impl<K> Mailbox<K> {
         }
     }
 
-    /// Sets the objects that existed when the handler was added; they are delivered first. Call it
-    /// before any take.
+    /// Sets the objects that existed when the handler was added; they are delivered first. Call
+    /// this before the first take.
     pub(super) fn start_with(&self, replay: Replay<K>, completes_initial_list: bool) {
         self.state.lock().inbox.start_with(replay, completes_initial_list);
     }
@@ -78,8 +78,8 @@ impl<K> Mailbox<K> {
     /// once closed. Returns the consumer's waker if the consumer sleeps, and whether the shared
     /// backlog was used.
     ///
-    /// All handlers that are behind share `for_backlog`; its resyncs are for those that want them.
-    /// The cost does not depend on the handler's lag (I11).
+    /// All handlers that are behind share `for_backlog`; a handler receives its resyncs only if
+    /// `wants_resyncs` is `true`. The cost does not depend on the handler's lag (I11).
     pub(super) fn push(
         &self,
         batch: &SharedBatch<K>,
@@ -146,7 +146,7 @@ impl<K> Mailbox<K> {
                 Taken::Nothing
             }
         };
-        // I8: the unused waker is dropped after the lock.
+        // I8: the unused waker is dropped after the lock is released.
         drop(state);
         outcome
     }
@@ -169,7 +169,7 @@ impl<K> Mailbox<K> {
         let is_all = pending.merge(limit, &mut garbage);
         let outcome = then(&mut pending, is_all, threshold);
         self.note_pending(!pending.is_empty());
-        // I8: objects are dropped after the lock.
+        // I8: objects are dropped after the lock is released.
         drop(pending);
         drop(garbage);
         outcome

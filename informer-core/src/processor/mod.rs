@@ -78,7 +78,7 @@ impl<K> SharedProcessor<K> {
     /// `snapshot` is called under the processor's lock, so it should take a cheap snapshot and copy
     /// nothing.
     ///
-    /// A stopped processor never calls the handler.
+    /// If the processor has stopped, the handler is never called.
     #[doc(alias = "AddEventHandler")]
     pub fn add_handler<H, S>(
         &self,
@@ -117,7 +117,7 @@ impl<K> SharedProcessor<K> {
     /// so it also works while [`run`](Self::run) is not running. `snapshot` is as in
     /// [`add_handler`](Self::add_handler).
     ///
-    /// The stream of a stopped processor is empty.
+    /// If the processor has stopped, the stream is empty.
     pub fn events<S>(&self, options: &HandlerOptions, snapshot: impl FnOnce() -> S) -> EventStream<K>
     where
         K: 'static,
@@ -131,18 +131,20 @@ impl<K> SharedProcessor<K> {
     }
 
     /// Calls `commit`, which applies the changes to the store, and then adds the batch to every
-    /// handler's mailbox (I3). A handler that is added meanwhile sees either neither or both.
+    /// handler's mailbox (I3). A handler that is added meanwhile receives the changes once: in its
+    /// snapshot or as events.
     ///
     /// `commit` is called under the processor's lock, so it should only swap in prepared changes.
-    /// Dropping the returned guard wakes the handlers. A caller that holds a lock releases that
-    /// lock first (I8).
+    /// Dropping the returned guard wakes the handlers. A caller that holds a lock must release it
+    /// before the guard is dropped (I8).
     #[doc(alias = "distribute")]
     pub fn publish(&self, batch: EventBatch<K>, commit: impl FnOnce()) -> PublishGuard {
         self.shared.publish(batch.cast(), commit)
     }
 
     /// Fixes and returns the interval of [`check_resync`](Self::check_resync): the shortest period
-    /// that a handler requested, or `None`. All periods start now. Later handlers get none shorter.
+    /// that a handler requested, or `None`. All periods start now. Handlers that are added later
+    /// get no shorter period.
     #[must_use]
     pub fn fix_check_period(&self) -> Option<Duration> {
         self.shared.fix_check_period()
@@ -154,7 +156,7 @@ impl<K> SharedProcessor<K> {
         self.shared.handler_count()
     }
 
-    /// Marks the handlers that are due a resync now, and returns whether there are any. Until the
+    /// Marks the handlers whose resync is due now, and returns whether there are any. Until the
     /// next check, only marked handlers receive resyncs.
     #[doc(alias = "shouldResync")]
     #[must_use]

@@ -95,7 +95,7 @@ impl<K> NetChange<K> {
                 garbage.push(Event::Resynced(skipped));
                 Self::One(Event::Deleted(deleted.clone().after(known)))
             }
-            // For the handler, the object ended with the first end.
+            // The handler has not received the recreated object, so the pending end stays.
             (Self::Recreated(end, skipped), Event::Deleted(_) | Event::Released(_)) => {
                 garbage.push(Event::Resynced(skipped));
                 end.into_net_change()
@@ -118,8 +118,8 @@ impl<K> NetChange<K> {
         Some(merged)
     }
 
-    /// Replaces the old object of an update by the new one, because only this handler would retain
-    /// the old one.
+    /// Replaces the old object of an update by the new object, because possibly only this entry
+    /// retains the old object.
     pub(super) fn drop_old(&mut self, garbage: &mut Vec<Event<K>>) {
         if let Self::One(Event::Updated { old, new }) = self
             && !old.ptr_eq(new)

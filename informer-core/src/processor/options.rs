@@ -14,16 +14,16 @@ pub struct HandlerOptions {
     /// current call counts. Default: 1,024. Zero counts as one. `None` never coalesces, and memory
     /// is then unbounded.
     ///
-    /// A batch that begins below the threshold is added as a whole. So at most the threshold, one
-    /// batch, and one event per key are waiting (I11).
+    /// If fewer events than the threshold are waiting, the next batch is added as a whole. So the
+    /// waiting events are at most the threshold, one batch, and one event per key (I11).
     pub threshold: Option<usize>,
-    /// Whether a coalesced update has the new object as its old one, too. Default: `false`; it has
-    /// the last object that the handler received.
+    /// Whether a coalesced update has the new object also as its old object. Default: `false`; its
+    /// old object is the last object that the handler received.
     ///
-    /// Usually only the waiting event retains that old object: while every object changes, a
-    /// blocked handler keeps a second copy of the whole cache alive. Set this for a handler that
-    /// only needs keys or current objects. A coalesced deletion then has its last known object as
-    /// [`Deleted::previous`](crate::Deleted::previous). Ignored if
+    /// Usually only the waiting event retains that last object. If every object changes while a
+    /// handler is blocked, a second copy of the whole cache stays in memory. Set this for a handler
+    /// that only needs keys or current objects. A coalesced deletion then has its last known object
+    /// as [`Deleted::previous`](crate::Deleted::previous). Ignored if
     /// [`EventHandler::needs_old_states`](crate::EventHandler::needs_old_states) returns `true`.
     pub coalesce_drops_old: bool,
 }
@@ -56,7 +56,7 @@ impl Resync {
     /// Returns the requested period, given the informer's default. Zero means never, as in
     /// client-go.
     pub(super) fn period(self, default: Option<Duration>) -> Option<Duration> {
-        // The sum of a clock's time and this period can't overflow.
+        // The sum of any time and this period can't overflow.
         const MAX: Duration = Duration::from_secs(365 * 24 * 3600);
         let requested = match self {
             Self::Default => default,

@@ -135,8 +135,9 @@ impl<K> Pending<K> {
         self.merged
     }
 
-    /// Takes the oldest events, about [`PIECE`], or `threshold` if that is less, and returns them with
-    /// their number. Returns `None` if neither an event nor the end of the initial list is pending.
+    /// Takes the oldest events, about [`PIECE`], or `threshold` if that is less, and returns them
+    /// with their number. Returns `None` if neither an event nor the end of the initial list is
+    /// pending.
     pub(super) fn take(&mut self, threshold: Option<usize>) -> Option<(Cursor<K>, usize)> {
         if self.coalesced.is_empty() {
             return None;

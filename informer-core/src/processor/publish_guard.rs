@@ -20,11 +20,11 @@ use crate::{AnyObject, Event, EventBatch};
 pub struct PublishGuard {
     wakers: SmallVec<[Waker; 4]>,
     batch: SharedBatch<AnyObject>,
-    /// The batch for handlers that are not due the resyncs. Without it, their mailboxes would
-    /// retain the objects (I11).
+    /// A copy of the batch without resyncs, for handlers whose resync is not due. With the whole
+    /// batch, their mailboxes would retain the resynced objects (I11).
     without_resyncs: Option<SharedBatch<AnyObject>>,
     has_resyncs: bool,
-    /// Whether any handler is due the resyncs.
+    /// Whether the resync of any handler is due.
     any_wants_resyncs: bool,
     backlogs: Backlogs<AnyObject>,
     /// Whether the batch is in a shared backlog.
@@ -49,13 +49,13 @@ impl PublishGuard {
         self.has_resyncs
     }
 
-    /// Sets whether any handler is due the resyncs. Call it before the first
+    /// Sets whether the resync of any handler is due. Call this before the first
     /// [`push_to`](Self::push_to).
     pub(super) fn set_any_wants_resyncs(&mut self, any_wants_resyncs: bool) {
         self.any_wants_resyncs = any_wants_resyncs;
     }
 
-    /// Adds the batch to the mailbox of one handler, with its resyncs if the handler is due them.
+    /// Adds the batch to the mailbox of one handler, with the resyncs if `wants_resyncs` is `true`.
     pub(super) fn push_to(&mut self, mailbox: &Mailbox<AnyObject>, wants_resyncs: bool) {
         let Self { batch, without_resyncs, .. } = self;
         if self.has_resyncs && !(wants_resyncs && self.any_wants_resyncs) {

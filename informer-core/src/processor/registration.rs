@@ -44,8 +44,8 @@ impl HandlerRegistration {
         self.listener().synced.has_synced()
     }
 
-    /// Returns the reason for which the handler is not synced, such as "17 events wait for it";
-    /// `None` if it is synced. Use it with [`name`](Self::name) in the message of a timeout.
+    /// Returns the reason why the handler is not synced, such as "17 events wait for it"; `None` if
+    /// it is synced. Use it with [`name`](Self::name) in the message of a timeout.
     #[must_use]
     pub fn waiting_for(&self) -> Option<String> {
         self.listener().waiting_for()
@@ -65,10 +65,11 @@ impl HandlerRegistration {
     /// Removes the handler, and waits until its last call has returned and the handler has been
     /// dropped.
     ///
-    /// Inside a call of this handler, sync or async, it does not wait, because the call would wait
-    /// for itself. (client-go's `ShutDownEventHandler` deadlocks there.) This is detected only in
-    /// the handler's own task: a sync handler that blocks until another task or thread has removed
-    /// it never returns, and neither do two sync handlers that remove each other at the same time.
+    /// If a call of this handler, sync or async, calls this function, it does not wait, because the
+    /// call would wait for itself. (client-go's `ShutDownEventHandler` deadlocks there.) This is
+    /// detected only in the handler's own task: a sync handler that blocks until another task or
+    /// thread has removed it never returns, and neither do two sync handlers that remove each other
+    /// at the same time.
     ///
     /// # Cancel safety
     /// Dropping the future removes the handler, too; only the wait ends.
@@ -78,7 +79,7 @@ impl HandlerRegistration {
         let is_calling = handler_task::is_called_by(self.listener());
         drop(self);
         if !is_calling {
-            // It never fails: an aborted task sets it, too.
+            // The wait never fails: an aborted task sets `ended`, too.
             _ = ended.wait().await;
         }
     }

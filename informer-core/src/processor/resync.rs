@@ -1,8 +1,8 @@
 //! [`ResyncClock`]: the time of a handler's next resync.
 //!
 //! client-go: `processorListener.shouldResync` and `sharedProcessor.resyncCheckPeriodChanged` of
-//! `tools/cache/shared_informer.go`. Unlike there, a handler without resyncs gets none before the
-//! first check either, and the periods start with the informer.
+//! `tools/cache/shared_informer.go`. Unlike in client-go, a handler without a resync period never
+//! receives resyncs, and the periods start when the informer starts.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! [`Shared`]: the processor without the type of the objects. It has the registry of listeners.
+//! [`Shared`]: the part of the processor that does not depend on the type of the objects. It has
+//! the registry of listeners.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -49,10 +50,10 @@ struct UnstartedTask {
     task: BoxFuture<'static, ()>,
 }
 
-/// The processor's part of the reasons for which a listener is not synced.
+/// The state of the processor that can explain why a listener is not synced.
 pub(super) struct Progress {
     pub(super) stopped: bool,
-    /// The reason for which the initial list is not complete, unless it is.
+    /// The reason why the initial list is not complete; `None` if it is complete.
     pub(super) list: Option<String>,
     pub(super) unstarted: bool,
 }
@@ -143,8 +144,8 @@ impl Shared {
             if let CheckPeriod::Fixed(check_period) = registry.check_period {
                 listener.limit_resync(check_period);
             }
-            // I5: under this lock, the snapshot has all published events, and the listener receives
-            // all later ones.
+            // I5: while the registry is locked, no batch is published. So the snapshot contains all
+            // earlier events, and the listener receives all later events.
             listener.start_with(snapshot(), registry.list_complete);
             registry.listeners.push(Arc::clone(listener));
             registry.unstarted.extend(task.map(|task| UnstartedTask { listener: listener.id(), task }));

@@ -1,11 +1,11 @@
 //! [`SharedBacklog`]: batches that slow handlers have not received, coalesced once for all of these
 //! handlers.
 //!
-//! The batches form periods; a new period begins where the backlog of a handler begins. A handler
-//! that continues merges the periods of its backlog in its own task. Publishing only appends the
-//! batch, so its cost does not depend on the number of slow handlers (I11). The publisher coalesces
-//! the batch after the store's locks are free, or a handler does that holds `periods` at that
-//! moment.
+//! The batches form periods; a new period begins where the backlog of a handler begins. When a
+//! handler continues, it merges the periods of its backlog in its own task. Publishing only appends
+//! the batch, so its cost does not depend on the number of slow handlers (I11). Later, when the
+//! store's locks are free, the publisher coalesces the batch. If a handler holds `periods` at that
+//! moment, the handler's task does so instead.
 //!
 //! Lock order: `Mailbox::pending`, `periods`, `Mailbox::state`, `staged`. Objects are dropped
 //! outside all of them (I8).
@@ -37,7 +37,7 @@ pub(super) struct SharedBacklog<K> {
 struct Staged<K> {
     /// The number of the batch that is being published, or of the next one.
     next: Sequence,
-    /// Whether that batch has been added to `batches`.
+    /// Whether the batch with the number `next` has been added to `batches`.
     has_next: bool,
     /// Batches that have not been coalesced.
     batches: VecDeque<(Sequence, SharedBatch<K>)>,
@@ -46,8 +46,8 @@ struct Staged<K> {
     /// The number of handlers that are behind, including those whose whole backlog is in their own
     /// pending events.
     handlers_behind: usize,
-    /// Keys that were released while those handlers were behind, and that are not in
-    /// `Periods::released` yet.
+    /// The keys of releases that were waiting in the inboxes of these handlers when they fell
+    /// behind. They are moved to `Periods::released`.
     released: Vec<ObjectKey>,
 }
 
@@ -71,7 +71,7 @@ impl<K> Staged<K> {
         start >= self.next || self.readers.contains_key(&start)
     }
 
-    /// Returns the first batch that a handler needs.
+    /// Returns the first batch that any handler needs.
     fn first_needed(&self) -> Sequence {
         self.readers.first_key_value().map_or(self.next, |(first, _)| self.next.min(*first))
     }
@@ -163,7 +163,7 @@ impl<K> SharedBacklog<K> {
         }
     }
 
-    /// Removes a handler that has caught up or was removed.
+    /// Records that one handler less is behind: it has caught up or was removed.
     pub(super) fn caught_up(&self) {
         self.staged.lock().handlers_behind -= 1;
     }
@@ -180,7 +180,7 @@ impl<K> SharedBacklog<K> {
             self.trim(&mut periods, garbage);
             taken
         };
-        // The caller then owns each period that no other handler needs.
+        // The caller becomes the only owner of each taken period that no other handler needs.
         garbage.periods.retain(|period| !taken.iter().any(|own| Arc::ptr_eq(own, period)));
         self.settle(garbage);
         taken
@@ -197,7 +197,7 @@ impl<K> SharedBacklog<K> {
 
     /// Coalesces the published batches, unless another thread holds the lock.
     pub(super) fn settle(&self, garbage: &mut Garbage<K>) {
-        // That thread checks `batches` again after it has released the lock.
+        // The other thread checks `batches` again after it has released the lock.
         while !self.staged.lock().batches.is_empty()
             && let Some(mut periods) = self.periods.try_lock()
         {
@@ -379,7 +379,7 @@ mod tests {
             backlog.join(&batch(Event::Added { object: object("a", 1), is_in_initial_list: false }), None);
         backlog.finish();
         publish(&backlog, &batch(Event::Deleted(Deleted::exact(object("a", 1)))));
-        assert_eq!(events(&backlog.take(late, 3, garbage)), [""; 0], "it came and went");
+        assert_eq!(events(&backlog.take(late, 3, garbage)), [""; 0], "the object was added and deleted");
         let told = events(&backlog.take(early, 3, garbage));
         assert!(told.len() == 1 && told[0].starts_with("Deleted"), "{told:?}");
     }

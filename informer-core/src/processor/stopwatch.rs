@@ -20,7 +20,7 @@ pub(super) struct Stopwatch {
     began: Instant,
     /// The number of calls of the current group.
     group: u32,
-    /// The number of calls of it that have ended.
+    /// The number of calls of the current group that have ended.
     calls: u32,
 }
 
@@ -70,9 +70,9 @@ mod tests {
         assert_eq!(stopwatch.lap(), None);
         assert_eq!(stopwatch.finish(), Some(Duration::from_millis(3)));
         tokio::time::advance(Duration::from_millis(2)).await;
-        assert_eq!(stopwatch.lap(), Some(Duration::from_millis(2)), "alone again");
+        assert_eq!(stopwatch.lap(), Some(Duration::from_millis(2)), "timed alone again");
         tokio::time::advance(Duration::from_millis(5)).await;
         stopwatch.restart();
-        assert_eq!(stopwatch.lap(), Some(Duration::ZERO), "what lies between does not count");
+        assert_eq!(stopwatch.lap(), Some(Duration::ZERO), "the time between calls does not count");
     }
 }

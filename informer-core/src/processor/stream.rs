@@ -19,8 +19,8 @@ use crate::{AnyObject, Event};
 /// The events of an informer, as a [`Stream`].
 ///
 /// It receives the same events as a handler: first the existing objects, then each change. For each
-/// object it yields an add, then updates, then a delete (I4). While more events wait than its
-/// threshold, they are coalesced per key.
+/// object it yields an add, then updates, then a delete or a release (I4). While more events wait
+/// than its threshold, they are coalesced per key.
 ///
 /// The stream ends when the informer stops; waiting events are then dropped. Dropping the stream
 /// removes it.
@@ -64,7 +64,7 @@ impl<K> Stream for EventStream<K> {
             match cursor.next() {
                 Some(Next::Shared(event)) => break Poll::Ready(Some(event.clone().cast())),
                 Some(Next::Own(event)) => break Poll::Ready(Some(event.cast())),
-                // I6: the reader polls again, so it has processed the events before.
+                // I6: the reader polls again, so it has processed the earlier events.
                 Some(Next::InitialComplete) => listener.synced.set(),
                 None => match listener.poll_take(cx) {
                     Poll::Ready(Some(taken)) => *cursor = taken,

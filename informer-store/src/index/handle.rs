@@ -57,8 +57,8 @@ impl<K, V: IndexValue> Index<K, V> {
     }
 
     /// Returns the objects that have a value in common with `object`, each once, including `object`
-    /// itself if it is in the store. If it is not, the index function is called for it, without a
-    /// lock.
+    /// itself if it is in the store. If it is not, this calls the index function for `object`,
+    /// while no lock is held.
     ///
     /// # Errors
     /// [`IndexError::Unplaceable`] if the function fails for `object`.

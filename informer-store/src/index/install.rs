@@ -1,11 +1,12 @@
 //! Adds an index to a store that is in use, without blocking readers and the writer.
 //!
-//! The function is user code, so it runs without a lock. It first runs over a snapshot and over the
-//! changes since then, a few times at most, because a busy writer could always be ahead. Then the
-//! index joins: the writer also calls the function for its changes and adds the results to a log,
-//! while the last difference is indexed here. Finally, under the write lock, the log is applied
-//! without a call of the function. So the writer is blocked only for as long as those changes took,
-//! readers are never blocked, and each object is indexed a bounded number of times.
+//! The function is user code, so it runs without a lock. First it runs for the objects of a
+//! snapshot, then for the objects that have changed since, in at most `ROUNDS` rounds, because a
+//! busy writer could always be ahead. Then the index joins: the writer also calls the function for
+//! its changes and adds the results to a log, while the last difference is indexed here. Finally,
+//! under the write lock, the log is applied without a call of the function. So the writer is
+//! blocked only while the log is applied, readers are never blocked, and each object is indexed a
+//! bounded number of times.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use crate::shared::{IndexId, IndexNotes, NamedIndex, Shared};
 use crate::slot_map::Entries;
 use crate::{Change, IndexError, IndexFailure};
 
-/// The number of rounds before joining.
+/// The maximum number of rounds before the index joins.
 const ROUNDS: usize = 3;
 
 /// The number of remaining objects at which the index joins.
@@ -72,7 +73,7 @@ pub(crate) struct LoggedChange {
     pub(crate) key: ObjectKey,
     pub(crate) resource_version: ResourceVersion,
     pub(crate) is_put: bool,
-    /// `None` if the change had no effect.
+    /// The object's slot, and whether the object is new there. `None` if the change had no effect.
     pub(crate) slot: Option<(u32, bool)>,
 }
 
@@ -83,15 +84,15 @@ impl LoggedChange {
     }
 }
 
-/// A guard that keeps an index among the [`Joining`] ones.
+/// A guard that keeps an index in `WriterNotes::joining`.
 struct Join<'a> {
     shared: &'a Shared,
     id: IndexId,
 }
 
 impl<'a> Join<'a> {
-    /// Adds the index to the joining ones. Returns the current objects, which the writer does not
-    /// log.
+    /// Adds the index to `WriterNotes::joining`. Returns the current objects; the writer logs only
+    /// later changes.
     fn begin(
         shared: &'a Shared,
         definition: &Arc<dyn AnyIndex>,
@@ -127,8 +128,8 @@ impl<'a> Join<'a> {
 }
 
 impl Drop for Join<'_> {
-    /// Removes the index from the joining ones if the build failed, because a value's `Hash` or
-    /// `Eq` panicked.
+    /// Removes the index from `WriterNotes::joining` if the build failed, because a value's `Hash`
+    /// or `Eq` panicked.
     fn drop(&mut self) {
         let mut notes = self.shared.write.lock();
         if let Some(position) = notes.joining.iter().position(|joining| joining.id == self.id) {

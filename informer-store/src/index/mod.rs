@@ -86,8 +86,8 @@ impl<V: IndexValue> IndexState<V> {
     }
 
     /// Adds the numbers of `values` to `ids`, and assigns numbers to new values. New values are
-    /// moved out of `values`; the others stay. If a `Hash` or `Eq` panics, `ids` has the numbers
-    /// before.
+    /// moved out of `values`; the others stay. If the `Hash` or `Eq` of a value panics, `ids` has
+    /// the numbers of the values before it.
     fn add_ids_of(&mut self, values: &mut Values<V>, ids: &mut SmallVec<[u32; 2]>) {
         let mut position = 0;
         while let Some(value) = values.get(position) {
@@ -103,7 +103,7 @@ impl<V: IndexValue> IndexState<V> {
         }
     }
 
-    /// Removes and returns a value that no object has.
+    /// Removes and returns a value, unless an object has it.
     fn remove_unused(&mut self, id: u32) -> Option<Arc<ValueEntry<V>>> {
         let entry = self.values.get(id).filter(|entry| entry.posting.is_empty())?;
         let hash = entry.hash;
@@ -116,8 +116,8 @@ impl<V: IndexValue> IndexState<V> {
         }
     }
 
-    /// Removes an object from a value's posting. Removes and returns the value if that was its last
-    /// object.
+    /// Removes an object from a value's posting. If it was the last object, removes and returns the
+    /// value.
     fn remove(&mut self, id: u32, slot: u32) -> Option<Arc<ValueEntry<V>>> {
         let entry = Arc::make_mut(self.values.get_mut(id)?);
         entry.posting.remove(slot);

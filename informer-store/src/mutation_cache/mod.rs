@@ -1,9 +1,9 @@
 //! [`MutationCache`]: a store with this process's latest writes applied.
 //!
-//! A write arrives over the watch a little later. Code that reads the store before can repeat its
-//! work. client-go: `tools/cache/mutation_cache.go`. Unlike there, objects are found under the
-//! index values of the write, the watermark shows that an added object has been deleted, versions
-//! without an order cause no panic, and deletions don't displace writes.
+//! A write arrives over the watch a little later. Code that reads the store before that moment can
+//! repeat its work. client-go: `tools/cache/mutation_cache.go`. Unlike in client-go, objects are
+//! found under the index values of the write, the watermark shows that an added object has been
+//! deleted, versions without an order cause no panic, and deletions don't displace writes.
 //!
 //! Locks: only the log's lock. No other function, including the store's, is called under it.
 
@@ -27,8 +27,8 @@ use write_log::WriteLog;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MutationCacheOptions {
-    /// The maximum number of writes; beyond it, the oldest is dropped. Ten times as many deletions
-    /// are kept. Default: 100.
+    /// The maximum number of writes; when there are more, the oldest is dropped. Ten times as many
+    /// deletions are kept. Default: 100.
     #[doc(alias = "MaxCacheSize")]
     pub capacity: usize,
     /// The time for which a write is kept if the store does not reach it. Default: five minutes.
@@ -105,7 +105,7 @@ impl MutationCacheOptions {
 /// # }
 /// ```
 ///
-/// # Is it what you need?
+/// # When to use it
 /// An informer's `wait_until` is simpler, and also correct for effects of a write on other objects
 /// or indexes: it waits, usually for milliseconds, until the store reaches the version of the
 /// write. A mutation cache is for code that can't wait, such as a sync function or a loop that
@@ -154,13 +154,13 @@ impl<K> MutationCache<K> {
     /// Returns `false` if the store, a deletion or another write already has the same or a later
     /// version; then nothing is recorded.
     #[doc(alias = "Mutation")]
-    #[expect(clippy::must_use_candidate, reason = "the caller need not care whether the store was faster")]
+    #[expect(clippy::must_use_candidate, reason = "callers can ignore whether the store was faster")]
     pub fn record(&self, object: Cached<K>) -> bool {
         let now = self.shared.clock.now();
         if !is_ahead(&self.shared.indexer.snapshot(), &object) {
             return false;
         }
-        // I8: objects are dropped after the lock.
+        // I8: objects are dropped after the lock is released.
         let mut forgotten = Vec::new();
         let recorded = self.shared.memory.write().record(object, now, &mut forgotten);
         drop(forgotten);
@@ -188,10 +188,10 @@ impl<K> MutationCache<K> {
         self.get(&ObjectKey::from_text(key.into()))
     }
 
-    /// Returns the objects with `value` in an index of the same store, in no particular order. For
-    /// a written object that is later than the stored one, the values of the write count.
+    /// Returns the objects with `value` in an index of the same store, in no particular order. If a
+    /// write is later than the stored object, the index values of the written object count.
     ///
-    /// It calls the index function for each recorded write. Empty if the index has been removed.
+    /// This calls the index function for each recorded write. Empty if the index has been removed.
     #[must_use]
     #[doc(alias = "ByIndex")]
     pub fn by_index<V, Q>(&self, index: &Index<K, V>, value: &Q) -> Vec<Cached<K>>
@@ -209,7 +209,8 @@ impl<K> MutationCache<K> {
         behind.iter().for_each(|written| self.forget(written));
         shown.retain(|written| self.shared.options.include_adds || state.get(written.key()).is_some());
         let mut found = index.get_in(&state, value).to_vec();
-        // Otherwise the writer would copy shared parts while the index functions run.
+        // If the snapshot existed while the index functions run, the writer would copy shared
+        // parts.
         drop(state);
         found.retain(|stored| !shown.iter().any(|written| written.key() == stored.key()));
         found.extend(shown.into_iter().filter(|written| index.holds(written, value)));
@@ -243,7 +244,7 @@ impl<K> MutationCache<K> {
 
     fn forget(&self, written: &Cached<K>) {
         let forgotten = self.shared.memory.write().forget(written);
-        // I8: dropped after the lock, which is a temporary of the line above.
+        // I8: dropped after the lock is released, at the end of the statement above.
         drop(forgotten);
     }
 
@@ -279,7 +280,8 @@ impl<K: Send + Sync + 'static> EventHandler<K> for MutationCache<K> {
         drop(forgotten);
     }
 
-    /// The store no longer contains the namespace, so there is no state to compare with.
+    /// Drops the object's write and tombstone: the store no longer contains the namespace, so there
+    /// is no state to compare them with.
     fn on_release(&self, object: &Cached<K>) {
         let forgotten = self.shared.memory.write().released(object.key());
         drop(forgotten);

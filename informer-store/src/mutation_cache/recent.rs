@@ -1,7 +1,7 @@
-//! [`Recent`]: a map that drops old entries, and the oldest ones above a maximum number.
+//! [`Recent`]: a map that drops expired entries, and the oldest entries beyond a maximum number.
 //!
-//! Age counts from the last insertion; reading does not change it. client-go: `LRUExpireCache` of
-//! apimachinery, where reading keeps an entry, up to its time.
+//! The age of an entry counts from its last insertion; reading does not change it. client-go:
+//! `LRUExpireCache` of apimachinery, which drops the least recently read entries first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -119,7 +119,7 @@ mod tests {
                     recent.insert(key(n), value, now, &mut forgotten);
                     prop_assert_eq!(forgotten.len(), before + 1 - model.len());
                 }
-                // What is too old stays until the next insertion, but is not seen.
+                // Expired entries stay until the next insertion, but are not returned.
                 let seen: Vec<_> = model.iter().filter(|entry| now - entry.2 <= Duration::from_secs(6)).collect();
                 prop_assert!(recent.iter(now).eq(seen.iter().map(|entry| &entry.1)));
                 for entry in &model {

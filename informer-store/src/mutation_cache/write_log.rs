@@ -1,8 +1,8 @@
 //! [`WriteLog`]: the recent writes of this process, and known deletions. No lock, no clock, no
 //! store.
 //!
-//! Rule: a write counts as long as its version is later than every other known version of the
-//! object. Versions without an order never hide a stored object.
+//! Rule: a write is valid while its version is later than every other known version of the object.
+//! Versions without an order never hide a stored object.
 
 use std::time::{Duration, Instant};
 
@@ -10,12 +10,13 @@ use informer_core::{Cached, Deleted, ObjectKey, ResourceVersion, Uid};
 
 use super::recent::Recent;
 
-/// Tombstones are small, and every deletion leaves one, also of objects that were not written here.
+/// The number of tombstones that are kept for each write. Tombstones are small, and every deletion
+/// adds one, also the deletion of an object that this process did not write.
 const TOMBSTONES_PER_WRITE: usize = 10;
 
 pub(super) struct WriteLog<K> {
     writes: Recent<Cached<K>>,
-    /// Separate from the writes, so that many deletions don't displace them.
+    /// Separate from the writes, so that many deletions don't displace writes.
     tombstones: Recent<Tombstone>,
 }
 
@@ -56,8 +57,8 @@ impl<K> WriteLog<K> {
         self.writes.iter(now)
     }
 
-    /// Records a write, unless a later version of the object is known. Returns whether it did.
-    /// Unused objects go to `forgotten`.
+    /// Records a write, unless a later version of the object is known. Returns whether the write
+    /// was recorded. Unused objects go to `forgotten`.
     pub(super) fn record(&mut self, object: Cached<K>, now: Instant, forgotten: &mut Vec<Cached<K>>) -> bool {
         let key = object.key();
         let later = self
@@ -72,7 +73,7 @@ impl<K> WriteLog<K> {
         true
     }
 
-    /// Drops a write that the store has reached.
+    /// Drops the write of an object if the store has the same or a later version.
     pub(super) fn seen(&mut self, stored: &Cached<K>) -> Option<Cached<K>> {
         let (key, version) = (stored.key(), stored.resource_version());
         if let Some(tombstone) = self.tombstones.entry_mut(key)

@@ -7,12 +7,12 @@ use tokio::time::Instant;
 
 use super::RateLimiter;
 
-/// Delays the failures of all keys together: after a burst without a wait, one at a time in steady
-/// intervals.
+/// Limits the rate of retries of all keys together: a burst of failures without a wait, then one
+/// failure per interval.
 ///
-/// Each failure reserves its place, as `Reserve` of Go's `golang.org/x/time/rate` does, which
-/// client-go uses: the first failure after the burst waits for one interval, the next for two. The
-/// limiter stores a single time, whatever the number of keys.
+/// Each failure reserves its place, as `Reserve` of `golang.org/x/time/rate` does, which client-go
+/// uses: the first failure after the burst waits for one interval, the next for two. The limiter
+/// stores a single time, whatever the number of keys.
 #[derive(Debug)]
 #[doc(alias = "TypedBucketRateLimiter")]
 pub struct Bucket {
@@ -37,7 +37,7 @@ impl<T> RateLimiter<T> for Bucket {
         let mut full_at = self.full_at.lock();
         let before = full_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
         let emptied = before.saturating_add(self.every);
-        // At the end of the clock's range, the bucket stays the same.
+        // If the time would overflow, the bucket stays the same.
         *full_at = now.checked_add(emptied).or(*full_at);
         emptied.saturating_sub(self.burst)
     }

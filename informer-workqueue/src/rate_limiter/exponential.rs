@@ -8,8 +8,8 @@ use super::failures::Failures;
 
 /// Doubles the wait of a key after each of its failures, from a base up to a maximum.
 ///
-/// The failures of a key are kept until they are reset, or else for at least twice the maximum, or
-/// ten minutes if that is longer.
+/// The failures of a key are kept until they are reset. Without a reset, they are kept for at least
+/// twice the maximum wait, or ten minutes if that is longer.
 ///
 /// ```
 /// # use std::time::Duration;

@@ -1,7 +1,7 @@
 //! [`Failures`]: the number of failures of each key, in bounded memory.
 //!
-//! A key is dropped on request, or some time after its last failure, when the table has doubled.
-//! So the table has at most twice as many keys as have failed recently.
+//! A key is dropped on request. Keys without recent failures are dropped when the table has
+//! doubled. So the table has at most about twice as many keys as have failed recently.
 
 use std::fmt;
 use std::hash::Hash;
@@ -22,8 +22,8 @@ const AT_LEAST: Duration = Duration::from_secs(600);
 
 pub(super) struct Failures<T> {
     table: Mutex<Table<T>>,
-    /// Whether the table has keys, so that a reset costs nothing without failures. A count and a
-    /// reset of the same key synchronize through a queue's lock, or have no order.
+    /// Whether the table has no keys; then a reset takes no lock. `Relaxed` is enough: a count and
+    /// a reset of the same key synchronize through the queue's lock, or have no order.
     is_empty: AtomicBool,
     /// The minimum time for which a key's failures are kept.
     keep: Duration,
@@ -31,7 +31,7 @@ pub(super) struct Failures<T> {
 
 struct Table<T> {
     failures: HashMap<T, Failed, Hashing>,
-    /// The number of keys at which the table is next searched.
+    /// The number of keys at which the table is next searched for expired keys.
     search_at: usize,
 }
 

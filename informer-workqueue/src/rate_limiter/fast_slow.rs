@@ -8,8 +8,8 @@ use super::failures::Failures;
 
 /// Returns a short wait for the first failures of a key, and a long one for further failures.
 ///
-/// The failures of a key are kept until they are reset, or else for at least twice the longer wait,
-/// or ten minutes if that is longer.
+/// The failures of a key are kept until they are reset. Without a reset, they are kept for at least
+/// twice the longer wait, or ten minutes if that is longer.
 #[derive(Debug)]
 #[doc(alias = "TypedItemFastSlowRateLimiter")]
 pub struct ItemFastSlow<T> {

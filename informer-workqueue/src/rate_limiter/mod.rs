@@ -1,8 +1,8 @@
 //! [`RateLimiter`]: determines the time of retries; and client-go's limiters.
 //!
-//! client-go: `util/workqueue/default_rate_limiters.go`. There, a limiter keeps the failures of a
-//! key forever if the worker does not reset them. Here, `Item::done` resets them, and keys without
-//! recent failures are dropped.
+//! client-go: `util/workqueue/default_rate_limiters.go`. In client-go, a limiter keeps the failures
+//! of a key forever if the worker does not reset them. Here, `Item::done` resets them, and keys
+//! without recent failures are dropped.
 
 mod bucket;
 mod combined;
@@ -50,7 +50,7 @@ impl<T, R: RateLimiter<T> + ?Sized> RateLimiter<T> for Arc<R> {
 }
 
 /// Returns client-go's limiter for controllers: 5 ms after the first failure of a key, doubled up
-/// to 1,000 s; and for all keys together, after a burst of 100, ten a second.
+/// to 1,000 s; and for all keys together a burst of 100 failures, then ten per second.
 #[must_use]
 #[doc(alias = "DefaultTypedControllerRateLimiter")]
 pub fn default_controller_rate_limiter<T: Hash + Eq + Clone + Send + 'static>() -> MaxOf<T> {

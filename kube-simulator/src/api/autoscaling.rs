@@ -1,6 +1,7 @@
 //! `autoscaling/v1` of the horizontal pod autoscaler, whose objects are stored in `autoscaling/v2`.
 //!
-//! v1 has one metric, the CPU utilization. Annotations contain all other metrics and the other fields of v2.
+//! v1 has one metric, the CPU utilization. Annotations contain all other metrics and the other
+//! fields of v2.
 //!
 //! Counterpart: `pkg/apis/autoscaling/v1/conversion.go` of Kubernetes.
 
@@ -11,7 +12,8 @@ use crate::kinds::{Facts, ResourceKind};
 
 const KIND: &str = "HorizontalPodAutoscaler";
 
-/// The part of the object, the field of that part in v2, and the annotation in v1 with the field's value.
+/// The part of the object, the field of that part in v2, and the annotation in v1 with the field's
+/// value.
 const ANNOTATIONS: [(&str, &str, &str); 4] = [
     ("spec", "metrics", "autoscaling.alpha.kubernetes.io/metrics"),
     ("spec", "behavior", "autoscaling.alpha.kubernetes.io/behavior"),
@@ -19,7 +21,8 @@ const ANNOTATIONS: [(&str, &str, &str); 4] = [
     ("status", "currentMetrics", "autoscaling.alpha.kubernetes.io/current-metrics"),
 ];
 
-/// A kind of metric: the name of its field, and the name of each inner field in v1 with its path in v2.
+/// A kind of metric: the name of its field, and the name of each inner field in v1 with its path in
+/// v2.
 type Source = (&'static str, &'static [(&'static str, &'static str)]);
 
 const SPECIFIED: [Source; 5] = [
@@ -116,7 +119,8 @@ const CURRENT: [Source; 5] = [
     ),
 ];
 
-/// Returns the description of the autoscaler in `autoscaling/v1`, if `kind` is the autoscaler in v2.
+/// Returns the description of the autoscaler in `autoscaling/v1`, if `kind` is the autoscaler in
+/// v2.
 pub(crate) fn first_version(kind: &ResourceKind) -> Option<ResourceKind> {
     let is_second = kind.group == "autoscaling" && kind.kind == KIND && kind.version == "v2";
     is_second.then(|| {
@@ -184,7 +188,8 @@ pub(crate) fn to_v2(body: &mut Body) {
     }
 }
 
-/// Changes the case of each field's first letter, and drops null fields. The annotation has Go's field names.
+/// Changes the case of each field's first letter, and drops null fields. The annotation has Go's
+/// field names.
 fn change_first_letters(value: Value, letter: fn(&char) -> char) -> Value {
     match value {
         Value::Array(list) => list.into_iter().map(|value| change_first_letters(value, letter)).collect(),

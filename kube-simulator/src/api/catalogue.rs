@@ -12,7 +12,8 @@ use crate::storage::Table;
 /// A resource in one version. The versions of a resource share their objects.
 #[derive(Clone, Debug)]
 pub(crate) struct Served {
-    /// The resource in this version. The table has its own description: that of the stored version.
+    /// The resource in this version. `table.kind` describes the version in which objects are
+    /// stored.
     pub(crate) kind: Arc<ResourceKind>,
     pub(crate) table: Arc<Table>,
     /// Cancelled when the resource is removed, which ends its watches.
@@ -42,7 +43,7 @@ impl Catalogue {
         }
     }
 
-    /// Adds a resource, and replaces the one at its path.
+    /// Adds a resource, and replaces an existing resource at its path.
     pub(crate) fn replace(&self, served: Served) {
         self.0.insert(served.kind.collection_path(), Arc::new(served));
     }

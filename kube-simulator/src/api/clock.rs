@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-/// Returns the current date. It starts at a given date and advances with tokio's clock, which tests can pause.
+/// A clock that starts at a given date and advances with tokio's clock, which tests can pause.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     began_at: Timestamp,

@@ -1,6 +1,8 @@
-//! The initial objects of every cluster: its namespaces, and the service by which pods find the API server.
+//! The initial objects of every cluster: its namespaces, and the service by which pods find the API
+//! server.
 //!
-//! Counterparts: the controllers of system namespaces and of the `kubernetes` service in `k8s.io/kubernetes/pkg/controlplane`.
+//! Counterparts: the controllers of system namespaces and of the `kubernetes` service in
+//! `k8s.io/kubernetes/pkg/controlplane`.
 
 use serde_json::{Value, json};
 

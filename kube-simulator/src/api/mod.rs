@@ -1,7 +1,8 @@
-//! The rules of the Kubernetes API, without HTTP: kinds, writes, admission, ownership, garbage collection, lists and
-//! selectors. Errors are [`status`] objects.
+//! The rules of the Kubernetes API, without HTTP: kinds, writes, admission, ownership, garbage
+//! collection, lists and selectors. Errors are [`status`] objects.
 //!
-//! Counterpart: `k8s.io/apiserver/pkg/registry` and the strategies in `k8s.io/kubernetes/pkg/registry`.
+//! Counterpart: `k8s.io/apiserver/pkg/registry` and the strategies in
+//! `k8s.io/kubernetes/pkg/registry`.
 
 pub(crate) mod autoscaling;
 pub(crate) mod catalogue;

@@ -9,7 +9,8 @@ pub(crate) fn parse_int(text: &str) -> Result<i64, String> {
     parse(text, "ParseInt")
 }
 
-/// Parses a resource version, which the server treats as a number. The error is the message of Go's `strconv`.
+/// Parses a resource version, which the server treats as a number. The error is the message of Go's
+/// `strconv`.
 pub(crate) fn parse_uint(text: &str) -> Result<u64, String> {
     parse(text, "ParseUint")
 }

@@ -1,5 +1,5 @@
-//! [`Api`]: the served resources with their objects, and the state that all rules share: clock, random numbers and
-//! settings.
+//! [`Api`]: the served resources with their objects, and the state that all rules share: clock,
+//! random numbers and settings.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -118,12 +118,14 @@ impl Api {
         Stamp::new(&mut self.random.lock(), self.clock.now())
     }
 
-    /// Returns a random generator that is independent of further draws from the simulator's generator.
+    /// Returns a random generator that is independent of further draws from the simulator's
+    /// generator.
     pub(crate) fn fork_random(&self) -> fastrand::Rng {
         self.random.lock().fork()
     }
 
-    /// Draws the duration of a watch without a timeout: 30 to 60 minutes, so that watches do not end all at once.
+    /// Draws the duration of a watch without a timeout: 30 to 60 minutes, so that watches do not
+    /// end all at once.
     pub(crate) fn draw_watch_timeout(&self) -> Duration {
         Duration::from_secs(self.random.lock().u64(1800..3600))
     }

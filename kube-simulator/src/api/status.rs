@@ -1,6 +1,7 @@
 //! The errors of an API server: `Status` objects with its codes, reasons and messages.
 //!
-//! Clients match code *and* reason, and people read the message, so all three follow the real server.
+//! Clients match code *and* reason, and people read the message, so all three follow the real
+//! server.
 
 use std::borrow::Cow;
 
@@ -107,7 +108,8 @@ impl FieldError {
         Self::invalid(field, &format!("{value:?}"), "field is immutable")
     }
 
-    /// Returns the error of an invalid value. The message contains `value` as given, so the caller must quote strings.
+    /// Returns the error of an invalid value. The message contains `value` as given, so the caller
+    /// must quote strings.
     pub(crate) fn invalid(field: impl Into<Cow<'static, str>>, value: &str, why: &str) -> Self {
         Self {
             reason: "FieldValueInvalid",
@@ -142,7 +144,8 @@ const MAX_FIELD_ERRORS: usize = 256 * 1024;
 
 /// The errors of an object, up to a maximum length.
 ///
-/// Each error names a path, so without a limit the errors could be longer than the object by orders of magnitude.
+/// Each error names a path, so without a limit the errors could be longer than the object by orders
+/// of magnitude.
 #[derive(Default)]
 pub(crate) struct FieldErrors {
     errors: Vec<FieldError>,
@@ -190,7 +193,8 @@ pub(crate) fn invalid(group: &str, kind: &str, name: &str, errors: Vec<FieldErro
     refusal
 }
 
-/// Returns the error of `dryRun` values other than `All`. `options` is the type name of the write's options.
+/// Returns the error of `dryRun` values other than `All`. `options` is the type name of the write's
+/// options.
 pub(crate) fn bad_dry_run(options: &str, given: &[String]) -> Refusal {
     invalid("meta.k8s.io", options, "", vec![FieldError::unsupported_list("dryRun", given, "\"All\"")])
 }

@@ -25,7 +25,7 @@ struct Cut {
     /// The number of bytes that can still pass.
     left: u64,
     then: Then,
-    /// Data that was read, but cannot pass yet.
+    /// Data that was read from the body, but cannot pass yet.
     held: Option<Bytes>,
     stop: CancellationToken,
 }

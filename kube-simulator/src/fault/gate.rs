@@ -2,9 +2,11 @@
 
 use tokio_util::sync::CancellationToken;
 
-/// Holds stalled responses until it is [released](Self::release). Clones are the same gate.
+/// Holds stalled responses until it is [released](Self::release). A clone is another handle to the
+/// same gate.
 ///
-/// A gate that is never released holds responses until the client disconnects or the simulator stops.
+/// A gate that is never released holds responses until the client disconnects or the simulator
+/// stops.
 #[derive(Clone, Debug, Default)]
 pub struct Gate(CancellationToken);
 

@@ -6,11 +6,12 @@ use kube::core::Status;
 
 use crate::api::status;
 
-/// Something to inject into open watch streams, in addition to events or in place of one.
+/// Bytes or an error to inject into open watch streams, in addition to events or instead of an
+/// event.
 ///
-/// Errors are sent in the encoding of each stream, bytes without changes. With [`WatchInjection::bytes`] and the
-/// methods below, a test can send an undecodable object, a truncated line, or an `ERROR` event. The stream can also
-/// end, cleanly or not.
+/// Errors are sent in the encoding of each stream, bytes without changes. With
+/// [`WatchInjection::bytes`] and the methods below, a test can send an undecodable object, a
+/// truncated line, or an `ERROR` event. The stream can also end, cleanly or not.
 #[derive(Clone, Debug)]
 pub struct WatchInjection {
     pub(crate) content: Content,
@@ -24,7 +25,7 @@ pub(crate) enum Content {
     Bytes(Bytes),
     /// An `ERROR` event.
     Error(Box<Status>),
-    /// A framed event that does not decode.
+    /// A framed event that cannot be decoded.
     NoEvent,
     /// The first half of the event that it replaces.
     HalfOfEvent,
@@ -46,14 +47,14 @@ pub(crate) enum Ending {
 }
 
 impl WatchInjection {
-    /// Sends these bytes without changes. A whole JSON event ends with a line feed. Over a WebSocket, the bytes are
-    /// one message.
+    /// Sends these bytes without changes. A whole JSON event ends with a line feed. Over a
+    /// WebSocket, the bytes are one message.
     #[must_use]
     pub fn bytes(bytes: impl Into<Bytes>) -> Self {
         Self::of(Content::Bytes(bytes.into()))
     }
 
-    /// Sends a framed event that does not decode.
+    /// Sends a framed event that cannot be decoded.
     pub(crate) fn invalid_event() -> Self {
         Self::of(Content::NoEvent)
     }
@@ -67,7 +68,8 @@ impl WatchInjection {
         Self { content, instead_of_event: false, ending: None }
     }
 
-    /// Sends an `ERROR` event with a `Status` and ends the stream, like a server after a watch error.
+    /// Sends an `ERROR` event with a `Status` and ends the stream, like a server after a watch
+    /// error.
     #[must_use]
     pub fn error(code: StatusCode, reason: &str, message: &str) -> Self {
         Self::of(Content::Error(status::failure(code, reason, message))).then_close()
@@ -91,7 +93,7 @@ impl WatchInjection {
         Self::bytes(Bytes::new()).then_abort()
     }
 
-    /// Waits for the next event of the stream and sends the bytes in place of the event.
+    /// Waits for the next event of the stream, and sends the bytes instead of the event.
     #[must_use]
     pub fn instead_of_next_event(mut self) -> Self {
         self.instead_of_event = true;

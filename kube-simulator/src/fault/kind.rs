@@ -46,8 +46,8 @@ impl Fault {
     }
 
     /// Sends no answer, as if the server were down. In process, the call fails with
-    /// [`ConnectionRefused`](io::ErrorKind::ConnectionRefused). Over a socket, the connection is closed, or in HTTP/2
-    /// the stream is reset. The request has no effect.
+    /// [`ConnectionRefused`](io::ErrorKind::ConnectionRefused). Over a socket, the connection is
+    /// closed, or in HTTP/2 the stream is reset. The request has no effect.
     #[must_use]
     pub fn refuse() -> Self {
         Self(Kind::Refuse)
@@ -65,15 +65,16 @@ impl Fault {
         Self(Kind::Cut(bytes, Then::Close))
     }
 
-    /// Aborts the connection (in HTTP/2, the stream) after this many bytes of the real answer's body.
+    /// Aborts the connection (in HTTP/2, the stream) after this many bytes of the real answer's
+    /// body.
     #[must_use]
     pub fn abort_body_after(bytes: u64) -> Self {
         Self(Kind::Cut(bytes, Then::Abort))
     }
 
-    /// Stalls the real answer after this many bytes of its body, until the gate is released. To the client, the
-    /// connection appears dead. The server computes the answer at the time of the request; a watch continues from
-    /// there.
+    /// Stalls the real answer after this many bytes of its body, until the gate is released. To the
+    /// client, the connection appears dead. The server computes the answer at the time of the
+    /// request; a watch continues from there.
     #[must_use]
     pub fn stall_body_after(bytes: u64, gate: &Gate) -> Self {
         Self(Kind::Cut(bytes, Then::Stall(gate.clone())))

@@ -1,7 +1,7 @@
 //! Faults that a test can request.
 //!
-//! [`Fault`] is a fault of one request, and `FaultQueue` assigns faults to requests. [`FaultPlan`] draws a whole
-//! sequence of faults from a seed.
+//! [`Fault`] is a fault of one request, and `FaultQueue` assigns faults to requests. [`FaultPlan`]
+//! draws a whole sequence of faults from a seed.
 
 mod body;
 mod gate;

@@ -17,10 +17,11 @@ pub struct FaultPlanOptions {
     pub duration: Duration,
     /// The number of faults. Default: 20.
     pub count: usize,
-    /// The affected requests and watches. Faults of the whole server ignore this filter. Default: all.
+    /// The affected requests and watches. Faults of the whole server ignore this filter. Default:
+    /// all.
     pub requests: RequestFilter,
-    /// The kinds of trouble to draw from. A repeated entry is more likely. Default: all kinds except
-    /// [`Trouble::UndoWrites`], from which clients cannot be expected to recover.
+    /// The kinds of trouble to draw from. A repeated entry is more likely. Default: all kinds
+    /// except [`Trouble::UndoWrites`], from which clients cannot be expected to recover.
     pub troubles: Vec<Trouble>,
 }
 
@@ -81,8 +82,8 @@ pub struct PlannedTrouble {
 
 /// A random sequence of trouble. The same seed and options always give the same plan.
 ///
-/// `Display` prints the plan, one line per fault. If two faults of the same kind overlap and affect the whole server
-/// (such as two shutdowns), the end of the first ends both.
+/// `Display` prints the plan, one line per fault. If two faults of the same kind overlap and affect
+/// the whole server (such as two shutdowns), the end of the first ends both.
 ///
 /// ```
 /// use kube_simulator::{Error, FaultPlan, FaultPlanOptions, Simulator};
@@ -106,8 +107,9 @@ pub struct FaultPlan {
 impl FaultPlan {
     /// Draws a plan.
     ///
-    /// If bodies are cut or stalled, the number of bytes is also drawn, up to 4,000 above the number in the options.
-    /// Durations are between 50 ms and 100 s, within the plan; short ones are more frequent.
+    /// If bodies are cut or stalled, the number of bytes is also drawn, up to 4,000 above the
+    /// number in the options. Durations are between 50 ms and 100 s, within the plan; short ones
+    /// are more frequent.
     #[must_use]
     pub fn from_seed(seed: u64, options: &FaultPlanOptions) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
@@ -123,8 +125,8 @@ impl FaultPlan {
         &self.troubles
     }
 
-    /// Applies the plan to a simulator, on tokio's clock, and returns after the plan's whole duration. Calls
-    /// `report` with a line after each start and each end of a fault.
+    /// Applies the plan to a simulator, on tokio's clock, and returns after the plan's whole
+    /// duration. Calls `report` with a line after each start and each end of a fault.
     ///
     /// # Cancel safety
     ///
@@ -171,7 +173,8 @@ fn draw(random: &mut fastrand::Rng, options: &FaultPlanOptions) -> Option<Planne
     Some(PlannedTrouble { at: Duration::from_millis(at), lasts: Duration::from_millis(lasts), trouble })
 }
 
-/// Draws small numbers more often than large ones: the beginning of a body is more error-prone than its middle.
+/// Draws small numbers more often than large ones: the beginning of a body is more error-prone than
+/// its middle.
 fn draw_bytes(random: &mut fastrand::Rng) -> u64 {
     let most = *random.choice(&[0, 40, 400, 4_000]).unwrap_or(&0);
     random.u64(0..=most)

@@ -8,8 +8,9 @@ use super::kind::Fault;
 use crate::http::Server;
 use crate::http::{RecordedRequest, RequestFilter};
 
-/// The faults that wait for requests, in the order of their addition. A request gets the first fault that matches. A
-/// fault for several requests therefore hides later faults until it is used up.
+/// The faults that wait for requests, in the order of their addition. A request gets the first
+/// fault that matches. A fault for several requests therefore hides later faults until it is used
+/// up.
 #[derive(Debug, Default)]
 pub(crate) struct FaultQueue(Mutex<Waiting>);
 
@@ -30,7 +31,8 @@ struct Entry {
 }
 
 impl FaultQueue {
-    /// Adds a fault for this many requests, or without a limit until it is removed. Returns its identifier.
+    /// Adds a fault for this many requests, or without a limit until it is removed. Returns its
+    /// identifier.
     pub(crate) fn push(&self, times: Option<usize>, filter: RequestFilter, fault: Fault) -> u64 {
         let mut waiting = self.0.lock();
         let id = waiting.next;

@@ -36,7 +36,8 @@ impl CannedResponse {
         Self { code, headers: HeaderMap::new(), body: body.into() }
     }
 
-    /// Answers with a Kubernetes `Status` in JSON, as an API server does for an error, such as 403 `Forbidden`.
+    /// Answers with a Kubernetes `Status` in JSON, as an API server does for an error, such as 403
+    /// `Forbidden`.
     #[must_use]
     pub fn failure(code: StatusCode, reason: &str, message: &str) -> Self {
         let body = status::encode(&status::failure(code, reason, message));
@@ -49,11 +50,11 @@ impl CannedResponse {
         Self::failure(StatusCode::GONE, "Expired", "The resourceVersion for the provided list is too old.")
     }
 
-    /// Answers as the server's flow control does for a rejected request: 429 in plain text, with a `Retry-After` in
-    /// seconds unless it is 0.
+    /// Answers as the server's flow control does for a rejected request: 429 in plain text, with a
+    /// `Retry-After` in seconds unless it is 0.
     ///
-    /// The headers `X-Kubernetes-PF-FlowSchema-UID` and `X-Kubernetes-PF-PriorityLevel-UID` contain invented UIDs;
-    /// [`header`](Self::header) replaces them.
+    /// The headers `X-Kubernetes-PF-FlowSchema-UID` and `X-Kubernetes-PF-PriorityLevel-UID` contain
+    /// invented UIDs; [`header`](Self::header) replaces them.
     #[doc(alias = "X-Kubernetes-PF-FlowSchema-UID")]
     #[doc(alias = "X-Kubernetes-PF-PriorityLevel-UID")]
     #[must_use]

@@ -9,17 +9,18 @@ use super::response::CannedResponse;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ShutdownAnswer {
-    /// The usual answers, as during a server's `--shutdown-delay-duration`. Only `/readyz` announces the shutdown.
-    /// Watches continue.
+    /// The usual answers, as during a server's `--shutdown-delay-duration`. Only `/readyz`
+    /// announces the shutdown. Watches continue.
     Usual,
     /// 429 in plain text, with a `Retry-After` of 5 seconds and `Connection: close`. A server with
-    /// `--shutdown-send-retry-after` and `--shutdown-watch-termination-grace-period` does this. Its watches end
-    /// cleanly at 200 per second, so that their clients do not all connect to another server at once.
+    /// `--shutdown-send-retry-after` and `--shutdown-watch-termination-grace-period` does this. Its
+    /// watches end cleanly at 200 per second, so that their clients do not all connect to another
+    /// server at once.
     TooManyRequests,
-    /// 503 `ServiceUnavailable`, with a `Retry-After` of 1 second. A server without these flags does this: it waits
-    /// only for requests in flight, and makes clients leave their connections. Its watches continue for a minute, and
-    /// then end cleanly. A real server accepts no new connections by then, so only requests on old connections get
-    /// this answer.
+    /// 503 `ServiceUnavailable`, with a `Retry-After` of 1 second. A server without these flags
+    /// does this: it waits only for requests in flight, and makes clients leave their connections.
+    /// Its watches continue for a minute, and then end cleanly. A real server accepts no new
+    /// connections by then, so only requests on old connections get this answer.
     ServiceUnavailable,
 }
 

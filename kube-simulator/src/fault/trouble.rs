@@ -20,16 +20,16 @@ use crate::storage::Backup;
 pub enum Trouble {
     /// At once: all open watches end cleanly.
     CloseWatches,
-    /// At once: the connections of all open watches break off.
+    /// At once: the connections of all open watches are aborted.
     AbortWatches,
     /// At once: all open watches receive 410 `Expired`.
     ExpireWatches,
     /// At once: all open watches receive an internal error.
     FailWatches,
-    /// At once: the next event of each open watch is truncated, and its connection breaks off.
+    /// At once: the next event of each open watch is truncated, and the connection is aborted.
     CutNextEvent,
-    /// At once: the next event of each open watch is replaced by a line (or a frame in other encodings) that is not
-    /// an event. The watch continues.
+    /// At once: the next event of each open watch is replaced by a line (or a frame in other
+    /// encodings) that is not an event. The watch continues.
     GarbleNextEvent,
     /// At once: the history is removed.
     Compact,
@@ -37,12 +37,13 @@ pub enum Trouble {
     Restart,
     /// At once: the server restarts without its history.
     RestartWithoutHistory,
-    /// At once: clients must leave their connections ([`Simulator::drain_connections`]). Has no effect in process.
+    /// At once: clients must leave their connections ([`Simulator::drain_connections`]). Has no
+    /// effect in process.
     DrainConnections,
     /// For a while: requests are not answered at all.
     Refuse,
-    /// For a while: requests are answered with this code, and with a `Retry-After` header unless it is 0. The answer
-    /// 429 is the one of the server's flow control, in plain text.
+    /// For a while: requests are answered with this code, and with a `Retry-After` header unless it
+    /// is 0. The answer 429 is that of the server's flow control, in plain text.
     Respond {
         /// The HTTP status code.
         code: u16,
@@ -51,31 +52,33 @@ pub enum Trouble {
     },
     /// For a while: requests are answered only after the end of the fault.
     Stall,
-    /// For a while: bodies of answers stop after this many bytes, and continue after the end of the fault.
+    /// For a while: bodies of answers stop after this many bytes, and continue after the end of the
+    /// fault.
     StallBodies(u64),
     /// For a while: bodies of answers end after this many bytes.
     CloseBodies(u64),
-    /// For a while: connections break off after this many bytes of an answer's body.
+    /// For a while: connections are aborted after this many bytes of an answer's body.
     AbortBodies(u64),
-    /// For a while: every request is answered with 401. Afterwards, the same tokens are accepted as before.
+    /// For a while: every request is answered with 401. Afterwards, the same tokens are accepted as
+    /// before.
     ExpireTokens,
     /// For a while: no bookmarks are sent.
     LoseBookmarks,
     /// For a while: bookmarks are sent a tenth as often ([`Simulator::delay_bookmarks`]).
     DelayBookmarks,
-    /// For a while: the watch cache is not ready ([`Simulator::set_watch_cache_ready`]). All watches end at the
-    /// start.
+    /// For a while: the watch cache is not ready ([`Simulator::set_watch_cache_ready`]). All
+    /// watches end at the start.
     EmptyWatchCache,
     /// For a while: the server shuts down in this way. At the end, it restarts.
     ShutDown(ShutdownAnswer),
     /// For a while: no [lagging replica](Simulator::lagging_replica) makes progress.
     HoldReplicas,
-    /// For a while: no visible fault. At the end, all writes since the start are undone, and resource versions
-    /// continue 1,000 after the latest ([`Simulator::restore_ahead`]).
+    /// For a while: no visible fault. At the end, all writes since the start are undone, and
+    /// resource versions continue 1,000 after the latest ([`Simulator::restore_ahead`]).
     UndoWrites,
 }
 
-/// Trouble that has not ended. Dropping it ends the trouble.
+/// A guard for trouble that has not ended. Dropping the guard ends the trouble.
 #[derive(Debug)]
 pub(super) struct Ongoing<'a> {
     simulator: &'a Simulator,

@@ -1,7 +1,9 @@
-//! Content negotiation: selects the first `Accept` offer that the server supports, in its form and encoding.
+//! Content negotiation: selects the first `Accept` offer that the server supports, in its form and
+//! encoding.
 //!
-//! Follows `NegotiateMediaTypeOptions` of the API server (`pkg/endpoints/handlers/negotiation`), with its parser of
-//! `Accept` headers: offers are sorted by `q`, but those with a `*` come behind those without.
+//! Follows `NegotiateMediaTypeOptions` of the API server (`pkg/endpoints/handlers/negotiation`),
+//! with its parser of `Accept` headers: offers are sorted by `q`, but offers with a `*` come after
+//! offers without it.
 
 use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
 use http::{HeaderMap, StatusCode};
@@ -29,8 +31,8 @@ pub(super) struct Endpoint {
     pub(super) cbor: bool,
     /// Whether other forms than whole objects are available.
     pub(super) forms: bool,
-    /// Whether at least one offer must name a supported media type or be `*/*`: `application/*` alone is not enough.
-    /// This holds for the kinds for which the real server has Go types.
+    /// Whether at least one offer must name a supported media type or be `*/*`: `application/*`
+    /// alone is not enough. This is `true` for kinds for which the real server has Go types.
     pub(super) exact: bool,
 }
 
@@ -59,7 +61,8 @@ pub(super) fn negotiate(request: &RecordedRequest, endpoint: Endpoint) -> Result
     Ok(found)
 }
 
-/// Returns whether to indent JSON: the parameter `pretty` decides, or else the `User-Agent`.
+/// Returns whether to indent JSON. The parameter `pretty` decides; without it, the `User-Agent`
+/// decides.
 fn wants_indented(request: &RecordedRequest) -> bool {
     if let Some(said) = request.parameter("pretty").filter(|said| !said.is_empty()) {
         return ["1", "t", "T", "TRUE", "true", "True"].contains(&said.as_str());
@@ -102,7 +105,7 @@ pub(super) fn takes_json(headers: &HeaderMap) -> bool {
 
 pub(super) fn takes_gzip(headers: &HeaderMap) -> bool {
     let encodings = headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    // As in the real server, a name with a weight does not count.
+    // As in the real server, `gzip` with a weight does not count.
     encodings.split(',').any(|encoding| encoding.trim() == "gzip")
 }
 
@@ -111,8 +114,8 @@ fn offers(headers: &HeaderMap) -> Vec<Offer<'_>> {
     let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     let accept = if accept.is_empty() { "*/*" } else { accept };
     let mut offers: Vec<Offer<'_>> = accept.split(',').map(Offer::parse).collect();
-    // Go's sort algorithm decides the result, because the comparison is not a strict order. This is Go's
-    // insertion sort, which it uses for short lists.
+    // Go's sort algorithm decides the result, because the comparison is not a strict order. This is
+    // Go's insertion sort, which it uses for short lists.
     for next in 1..offers.len() {
         let mut place = next;
         while place > 0 && offers[place].comes_before(&offers[place - 1]) {
@@ -124,7 +127,7 @@ fn offers(headers: &HeaderMap) -> Vec<Offer<'_>> {
 }
 
 impl Accepted {
-    /// Returns whole objects in JSON, for documents without another encoding.
+    /// Returns the form and encoding of documents that exist only as JSON.
     pub(super) fn json(request: &RecordedRequest) -> Self {
         let offers = offers(&request.headers);
         let offer = offers.iter().find(|offer| offer.is_json());
@@ -147,7 +150,8 @@ impl Accepted {
         Err(status::not_acceptable(&streams.collect::<Vec<_>>().join(", ")))
     }
 
-    /// Returns an error if the client requests list metadata for one object, or object metadata for a list.
+    /// Returns an error if the client requests list metadata for one object, or object metadata for
+    /// a list.
     pub(super) fn check_plurality(self, kind: &ResourceKind, is_list: bool) -> Result<(), Refusal> {
         let go_type = if is_list { format!("{}List", kind.go_type()) } else { kind.go_type() };
         let (form, why) = match (self.of_list, is_list) {

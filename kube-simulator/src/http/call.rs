@@ -46,7 +46,7 @@ impl Call {
             "application/yaml" => {
                 serde_saphyr::from_slice(&self.body).map_err(|error| unrecognized(error.to_string()))
             }
-            // Only known kinds can be decoded.
+            // The protobuf of an unknown kind cannot be decoded.
             protobuf::MEDIA_TYPE => protobuf::read(&self.body).ok_or_else(|| self.unsupported()),
             cbor::MEDIA_TYPE if self.takes_cbor() => cbor::read(&self.body).ok_or_else(|| {
                 status::bad_request(format!("the body is not the CBOR of an object (must be of type {kind})"))
@@ -82,8 +82,8 @@ impl Call {
         Ok(Shape::new(form, encoding, served, include, self.server.api.clock))
     }
 
-    /// Returns an error for an invalid field manager or an unsupported `dryRun` value. `options` is the type
-    /// name in the error.
+    /// Returns an error for an invalid field manager or an unsupported `dryRun` value. `options` is
+    /// the type name in the error.
     pub(super) fn check_options(&self, options: &str) -> Result<(), Refusal> {
         let errors = manager::check(&self.recorded.parameter("fieldManager").unwrap_or_default());
         if !errors.is_empty() {

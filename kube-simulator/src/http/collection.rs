@@ -55,7 +55,7 @@ async fn watch(call: &Call, served: &Arc<Served>, namespace: Option<&str>) -> Re
     call.accepted.check_stream(server.settings.cbor)?;
     let opening = Opening {
         table: served.table.clone(),
-        // Without a watch cache, etcd answers, which is never behind.
+        // Without a watch cache, the watch reads etcd, which never lags.
         revision: if served.kind.is_cached() { &call.revision } else { &server.api.revision }.clone(),
         registry: server.watches.clone(),
         request: call.recorded.clone(),
@@ -81,7 +81,8 @@ fn create(call: &Call, served: &Served, namespace: Option<&str>) -> Result<HttpR
     Ok(unchecked::warn(response, warnings, &served.kind, created.object()))
 }
 
-/// Deletes the matching objects one by one. Other writes can happen in between, as on a real server.
+/// Deletes the matching objects one by one. Other writes can happen in between, as on a real
+/// server.
 async fn delete(call: &Call, served: &Served, namespace: Option<&str>) -> Result<HttpResponse, Refusal> {
     let delete_options = call.delete_options()?;
     let options = ListOptions::parse(&call.recorded.query)?;

@@ -1,4 +1,5 @@
-//! The bearer tokens that the server accepts: by default any or none.
+//! The bearer tokens that the server accepts. By default, it accepts any token, and requests
+//! without a token.
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;

@@ -5,7 +5,7 @@ pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 const HEADER: usize = 9;
 
-/// The types of frames that determine whether more bytes must follow.
+/// The types of frames that [`Frames`] distinguishes.
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;

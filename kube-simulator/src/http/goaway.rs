@@ -9,7 +9,8 @@ pub(crate) struct Goaways {
     /// The probability that an HTTP/2 request is the last of its connection.
     chance: f64,
     random: Mutex<fastrand::Rng>,
-    /// The parent of the tokens of all connections. It is cancelled to close the connections, and then replaced.
+    /// The parent of the tokens of all current connections. To close them, the parent is replaced
+    /// and cancelled.
     everybody: Mutex<CancellationToken>,
 }
 
@@ -19,7 +20,8 @@ impl Goaways {
         Self { chance, random, everybody: Mutex::default() }
     }
 
-    /// Returns the token of a new connection. It is cancelled when clients must leave the connection.
+    /// Returns the token of a new connection. It is cancelled when clients must leave the
+    /// connection.
     pub(super) fn new_connection(&self) -> CancellationToken {
         self.everybody.lock().child_token()
     }
@@ -29,7 +31,7 @@ impl Goaways {
         self.random.lock().f64() < self.chance
     }
 
-    /// Closes all current connections. Later connections are not affected.
+    /// Makes clients leave all current connections. Later connections are not affected.
     pub(crate) fn to_all(&self) {
         std::mem::take(&mut *self.everybody.lock()).cancel();
     }

@@ -30,7 +30,8 @@ pub(super) fn one_stream(
     .boxed()
 }
 
-/// Compresses each piece into its own gzip member, so that a client can decode each piece when it arrives.
+/// Compresses each piece into its own gzip member, so that a client can decode each piece when it
+/// arrives.
 pub(super) fn member_by_member(
     pieces: BoxStream<'static, std::io::Result<Bytes>>,
 ) -> BoxStream<'static, std::io::Result<Bytes>> {

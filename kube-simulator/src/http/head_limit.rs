@@ -1,8 +1,8 @@
 //! [`HeadLimit`]: a connection whose client has limited time to send the head of a request.
 //!
-//! Counterpart: `ReadHeaderTimeout` of Go's `http.Server`, which kube-apiserver sets to 32 seconds. Idle time
-//! between requests is not limited. On HTTP/2, the limit applies to header blocks and to all frames except
-//! `DATA`. There, Go has only an idle timeout of 90 seconds.
+//! Counterpart: `ReadHeaderTimeout` of Go's `http.Server`, which kube-apiserver sets to 32 seconds.
+//! Idle time between requests is not limited. On HTTP/2, the limit applies to header blocks and to
+//! all frames except `DATA`. On HTTP/2, Go has only an idle timeout of 90 seconds.
 
 use std::io;
 use std::pin::Pin;
@@ -16,8 +16,8 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::frames::{Frames, PREFACE};
 
-/// Maximum time from the first byte of a head to its last byte. For the first head, the time begins with the
-/// connection.
+/// Maximum time from the first byte of a head to its last byte. For the first head, the time begins
+/// with the connection.
 pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(32);
 
 /// The head of a request is arriving, or the connection waits for the first head.
@@ -26,10 +26,10 @@ const READING: u8 = 0;
 const IDLE: u8 = 1;
 /// A request is being answered; its body may be arriving.
 const BUSY: u8 = 2;
-/// No more heads follow.
+/// The connection has become a WebSocket, so no more heads follow.
 const UNLIMITED: u8 = 3;
 
-/// The state of a connection. Clones share it.
+/// The state of a connection. Clones share the state.
 #[derive(Clone, Debug)]
 pub(super) struct Progress(Arc<AtomicU8>);
 

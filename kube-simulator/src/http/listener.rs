@@ -1,5 +1,5 @@
-//! The socket side: accepts connections on a loopback port, with TLS if configured. It serves HTTP/1.1,
-//! HTTP/2, and watches over a WebSocket.
+//! The socket side: accepts connections on a loopback port, with TLS if configured. It serves
+//! HTTP/1.1, HTTP/2, and watches over a WebSocket.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -76,8 +76,8 @@ impl Port {
                 Ok((stream, _)) => {
                     self.tasks.spawn(self.clone().serve_connection(stream));
                 }
-                // The process is out of file descriptors, or the client has disconnected. The next connection
-                // may succeed.
+                // The process is out of file descriptors, or the client has disconnected. The next
+                // connection may succeed.
                 Err(error) => {
                     tracing::warn!(%error, "could not accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -156,7 +156,7 @@ impl Asked {
             progress.lift_limit();
             port.tasks.spawn(within_grace(conversation.hold(), port.stop));
         }
-        // As in Go, HTTP/2 sends `GOAWAY` in place of the `Connection` header.
+        // As in Go, HTTP/2 sends `GOAWAY` instead of the `Connection` header.
         if is_http_2 && (response.headers_mut().remove(CONNECTION).is_some() || is_last) {
             leave.cancel();
         }

@@ -1,6 +1,7 @@
-//! Field managers: which names are valid, and the default name from the `User-Agent`.
+//! Field managers: the rules for their names, and the default name from the `User-Agent`.
 //!
-//! Counterparts: `ValidateFieldManager` in `k8s.io/apimachinery`, and `prefixFromUserAgent` in `k8s.io/apiserver`.
+//! Counterparts: `ValidateFieldManager` in `k8s.io/apimachinery`, and `prefixFromUserAgent` in
+//! `k8s.io/apiserver`.
 
 use crate::api::status::FieldError;
 

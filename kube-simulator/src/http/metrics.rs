@@ -1,6 +1,7 @@
 //! `/metrics`, in Prometheus' text format.
 //!
-//! It has one of the real server's metrics: how many slow watches were ended (`pkg/storage/cacher/metrics`).
+//! It has one of the real server's metrics: how many slow watches were ended
+//! (`pkg/storage/cacher/metrics`).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,7 +15,8 @@ const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=un
 
 const TERMINATED: &str = "apiserver_terminated_watchers_total";
 
-/// Returns the number of watches that were ended because clients read too slowly, by group and resource.
+/// Returns the number of watches that were ended because clients read too slowly, by group and
+/// resource.
 pub(super) fn answer(terminated: &BTreeMap<(String, String), u64>) -> HttpResponse {
     let mut response = respond::text(StatusCode::OK, text(terminated));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(TEXT_FORMAT));

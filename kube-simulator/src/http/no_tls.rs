@@ -5,7 +5,7 @@ use std::io;
 
 use tokio::net::TcpStream;
 
-/// The TLS settings. Without the feature there are none.
+/// The TLS settings, which do not exist without the feature.
 #[derive(Clone, Debug)]
 pub(crate) enum Tls {}
 

@@ -1,4 +1,4 @@
-//! Requests for a WebSocket without the feature `websocket`: they are answered like all others.
+//! Without the feature `websocket`, requests for a WebSocket are answered like all other requests.
 
 use std::future::Ready;
 use std::io;
@@ -10,7 +10,7 @@ use tower::Service as _;
 use super::respond::HttpResponse;
 use super::service::Service;
 
-/// A watch over a WebSocket. Without the feature there are none.
+/// A watch over a WebSocket, which does not exist without the feature.
 pub(super) enum Conversation {}
 
 pub(super) async fn answer(

@@ -56,7 +56,7 @@ async fn get(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> 
     let version = ListOptions::version_of_get(&call.recorded.query)?;
     let (table, key) = (&target.served.table, target.served.kind.key(target.namespace, target.name));
     let found = match version {
-        // Without a watch cache, or while it is not ready, etcd answers.
+        // Without a watch cache, or while the cache is not ready, the object is read from etcd.
         Some(version) if !target.served.kind.is_cached() || call.revision.watch_cache().check().is_err() => {
             call.revision.check_stored(version)?;
             table.get(&key)

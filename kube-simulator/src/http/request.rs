@@ -103,8 +103,8 @@ impl RequestFilter {
         self
     }
 
-    /// Restricts the filter to requests whose query has this parameter, with any value. For example, all requests for
-    /// further pages of lists have `continue`.
+    /// Restricts the filter to requests whose query has this parameter, with any value. For
+    /// example, all requests for further pages of lists have `continue`.
     #[must_use]
     pub fn has_parameter(mut self, name: &str) -> Self {
         self.parameters.push((name.to_owned(), None));

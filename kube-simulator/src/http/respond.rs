@@ -29,8 +29,9 @@ pub(super) struct Events {
     pub(super) text: bool,
 }
 
-/// Approximate piece size of JSON list bodies, which are encoded piece by piece to save memory. In other
-/// encodings, the list is encoded as a whole first: some begin with their length, and few are large.
+/// Approximate piece size of JSON list bodies, which are encoded piece by piece to save memory. In
+/// other encodings, the list is first encoded as a whole, because some encodings begin with the
+/// length, and few such lists are large.
 const PIECE: usize = 128 * 1024;
 
 /// Builds a response with this media type.
@@ -86,7 +87,8 @@ pub(super) fn value(code: StatusCode, encoding: Encoding, value: &Value) -> Http
     whole(code, encoding, encoding.document(value.to_string().into_bytes()).into_owned(), false)
 }
 
-/// Adds the headers of flow control, as a real server does for each request that flow control has accepted.
+/// Adds the headers of flow control, as a real server does for each request that flow control has
+/// accepted.
 pub(super) fn classified(mut response: HttpResponse) -> HttpResponse {
     response.headers_mut().extend(flow_control());
     response
@@ -116,7 +118,8 @@ pub(super) fn watch(
     response
 }
 
-/// Maximum total length of the warnings of a response, in characters. Longer warnings are shortened.
+/// Maximum total length of the warnings of a response, in characters. Longer warnings are
+/// shortened.
 const MAX_WARNINGS: usize = 4 * 1024;
 
 /// Maximum length of a shortened warning, in characters.
@@ -128,8 +131,9 @@ pub(super) fn closing(mut response: HttpResponse) -> HttpResponse {
     response
 }
 
-/// Adds warning headers, which kubectl prints. If their total is too long, each warning is shortened, and
-/// warnings over the limit are dropped, as in the real server's `WithWarningRecorder`.
+/// Adds warning headers, which kubectl prints. If their total is too long, each warning is
+/// shortened, and warnings over the limit are dropped, as in the real server's
+/// `WithWarningRecorder`.
 pub(super) fn with_warnings(mut response: HttpResponse, warnings: &[String]) -> HttpResponse {
     let all: usize = warnings.iter().map(|warning| warning.chars().count()).sum();
     let longest = if all > MAX_WARNINGS { MAX_SHORTENED } else { MAX_WARNINGS };

@@ -32,7 +32,7 @@ pub(super) enum Route {
     Health(Health),
     /// An unknown path in a built-in group.
     Missing,
-    /// Any other unknown path.
+    /// An unknown path outside built-in groups.
     Unknown,
 }
 
@@ -102,8 +102,8 @@ pub(super) fn route(server: &Server, path: &str) -> Route {
     found.unwrap_or_else(|| unknown_path(server, &segments))
 }
 
-/// Returns [`Route::Missing`] for an unknown path in a built-in group, and [`Route::Unknown`] for other unknown
-/// paths, including those in groups of custom resources.
+/// Returns [`Route::Missing`] for an unknown path in a built-in group, and [`Route::Unknown`] for
+/// other unknown paths, including those in groups of custom resources.
 fn unknown_path(server: &Server, segments: &[&str]) -> Route {
     let group = match segments {
         ["api", ..] => "",

@@ -1,4 +1,5 @@
-//! The state of a simulated API server, shared by its socket, its in-process service and its background tasks.
+//! The state of a simulated API server, shared by its socket, its in-process service and its
+//! background tasks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +20,8 @@ use crate::storage::Revision;
 /// The time between the ends of two watches if they end one after another: 200 per second.
 const WATCH_END_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How long watches continue on a server that shuts down without `--shutdown-watch-termination-grace-period`: its
-/// `--request-timeout`.
+/// How long watches continue on a server that shuts down without
+/// `--shutdown-watch-termination-grace-period`: its `--request-timeout`.
 const WATCH_GRACE_PERIOD: Duration = Duration::from_secs(60);
 
 /// The configuration from the builder.
@@ -36,7 +37,8 @@ pub(crate) struct Settings {
     /// Whether streaming lists are compressed for clients that accept it.
     pub(crate) compressed_streams: bool,
     pub(crate) cbor: bool,
-    /// How the server answers a list of the newest state if the watch cache does not reach that state in time.
+    /// How the server answers a list of the newest state if the watch cache does not reach that
+    /// state in time.
     pub(crate) late_lists: LateLists,
 }
 
@@ -50,9 +52,10 @@ pub(crate) struct Server {
     pub(crate) credentials: Credentials,
     pub(crate) goaways: Goaways,
     pub(crate) tls: Option<Tls>,
-    /// Cancelled to end the watches at a restart, and then replaced.
+    /// Cancelled and replaced at a restart, to end the watches.
     until_restart: Mutex<CancellationToken>,
-    /// The answer to new requests while the server is shutting down. Other API servers are not affected.
+    /// The answer to new requests while the server is shutting down. Other API servers are not
+    /// affected.
     shutdown: Mutex<Option<ShutdownAnswer>>,
     /// The other API servers on this storage.
     replicas: Mutex<Vec<Revision>>,
@@ -81,7 +84,8 @@ impl Server {
         self.until_restart.lock().clone()
     }
 
-    /// Restarts the server: all watches end, and a server that was shutting down accepts requests again.
+    /// Restarts the server: all watches end, and a server that was shutting down accepts requests
+    /// again.
     pub(crate) fn restart(&self) {
         *self.shutdown.lock() = None;
         self.watches.begin_anew();
@@ -106,8 +110,8 @@ impl Server {
         self.api.stop.is_cancelled() || self.shutdown.lock().is_some()
     }
 
-    /// Returns the answer to new requests if the server is shutting down. Exempt requests, such as health checks, are
-    /// served until the server stops.
+    /// Returns the answer to new requests if the server is shutting down. Exempt requests, such as
+    /// health checks, are served until the server stops.
     pub(crate) fn shutdown(&self, exempt: bool) -> Option<ShutdownAnswer> {
         if self.api.stop.is_cancelled() {
             return Some(ShutdownAnswer::ServiceUnavailable);

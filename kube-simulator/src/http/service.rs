@@ -1,4 +1,5 @@
-//! The simulator as a tower service, which the listener serves and which clients can call in process.
+//! The simulator as a tower service, which the listener serves and which clients can call in
+//! process.
 
 use std::future::Future;
 use std::io;
@@ -37,7 +38,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 /// The response to `/version`.
 const VERSION: &str = r#"{"major":"1","minor":"36","gitVersion":"v1.36.0-simulated","gitCommit":"","gitTreeState":"clean","buildDate":"2026-01-01T00:00:00Z","goVersion":"","compiler":"","platform":"linux/amd64"}"#;
 
-/// The health checks; the last one is in `/readyz` only. A real server has many more.
+/// The health checks; the last check is in `/readyz` only. A real server has many more.
 const HEALTH_CHECKS: [&str; 4] = ["ping", "log", "etcd", "shutdown"];
 
 /// A request extension: the watch sends each event as a separate message.
@@ -46,9 +47,9 @@ pub(super) struct OneByOne;
 
 /// A simulator's API as a [`tower::Service`], for clients in the same process.
 ///
-/// `kube::Client::new(simulator.service(), "default")` creates a client without a socket, which works with
-/// tokio's paused time. Call the service within a tokio runtime. It does not support a WebSocket, because it
-/// has no connection to upgrade.
+/// `kube::Client::new(simulator.service(), "default")` creates a client without a socket, which
+/// works with tokio's paused time. Call the service within a tokio runtime. The service does not
+/// support WebSockets, because it has no connection to upgrade.
 #[derive(Clone, Debug)]
 pub struct Service {
     pub(super) server: Arc<Server>,
@@ -75,7 +76,7 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     type Response = Response<ResponseBody>;
-    /// Occurs only if a test makes the server [refuse](crate::Fault::refuse) a request.
+    /// An error occurs only if a test makes the server [refuse](crate::Fault::refuse) a request.
     type Error = io::Error;
     type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
 
@@ -152,7 +153,7 @@ where
         Route::Object { served, facet, .. } => {
             accept::negotiate(&recorded, endpoint(&served.kind, Some(*facet), cbor))
         }
-        // Documents are available in JSON only.
+        // All other routes are documents, which are available in JSON only.
         _ if accept::takes_json(&recorded.headers) => Ok(Accepted::json(&recorded)),
         Route::Version
         | Route::Metrics
@@ -181,7 +182,7 @@ fn endpoint(kind: &ResourceKind, facet: Option<Subresource>, cbor: bool) -> Endp
 async fn dispatch(route: &Route, call: Call) -> Result<HttpResponse, Refusal> {
     match route {
         Route::Version if call.recorded.method != Method::GET => Err(status::method_not_allowed()),
-        // Always indented, like the list of paths.
+        // The version is always indented, like the list of paths.
         Route::Version => {
             Ok(respond::whole(StatusCode::OK, Encoding::Json, indent(VERSION.as_bytes()), false))
         }

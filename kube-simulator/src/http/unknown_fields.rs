@@ -1,5 +1,5 @@
-//! `fieldValidation`: unknown fields in custom resources. Unknown fields of built-in kinds are kept, because
-//! the simulator has no schemas for them.
+//! `fieldValidation`: the check for unknown fields in custom resources. Built-in kinds are not
+//! checked and keep unknown fields, because the simulator has no schemas for these kinds.
 
 use serde_json::Value;
 

@@ -1,9 +1,10 @@
-//! A watch over a WebSocket, as browsers and Java clients open it: each event is a message, text for JSON and
-//! binary otherwise.
+//! A watch over a WebSocket, as browsers and Java clients open it: each event is a message, text
+//! for JSON and binary otherwise.
 //!
-//! The rules are those of the real server's handler (`golang.org/x/net/websocket`). The client sends its
-//! origin and at most one subprotocol; its messages are ignored. Errors before the upgrade are ordinary
-//! responses. Faults and injections count and replace the bytes of events, not of frames.
+//! The rules are those of the real server's handler (`golang.org/x/net/websocket`). The client
+//! sends its origin and at most one subprotocol; its messages are ignored. Errors before the
+//! upgrade are ordinary responses. Faults and injections count and replace the bytes of events, not
+//! of frames.
 
 use std::io;
 
@@ -74,7 +75,7 @@ impl Conversation {
                         Ok(bytes) if !bytes.is_empty() => socket.send(message(bytes, self.text)).await,
                         _ => Ok(()),
                     },
-                    // A fault breaks the connection off.
+                    // A fault aborts the connection.
                     Some(Err(_)) => return,
                     None => {
                         let farewell = CloseFrame { code: CloseCode::Normal, reason: "".into() };
@@ -95,7 +96,8 @@ impl Conversation {
     }
 }
 
-/// Converts an event to a message. A fault may have cut the event within a UTF-8 character.
+/// Converts an event to a message. The conversion accepts invalid UTF-8, because a fault can cut an
+/// event within a character.
 fn message(event: Bytes, text: bool) -> Message {
     let kind = if text { Data::Text } else { Data::Binary };
     Message::Frame(Frame::message(event, OpCode::Data(kind), true))

@@ -1,4 +1,5 @@
-//! The built-in kinds that the simulator can serve: how a server treats their objects, besides the published facts.
+//! The built-in kinds that the simulator can serve, and how a server treats their objects, in
+//! addition to the published facts.
 //!
 //! Counterpart: the strategies in `pkg/registry` of Kubernetes.
 
@@ -58,7 +59,7 @@ const STRATEGIES: &[Strategy] = &[
     Strategy::of("apps", "v1", "DaemonSet").generations().status("{}"),
     Strategy::of("apps", "v1", "Deployment")
         .generations()
-        // Annotations are copied to the replica sets.
+        // The real controller copies annotations to the replica sets, so their changes count.
         .counted(&["annotations"])
         .status_keeps(&["labels"])
         .status("{}"),
@@ -141,7 +142,7 @@ impl Strategy {
         Self { returned: true, ..self }
     }
 
-    /// Sets the sources of selectable fields that are not at the path of the same name.
+    /// Sets the sources of selectable fields whose value is not at the path with the field's name.
     const fn sources(self, sources: &'static [FieldSource]) -> Self {
         Self { sources, ..self }
     }

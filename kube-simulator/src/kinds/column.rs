@@ -8,7 +8,8 @@ pub(crate) struct Column {
     pub(crate) type_name: String,
     pub(crate) format: String,
     pub(crate) description: String,
-    /// 0 for columns that are always shown; higher for those of `kubectl get -o wide`.
+    /// 0 for columns that are always shown; higher for columns that only `kubectl get -o wide`
+    /// shows.
     pub(crate) priority: i64,
     /// The path of the value in custom resources, such as `.spec.replicas`.
     pub(crate) json_path: Option<String>,

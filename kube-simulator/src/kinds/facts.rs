@@ -25,8 +25,8 @@ pub(crate) struct Facts {
     pub(crate) subresources: &'static [&'static str],
     /// The fields of field selectors, besides name and namespace.
     pub(crate) selectable_fields: &'static [&'static str],
-    /// One text per column: type and name, separated by a space. The prefix `wide` marks a column that only
-    /// `kubectl get -o wide` shows.
+    /// One text per column: type and name, separated by a space. The prefix `wide` marks a column
+    /// that only `kubectl get -o wide` shows.
     pub(crate) columns: &'static [&'static str],
 }
 

@@ -1,5 +1,5 @@
-//! Schemas that determine how lists and maps of built-in kinds are merged. They contain only the `OpenAPI` extensions
-//! for merging, such as `x-kubernetes-list-map-keys`.
+//! Schemas that determine how lists and maps of built-in kinds are merged. They contain only the
+//! `OpenAPI` extensions for merging, such as `x-kubernetes-list-map-keys`.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -47,8 +47,8 @@ impl Document {
         Schemas { kinds: kinds.collect(), metadata: expand(&METADATA.to_owned()) }
     }
 
-    /// Replaces the references in a schema by their targets. References to the enclosing types `within` are removed,
-    /// because a recursive type would expand endlessly.
+    /// Replaces the references in a schema by their targets. References to the enclosing types
+    /// `within` are removed, because a recursive type would expand endlessly.
     fn expand(&self, schema: &Value, within: &[&str]) -> Value {
         let mut expanded = Map::new();
         for (name, value) in schema.as_object().into_iter().flatten() {

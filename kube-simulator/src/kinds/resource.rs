@@ -1,4 +1,5 @@
-//! [`ResourceKind`]: the description of a resource: its names, its scope and its treatment by the server.
+//! [`ResourceKind`]: the description of a resource: its names, its scope and its treatment by the
+//! server.
 
 use std::any::TypeId;
 use std::sync::Arc;
@@ -43,20 +44,20 @@ pub struct ResourceKind {
     pub(crate) columns: Vec<Column>,
     /// The structural schema of a custom resource, if it has one.
     pub(crate) schema: Option<Arc<Value>>,
-    /// Whether changes increase `metadata.generation`. Changes of the metadata, or of a status that `/status` serves,
-    /// do not.
+    /// Whether changes increase `metadata.generation`. Changes of the metadata, or of a status that
+    /// `/status` serves, do not.
     pub(crate) counts_generations: bool,
     /// The parts of the metadata whose changes also increase the generation.
     pub(crate) counted_metadata: &'static [&'static str],
     /// The parts of the metadata of a built-in kind that a write of the status does not change.
     pub(crate) status_keeps: &'static [&'static str],
-    /// The selectable fields whose value is not the one at the path of the same name.
+    /// The sources of selectable fields whose value is not at the path with the field's name.
     pub(crate) sources: &'static [FieldSource],
     /// Whether a delete returns the last object instead of a `Status`.
     pub(crate) returns_deleted: bool,
-    /// The initial status of new objects, as JSON.
+    /// The initial status of new objects, as JSON; `None`: no status.
     pub(crate) initial_status: Option<&'static str>,
-    /// Whether a client can set the status of a new object in spite of `/status`.
+    /// Whether a client can set the status of a new object although the kind has `/status`.
     pub(crate) accepts_initial_status: bool,
 }
 
@@ -80,7 +81,7 @@ impl Scale {
     }
 }
 
-/// The source of a selectable field that is not at the path of the same name.
+/// The source of a selectable field whose value is not at the path with the field's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FieldSource {
     /// The name in selectors.
@@ -128,8 +129,9 @@ impl ResourceKind {
 
     /// Describes the resource of a Rust type.
     ///
-    /// A built-in kind gets the server's treatment of that kind (selectable fields, initial status and so on). Any
-    /// other type becomes a custom resource with the scope of [`kube::Resource::Scope`].
+    /// A built-in kind gets the server's treatment of that kind (selectable fields, initial status
+    /// and so on). Any other type becomes a custom resource with the scope of
+    /// [`kube::Resource::Scope`].
     #[must_use]
     pub fn of<K>() -> Self
     where
@@ -159,8 +161,8 @@ impl ResourceKind {
         self
     }
 
-    /// Serves `/scale` for a resource with its replicas at these dotted paths, such as `spec.replicas` and
-    /// `status.replicas`.
+    /// Serves `/scale` for a resource with its replicas at these dotted paths, such as
+    /// `spec.replicas` and `status.replicas`.
     #[must_use]
     pub fn scale_subresource(mut self, spec_replicas: &str, status_replicas: &str) -> Self {
         self.scale = Some(Scale {
@@ -171,8 +173,8 @@ impl ResourceKind {
         self
     }
 
-    /// Serves the resource without `/status`, so that every write can change the status. For a custom resource, the
-    /// generation then also counts changes of the status.
+    /// Serves the resource without `/status`, so that every write can change the status. For a
+    /// custom resource, the generation then also counts changes of the status.
     #[must_use]
     pub fn without_status_subresource(mut self) -> Self {
         self.status_subresource = false;
@@ -191,7 +193,8 @@ impl ResourceKind {
         format!("/{}/{}", self.group_version_path(), self.plural)
     }
 
-    /// Returns the URL path of group and version, without outer slashes: `api/v1` or `apis/apps/v1`.
+    /// Returns the URL path of group and version, without outer slashes: `api/v1` or
+    /// `apis/apps/v1`.
     pub(crate) fn group_version_path(&self) -> String {
         let root = if self.group.is_empty() { "api" } else { "apis" };
         format!("{root}/{}", self.api_version())
@@ -202,7 +205,8 @@ impl ResourceKind {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    /// Returns whether this is a built-in kind. The server treats custom resources differently in several places.
+    /// Returns whether this is a built-in kind. The server treats custom resources differently in
+    /// several places.
     pub(crate) fn is_built_in(&self) -> bool {
         Facts::is_built_in(&self.group)
     }
@@ -220,8 +224,9 @@ impl ResourceKind {
         !self.is_built_in() || built_in.contains(&self.plural.as_str())
     }
 
-    /// Returns whether dependants remain when an object is deleted without a propagation policy. This is so for the two
-    /// kinds that are older than owner references (`DefaultGarbageCollectionPolicy`).
+    /// Returns whether dependants remain when an object is deleted without a propagation policy.
+    /// Only the two kinds that are older than owner references do this
+    /// (`DefaultGarbageCollectionPolicy`).
     pub(crate) fn orphans_by_default(&self) -> bool {
         let kinds = [("", "replicationcontrollers"), ("batch", "jobs")];
         self.version == "v1" && kinds.contains(&(self.group.as_str(), self.plural.as_str()))
@@ -278,7 +283,8 @@ impl ResourceKind {
         }
     }
 
-    /// Returns the storage key of an object: `namespace/name`, or the bare name in the cluster scope.
+    /// Returns the storage key of an object: `namespace/name`, or the bare name in the cluster
+    /// scope.
     pub(crate) fn key(&self, namespace: Option<&str>, name: &str) -> String {
         match namespace {
             Some(namespace) if self.namespaced => format!("{namespace}/{name}"),

@@ -53,14 +53,16 @@ impl Default for SimulatorBuilder {
 }
 
 impl SimulatorBuilder {
-    /// Serves the common built-in kinds: pods, nodes, services, deployments, jobs, leases and some thirty more.
+    /// Serves the common built-in kinds: pods, nodes, services, deployments, jobs, leases and some
+    /// thirty more.
     #[must_use]
     pub fn built_in_kinds(mut self) -> Self {
         self.kinds.extend(built_in());
         self
     }
 
-    /// Serves one more kind of resource. If a resource is described twice, the first description applies.
+    /// Serves one more kind of resource. If a resource is described twice, the first description
+    /// applies.
     #[must_use]
     pub fn resource(mut self, kind: ResourceKind) -> Self {
         self.kinds.push(kind);
@@ -77,13 +79,14 @@ impl SimulatorBuilder {
         self.resource(ResourceKind::of::<K>())
     }
 
-    /// Sets the number of events that the simulator keeps per resource, at least 1. Watches and lists of past states
-    /// use these events at any age, unless a [compaction](Self::compaction_interval) has removed them.
+    /// Sets the number of events that the simulator keeps per resource, at least 1. Watches and
+    /// lists of past states use these events at any age, unless a
+    /// [compaction](Self::compaction_interval) has removed them.
     ///
-    /// The default is the rule of a real server. Watches can begin with any of the last 100 events of the resource,
-    /// or of up to 102,400 events that are at most 75 seconds old. Exact lists, and watches of Event objects (which
-    /// have no watch cache), reach back to the compacted revision, over at most 102,400 events. Each event can hold
-    /// two versions of its object.
+    /// The default is the rule of a real server. Watches can begin with any of the last 100 events
+    /// of the resource, or of up to 102,400 events that are at most 75 seconds old. Exact lists,
+    /// and watches of Event objects (which have no watch cache), reach back to the compacted
+    /// revision, over at most 102,400 events. Each event can hold two versions of its object.
     #[doc(alias = "watch-cache-sizes")]
     #[must_use]
     pub fn history_limit(mut self, events: usize) -> Self {
@@ -91,11 +94,12 @@ impl SimulatorBuilder {
         self
     }
 
-    /// Sets the interval of etcd's compactions. Each compaction removes the history before the previous one, so one
-    /// to two intervals of history remain.
+    /// Sets the interval of etcd's compactions. Each compaction removes the history before the
+    /// previous one, so one to two intervals of history remain.
     ///
-    /// Watches from the watch cache have their own [history](Self::history_limit). Default: 5 minutes, as in the real
-    /// server. Zero disables compactions; other values are limited to one millisecond to one year.
+    /// Watches from the watch cache have their own [history](Self::history_limit). Default: 5
+    /// minutes, as in the real server. Zero disables compactions; other values are limited to one
+    /// millisecond to one year.
     #[doc(alias = "etcd-compaction-interval")]
     #[must_use]
     pub fn compaction_interval(mut self, interval: Duration) -> Self {
@@ -103,39 +107,42 @@ impl SimulatorBuilder {
         self
     }
 
-    /// Sets the maximum lag of a watch in events, at least 1. A slower watch is closed without an error. Events
-    /// before the watch was opened do not count. Default: 10,000.
+    /// Sets the maximum lag of a watch in events, at least 1. A slower watch is closed without an
+    /// error. Events before the watch was opened do not count. Default: 10,000.
     #[must_use]
     pub fn watch_buffer(mut self, events: usize) -> Self {
         self.settings.watch_rules.slow_watches = SlowWatches::Counted(events.max(1) as u64);
         self
     }
 
-    /// Closes slow watches by the rule of a real server, instead of at a fixed [lag](Self::watch_buffer).
+    /// Closes slow watches by the rule of a real server, instead of at a fixed
+    /// [lag](Self::watch_buffer).
     ///
-    /// A watch is closed when its pending events exceed its channels and the time budget of its resource is used up.
-    /// The channels hold 20 to 2,000 events, depending on the write rate and on the watch's scope. The budget grows
-    /// by 50 milliseconds per second, to at most 100, for all watches of a resource together. `/metrics` counts the
-    /// closed watches as `apiserver_terminated_watchers_total`.
+    /// A watch is closed when its pending events exceed its channels and the time budget of its
+    /// resource is used up. The channels hold 20 to 2,000 events, depending on the write rate and
+    /// on the watch's scope. The budget grows by 50 milliseconds per second, to at most 100
+    /// milliseconds, for all watches of a resource together. `/metrics` counts the closed watches
+    /// as `apiserver_terminated_watchers_total`.
     ///
-    /// Watches of [lagging replicas](crate::Simulator::lagging_replica) and of Event objects (which have no watch
-    /// cache) are not closed. This rule is not the default, because a test can write faster than a server, without a
-    /// pause for reading.
+    /// Watches of [lagging replicas](crate::Simulator::lagging_replica) and of Event objects (which
+    /// have no watch cache) are not closed. This rule is not the default, because a test can write
+    /// faster than a server, without a pause for reading.
     #[must_use]
     pub fn close_slow_watches_in_time(mut self) -> Self {
         self.settings.watch_rules.slow_watches = SlowWatches::Timed;
         self
     }
 
-    /// Sets how the server answers watches with `sendInitialEvents`. Default: [`StreamingLists::Served`].
+    /// Sets how the server answers watches with `sendInitialEvents`. Default:
+    /// [`StreamingLists::Served`].
     #[must_use]
     pub fn streaming_lists(mut self, how: StreamingLists) -> Self {
         self.settings.watch_rules.streaming_lists = how;
         self
     }
 
-    /// Sets the time between two bookmarks of a watch, limited to one millisecond to one year. Default: one minute,
-    /// as in the real server.
+    /// Sets the time between two bookmarks of a watch, limited to one millisecond to one year.
+    /// Default: one minute, as in the real server.
     #[must_use]
     pub fn bookmark_interval(mut self, interval: Duration) -> Self {
         self.settings.bookmark_interval = interval.max(Duration::from_millis(1));
@@ -144,65 +151,73 @@ impl SimulatorBuilder {
 
     /// Sets the initial resource version, at least 1. Default: 1,000.
     ///
-    /// The default is not 0, because a real server has used some versions before its first client connects.
+    /// The default is not 0, because a real server has used some versions before its first client
+    /// connects.
     #[must_use]
     pub fn first_resource_version(mut self, version: u64) -> Self {
         self.settings.behavior.first_revision = version.max(1);
         self
     }
 
-    /// Sets the seed of UIDs and generated names. The same seed gives the same values in each run. Default: 0.
+    /// Sets the seed of UIDs and generated names. The same seed gives the same values in each run.
+    /// Default: 0.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.settings.behavior.seed = seed;
         self
     }
 
-    /// Disables the simulated controllers, as in a bare API server. By default, the simulator deletes the dependants
-    /// of a deleted object, waits for dependants if the client requests it, and empties deleted namespaces.
+    /// Disables the simulated controllers, as in a bare API server. By default, the simulator
+    /// deletes the dependants of a deleted object, waits for dependants if the client requests it,
+    /// and empties deleted namespaces.
     ///
-    /// Without controllers, an object that is deleted with the policy `Foreground` or `Orphan` remains until the test
-    /// removes that finalizer. (`Orphan` is the default of Jobs and replication controllers.) A namespace remains
-    /// `Terminating` until the test empties `spec.finalizers` through `/finalize`.
+    /// Without controllers, an object that is deleted with the policy `Foreground` or `Orphan`
+    /// remains until the test removes that finalizer. (`Orphan` is the default of Jobs and
+    /// replication controllers.) A namespace remains `Terminating` until the test empties
+    /// `spec.finalizers` through `/finalize`.
     #[must_use]
     pub fn without_controllers(mut self) -> Self {
         self.settings.behavior.controllers = false;
         self
     }
 
-    /// Requires that a namespace exists before objects are created in it. By default, a namespace need not exist.
+    /// Requires that a namespace exists before objects are created in it. By default, a namespace
+    /// need not exist.
     ///
-    /// This setting also creates the initial objects of every cluster, if their kinds are served: the namespaces
-    /// `default`, `kube-system`, `kube-public` and `kube-node-lease`, and the service `kubernetes` in `default` with
-    /// its endpoints.
+    /// This setting also creates the initial objects of every cluster, if their kinds are served:
+    /// the namespaces `default`, `kube-system`, `kube-public` and `kube-node-lease`, and the
+    /// service `kubernetes` in `default` with its endpoints.
     #[must_use]
     pub fn require_namespaces(mut self) -> Self {
         self.settings.behavior.namespaces_required = true;
         self
     }
 
-    /// Makes deleted pods wait for their kubelet if they are scheduled. A delete only marks them. A second delete
-    /// with a grace period of 0 seconds, which the test sends instead of the kubelet, removes them.
+    /// Makes deleted pods wait for their kubelet if they are scheduled. A delete only marks them. A
+    /// second delete with a grace period of 0 seconds, which the test sends instead of the kubelet,
+    /// removes them.
     ///
-    /// In between, the grace period can be shortened, but not extended. Other pods are also marked before they are
-    /// removed, and watches receive that update. By default, all pods are removed at once.
+    /// Between the two deletes, the grace period can be shortened, but not extended. Other pods are
+    /// also marked before they are removed, and watches receive that update. By default, all pods
+    /// are removed at once.
     #[must_use]
     pub fn graceful_pod_deletion(mut self) -> Self {
         self.settings.behavior.graceful_pods = true;
         self
     }
 
-    /// Compresses streaming lists for clients that accept gzip, as servers do since 1.37. Each piece is a separate
-    /// gzip member. Lists and single objects of more than 128 KiB are always compressed for such clients.
+    /// Compresses streaming lists for clients that accept gzip, as servers do since 1.37. Each
+    /// piece is a separate gzip member. Lists and single objects of more than 128 KiB are always
+    /// compressed for such clients.
     #[must_use]
     pub fn compress_streaming_lists(mut self) -> Self {
         self.settings.compressed_streams = true;
         self
     }
 
-    /// Sends and accepts CBOR, as servers with the feature gate `CBORServingAndStorage` do (KEP-4222). By default,
-    /// clients that prefer CBOR get the next encoding that they accept, and bodies in CBOR are refused with 415.
-    /// Requires the feature `cbor` of this crate.
+    /// Sends and accepts CBOR, as servers with the feature gate `CBORServingAndStorage` do
+    /// (KEP-4222). By default, clients that prefer CBOR get the next encoding that they accept, and
+    /// bodies in CBOR are refused with 415. Requires the feature `cbor` of this crate.
     #[cfg(feature = "cbor")]
     #[doc(alias = "CBORServingAndStorage")]
     #[must_use]
@@ -211,11 +226,12 @@ impl SimulatorBuilder {
         self
     }
 
-    /// Refuses lists of the newest state that a [lagging replica](crate::Simulator::lagging_replica) does not reach
-    /// within 3 seconds. By default, the server reads such lists from the storage.
+    /// Refuses lists of the newest state that a [lagging
+    /// replica](crate::Simulator::lagging_replica) does not reach within 3 seconds. By default, the
+    /// server reads such lists from the storage.
     ///
-    /// The answer is 429 `TooManyRequests` with a `Retry-After` of 1 second, as from servers since 1.37 with the
-    /// feature gate `ConsistentListFromCacheSkipTimeoutFallback`.
+    /// The answer is 429 `TooManyRequests` with a `Retry-After` of 1 second, as from servers since
+    /// 1.37 with the feature gate `ConsistentListFromCacheSkipTimeoutFallback`.
     #[doc(alias = "ConsistentListFromCacheSkipTimeoutFallback")]
     #[must_use]
     pub fn refuse_late_lists(mut self) -> Self {
@@ -223,11 +239,13 @@ impl SimulatorBuilder {
         self
     }
 
-    /// Sets the probability that an HTTP/2 request is the last of its connection, from 0 to 1. Default: 0.
+    /// Sets the probability that an HTTP/2 request is the last of its connection, from 0 to 1.
+    /// Default: 0.
     ///
-    /// The client receives a `GOAWAY`: requests in flight continue, and the next request needs another connection.
-    /// The [seed](Self::seed) decides. This is kube-apiserver's `--goaway-chance` (at most 0.02 there), which lets a
-    /// load balancer move clients to new servers.
+    /// The client receives a `GOAWAY`: requests in flight continue, and the next request needs
+    /// another connection. The [seed](Self::seed) decides. This is kube-apiserver's
+    /// `--goaway-chance` (at most 0.02 there), which lets a load balancer move clients to new
+    /// servers.
     #[doc(alias = "goaway-chance")]
     #[must_use]
     pub fn goaway_chance(mut self, chance: f64) -> Self {
@@ -235,12 +253,13 @@ impl SimulatorBuilder {
         self
     }
 
-    /// Serves TLS, as real servers do. The certificate for `127.0.0.1` and `localhost` is generated at the start.
-    /// Requires the feature `tls` of this crate.
+    /// Serves TLS, as real servers do. The certificate for `127.0.0.1` and `localhost` is generated
+    /// at the start. Requires the feature `tls` of this crate.
     ///
-    /// Clients that negotiate HTTP/2, such as kubectl and client-go, then use it. [`Simulator::kube_config`] and
-    /// [`Simulator::kubeconfig`] contain the trusted certificate. By default, connections are not encrypted, and
-    /// clients can use HTTP/2 only with prior knowledge.
+    /// Clients that negotiate HTTP/2, such as kubectl and client-go, then use it.
+    /// [`Simulator::kube_config`] and [`Simulator::kubeconfig`] contain the trusted certificate. By
+    /// default, connections are not encrypted, and clients can use HTTP/2 only with prior
+    /// knowledge.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(mut self) -> Self {
@@ -248,16 +267,17 @@ impl SimulatorBuilder {
         self
     }
 
-    /// Sets the initial date of the simulator's clock, which sets the dates of created and deleted objects. The clock
-    /// advances with tokio's clock, and stops while that is paused. Default: now.
+    /// Sets the initial date of the simulator's clock, which sets the dates of created and deleted
+    /// objects. The clock advances with tokio's clock, and stands still while tokio's clock is
+    /// paused. Default: now.
     #[must_use]
     pub fn begins_on(mut self, date: SystemTime) -> Self {
         self.settings.behavior.begins_on = date;
         self
     }
 
-    /// Starts the simulator without a socket, for clients in this process: [`Simulator::service`] and
-    /// [`Simulator::client`]. Its address has port 0, which accepts no connections.
+    /// Starts the simulator without a socket, for clients in this process: [`Simulator::service`]
+    /// and [`Simulator::client`]. Its address has port 0, which accepts no connections.
     #[must_use]
     pub fn start_in_process(self) -> Simulator {
         let server = self.server(None);
@@ -265,7 +285,8 @@ impl SimulatorBuilder {
         Simulator::new(server, None)
     }
 
-    /// Starts the simulator on a free loopback port. Must be called within a tokio runtime with I/O and time enabled.
+    /// Starts the simulator on a free loopback port. Must be called within a tokio runtime with I/O
+    /// and time enabled.
     ///
     /// # Errors
     ///

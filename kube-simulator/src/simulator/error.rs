@@ -6,7 +6,8 @@ use kube::core::Status;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The simulator refused the operation, with the status that an API server would return over HTTP.
+    /// The simulator refused the operation, with the status that an API server would return over
+    /// HTTP.
     #[error("the API server refused: {0}")]
     Refused(#[source] Box<Status>),
 

@@ -8,16 +8,18 @@ use crate::simulator;
 use crate::simulator::Error;
 use crate::storage::Revision;
 
-/// Another API server on a simulator's storage, whose watch cache can lag. Clones are the same server.
+/// Another API server on a simulator's storage, whose watch cache can lag. A clone is another
+/// handle to the same server.
 ///
-/// As on a real server, the lag affects reads from the watch cache: watches, and lists and gets with a resource
-/// version. A list at `0` returns an older state. A list at a version that the cache has not reached fails after 3
-/// seconds, as does a streaming list of the newest state. A list without a version also waits for the cache, and is
-/// then read from the storage or [refused](crate::SimulatorBuilder::refuse_late_lists). Gets without a version, and
-/// writes, use the storage at once.
+/// As on a real server, the lag affects reads from the watch cache: watches, and lists and gets
+/// with a resource version. A list at `0` returns an older state. A list at a version that the
+/// cache has not reached fails after 3 seconds, as does a streaming list of the newest state. A
+/// list without a version also waits for the cache, and is then read from the storage or
+/// [refused](crate::SimulatorBuilder::refuse_late_lists). Gets without a version, and writes, use
+/// the storage at once.
 ///
-/// The replica has its own address and service. Recorded requests, faults, bookmark rules and `/metrics` are shared
-/// with the simulator.
+/// The replica has its own address and service. Recorded requests, faults, bookmark rules and
+/// `/metrics` are shared with the simulator.
 ///
 /// ```
 /// use kube_simulator::{Error, Simulator};
@@ -52,8 +54,8 @@ impl LaggingReplica {
         Self { server: Arc::clone(server), revision: server.add_replica() }
     }
 
-    /// Sets the lag behind the newest write, in revisions. The cache never goes back to an older state, so a larger
-    /// lag takes effect only after enough writes.
+    /// Sets the lag behind the newest write, in revisions. The cache never goes back to an older
+    /// state, so a larger lag takes effect only after enough writes.
     pub fn lag(&self, revisions: u64) {
         self.revision.fall_behind(revisions);
     }
@@ -80,14 +82,15 @@ impl LaggingReplica {
         Service::of_replica(Arc::clone(&self.server), self.revision.clone())
     }
 
-    /// Creates a client in this process that needs no socket. Must be called within a tokio runtime.
+    /// Creates a client in this process that needs no socket. Must be called within a tokio
+    /// runtime.
     #[must_use]
     pub fn client(&self) -> kube::Client {
         kube::Client::new(self.service(), "default")
     }
 
-    /// Also serves the API on a free loopback port, until the simulator stops, and returns a configuration for
-    /// clients.
+    /// Also serves the API on a free loopback port, until the simulator stops, and returns a
+    /// configuration for clients.
     ///
     /// # Errors
     ///

@@ -29,8 +29,8 @@ use crate::kinds::ResourceKind;
 
 /// A running simulator of an API server.
 ///
-/// Dropping the handle stops the simulator without a wait; [`shutdown`](Self::shutdown) waits until no task and no
-/// connection is left.
+/// Dropping the handle stops the simulator without a wait; [`shutdown`](Self::shutdown) waits until
+/// no task and no connection is left.
 #[derive(Debug)]
 pub struct Simulator {
     server: Arc<Server>,
@@ -52,8 +52,9 @@ impl Simulator {
         Self { server, listener, address }
     }
 
-    /// Stops the server: ends all watches, completes the requests in flight, and waits until no task and no
-    /// connection is left. Connections of clients that do not read their last response are closed after 2 seconds.
+    /// Stops the server: ends all watches, completes the requests in flight, and waits until no
+    /// task and no connection is left. Connections of clients that do not read their last response
+    /// are closed after 2 seconds.
     ///
     /// # Cancel safety
     ///
@@ -68,7 +69,8 @@ impl Simulator {
 
 /// Access for clients.
 impl Simulator {
-    /// Returns the URL of the API, such as `http://127.0.0.1:40123`; `https` if the builder enables TLS.
+    /// Returns the URL of the API, such as `http://127.0.0.1:40123`; `https` if the builder enables
+    /// TLS.
     #[must_use]
     pub fn url(&self) -> String {
         url(&self.server, self.address)
@@ -84,8 +86,9 @@ impl Simulator {
 
     /// Returns the content of a kubeconfig file for other programs, such as kubectl.
     ///
-    /// It contains one cluster, one context, and the trusted certificate if the port uses TLS. Its token is
-    /// `simulator`, which the server accepts unless the test [requires](Self::require_token) another.
+    /// It contains one cluster, one context, and the trusted certificate if the port uses TLS. Its
+    /// token is `simulator`, which the server accepts unless the test
+    /// [requires](Self::require_token) another token.
     #[must_use]
     pub fn kubeconfig(&self) -> String {
         let mut cluster = json!({ "server": self.url() });
@@ -106,8 +109,8 @@ impl Simulator {
         kubeconfig.to_string()
     }
 
-    /// Creates a client that uses the simulator's socket, or its service if it has no socket. The client's default
-    /// namespace is `default`.
+    /// Creates a client that uses the simulator's socket, or its service if it has no socket. The
+    /// client's default namespace is `default`.
     ///
     /// # Errors
     ///
@@ -128,13 +131,14 @@ impl Simulator {
 
 /// Direct access to the storage, without HTTP and its checks.
 impl Simulator {
-    /// Serves one more kind of resource from now on. A resource that is already served does not change.
+    /// Serves one more kind of resource from now on. A resource that is already served does not
+    /// change.
     pub fn register(&self, kind: ResourceKind) {
         self.server.api.register(kind);
     }
 
-    /// Returns direct access to the objects of a kind. The arguments are written as in objects: `apps/v1` and
-    /// `Deployment`.
+    /// Returns direct access to the objects of a kind. The arguments are written as in objects:
+    /// `apps/v1` and `Deployment`.
     ///
     /// # Errors
     ///
@@ -156,7 +160,8 @@ impl Simulator {
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownResource`] if its kind is not served, [`Error::Refused`] if the object exists or has no name.
+    /// [`Error::UnknownResource`] if its kind is not served, [`Error::Refused`] if the object
+    /// exists or has no name.
     pub fn create(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         let (store, body) = ObjectStore::of_object(&self.server, object)?;
         store.create_body(body)
@@ -166,8 +171,8 @@ impl Simulator {
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownResource`] if its kind is not served, [`Error::Refused`] if there is no such object or if the
-    /// given `resourceVersion` is not the stored one.
+    /// [`Error::UnknownResource`] if its kind is not served, [`Error::Refused`] if there is no such
+    /// object or if the given `resourceVersion` is not the stored one.
     pub fn update(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         let (store, body) = ObjectStore::of_object(&self.server, object)?;
         store.update_body(body)
@@ -183,12 +188,13 @@ impl Simulator {
         store.apply_body(body)
     }
 
-    /// Deletes the object with this key (`namespace/name`, or the bare name in the cluster scope), and returns its
-    /// last version. An object with finalizers is only marked, as on a real server.
+    /// Deletes the object with this key (`namespace/name`, or the bare name in the cluster scope),
+    /// and returns its last version. An object with finalizers is only marked, as on a real server.
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownResource`] if the kind is not served, [`Error::Refused`] if there is no such object.
+    /// [`Error::UnknownResource`] if the kind is not served, [`Error::Refused`] if there is no such
+    /// object.
     pub fn delete<K: kube::Resource<DynamicType = ()>>(&self, key: &str) -> Result<StoredObject, Error> {
         self.objects_of::<K>()?.delete(key)
     }
@@ -197,8 +203,8 @@ impl Simulator {
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownResource`] if the kind is not served, [`Error::Refused`] if there is no such object,
-    /// [`Error::Conversion`] if the stored object is not a `K`.
+    /// [`Error::UnknownResource`] if the kind is not served, [`Error::Refused`] if there is no such
+    /// object, [`Error::Conversion`] if the stored object is not a `K`.
     pub fn get<K>(&self, key: &str) -> Result<K, Error>
     where
         K: kube::Resource<DynamicType = ()> + DeserializeOwned,
@@ -210,7 +216,8 @@ impl Simulator {
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownResource`] if the kind is not served, [`Error::Conversion`] if a stored object is not a `K`.
+    /// [`Error::UnknownResource`] if the kind is not served, [`Error::Conversion`] if a stored
+    /// object is not a `K`.
     pub fn list_all<K>(&self) -> Result<Vec<K>, Error>
     where
         K: kube::Resource<DynamicType = ()> + DeserializeOwned,

@@ -17,9 +17,9 @@ use crate::storage::Object;
 
 /// The stored objects of one kind. Cheap to clone.
 ///
-/// Objects are stored as given: no status is reset, no generation is counted, and no schema is applied. Only missing
-/// fields are added (UID, creation time, the namespace `default`). Each write gets a resource version and is an event
-/// for watches.
+/// Objects are stored as given: no status is reset, no generation is counted, and no schema is
+/// applied. Only missing fields are added (UID, creation time, the namespace `default`). Each write
+/// gets a resource version and is an event for watches.
 #[derive(Clone, Debug)]
 pub struct ObjectStore {
     server: Arc<Server>,
@@ -38,8 +38,8 @@ impl ObjectStore {
         Ok(Self { server: server.clone(), served })
     }
 
-    /// Finds the store for the kind of an object, and returns it with the object as JSON. The object must contain
-    /// `apiVersion` and `kind`.
+    /// Finds the store for the kind of an object, and returns it with the object as JSON. The
+    /// object must contain `apiVersion` and `kind`.
     pub(crate) fn of_object(server: &Arc<Server>, object: &impl Serialize) -> Result<(Self, Body), Error> {
         let body = to_body(object)?;
         let text = |field| body.get(field).and_then(Value::as_str).unwrap_or_default();
@@ -51,8 +51,8 @@ impl ObjectStore {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if the object exists, has no name or is not a JSON object, [`Error::Conversion`] if it cannot
-    /// be serialised.
+    /// [`Error::Refused`] if the object exists, has no name or is not a JSON object,
+    /// [`Error::Conversion`] if it cannot be serialised.
     pub fn create(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         self.create_body(to_body(object)?)
     }
@@ -61,8 +61,9 @@ impl ObjectStore {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if there is no such object, if the given `resourceVersion` is not the stored one, or if
-    /// `object` is not a JSON object, [`Error::Conversion`] if it cannot be serialised.
+    /// [`Error::Refused`] if there is no such object, if the given `resourceVersion` is not the
+    /// stored one, or if `object` is not a JSON object, [`Error::Conversion`] if it cannot be
+    /// serialised.
     pub fn update(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         self.update_body(to_body(object)?)
     }
@@ -71,13 +72,14 @@ impl ObjectStore {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if the object has no name or is not a JSON object, [`Error::Conversion`] if it cannot be
-    /// serialised.
+    /// [`Error::Refused`] if the object has no name or is not a JSON object, [`Error::Conversion`]
+    /// if it cannot be serialised.
     pub fn apply(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         self.apply_body(to_body(object)?)
     }
 
-    /// Changes the object with this key. The closure runs again on a new copy after each conflict with another write.
+    /// Changes the object with this key. The closure runs again on a new copy after each conflict
+    /// with another write.
     ///
     /// # Errors
     ///
@@ -93,8 +95,9 @@ impl ObjectStore {
         }
     }
 
-    /// Deletes the object with this key, and returns its last version. An object with finalizers is only marked.
-    /// Dependants are also deleted, except those of Jobs and replication controllers: the default policy applies.
+    /// Deletes the object with this key, and returns its last version. An object with finalizers is
+    /// only marked. Dependants are also deleted, except those of Jobs and replication controllers:
+    /// the default policy applies.
     ///
     /// # Errors
     ///
@@ -105,13 +108,15 @@ impl ObjectStore {
         Ok(StoredObject(outcome.into_object()))
     }
 
-    /// Deletes the object with this key as if its stored bytes were unreadable, and returns its last version.
-    /// Finalizers are ignored. A client can do the same with `ignoreStoreReadErrorWithClusterBreakingPotential`.
+    /// Deletes the object with this key as if its stored bytes were unreadable, and returns its
+    /// last version. Finalizers are ignored. A client can do the same with
+    /// `ignoreStoreReadErrorWithClusterBreakingPotential`.
     ///
-    /// Watches of resources outside the watch cache (of built-in kinds: Events) read the deletion from etcd. Such
-    /// watches end with an `ERROR` event of code 500 and reason `StorageReadError`, whatever their selectors, even if
-    /// they begin later at a version before the deletion. For other resources, the watch cache is rebuilt: watches
-    /// end, and resuming from an earlier version fails (410 `Expired`).
+    /// Watches of resources outside the watch cache (of built-in kinds: Events) read the deletion
+    /// from etcd. Such watches end with an `ERROR` event of code 500 and reason `StorageReadError`,
+    /// whatever their selectors, even if they begin later at a version before the deletion. For
+    /// other resources, the watch cache is rebuilt: watches end, and resuming from an earlier
+    /// version fails (410 `Expired`).
     ///
     /// # Errors
     ///

@@ -13,14 +13,14 @@ use crate::storage::Backup;
 impl Simulator {
     /// Applies a fault to this many of the next matching requests.
     ///
-    /// Faults are used in the order in which they were added. Requests for watches are included: a canned response
-    /// refuses a watch before its stream opens.
+    /// Faults are used in the order in which they were added. Requests for watches are included: a
+    /// canned response refuses a watch before its stream opens.
     pub fn fail_next(&self, times: usize, filter: RequestFilter, fault: impl Into<Fault>) {
         self.server.faults.push(Some(times), filter, fault.into());
     }
 
-    /// Applies a fault to all matching requests until the returned guard is dropped. Faults that were added earlier
-    /// take precedence.
+    /// Applies a fault to all matching requests until the returned guard is dropped. Faults that
+    /// were added earlier take precedence.
     pub fn fail_while(&self, filter: RequestFilter, fault: impl Into<Fault>) -> Disturbance {
         Disturbance::begin(&self.server, filter, fault.into())
     }
@@ -30,18 +30,20 @@ impl Simulator {
         self.server.faults.clear();
     }
 
-    /// Accepts only requests with this bearer token; all others are answered with 401 `Unauthorized`.
+    /// Accepts only requests with this bearer token; all others are answered with 401
+    /// `Unauthorized`.
     pub fn require_token(&self, token: &str) {
         self.server.credentials.accept_token(token);
     }
 
-    /// Answers all requests with 401 `Unauthorized`, as if every token had expired. Open watches continue, as on a
-    /// real server.
+    /// Answers all requests with 401 `Unauthorized`, as if every token had expired. Open watches
+    /// continue, as on a real server.
     pub fn expire_tokens(&self) {
         self.server.credentials.reject_all();
     }
 
-    /// Expires all tokens, or ends the expiry. The token of [`require_token`](Self::require_token) does not change.
+    /// Expires all tokens, or ends the expiry. The token of [`require_token`](Self::require_token)
+    /// does not change.
     pub(crate) fn set_tokens_expired(&self, expired: bool) {
         if expired { self.server.credentials.expire() } else { self.server.credentials.renew() }
     }
@@ -54,8 +56,8 @@ impl Simulator {
 
 /// Faults of watches.
 impl Simulator {
-    /// Injects into the open watch streams whose requests match, and returns their number. The injection comes after
-    /// all past events and before all later ones.
+    /// Injects into the open watch streams whose requests match, and returns their number. The
+    /// injection comes after all past events and before all later ones.
     pub fn inject(&self, filter: &RequestFilter, injection: &WatchInjection) -> usize {
         let placed = PlacedInjection { injection: injection.clone(), after: self.resource_version() };
         self.server.watches.inject(filter, &placed)
@@ -66,20 +68,21 @@ impl Simulator {
         self.inject(&RequestFilter::any(), &WatchInjection::close());
     }
 
-    /// Sets whether due bookmarks are dropped. The bookmark that ends a streaming list is always sent; to drop that
-    /// one, see [`StreamingLists::Ignored`](crate::StreamingLists::Ignored).
+    /// Sets whether due bookmarks are dropped. The bookmark that ends a streaming list is always
+    /// sent; to drop that bookmark, too, see
+    /// [`StreamingLists::Ignored`](crate::StreamingLists::Ignored).
     pub fn lose_bookmarks(&self, lost: bool) {
         self.server.watches.change_bookmarks(|rule| rule.lost = lost);
     }
 
-    /// Sets whether bookmarks are sent a tenth as often. The change takes effect for each watch after its next
-    /// bookmark.
+    /// Sets whether bookmarks are sent a tenth as often. The change takes effect for each watch
+    /// after its next bookmark.
     pub fn delay_bookmarks(&self, delayed: bool) {
         self.server.watches.change_bookmarks(|rule| rule.delayed = delayed);
     }
 
-    /// Sets the time between two bookmarks of a watch, limited to one millisecond to one year. The change takes
-    /// effect for each watch after its next bookmark.
+    /// Sets the time between two bookmarks of a watch, limited to one millisecond to one year. The
+    /// change takes effect for each watch after its next bookmark.
     pub fn set_bookmark_interval(&self, interval: Duration) {
         self.server.watches.change_bookmarks(|rule| rule.interval = interval.max(Duration::from_millis(1)));
     }
@@ -87,34 +90,36 @@ impl Simulator {
 
 /// Faults of the history and of the whole server.
 impl Simulator {
-    /// Removes the history, also from the watch cache: watches and lists at earlier versions are answered with 410
-    /// `Expired`. Open watches continue. The automatic [compaction](crate::SimulatorBuilder::compaction_interval)
-    /// affects only etcd.
+    /// Removes the history, also from the watch cache: watches and lists at earlier versions are
+    /// answered with 410 `Expired`. Open watches continue. By contrast, the automatic
+    /// [compaction](crate::SimulatorBuilder::compaction_interval) affects only etcd.
     pub fn compact(&self) {
         self.server.api.compact();
     }
 
-    /// Restarts the server without downtime: all watches end, and nothing else changes. A client that moves to
-    /// another API server observes the same.
+    /// Restarts the server without downtime: all watches end, and nothing else changes. A client
+    /// that moves to another API server observes the same.
     pub fn restart(&self) {
         self.server.restart();
     }
 
-    /// Restarts the server without its history: watches and lists at earlier versions are answered with 410
-    /// `Expired`.
+    /// Restarts the server without its history: watches and lists at earlier versions are answered
+    /// with 410 `Expired`.
     pub fn restart_without_history(&self) {
         self.server.api.forget_history();
         self.server.restart();
     }
 
-    /// Sets whether the watch cache is ready. On a real server, it is not ready after a start or a lost connection to
-    /// etcd. When it becomes unready, all watches end. Until it is ready again:
+    /// Sets whether the watch cache is ready. On a real server, it is not ready after a start or a
+    /// lost connection to etcd. When it becomes unready, all watches end. Until it is ready again:
     ///
-    /// - watches are refused with the HTTP status 429 `TooManyRequests`, and with a `Retry-After` that grows with
-    ///   time from 1 to 30 seconds;
-    /// - lists with a limit and no selector, and lists of one state (an exact version, or the next page), are read
-    ///   from etcd, which applies the limit also at version `0`; all other lists are refused like watches;
-    /// - gets, and all reads of Event objects (which have no watch cache), are served from etcd. Writes continue.
+    /// - watches are refused with the HTTP status 429 `TooManyRequests`, and with a `Retry-After`
+    ///   that grows with time from 1 to 30 seconds;
+    /// - lists with a limit and no selector, and lists of one state (an exact version, or the next
+    ///   page), are read from etcd, which applies the limit also at version `0`; all other lists
+    ///   are refused like watches;
+    /// - gets, and all reads of Event objects (which have no watch cache), are served from etcd.
+    ///   Writes continue.
     ///
     /// The history remains, so that a test can observe where the client resumes;
     /// [`restart_without_history`](Self::restart_without_history) also removes it. The caches of
@@ -129,22 +134,22 @@ impl Simulator {
         }
     }
 
-    /// Starts a shutdown: `/readyz` fails from now on, and new requests are treated as `answer` says. Refusals have a
-    /// `Retry-After` header. Requests in flight complete, and watches end as described at [`ShutdownAnswer`]. Any
-    /// [restart](Self::restart) ends the shutdown.
+    /// Starts a shutdown: `/readyz` fails from now on, and new requests are treated as `answer`
+    /// says. Refusals have a `Retry-After` header. Requests in flight complete, and watches end as
+    /// described at [`ShutdownAnswer`]. Any [restart](Self::restart) ends the shutdown.
     ///
-    /// Health checks are always answered. The socket stays open, so new connections get refusals; for a closed
-    /// socket, use [`Fault::refuse`]. [Lagging replicas](Self::lagging_replica) also lose their watches and
-    /// connections, but continue to serve.
+    /// Health checks are always answered. The socket stays open, so new connections get refusals;
+    /// for a closed socket, use [`Fault::refuse`]. [Lagging replicas](Self::lagging_replica) also
+    /// lose their watches and connections, but continue to serve.
     #[doc(alias = "shutdown-send-retry-after")]
     pub fn begin_shutdown(&self, answer: ShutdownAnswer) {
         self.server.begin_shutdown(answer);
     }
 
-    /// Makes all clients move to new connections, as a load balancer does before it removes a server. HTTP/2
-    /// connections receive a `GOAWAY`; HTTP/1.1 connections are closed when they are idle, even if no request has
-    /// arrived yet. Requests in flight, including watches, continue. The same happens to connections of
-    /// [lagging replicas](Self::lagging_replica).
+    /// Makes all clients move to new connections, as a load balancer does before it removes a
+    /// server. HTTP/2 connections receive a `GOAWAY`; HTTP/1.1 connections are closed when they are
+    /// idle, even if no request has arrived yet. Requests in flight, including watches, continue.
+    /// The same happens to connections of [lagging replicas](Self::lagging_replica).
     pub fn drain_connections(&self) {
         self.server.goaways.to_all();
     }
@@ -155,23 +160,25 @@ impl Simulator {
         self.server.api.backup()
     }
 
-    /// Restarts the server with the objects and the resource version of a backup. Writes since the backup are lost,
-    /// and new writes reuse their resource versions.
+    /// Restarts the server with the objects and the resource version of a backup. Writes since the
+    /// backup are lost, and new writes reuse their resource versions.
     ///
-    /// No client can detect this by itself. A watch from a future version is silent, as on a real server, until the
-    /// version is reached, and then continues with later writes. It misses the undone writes, and the new writes up
-    /// to that version. This is why etcd can [move restored versions ahead](Self::restore_ahead).
+    /// No client can detect this by itself. A watch from a future version sends nothing, as on a
+    /// real server, until the version is reached, and then continues with later writes. It misses
+    /// the undone writes, and the new writes up to that version. This is why etcd can [move
+    /// restored versions ahead](Self::restore_ahead).
     pub fn restore(&self, backup: &Backup) {
         self.server.api.restore(backup, backup.resource_version());
         self.server.restart();
     }
 
-    /// Restarts the server with the objects of a backup, like `etcdctl snapshot restore --bump-revision
-    /// --mark-compacted`: the newest resource version increases by `by` (at least 1), and all earlier versions are
-    /// compacted.
+    /// Restarts the server with the objects of a backup, like `etcdctl snapshot restore
+    /// --bump-revision --mark-compacted`: the newest resource version increases by `by` (at least
+    /// 1), and all earlier versions are compacted.
     ///
-    /// Objects have the versions of the backup, so the version of one object can decrease. The versions of lists do not
-    /// decrease. Watches from earlier versions are answered with 410 `Expired`.
+    /// Objects have the versions of the backup, so the version of one object can decrease. The
+    /// versions of lists do not decrease. Watches from earlier versions are answered with 410
+    /// `Expired`.
     pub fn restore_ahead(&self, backup: &Backup, by: u64) {
         self.server.api.restore(backup, self.resource_version() + by.max(1));
         self.server.restart();

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::object::Object;
 
-/// All objects of a simulator at one moment, without history, like an etcd snapshot. Cheap to clone.
+/// All objects of a simulator at one moment, without history, like an etcd snapshot. Cheap to
+/// clone.
 #[derive(Clone, Debug)]
 pub struct Backup {
     /// The newest resource version when the backup was made.

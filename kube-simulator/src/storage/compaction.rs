@@ -1,7 +1,7 @@
 //! [`Compaction`]: etcd's compactions, which API servers request every few minutes.
 //!
-//! From `compact.go` of the API server (`pkg/storage/etcd3`): each compaction removes the history before the revision
-//! of the previous one, so that five to ten minutes remain.
+//! From `compact.go` of the API server (`pkg/storage/etcd3`): each compaction removes the history
+//! before the revision of the previous one, so that five to ten minutes remain.
 
 use std::time::Duration;
 
@@ -11,14 +11,16 @@ use tokio::time::Instant;
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// The progress of etcd's compactions. No task runs: the state is brought up to date when the revision is requested.
+/// The progress of etcd's compactions. No task runs: the state is brought up to date when the
+/// revision is requested.
 #[derive(Debug)]
 pub(super) struct Compaction {
     /// The time between two compactions. `None` disables them.
     interval: Option<Duration>,
     /// The time of the next compaction.
     due: Instant,
-    /// The revision at the time of the last compaction. The next compaction removes the history before it.
+    /// The revision at the time of the last compaction. The next compaction removes the history
+    /// before it.
     noted: u64,
     compacted: u64,
 }
@@ -30,12 +32,13 @@ impl Compaction {
         Self { interval, due: Instant::now() + interval.unwrap_or_default(), noted: 0, compacted: 0 }
     }
 
-    /// Returns the compacted revision. Must be called before each write, because `current` counts as the revision at
-    /// every compaction that was due since the previous call.
+    /// Returns the compacted revision. Call this before each write, because `current` counts as the
+    /// revision at every compaction that was due since the previous call.
     pub(super) fn up_to(&mut self, current: u64) -> u64 {
         let late = Instant::now().checked_duration_since(self.due);
         if let (Some(interval), Some(late)) = (self.interval, late) {
-            // If two or more compactions were due, the second one has compacted the current revision.
+            // If two or more compactions were due, the second one has compacted the current
+            // revision.
             self.compacted = if late >= interval { current } else { self.noted };
             self.noted = current;
             let times = late.as_nanos() / interval.as_nanos() + 1;

@@ -13,7 +13,8 @@ use crate::kinds::ResourceKind;
 /// One write, with the object before and after it.
 #[derive(Debug)]
 pub(crate) struct Event {
-    /// The object after the write. For a deletion, it is the last version, with the resource version of the deletion.
+    /// The object after the write. For a deletion, it is the last version, with the resource
+    /// version of the deletion.
     pub(crate) object: Arc<Object>,
     /// The version before the write; `None` for a creation.
     pub(crate) previous: Option<Arc<Object>>,
@@ -43,8 +44,9 @@ impl Event {
         self.object.resource_version
     }
 
-    /// Returns the previous version with this event's resource version. A watch whose selector matched only the
-    /// previous version receives it as deleted. It is built once for all such watches.
+    /// Returns the previous version of the object, with this event's resource version. A watch
+    /// whose selector matched only the previous version receives the result as the deleted object.
+    /// The result is built once for all such watches.
     pub(crate) fn as_deleted(&self, kind: &ResourceKind) -> &Arc<Object> {
         self.as_deleted.get_or_init(|| {
             let before = self.previous.as_ref().unwrap_or(&self.object);
@@ -67,12 +69,14 @@ pub(crate) enum Lost {
 pub(crate) struct Reader {
     /// The number of the next event to read.
     pub(crate) cursor: u64,
-    /// The number of the next event when the reader was created. Older events do not count as lag.
+    /// The number of the first event after the creation of the reader. Older events do not count as
+    /// lag.
     pub(crate) joined: u64,
     pub(crate) patience: SlowWatchLimit,
 }
 
-/// The latest events of one resource: those that etcd holds, and among them those of the API server's watch cache.
+/// The latest events of one resource: those that etcd holds, and among them those of the API
+/// server's watch cache.
 ///
 /// Events are numbered without gaps; a reader's cursor is the number of its next event.
 #[derive(Debug)]
@@ -116,23 +120,27 @@ impl History {
         }
     }
 
-    /// Returns whether the oldest event can be removed: etcd has compacted it, or the history is too long.
+    /// Returns whether the oldest event can be removed: etcd has compacted it, or the history is
+    /// too long.
     fn oldest_can_go(&self, compacted: u64) -> bool {
         let is_compacted = self.events.front().is_some_and(|event| event.resource_version() <= compacted);
         is_compacted || self.events.len() > self.window.most()
     }
 
-    /// Returns the lowest resource version from which a watch can start in a watch cache that has reached `known`.
+    /// Returns the lowest resource version from which a watch can start in a watch cache that has
+    /// reached `known`.
     pub(crate) fn remembered(&self, known: u64) -> u64 {
         self.window.floor().min(known).max(self.reachable).max(self.forgotten)
     }
 
-    /// Returns the lowest resource version from which etcd can start a watch, and whose state it can list.
+    /// Returns the lowest resource version from which etcd can start a watch, and whose state it
+    /// can list.
     pub(crate) fn stored(&self, compacted: u64) -> u64 {
         self.reachable.max(self.forgotten).max(compacted)
     }
 
-    /// Rejects new readers from before `revision`. Open readers continue, as real watches survive a compaction.
+    /// Rejects new readers from before `revision`. Open readers continue, as real watches survive a
+    /// compaction.
     pub(crate) fn forget(&mut self, revision: u64) {
         self.forgotten = self.forgotten.max(revision);
     }
@@ -173,8 +181,9 @@ impl History {
         self.first + older as u64
     }
 
-    /// Returns a reader's next events up to a resource version, or an error if the reader is too far behind. With a
-    /// timed limit, only events for which `is_sent` is true fill the reader's buffer.
+    /// Returns a reader's next events up to a resource version, or an error if the reader is too
+    /// far behind. With a timed limit, only events for which `is_sent` is true fill the reader's
+    /// buffer.
     pub(crate) fn read(
         &self,
         reader: &Reader,
@@ -203,8 +212,8 @@ impl History {
         }
     }
 
-    /// Returns whether the buffer of a reader is full. The buffer contains `taken` events, and the unread events up to
-    /// `up_to` for which `counts` is true.
+    /// Returns whether the buffer of a reader is full. The buffer contains `taken` events, and the
+    /// unread events up to `up_to` for which `counts` is true.
     pub(crate) fn is_full(
         &self,
         reader: &Reader,

@@ -1,6 +1,7 @@
 //! [`Notifier`]: wakes all listeners in the order of their creation.
 //!
-//! tokio's `watch` channel wakes its receivers in random order, so runs with two watches would not be reproducible.
+//! tokio's `watch` channel wakes its receivers in random order, so runs with two watches would not
+//! be reproducible.
 
 use std::sync::{Arc, Weak};
 
@@ -19,8 +20,8 @@ impl Notifier {
     pub(crate) fn listen(&self) -> Listener {
         let listener = Arc::new(Notify::new());
         let mut listeners = self.0.lock();
-        // Removes dropped listeners here too, for notifiers that never notify. This runs only when the list is full,
-        // so that it costs little per listener.
+        // Removes dropped listeners here too, for notifiers that never notify. This runs only when
+        // the list is full, so that it costs little per listener.
         if listeners.len() == listeners.capacity() {
             listeners.retain(|listener| listener.strong_count() > 0);
         }

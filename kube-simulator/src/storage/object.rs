@@ -1,7 +1,7 @@
 //! [`Object`]: one version of one object, which is serialised once.
 //!
-//! The store, the history and all watch streams share it. Values for selectors are extracted when it is serialised,
-//! so that filters need not parse the bytes.
+//! The store, the history and all watch streams share an object. Values for selectors are extracted
+//! when it is serialised, so that filters need not parse the bytes.
 
 use std::fmt;
 use std::ops::Range;
@@ -22,7 +22,8 @@ pub(crate) struct Object {
     pub(crate) owners: Box<[Box<str>]>,
     /// The labels, sorted by key.
     labels: Box<[(Box<str>, Box<str>)]>,
-    /// The values of the kind's selectable fields, in the kind's order; empty if the object lacks the field.
+    /// The values of the kind's selectable fields, in the kind's order; empty if the object lacks
+    /// the field.
     fields: Box<[Box<str>]>,
     json: Bytes,
     /// The position of the key `"metadata"` in `json`. Only `kind` and `apiVersion` are before it.
@@ -101,8 +102,8 @@ impl Object {
         &self.json
     }
 
-    /// Returns the content in protobuf. Only the first call runs `encode`, because lists and watches send each version
-    /// to many clients.
+    /// Returns the content in protobuf. Only the first call runs `encode`, because lists and
+    /// watches send each version to many clients.
     pub(crate) fn protobuf(&self, encode: impl FnOnce(&[u8]) -> Vec<u8>) -> &[u8] {
         self.protobuf.get_or_init(|| encode(&self.json).into())
     }
@@ -137,7 +138,7 @@ impl Object {
     }
 }
 
-/// Omits the content, which can be a Secret's.
+/// Omits the content, because the object can be a Secret.
 impl fmt::Debug for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Object");

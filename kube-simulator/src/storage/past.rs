@@ -1,7 +1,7 @@
 //! Pages of a table, now or at an earlier resource version.
 //!
-//! Past states are computed by undoing the later events, newest first. This gives, for each changed key, its version
-//! at the requested resource version. All other keys are unchanged.
+//! Past states are computed by undoing the later events, newest first. This gives, for each changed
+//! key, its version at the requested resource version. All other keys are unchanged.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -18,8 +18,8 @@ pub(crate) enum At {
     Latest,
     /// The state at exactly this resource version.
     Exactly(u64),
-    /// The state at exactly this resource version in a watch cache, which ignores compactions. If the history is too
-    /// short, the oldest available state.
+    /// The state at exactly this resource version in a watch cache, which ignores compactions. If
+    /// the history is too short, the oldest available state.
     Cached(u64),
 }
 
@@ -46,7 +46,8 @@ pub(crate) struct Page {
     pub(crate) remaining: usize,
 }
 
-/// For each key that has changed since the requested state: its object in that state, or `None` if there was none.
+/// For each key that has changed since the requested state: its object in that state, or `None` if
+/// there was none.
 type Undone<'a> = BTreeMap<&'a str, Option<&'a Arc<Object>>>;
 
 pub(super) fn page(state: &State, request: &PageRequest<'_>, revision: &Revision) -> Result<Page, ReadError> {

@@ -1,4 +1,5 @@
-//! The cluster-wide revision counter, the source of all resource versions, as one API server sees it.
+//! The cluster-wide revision counter, the source of all resource versions, as one API server sees
+//! it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,12 +18,12 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Counts the writes to all resources, like the revision of an etcd.
 ///
-/// Versions therefore have gaps within one resource, and the version of one resource implies nothing about another. A
-/// second API server can lag behind the counter.
+/// Versions therefore have gaps within one resource, and the version of one resource implies
+/// nothing about another. A second API server can lag behind the counter.
 #[derive(Clone, Debug)]
 pub(crate) struct Revision {
     stored: Arc<Stored>,
-    /// The lag of a second API server; `None` for the first, which never lags.
+    /// The lag of a second API server; `None` for the first API server, which never lags.
     lag: Option<Arc<Mutex<Lag>>>,
     /// The watch cache of this API server.
     watch_cache: WatchCache,
@@ -75,7 +76,7 @@ impl Revision {
         self.lag.is_some()
     }
 
-    /// Returns the newest revision that this API server has reached.
+    /// Returns the revision that this API server has reached.
     pub(crate) fn current(&self) -> u64 {
         let stored = self.stored();
         self.lag.as_ref().map_or(stored, |lag| lag.lock().of(stored))
@@ -105,10 +106,11 @@ impl Revision {
         }
     }
 
-    /// Takes the next revision. The caller must hold the lock of the table that it writes to. Readers that read a
-    /// revision and then lock the table find every event up to that revision.
+    /// Takes the next revision. The caller must hold the lock of the table that it writes to.
+    /// Readers that read a revision and then lock the table find every event up to that revision.
     pub(crate) fn advance(&self) -> u64 {
-        // Compactions that are due do not include this write.
+        // Updates the compactions first, so that a compaction that is due does not include this
+        // write.
         self.compacted();
         let taken = self.stored.revision.fetch_add(1, Ordering::SeqCst) + 1;
         self.stored.notifier.notify_all();
@@ -146,8 +148,8 @@ impl Revision {
         if wanted <= stored { Ok(()) } else { Err(ReadError::NotStored { wanted, stored }) }
     }
 
-    /// Returns a listener for progress of a server that can lag. The first server has none, because its tables notify
-    /// about each write.
+    /// Returns a listener for progress of a server that can lag. The first server has none, because
+    /// its tables notify about each write.
     pub(crate) fn progress(&self) -> Option<Listener> {
         self.lag.is_some().then(|| self.stored.notifier.listen())
     }

@@ -1,7 +1,8 @@
 //! [`SlowWatchLimit`]: the maximum lag of a watch. The server ends a slower watch without an error.
 //!
-//! From `cacher.go` and `time_budget.go` of the API server (`pkg/storage/cacher`): events fill the channels of a
-//! watch. When the channels are full, all watches of the resource wait for it, within one common time budget.
+//! From `cacher.go` and `time_budget.go` of the API server (`pkg/storage/cacher`): events fill the
+//! channels of a watch. When the channels of a watch are full, all watches of the resource wait for
+//! this watch, within one common time budget.
 
 use std::time::Duration;
 
@@ -41,7 +42,8 @@ impl Budget {
         Self(Mutex::new(Filling { left: Duration::ZERO, filled: now, waited: now }))
     }
 
-    /// Deducts the wait since `since` from the budget, and returns whether the budget was sufficient.
+    /// Deducts the wait since `since` from the budget, and returns whether the budget was
+    /// sufficient.
     pub(super) fn spend(&self, since: Instant) -> bool {
         let mut filling = self.0.lock();
         let now = Instant::now();

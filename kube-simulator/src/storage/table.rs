@@ -132,8 +132,8 @@ impl Table {
         self.changed.listen()
     }
 
-    /// Returns the lowest resource version from which a watch can start, and a reader of the events after
-    /// `resource_version`.
+    /// Returns the lowest resource version from which a watch can start, and a reader of the events
+    /// after `resource_version`.
     pub(crate) fn start_after(
         &self,
         resource_version: u64,
@@ -143,7 +143,8 @@ impl Table {
         let state = self.state.read();
         let (cursor, joined) = (state.history.cursor_after(resource_version), state.history.end());
         let floor = if self.kind.is_cached() {
-            // Events that this API server has not received have not displaced older ones from its watch cache.
+            // Events that this API server has not received have not displaced older events from its
+            // watch cache.
             state.history.remembered(known.current())
         } else {
             state.history.stored(self.revision.compacted())
@@ -156,7 +157,8 @@ impl Table {
         self.state.read().history.channel(most)
     }
 
-    /// Returns all objects in the state of an API server, their revision, and a reader of later events.
+    /// Returns all objects in the state of an API server, their revision, and a reader of later
+    /// events.
     pub(crate) fn snapshot_and_reader(
         &self,
         known: &Revision,
@@ -168,7 +170,8 @@ impl Table {
         Ok((objects, version, Reader { cursor, joined, patience }))
     }
 
-    /// Returns a reader's next events that the API server has received, and the revision up to which they are complete.
+    /// Returns a reader's next events that the API server has received, and the revision up to
+    /// which they are complete.
     pub(crate) fn read(
         &self,
         reader: &Reader,
@@ -180,8 +183,8 @@ impl Table {
         Ok((state.history.read(reader, up_to, is_sent)?, up_to))
     }
 
-    /// Returns whether the buffer of a reader is full. The buffer contains `taken` events, and the unread events for
-    /// which `counts` is true and which the API server has received.
+    /// Returns whether the buffer of a reader is full. The buffer contains `taken` events, and the
+    /// unread events for which `counts` is true and which the API server has received.
     pub(crate) fn is_full(
         &self,
         reader: &Reader,

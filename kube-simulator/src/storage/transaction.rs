@@ -35,13 +35,14 @@ impl<'a> Transaction<'a> {
         object
     }
 
-    /// Removes an object. Its last version, given by `value`, gets the resource version of the deletion.
+    /// Removes an object. Its last version, given by `value`, gets the resource version of the
+    /// deletion.
     pub(crate) fn remove(&mut self, key: &str, value: Map<String, Value>) -> Arc<Object> {
         self.take_out(key, value, Event::deleted)
     }
 
-    /// Removes a corrupt object, ignoring its finalizers. A watch cache that reaches this event relists before it
-    /// reports the deletion.
+    /// Removes a corrupt object, ignoring its finalizers. A watch cache that reaches this event
+    /// relists before it reports the deletion.
     pub(crate) fn remove_corrupt(&mut self, key: &str, value: Map<String, Value>) -> Arc<Object> {
         let last = self.take_out(key, value, Event::corrupt);
         if self.kind.is_cached() {

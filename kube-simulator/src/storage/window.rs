@@ -1,7 +1,7 @@
 //! [`Window`]: the latest events of a resource that the watch cache of an API server holds.
 //!
-//! From `watch_cache.go` of the API server (`pkg/storage/cacher`): the ring grows before it drops events younger than
-//! 75 seconds, and shrinks when three quarters of its events are older.
+//! From `watch_cache.go` of the API server (`pkg/storage/cacher`): the ring grows before it drops
+//! events younger than 75 seconds, and shrinks when three quarters of its events are older.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use tokio::time::Instant;
 
 use super::history::Event;
 
-/// The minimum age of dropped events. A client can thus resume from its last bookmark, which comes every minute.
+/// The minimum age of dropped events. A client can thus resume from its last bookmark, which comes
+/// every minute.
 const FRESH: Duration = Duration::from_secs(75);
 
 /// Minimum and maximum capacity of a server's ring.
@@ -84,7 +85,8 @@ impl Window {
             return;
         }
         if matches!(self.retention, Retention::Fresh) {
-            // The age of the event at this position, counted from the newest. The ring is full, so the event exists.
+            // The age of the event at this position, counted from the newest. The ring is full, so
+            // the event exists.
             let age = |back: usize| now.duration_since(history[history.len() - back].written);
             if age(self.capacity) < FRESH {
                 self.capacity = (self.capacity * 2).min(MOST);
@@ -98,8 +100,8 @@ impl Window {
     /// Adds the event that was appended to the history.
     pub(super) fn count_one(&mut self, history: &VecDeque<Arc<Event>>) {
         self.len += 1;
-        // The real watch cache starts at the oldest event that it holds, not after the newest dropped one. If it has
-        // dropped no event, its initial floor still holds.
+        // The real watch cache starts at the oldest event that it holds, not after the newest
+        // dropped event. If it has dropped no event, its initial floor still holds.
         let has_dropped = history.len() > self.len;
         if has_dropped {
             let oldest = history[history.len() - self.len].resource_version() - 1;
@@ -107,8 +109,8 @@ impl Window {
         }
     }
 
-    /// Returns the number of events that a server buffers for one watch: about one second's share of the ring, at most
-    /// `most`.
+    /// Returns the number of events that a server buffers for one watch: about one second's share
+    /// of the ring, at most `most`.
     pub(super) fn channel(&self, most: usize) -> u64 {
         let of_a_second = self.capacity.div_ceil(75);
         of_a_second.clamp(MIN_CHANNEL, most.max(MIN_CHANNEL)) as u64

@@ -1,4 +1,4 @@
-//! Which step the events of a key become.
+//! The coalesced result for each sequence of events of one key.
 
 use super::*;
 

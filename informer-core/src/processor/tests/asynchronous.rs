@@ -1,4 +1,4 @@
-//! Handlers that wait.
+//! Async handlers.
 
 use async_trait::async_trait;
 use tokio::sync::{Semaphore, mpsc as channel};
@@ -6,7 +6,7 @@ use tokio::sync::{Semaphore, mpsc as channel};
 use super::*;
 use crate::{AsyncEventHandler, Filtered};
 
-/// Says what it is called with, waits for leave to go on, and says that it is done.
+/// Sends the event of each call, waits for a permit, and sends "done".
 struct Waiting {
     said: channel::UnboundedSender<String>,
     leave: Arc<Semaphore>,
@@ -22,7 +22,7 @@ impl Waiting {
     async fn call(&self, what: String) {
         _ = self.said.send(what.clone());
         self.leave.acquire().await.expect("open").forget();
-        assert!(!what.contains("panic"), "told to");
+        assert!(!what.contains("panic"), "the intended panic");
         _ = self.said.send("done".to_owned());
     }
 }
@@ -57,7 +57,7 @@ async fn i4_async_handler_has_one_call_at_a_time() {
     for expected in ["+a", "a=1>2", "a=2>2", "-a"] {
         assert_eq!(heard.recv().await.as_deref(), Some(expected));
         tokio::task::yield_now().await;
-        assert!(heard.try_recv().is_err(), "nothing while the call is under way");
+        assert!(heard.try_recv().is_err(), "no second call before the first has ended");
         leave.add_permits(1);
         assert_eq!(heard.recv().await.as_deref(), Some("done"));
     }
@@ -105,7 +105,11 @@ async fn i12_removal_drops_an_async_call_where_it_waits() {
     running.processor.publish(batch(vec![added("a", 1), added("b", 1)]), || {});
     assert_eq!(heard.recv().await.as_deref(), Some("+a"));
     registration.remove_and_wait().await;
-    assert_eq!(heard.recv().await, None, "neither the rest of the call nor another, and the handler is gone");
+    assert_eq!(
+        heard.recv().await,
+        None,
+        "the call does not continue, no call follows, and the handler is dropped"
+    );
     running.stop().await;
 }
 
@@ -132,7 +136,7 @@ async fn i11_events_during_a_long_async_call_are_coalesced() {
     for value in 0..100 {
         running.processor.publish(batch(vec![updated("a", value, value + 1)]), || {});
     }
-    assert_eq!(registration.stats().pending, 2, "the one it is called with, and all else in one");
+    assert_eq!(registration.stats().pending, 2, "the event of the current call, and one coalesced event");
     leave.add_permits(2);
     for expected in ["done", "a=0>100", "done"] {
         assert_eq!(heard.recv().await.as_deref(), Some(expected));

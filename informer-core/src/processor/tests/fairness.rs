@@ -1,11 +1,11 @@
-//! A handler that is slow or stuck, and the others.
+//! A slow or blocked handler does not delay other handlers.
 
 use super::*;
 
-/// Moves the paused clock on while a sync handler is called.
+/// Advances the paused clock during a call of a sync handler.
 fn take(seconds: f64) {
     use futures::FutureExt;
-    // The clock has moved when the future first asks to be polled again.
+    // The first poll of the future advances the clock.
     _ = tokio::time::advance(Duration::from_secs_f64(seconds)).now_or_never();
 }
 
@@ -14,7 +14,7 @@ async fn the_slowest_call_is_known() {
     let running = Running::start();
     let registration = running.add(Handlers::new().on_add(|object: &Cached<Object>, _| {
         take(if **object == 700 { 0.2 } else { 0.0 });
-        assert!(**object != 900, "told to panic");
+        assert!(**object != 900, "the intended panic");
     }));
     running.processor.publish(complete((0..1_000).map(|value| added("a", value)).collect()), || {});
     registration.synced().wait().await.expect("it syncs");
@@ -40,7 +40,7 @@ async fn slow_handler_is_logged_once_per_episode() {
     };
     running.processor.publish(batch(vec![added("a", 1)]), || {});
     heard.recv().await.expect("called");
-    assert!(log::about("slow-one").is_empty(), "slow, but not behind");
+    assert!(log::about("slow-one").is_empty(), "the handler is slow but not behind");
     for episodes in 1..3 {
         flood();
         for _ in 0..6 {
@@ -74,7 +74,7 @@ async fn i11_stuck_handler_delays_no_other_handler() {
         }
     }
     let stats = stuck.stats();
-    // The call it is stuck in, and what is true now of the one key.
+    // The event of the blocked call, and one coalesced event for the only key.
     assert_eq!((stats.pending, stats.coalesced), (2, 10_000 - 1));
     release.send(()).expect("it waits");
     running.stop().await;
@@ -99,7 +99,7 @@ async fn i6_handler_that_is_always_behind_gets_synced() {
         running.processor.publish(batch(vec![updated("a", value, value + 1), added("d", value)]), || {});
         value += 1;
         calls.recv().await.expect("called");
-        assert!(value < 100, "it never catches up, and need not");
+        assert!(value < 100, "the handler must sync although it never catches up");
     }
     running.stop().await;
 }

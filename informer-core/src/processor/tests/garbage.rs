@@ -1,4 +1,4 @@
-//! What is dropped where (I8): user objects may do anything when they go.
+//! Objects are dropped while no lock is held (I8), because their destructors are user code.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -27,7 +27,7 @@ impl Drop for Nosy {
     }
 }
 
-/// Makes such objects.
+/// Creates `Nosy` objects and publishes them.
 struct Source {
     processor: SharedProcessor<Nosy>,
     registration: Registration,
@@ -59,7 +59,7 @@ impl Source {
         self.publish(vec![Event::Added { object: self.object(value), is_in_initial_list: false }]);
     }
 
-    /// An update that owns the only references to its two states.
+    /// Publishes an update that owns the only handles to its two objects.
     fn update(&self, old: u64, new: u64) {
         self.publish(vec![Event::Updated { old: self.object(old), new: self.object(new) }]);
     }
@@ -68,7 +68,7 @@ impl Source {
         self.publish(vec![Event::Deleted(Deleted::exact(self.object(value)))]);
     }
 
-    /// Has what waits for the handler coalesced, as its own task would.
+    /// Coalesces the waiting events, as the handler's own task would do.
     fn coalesce(&self) {
         let registration = self.registration.lock().clone();
         _ = registration.map(|registration| registration.stats());
@@ -100,10 +100,10 @@ fn i8_coalesced_states_drop_without_lock() {
         let handler = source.processor.add_handler(Handlers::new(), &options, std::iter::empty);
         *source.registration.lock() = Some(Arc::new(handler));
         source.update(1, 2);
-        // From here on, each is merged into what waits.
+        // From here on, each event is merged into the waiting event.
         source.update(3, 4);
         source.coalesce();
-        assert_eq!(source.dropped(), [2, 3], "what is owed now leads from 1 to 4");
+        assert_eq!(source.dropped(), [2, 3], "the waiting update leads from 1 to 4");
         source.delete(5);
         source.coalesce();
         assert_eq!(source.dropped(), [4]);
@@ -116,10 +116,10 @@ fn i8_coalesced_states_drop_without_lock() {
         assert_eq!(source.dropped(), [8, 9]);
         source.update(10, 11);
         source.coalesce();
-        assert_eq!(source.dropped(), [1, 5], "no store says this, and the newest word counts");
+        assert_eq!(source.dropped(), [1, 5], "no store sends this sequence; the newest event counts");
         let handler = source.registration.lock().take();
         drop(handler);
-        assert_eq!(source.dropped(), [10, 11], "all that waited goes with the handler");
+        assert_eq!(source.dropped(), [10, 11], "waiting events are dropped with the handler");
     });
 }
 
@@ -144,12 +144,12 @@ async fn i8_events_read_by_a_stream_drop_without_lock() {
     let mut stream = source.processor.events(&HandlerOptions::default(), std::iter::empty);
     source.add(0);
     drop(stream.next().await);
-    assert_eq!(source.dropped(), [0; 0], "the reader has not come back");
+    assert_eq!(source.dropped(), [0; 0], "the reader has not polled again");
     assert!(stream.next().now_or_never().is_none());
     assert_eq!(source.dropped(), [0]);
 }
 
-/// A waker that uses the processor and drops a stream when it is called, as a task does that ends.
+/// A waker that uses the processor and drops a stream when it is called, as an ending task does.
 struct Nudge(Mutex<Option<EventStream<Object>>>, SharedProcessor<Object>);
 
 impl futures::task::ArcWake for Nudge {
@@ -171,7 +171,7 @@ fn i8_readers_are_woken_when_no_lock_is_held() {
     let mut context = std::task::Context::from_waker(&waker);
     assert!(reader.poll_next_unpin(&mut context).is_pending());
     processor.publish(batch(vec![added("a", 1)]), || {});
-    assert!(nudge.0.lock().is_none(), "it was woken");
+    assert!(nudge.0.lock().is_none(), "the waker was called");
     assert!(reader.poll_next_unpin(&mut context).is_ready());
 }
 

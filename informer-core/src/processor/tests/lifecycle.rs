@@ -1,12 +1,12 @@
-//! Handlers that come and go, at every stage of their informer's life: client-go's scenarios of
-//! `shared_informer_test.go`, by their names there.
+//! Handlers that are added and removed at every stage of their informer's life. Comments name the
+//! scenarios of client-go's `shared_informer_test.go`.
 
 use futures::{FutureExt, StreamExt};
 use tokio::sync::mpsc as channel;
 
 use super::*;
 
-/// Says when it is dropped.
+/// Sends a message when it is dropped.
 struct Mortal(channel::UnboundedSender<&'static str>);
 
 impl EventHandler<Object> for Mortal {}
@@ -32,7 +32,7 @@ async fn i12_handler_of_an_unstarted_informer_ends_all_waits() {
     let processor = SharedProcessor::new(None);
     let (handler, mut end) = mortal();
     add(&processor, handler).remove_and_wait().await;
-    assert_eq!(end.try_recv(), Ok("dropped"), "when the wait is over, the handler is gone");
+    assert_eq!(end.try_recv(), Ok("dropped"), "the handler is dropped before the wait ends");
     let (handler, mut end) = mortal();
     let registration = add(&processor, handler);
     drop(processor);
@@ -113,13 +113,13 @@ async fn one_handler_can_be_registered_twice_and_is_served_twice() {
     running.processor.publish(batch(vec![added("b", 1)]), || {});
     assert_eq!(heard.recv().await.as_deref(), Some("+b=1"));
     second.remove_and_wait().await;
-    assert_eq!(heard.recv().await, None, "once each, and then no more");
+    assert_eq!(heard.recv().await, None, "each registration receives the event once, and no other event");
     running.stop().await;
 }
 
 #[tokio::test]
 async fn registration_removes_only_its_own_handler() {
-    // RemoveForeignHandler, RemovingRemoved: by type, there is nothing to get wrong.
+    // RemoveForeignHandler, RemovingRemoved: the types exclude both.
     let (running, other) = (Running::start(), Running::start());
     let (handler, mut heard) = recorder();
     let handler = Arc::new(handler);
@@ -163,7 +163,7 @@ async fn i6_early_handler_syncs_with_the_initial_list() {
     // AddWhileActive.
     let processor = SharedProcessor::new(None);
     let early = add(&processor, Handlers::new());
-    assert!(!early.has_synced(), "nothing runs");
+    assert!(!early.has_synced(), "the processor is not running");
     let shutdown = CancellationToken::new();
     let task = tokio::spawn({
         let (processor, shutdown) = (processor.clone(), shutdown.clone());
@@ -174,22 +174,22 @@ async fn i6_early_handler_syncs_with_the_initial_list() {
     let middle =
         processor.add_handler(Handlers::new(), &HandlerOptions::default(), || [object("a", 1)].into_iter());
     tokio::task::yield_now().await;
-    assert!(!early.has_synced() && !middle.has_synced(), "part of the list is not the list");
+    assert!(!early.has_synced() && !middle.has_synced(), "the list is not complete");
     processor.publish(complete(vec![added("b", 1)]), || {});
     for registration in [&early, &middle] {
         registration.synced().wait().await.expect("it syncs");
-        assert!(registration.has_synced(), "both ways of asking agree");
+        assert!(registration.has_synced(), "`synced` and `has_synced` agree");
     }
     shutdown.cancel();
     task.await.expect("no panic");
-    assert!(early.has_synced(), "and it stays so");
+    assert!(early.has_synced(), "it stays synced");
 }
 
 #[tokio::test]
 async fn i12_handlers_that_panic_again_and_again_sync_and_are_counted() {
     // EventPanics: five pods, two handlers, each call of one of them panics.
     let running = Running::start();
-    let panicking = || Handlers::new().on_add(|_: &Cached<Object>, _| panic!("told to"));
+    let panicking = || Handlers::new().on_add(|_: &Cached<Object>, _| panic!("the intended panic"));
     let (calm, mut heard) = recorder();
     let registrations = [add(&running.processor, panicking()), add(&running.processor, calm)];
     let events = ["a", "b", "c", "d", "e"].map(|name| added(name, 1));
@@ -214,15 +214,15 @@ async fn i12_panic_during_removal_ends_all_waits() {
     let registration = running.add(Handlers::new().on_add(move |_: &Cached<Object>, _| {
         _ = entered.send(());
         tokio::task::block_in_place(|| _ = released.lock().recv());
-        panic!("told to");
+        panic!("the intended panic");
     }));
     running.processor.publish(batch(vec![added("a", 1)]), || {});
     inside.recv().await.expect("called");
     let mut removal = std::pin::pin!(registration.remove_and_wait());
-    assert!(removal.as_mut().now_or_never().is_none(), "the call is under way");
+    assert!(removal.as_mut().now_or_never().is_none(), "the call has not returned");
     release.send(()).expect("it waits");
     removal.await;
-    assert_eq!(inside.recv().await, None, "it is gone");
+    assert_eq!(inside.recv().await, None, "the handler is dropped");
     running.stop().await;
 }
 
@@ -232,7 +232,7 @@ async fn i12_handler_whose_drop_panics_ends_all_waits() {
     impl EventHandler<Object> for Grim {}
     impl Drop for Grim {
         fn drop(&mut self) {
-            panic!("told to");
+            panic!("the intended panic");
         }
     }
     let running = Running::start();
@@ -251,7 +251,7 @@ async fn i12_handler_whose_events_panic_on_drop_is_removed() {
     struct Mine(bool);
     impl Drop for Mine {
         fn drop(&mut self) {
-            assert!(!self.0, "told to panic");
+            assert!(!self.0, "the intended panic");
         }
     }
     let processor = SharedProcessor::<Mine>::new(None);
@@ -261,9 +261,9 @@ async fn i12_handler_whose_events_panic_on_drop_is_removed() {
     });
     let run = processor.run(CancellationToken::new());
     let synced = registration.synced();
-    // The task that served it has ended, and so does every wait for it.
+    // The handler's task has ended, so all waits for the handler end.
     tokio::select! {
-        () = run => unreachable!("nobody stops it"),
+        () = run => unreachable!("the processor is not stopped"),
         outcome = synced.wait() => assert!(outcome.is_err()),
     }
     registration.remove_and_wait().await;

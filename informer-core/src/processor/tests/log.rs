@@ -1,4 +1,4 @@
-//! What the crate logs, for tests to read.
+//! Records the crate's log, so that tests can read it.
 
 use std::sync::Once;
 
@@ -7,8 +7,8 @@ use tracing::field::{Field, Visit};
 
 static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Keeps what is logged from now on, by all threads: tracing asks only whichever thread meets a
-/// message first whether anybody wants it.
+/// Records the log of all threads from now on. The subscriber is global, because tracing caches for
+/// all threads whether a message is enabled.
 pub(super) fn keep() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| _ = tracing::subscriber::set_global_default(Log));

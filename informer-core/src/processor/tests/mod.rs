@@ -168,7 +168,7 @@ async fn i12_panic_is_counted_and_later_events_are_delivered() {
     let running = Running::start();
     let (send, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let panicking = Handlers::new().on_add(move |object: &Cached<Object>, _| {
-        assert!(**object != 1, "told to panic");
+        assert!(**object != 1, "the intended panic");
         _ = send.send(**object);
     });
     let (calm, mut heard_calm) = recorder();
@@ -183,7 +183,7 @@ async fn i12_panic_is_counted_and_later_events_are_delivered() {
 
 #[tokio::test]
 async fn i12_payload_that_panics_on_drop_ends_only_the_call() {
-    /// What a panic carries, which panics when it is dropped.
+    /// The payload of a panic. It panics when it is dropped.
     struct Payload;
     impl Drop for Payload {
         fn drop(&mut self) {
@@ -239,7 +239,7 @@ async fn a_removed_handler_is_not_called_again_and_its_task_ends() {
     assert_eq!(heard.recv().await.as_deref(), Some("+a=1"));
     registration.remove_and_wait().await;
     running.processor.publish(batch(vec![added("b", 1)]), || {});
-    assert_eq!(heard.recv().await, None, "the handler itself is gone");
+    assert_eq!(heard.recv().await, None, "the handler is dropped");
     running.stop().await;
 }
 
@@ -289,8 +289,8 @@ async fn i8_removed_handler_can_use_its_processor_on_drop() {
     running.processor.publish(complete(vec![]), || {});
     registration.synced().wait().await.expect("it syncs");
     registration.remove_and_wait().await;
-    // Without another event to be published.
-    dropped.recv().await.expect("it is dropped");
+    // The handler is dropped although no further event is published.
+    dropped.recv().await.expect("the handler is dropped");
     running.stop().await;
 }
 
@@ -300,7 +300,7 @@ async fn i12_waits_end_when_the_processor_never_runs() {
     let never_ran = processor.add_handler(Handlers::new(), &HandlerOptions::default(), std::iter::empty);
     let synced = never_ran.synced();
     never_ran.remove_and_wait().await;
-    assert!(synced.wait().await.is_err(), "it can't sync any more");
+    assert!(synced.wait().await.is_err(), "the handler can't sync any more");
 
     let running = Running::start();
     let registration = running.add(Handlers::new());
@@ -317,7 +317,7 @@ async fn i4_slow_filtered_handler_receives_every_delete() {
     let processor = SharedProcessor::new(None);
     let (recorder, mut heard) = recorder();
     let even = crate::Filtered::new(|value: &Object| value.is_multiple_of(2), recorder);
-    // A filter can't do without old states, whatever the options say.
+    // A filter needs old states, so it overrides the options.
     let options = HandlerOptions::new().threshold(Some(1)).coalesce_drops_old();
     let _registration = processor.add_handler(even, &options, std::iter::empty);
     let shutdown = CancellationToken::new();
@@ -327,7 +327,7 @@ async fn i4_slow_filtered_handler_receives_every_delete() {
     });
     processor.publish(batch(vec![added("a", 2)]), || {});
     assert_eq!(heard.recv().await.as_deref(), Some("+a=2"));
-    // Nobody else runs between these two.
+    // No other task runs between these two calls.
     processor.publish(batch(vec![updated("a", 2, 3)]), || {});
     let end = Deleted::exact(object("a", 3)).after(object("a", 3));
     processor.publish(batch(vec![Event::Deleted(end)]), || {});

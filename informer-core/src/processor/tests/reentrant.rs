@@ -7,7 +7,7 @@ use tokio::sync::{Semaphore, mpsc as channel};
 use super::*;
 use crate::AsyncEventHandler;
 
-/// A place for what a handler gets only after it has been made.
+/// A place for a handler's registration, which exists only after the handler was created.
 type Slot = Arc<Mutex<Option<HandlerRegistration>>>;
 
 /// Blocks the handler until the future is ready.
@@ -31,11 +31,11 @@ async fn i12_handler_can_remove_itself_and_wait() {
     *own.lock() = Some(running.add(handler));
     running.processor.publish(batch(vec![added("a", 1), added("b", 2)]), || {});
     assert_eq!(heard.recv().await, Some(1));
-    assert_eq!(heard.recv().await, None, "not called again, and gone");
+    assert_eq!(heard.recv().await, None, "the handler is not called again, and is dropped");
     running.stop().await;
 }
 
-/// Removes itself while it is called, and then waits for something that never comes.
+/// Removes itself during a call, and then never completes the call.
 struct Leaving {
     own: Slot,
     left: channel::UnboundedSender<&'static str>,
@@ -106,7 +106,7 @@ async fn i12_handler_can_remove_another_and_wait_for_it() {
         }
     }));
     running.processor.publish(batch(vec![added("a", 1)]), || {});
-    heard.recv().await.expect("it does not hang");
+    heard.recv().await.expect("the removal ends");
     running.processor.publish(batch(vec![added("b", 1)]), || {});
     let rest: Vec<_> = std::iter::from_fn(|| heard_other.try_recv().ok()).collect();
     assert!(!rest.contains(&"+b=1".to_owned()), "{rest:?}");

@@ -1,4 +1,4 @@
-//! What a registration can tell.
+//! The information that a registration has.
 
 use futures::{FutureExt, StreamExt};
 

@@ -12,13 +12,13 @@ fn never() -> HandlerOptions {
     HandlerOptions::new().resync(Resync::Never)
 }
 
-/// What has been heard since the last time, once all tasks have had their turn.
+/// Runs all tasks, and returns the events that the handler has received since the last call.
 async fn heard_now(heard: &mut UnboundedReceiver<String>) -> Vec<String> {
     tokio::task::yield_now().await;
     std::iter::from_fn(|| heard.try_recv().ok()).collect()
 }
 
-/// What an informer does when its check is due.
+/// Does what an informer does when its check is due.
 async fn tick(running: &Running, after: Duration) -> bool {
     tokio::time::advance(after).await;
     let due = running.processor.check_resync();
@@ -106,7 +106,7 @@ async fn handlers_get_resyncs_at_their_own_periods_or_never() {
     let add =
         |handler, options: &HandlerOptions| running.processor.add_handler(handler, options, std::iter::empty);
     let _registrations = [add(never_, &never()), add(two, &every(2)), add(three, &every(3))];
-    // As a controller would that is asked each second.
+    // Checks each second, as an informer with a check period of one second would.
     assert_eq!(running.processor.fix_check_period(), Some(Duration::from_secs(2)));
     let mut due = Vec::new();
     for _ in 0..6 {
@@ -157,14 +157,14 @@ async fn resync_check_period_is_the_shortest_at_the_start() {
     assert_eq!(processor.fix_check_period(), Some(Duration::from_secs(5)));
     let seconds =
         |seconds: &[u64]| seconds.iter().map(|&seconds| Duration::from_secs(seconds)).collect::<Vec<_>>();
-    assert_eq!(periods(&processor), seconds(&[12 * 3600, 60, 55, 5]), "each keeps its own");
+    assert_eq!(periods(&processor), seconds(&[12 * 3600, 60, 55, 5]), "each handler keeps its own period");
     add(&every(1));
     add(&every(7));
-    assert_eq!(processor.fix_check_period(), Some(Duration::from_secs(5)), "it is settled");
+    assert_eq!(processor.fix_check_period(), Some(Duration::from_secs(5)), "the check period is fixed");
     assert_eq!(
         periods(&processor),
         seconds(&[12 * 3600, 60, 55, 5, 5, 7]),
-        "who comes later is served at that"
+        "later handlers get at least the check period"
     );
 }
 
@@ -184,14 +184,14 @@ async fn relist_delivers_unchanged_objects_only_as_resyncs() {
     running.processor.publish(relist(), || {});
     assert_eq!(heard_now(&mut heard_plain).await, ["b=1>2", "+c=1"]);
     assert_eq!(heard_now(&mut heard_resynced).await, ["a=1>1", "b=1>2", "+c=1"]);
-    // The mark that the last check has left holds until the next one.
+    // The marks of a check are valid until the next check.
     assert!(tick(&running, Duration::from_secs(1)).await);
     assert_eq!(heard_now(&mut heard_resynced).await, ["a=1>1"]);
     running.processor.publish(batch(vec![Event::Resynced(object("c", 1))]), || {});
     assert_eq!(heard_now(&mut heard_resynced).await, ["c=1>1"]);
     assert!(!tick(&running, Duration::from_millis(500)).await);
     running.processor.publish(batch(vec![Event::Resynced(object("c", 1))]), || {});
-    assert!(heard_now(&mut heard_resynced).await.is_empty(), "the last check found nobody due");
+    assert!(heard_now(&mut heard_resynced).await.is_empty(), "no handler was due at the last check");
     assert!(heard_now(&mut heard_plain).await.is_empty());
     running.stop().await;
 }

@@ -16,7 +16,7 @@ fn shown(event: &Event<Object>) -> String {
     }
 }
 
-/// What the stream has at the moment.
+/// Returns the events that the stream has now.
 fn ready(stream: &mut EventStream<Object>) -> Vec<String> {
     std::iter::from_fn(|| stream.next().now_or_never().flatten()).map(|event| shown(&event)).collect()
 }
@@ -76,7 +76,7 @@ async fn i6_stream_syncs_at_the_poll_after_its_initial_events() {
     let mut late = processor.events(&HandlerOptions::default(), || vec![object("a", 1)].into_iter());
     for stream in [&mut first, &mut late] {
         assert!(stream.next().now_or_never().flatten().is_some());
-        assert!(!stream.registration().has_synced(), "the reader may not be done with it");
+        assert!(!stream.registration().has_synced(), "the reader has possibly not processed the event");
         _ = stream.next().now_or_never();
         assert!(stream.registration().has_synced());
     }
@@ -104,10 +104,10 @@ async fn i12_stream_ends_when_its_informer_stops() {
     tokio::task::yield_now().await;
     let processor = running.processor.clone();
     running.stop().await;
-    assert_eq!(reader.await.expect("no panic"), (true, true), "and it stays so");
+    assert_eq!(reader.await.expect("no panic"), (true, true), "the stream stays ended");
     assert!(synced.wait().await.is_err());
     let mut late = processor.events(&HandlerOptions::default(), || [object("a", 1)].into_iter());
-    assert!(late.next().await.is_none(), "after the stop there is nothing to come");
+    assert!(late.next().await.is_none(), "a stopped processor has no events");
 }
 
 #[tokio::test]
@@ -139,7 +139,7 @@ async fn busy_reader_yields_to_other_tasks() {
         }
     });
     tokio::task::yield_now().await;
-    assert!(!reader.is_finished(), "it was interrupted");
+    assert!(!reader.is_finished(), "the reader has yielded");
     reader.await.expect("no panic");
 }
 

@@ -11,7 +11,8 @@ use crate::api::custom::{self, Definition};
 use crate::api::writes::{self, Outcome, Propagation};
 use crate::storage::Object;
 
-/// Serves the resources of a definition after a write to it, or stops serving them after its deletion.
+/// Serves the resources of a definition after a write to it, or stops serving them after its
+/// deletion.
 pub(super) fn follow(api: &Api, definitions: &Served, outcome: &Outcome) {
     let object = outcome.object();
     let Ok(definition) = Definition::read(&Value::Object(object.decode())) else {
@@ -36,7 +37,8 @@ pub(super) fn follow(api: &Api, definitions: &Served, outcome: &Outcome) {
     }
 }
 
-/// Serves the resources of a backup's definitions, and stops serving those of all other definitions.
+/// Serves the resources of a backup's definitions, and stops serving those of all other
+/// definitions.
 pub(crate) fn restore(api: &Api, restored: Option<&BTreeMap<String, Arc<Object>>>) {
     let Some(definitions) = api.catalogue.at(custom::DEFINITIONS) else {
         return;
@@ -78,8 +80,8 @@ fn finish(api: &Api, definitions: &Served, object: &Object, definition: &Definit
     }
 }
 
-/// Serves all versions of a definition on the same objects. Watches of unchanged versions continue; others end, so
-/// that their clients reconnect.
+/// Serves all versions of a definition on the same objects. Watches of unchanged versions continue;
+/// others end, so that their clients reconnect.
 fn serve(api: &Api, definition: &Definition) {
     let table = match known(api, definition) {
         Some(known) => known.table.clone(),

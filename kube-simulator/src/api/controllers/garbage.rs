@@ -1,7 +1,7 @@
 //! The garbage collector: deletes or orphans the dependants of a deleted object.
 //!
-//! Unlike the real one, it reacts to deletions only. An object whose owner has never existed is kept, so that tests
-//! can write pods without replica sets.
+//! Unlike the real garbage collector, this one reacts to deletions only. An object whose owner has
+//! never existed is kept, so that tests can write pods without replica sets.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -15,8 +15,9 @@ use crate::api::catalogue::Served;
 use crate::api::writes::{self, Body, Propagation};
 use crate::storage::Object;
 
-/// The UIDs of the owners whose dependants are being collected, with whether another pass is requested. Each removed
-/// dependant requests a pass for its owner: starting a collection at once would recurse.
+/// The UIDs of the owners whose dependants are being collected, and whether another pass is
+/// requested for the owner. Each removed dependant requests a pass for its owner, because a
+/// collection that starts at once would recurse.
 #[derive(Debug, Default)]
 pub(crate) struct Collecting(Mutex<BTreeMap<Box<str>, bool>>);
 
@@ -46,7 +47,8 @@ impl Collecting {
     }
 }
 
-/// Deletes the dependants of a removed object, and continues the deletion of owners that waited for the object.
+/// Deletes the dependants of a removed object, and continues the deletion of owners that waited for
+/// the object.
 pub(super) fn after_removal(api: &Api, object: &Object) {
     for (served, dependant) in staying_dependants(api, object) {
         if is_held(api, &dependant, &object.uid) {

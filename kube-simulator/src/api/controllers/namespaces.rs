@@ -1,5 +1,5 @@
-//! The namespace controller: deletes the content of a namespace that is being deleted, and then removes its finalizer
-//! from the spec.
+//! The namespace controller: deletes the content of a namespace that is being deleted, and then
+//! removes its finalizer from the spec.
 
 use crate::api::Api;
 use crate::api::catalogue::Served;

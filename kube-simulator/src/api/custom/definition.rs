@@ -132,7 +132,8 @@ impl Spec {
         if !names.singular.is_empty() {
             kind.singular.clone_from(&names.singular);
         }
-        // Objects are indexed in their stored form, so each version has the selectable fields of all versions.
+        // Objects are indexed in their stored form, so each version has the selectable fields of
+        // all versions.
         let fields = self.versions.iter().flat_map(|version| &version.selectable_fields);
         kind.selectable_fields =
             fields.map(|field| field.json_path.trim_start_matches('.').to_owned()).collect();

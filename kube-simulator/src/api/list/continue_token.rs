@@ -1,6 +1,7 @@
 //! The token of the next page.
 //!
-//! It is opaque to clients, but has the real server's format: unpadded URL-safe base64 over JSON.
+//! The token is opaque to clients, but has the real server's format: unpadded URL-safe base64 over
+//! JSON.
 
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use base64::{DecodeError, Engine};
@@ -72,7 +73,8 @@ impl ContinueToken {
     }
 }
 
-/// Returns the form of a key in a token. Keys of the watch cache begin with a slash, keys of etcd do not.
+/// Returns the form of a key in a token. Keys of the watch cache begin with a slash, keys of etcd
+/// do not.
 fn relative(cached: bool, filter: &Filter, key: &str) -> String {
     let relative = key.strip_prefix(filter.key_prefix().as_str()).unwrap_or(key);
     if cached { format!("/{relative}") } else { relative.to_owned() }

@@ -18,7 +18,8 @@ const CONTINUE_TOO_OLD: &str = "The provided continue parameter is too old to di
     the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that \
     were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
-/// How the server answers a list of the newest state if the watch cache does not reach that state in time.
+/// How the server answers a list of the newest state if the watch cache does not reach that state
+/// in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LateLists {
     /// The list is taken from etcd.
@@ -85,8 +86,8 @@ pub(crate) async fn list(
     })
 }
 
-/// Returns whether the watch cache serves a list. If the cache is not ready, etcd serves paged lists and exact
-/// versions, and other lists fail.
+/// Returns whether the watch cache serves a list. If the cache is not ready, etcd serves paged
+/// lists and exact versions, and other lists fail.
 fn comes_from_cache(
     kind: &ResourceKind,
     revision: &Revision,
@@ -114,7 +115,7 @@ async fn start(
     if !options.continue_token.is_empty() {
         return resume(source, cached, filter, options).await;
     }
-    // Without a watch cache, etcd answers, which never lags.
+    // Without a watch cache, the list comes from etcd, which never lags.
     let at_hand = || if cached { revision.at_hand() } else { At::Latest };
     let Some(version) = options.parsed_resource_version()? else {
         return Ok(from_the_top(newest(source, cached).await?, limit));
@@ -127,7 +128,8 @@ async fn start(
     Ok(match options.version_match {
         Some(VersionMatch::Exact) => from_the_top(At::Exactly(version), limit),
         Some(VersionMatch::NotOlderThan) => from_the_top(at_hand(), limit),
-        // Without `resourceVersionMatch`, a limit means "exactly", for clients older than this parameter.
+        // Without `resourceVersionMatch`, a limit means "exactly", for clients older than this
+        // parameter.
         None if limit > 0 => from_the_top(At::Exactly(version), limit),
         None => from_the_top(at_hand(), 0),
     })
@@ -153,8 +155,8 @@ async fn resume(
     Ok(Start { at, key: format!("{}{}", filter.key_prefix(), token.start()), limit: options.limit })
 }
 
-/// Selects the source of the newest state: the watch cache if it reaches that state in time, otherwise etcd. Returns
-/// an error if the settings forbid etcd.
+/// Selects the source of the newest state: the watch cache if it reaches that state in time,
+/// otherwise etcd. Returns an error if the settings forbid etcd.
 async fn newest(source: Source<'_>, cached: bool) -> Result<At, Refusal> {
     let revision = source.revision;
     if !cached {
@@ -167,14 +169,15 @@ async fn newest(source: Source<'_>, cached: bool) -> Result<At, Refusal> {
     }
 }
 
-/// Waits until the watch cache reaches a resource version. etcd never lags, so without the cache, a future version is
-/// an error at once.
+/// Waits until the watch cache reaches a resource version. etcd never lags, so without the cache, a
+/// future version is an error at once.
 async fn reach(cached: bool, revision: &Revision, version: u64) -> Result<(), Refusal> {
     let reached = if cached { revision.reach(version).await } else { revision.check_stored(version) };
     Ok(reached?)
 }
 
-/// Adds a continue token for the latest state to the error if the state of a paged list has expired.
+/// Adds a continue token for the latest state to the error if the state of a paged list has
+/// expired.
 fn offer_remainder(
     mut refusal: Refusal,
     cached: bool,

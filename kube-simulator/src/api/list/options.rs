@@ -46,7 +46,8 @@ impl ListOptions {
         Ok(options)
     }
 
-    /// Returns the minimum resource version in the query of a get. A get ignores the other parameters of lists.
+    /// Returns the minimum resource version in the query of a get. A get ignores the other
+    /// parameters of lists.
     pub(crate) fn version_of_get(query: &str) -> Result<Option<u64>, Refusal> {
         let mut parameters = form_urlencoded::parse(query.as_bytes());
         let given = parameters.find(|(name, _)| name == "resourceVersion").map(|(_, value)| value);
@@ -95,7 +96,7 @@ impl ListOptions {
         parsed.map(Some).map_err(|why| status::bad_request(format!("invalid resource version: {why}")))
     }
 
-    /// Returns the resource version of a watch as a number, 0 if none is given.
+    /// Returns the resource version of a watch as a number; 0 if the client gives none.
     pub(crate) fn watched_resource_version(&self) -> Result<u64, Refusal> {
         match self.resource_version.as_str() {
             "" => Ok(0),
@@ -133,8 +134,8 @@ impl ListOptions {
         refuse(errors)
     }
 
-    /// Returns an error for parameters that a watch does not support, and for a streaming list unless
-    /// `knows_streaming`.
+    /// Returns an error for parameters that a watch does not support, and for a streaming list
+    /// unless `knows_streaming`.
     pub(crate) fn validate_for_watch(&self, knows_streaming: bool) -> Result<(), Refusal> {
         let mut errors = Vec::new();
         let not_older_than = self.version_match == Some(VersionMatch::NotOlderThan);
@@ -164,7 +165,8 @@ impl ListOptions {
         refuse(errors)
     }
 
-    /// Turns a watch without a start version into a streaming list, as servers with streaming lists do.
+    /// Turns a watch without a start version into a streaming list, as servers with streaming lists
+    /// do.
     pub(crate) fn default_to_streaming(&mut self) {
         let from_nowhere = matches!(self.resource_version.as_str(), "" | "0");
         if from_nowhere && self.send_initial_events.is_none() && !self.has_match() {

@@ -28,8 +28,9 @@ pub(crate) struct Conflict {
 
 /// Applies a configuration to an object, which can be empty.
 ///
-/// Fields that the manager applied before, but not now, are removed unless they have other owners. Fields with
-/// another owner and another value are conflicts; with `force`, the manager becomes their owner.
+/// Fields that the manager applied before, but not now, are removed unless they have other owners.
+/// Fields with another owner and another value are conflicts; with `force`, the manager becomes
+/// their owner.
 pub(crate) fn apply(
     kind: &ResourceKind,
     before: &Body,
@@ -61,7 +62,7 @@ pub(crate) fn apply(
     remove_all(&mut after, &to_fields_v1(removed));
     let fields: BTreeSet<Path> = wanted.into_keys().collect();
     entries.push(match own {
-        // Keeps the time, so that a repeated apply changes nothing.
+        // The entry keeps its time, so that a repeated apply changes nothing.
         Some(own) if own.fields == fields => own,
         _ => Entry::new(kind, manager, fields),
     });
@@ -69,8 +70,8 @@ pub(crate) fn apply(
     Ok(after)
 }
 
-/// Returns the errors of duplicate list elements in a configuration, in the format of structured-merge-diff. A
-/// duplicate element cannot have an owner.
+/// Returns the errors of duplicate list elements in a configuration, in the format of
+/// structured-merge-diff. A duplicate element cannot have an owner.
 pub(crate) fn duplicates(kind: &ResourceKind, applied: &Body) -> Vec<String> {
     let found = leaves::duplicates(kind, applied);
     let described = found.iter().filter_map(|path| {

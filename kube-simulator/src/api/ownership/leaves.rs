@@ -1,4 +1,5 @@
-//! The leaf paths of an object, in the steps of `FieldsV1`: `f:spec`, `k:{"name":"main"}`, `v:"x"`, `.`.
+//! The leaf paths of an object, in the steps of `FieldsV1`: `f:spec`, `k:{"name":"main"}`, `v:"x"`,
+//! `.`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,10 +11,12 @@ use super::list_kind::ListKind;
 use crate::api::schema;
 use crate::kinds::ResourceKind;
 
-/// The steps from the root of an object to a leaf. Leaves with the same parent share its steps in memory.
+/// The steps from the root of an object to a leaf. Leaves with the same parent share its steps in
+/// memory.
 pub(super) type Path = Vec<Arc<str>>;
 
-/// The leaves of an object, with their values. A list element itself is the step `.`, without a value.
+/// The leaves of an object, with their values. A list element itself is the step `.`, without a
+/// value.
 pub(super) type Leaves<'v> = BTreeMap<Path, Option<&'v Value>>;
 
 /// The fields of the metadata that have no owner.
@@ -130,7 +133,7 @@ pub(super) fn key_of(element: &Value, keys: &[String]) -> String {
     for key in keys {
         let value = match (element.get(key), key.as_str()) {
             (Some(value), _) => value.clone(),
-            // Of all keys of built-in lists, only this one has a default.
+            // Of all keys of built-in lists, only `protocol` has a default.
             (None, "protocol") => json!("TCP"),
             (None, _) => continue,
         };

@@ -1,15 +1,16 @@
-//! [`ListKind`]: how lists are merged: as sets, by keys, or as one value. The schema of the list decides.
+//! [`ListKind`]: how lists are merged: as sets, by keys, or as one value. The schema of the list
+//! decides.
 
 use serde_json::Value;
 
 /// How elements of a list are identified when lists are merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ListKind {
-    /// Not at all: the list is one value.
+    /// Elements are not identified: the list is one value.
     Atomic,
-    /// By their values.
+    /// Elements are identified by their values.
     Set,
-    /// By the values of these fields.
+    /// Elements are identified by the values of these fields.
     Map(Vec<String>),
 }
 

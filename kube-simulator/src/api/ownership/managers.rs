@@ -8,7 +8,8 @@ use super::Body;
 use super::leaves::{Path, from_fields_v1, leaves, to_fields_v1};
 use crate::kinds::ResourceKind;
 
-/// The operation of a manager. A program's applied and updated fields have separate entries.
+/// The operation of a manager. The applied fields and the updated fields of one program have
+/// separate entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Apply,
@@ -127,10 +128,11 @@ pub(super) fn write(body: &mut Body, entries: &[Entry]) {
     }
 }
 
-/// Records the write that changed `before` into `after`: the manager becomes the only owner of the changed fields.
+/// Records the write that changed `before` into `after`: the manager becomes the only owner of the
+/// changed fields.
 ///
-/// A client can send other entries and thereby replace the stored ones; a single empty entry removes them all. If a
-/// client sends none, the stored entries remain.
+/// A client can send other entries and thereby replace the stored ones; a single empty entry
+/// removes them all. If a client sends no entries, the stored entries remain.
 pub(crate) fn record_write(kind: &ResourceKind, before: &Body, after: &mut Body, manager: &Manager<'_>) {
     if given(after) == Some(&[json!({})]) {
         write(after, &[]);

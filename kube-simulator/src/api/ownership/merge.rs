@@ -60,7 +60,8 @@ fn merge_value(schema: Option<&Value>, there: &mut Value, applied: &Value) {
     }
 }
 
-/// Removes leaves, which are given as `FieldsV1`, from an object. Maps and lists that become empty are removed too.
+/// Removes leaves, which are given as `FieldsV1`, from an object. Maps and lists that become empty
+/// are removed too.
 pub(super) fn remove_all(object: &mut Body, leaves: &Body) {
     for (step, inner) in leaves {
         let (Some(field), Value::Object(inner)) = (step.strip_prefix("f:"), inner) else {
@@ -85,7 +86,8 @@ pub(super) fn remove_all(object: &mut Body, leaves: &Body) {
 }
 
 fn remove_from_list(elements: &mut Vec<Value>, leaves: &Body) {
-    // The elements of a list have the same key names, except that keys with a default can be absent.
+    // The elements of a list have the same key names, except that keys with a default can be
+    // absent.
     let keys: BTreeSet<Vec<String>> = leaves.keys().filter_map(|step| key_names(step)).collect();
     elements.retain_mut(|element| {
         if leaves.contains_key(&format!("v:{element}")) {

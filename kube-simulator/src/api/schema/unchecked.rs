@@ -100,8 +100,8 @@ fn walk(schema: &Value, value: &Value, path: &Place<'_>, found: &mut BTreeMap<&'
     }
 }
 
-/// Returns whether a keyword has an effect. `anyOf` and `allOf` beside `x-kubernetes-int-or-string` only repeat it,
-/// so they need no warning.
+/// Returns whether a keyword has an effect. `anyOf` and `allOf` beside `x-kubernetes-int-or-string`
+/// only repeat it, so they need no warning.
 fn applies(schema: &Value, keyword: &str) -> bool {
     let is_said = schema.get(keyword).is_some_and(|said| *said != false);
     is_said && !(schema["x-kubernetes-int-or-string"] == true && matches!(keyword, "anyOf" | "allOf"))

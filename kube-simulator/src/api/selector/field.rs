@@ -1,7 +1,8 @@
-//! Field selectors in the text form of the `fieldSelector` parameter: `spec.nodeName=node-1,status.phase!=Failed`.
+//! Field selectors in the text form of the `fieldSelector` parameter:
+//! `spec.nodeName=node-1,status.phase!=Failed`.
 //!
-//! The grammar and messages are those of `k8s.io/apimachinery/pkg/fields`: in values, `,`, `=` and `\` are escaped
-//! with `\`.
+//! The grammar and messages are those of `k8s.io/apimachinery/pkg/fields`: in values, `,`, `=` and
+//! `\` are escaped with `\`.
 
 use crate::kinds::ResourceKind;
 use crate::storage::Object;
@@ -63,7 +64,7 @@ impl FieldSelector {
     }
 }
 
-/// Splits at commas, except those behind a backslash.
+/// Splits at commas, except at escaped commas.
 fn split_at_commas(text: &str) -> Vec<&str> {
     let mut escaped = false;
     text.split(|c| {
@@ -106,7 +107,8 @@ fn unescape(text: &str) -> Result<String, String> {
 }
 
 fn parse_field(kind: &ResourceKind, path: &str) -> Result<Field, String> {
-    // Built-in kinds without selectable fields accept `metadata.namespace` even if they are cluster-scoped.
+    // Built-in kinds without selectable fields accept `metadata.namespace` even if they are
+    // cluster-scoped.
     let plain = kind.is_built_in() && kind.selectable_fields.is_empty();
     match path {
         "metadata.name" => return Ok(Field::Name),

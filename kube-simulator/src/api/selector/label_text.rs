@@ -1,7 +1,7 @@
 //! The text form of label selectors, as in the `labelSelector` parameter.
 //!
-//! The grammar and messages are those of `k8s.io/apimachinery/pkg/labels`. `in` and `notin` are operators only where
-//! an operator is expected; elsewhere they are labels or values.
+//! The grammar and messages are those of `k8s.io/apimachinery/pkg/labels`. `in` and `notin` are
+//! operators only where an operator is expected; elsewhere they are labels or values.
 
 use super::label::{Requirement, Test};
 use crate::api::naming;

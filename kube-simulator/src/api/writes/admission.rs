@@ -1,5 +1,5 @@
-//! Admission: checks and completes objects before they are stored. All objects have rules for metadata, custom
-//! resources have schemas, and custom resource definitions have their own rules.
+//! Admission: checks and completes objects before they are stored. All objects have rules for
+//! metadata, custom resources have schemas, and custom resource definitions have their own rules.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;

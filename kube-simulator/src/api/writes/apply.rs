@@ -102,7 +102,8 @@ fn check_says_type(applied: &Body) -> Result<(), Refusal> {
     Err(status::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")))
 }
 
-/// Returns an error if a keyed list or set contains an element twice, because such elements cannot be owned.
+/// Returns an error if a keyed list or set contains an element twice, because such elements cannot
+/// be owned.
 fn check_duplicates(kind: &ResourceKind, key: &str, applied: &Body) -> Result<(), Refusal> {
     let what = match ownership::duplicates(kind, applied).as_slice() {
         [] => return Ok(()),

@@ -78,8 +78,8 @@ fn settle_name(kind: &ResourceKind, body: &mut Body, stamp: &Stamp, guard: Guard
     Ok(name)
 }
 
-/// Returns an error if the name cannot be a path segment, or if a client's name is not the DNS name that the kind
-/// requires.
+/// Returns an error if the name cannot be a path segment, or if a client's name is not the DNS name
+/// that the kind requires.
 fn check_name(kind: &ResourceKind, name: &str, guard: Guard) -> Result<(), Refusal> {
     // Names of roles and role bindings can be like `system:something`.
     let is_strict = guard == Guard::Client && kind.group != "rbac.authorization.k8s.io";
@@ -97,8 +97,8 @@ fn check_name(kind: &ResourceKind, name: &str, guard: Guard) -> Result<(), Refus
     Err(status::invalid(&kind.group, &kind.kind, name, wrong.iter().map(error).collect()))
 }
 
-/// Converts a client's body, whose type and name have been checked, into a new object. Removes fields that only the
-/// server sets, and adds the fields of the server and the schema.
+/// Converts a client's body, whose type and name have been checked, into a new object. Removes
+/// fields that only the server sets, and then adds the server's values and the schema's defaults.
 pub(super) fn prepare(
     kind: &ResourceKind,
     body: &mut Body,
@@ -136,8 +136,8 @@ pub(super) fn prepare(
     admission::admit(kind, body)
 }
 
-/// Sets the first status of a kind with a status subresource. Only for nodes, the client's status is kept, because a
-/// kubelet registers with its status.
+/// Sets the first status of a kind with a status subresource. Only for nodes, the client's status
+/// is kept, because a kubelet registers with its status.
 fn settle_status(kind: &ResourceKind, body: &mut Body) {
     let is_given = body.get("status").is_some_and(|status| !status.is_null());
     if !kind.status_subresource || kind.accepts_initial_status && is_given {

@@ -1,8 +1,8 @@
 //! Deleting objects.
 //!
-//! An object is removed at once unless a finalizer, foreground deletion, the content of a namespace or definition, or
-//! a kubelet blocks the removal. A blocked object is marked with a deletion timestamp, and removed when nothing
-//! blocks it any more.
+//! An object is removed at once unless a finalizer, foreground deletion, the content of a namespace
+//! or definition, or a kubelet blocks the removal. A blocked object is marked with a deletion
+//! timestamp, and removed when nothing blocks it any more.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
@@ -120,7 +120,8 @@ impl DeleteOptions {
         Ok(options)
     }
 
-    /// Returns an error if both the deprecated and the current option set the policy for dependants.
+    /// Returns an error if both the deprecated and the current option set the policy for
+    /// dependants.
     fn check_one_policy(&self) -> Result<(), Refusal> {
         match (self.propagation_policy, self.orphan_dependents) {
             (Some(policy), Some(_)) => {
@@ -223,9 +224,9 @@ fn hold(kind: &ResourceKind, body: &mut Body, options: &DeleteOptions) {
     }
 }
 
-/// Returns whether the object is a namespace that cannot be removed yet. A namespace is first marked as being
-/// deleted, and kept until its spec has no finalizers. The namespace controller removes its finalizer when the
-/// namespace is empty.
+/// Returns whether the object is a namespace that cannot be removed yet. A namespace is first
+/// marked as being deleted, and kept until its spec has no finalizers. The namespace controller
+/// removes its finalizer when the namespace is empty.
 fn waits_for_content(writer: &Writer<'_>, body: &Body) -> bool {
     let is_marked = metadata_str(body, "deletionTimestamp").is_some();
     let controlled = writer.api.behavior.controllers;
@@ -234,7 +235,7 @@ fn waits_for_content(writer: &Writer<'_>, body: &Body) -> bool {
 
 /// The deletion time and grace period of an object that is being deleted.
 struct Ending {
-    /// The deletion timestamp. `None` keeps the previous one.
+    /// The deletion timestamp; `None` keeps the previous timestamp.
     at: Option<Timestamp>,
     /// The grace period, counted from the first delete.
     seconds: i64,
@@ -245,8 +246,8 @@ struct Ending {
 }
 
 impl Ending {
-    /// Returns the ending that a delete causes. `None` keeps the current one, which is not later than the requested
-    /// one (`BeforeDelete` in `k8s.io/apiserver/pkg/registry/rest`).
+    /// Returns the ending that a delete causes. `None` keeps the current ending, which is not later
+    /// than the requested ending (`BeforeDelete` in `k8s.io/apiserver/pkg/registry/rest`).
     fn of(writer: &Writer<'_>, body: &Body, options: &DeleteOptions, now: Timestamp) -> Option<Self> {
         let wanted = options.grace_period_seconds.map(positive);
         let Some(marked) = metadata_str(body, "deletionTimestamp") else {
@@ -269,7 +270,8 @@ impl Ending {
         }
         let wanted = wanted.filter(|seconds| *seconds < running)?;
         let earlier = later(end, wanted.saturating_sub(running));
-        // If the time has already passed, at most one second is left, so that a kubelet still sees the deletion.
+        // If the time has already passed, at most one second is left, so that a kubelet still sees
+        // the deletion.
         let seconds = if earlier < now { wanted.min(1) } else { wanted };
         Some(Self { at: Some(earlier.max(now)), seconds, waits: wanted > 0, marks_first: true })
     }
@@ -291,8 +293,8 @@ fn ends_gracefully(writer: &Writer<'_>) -> bool {
     writer.api.behavior.graceful_pods && kind.kind == "Pod" && kind.group.is_empty()
 }
 
-/// Returns the grace period in seconds, or 0. Only scheduled pods that have not finished have a grace period, and
-/// only if the builder enables it.
+/// Returns the grace period in seconds, or 0. Only scheduled pods that have not finished have a
+/// grace period, and only if the builder enables it.
 fn grace(writer: &Writer<'_>, body: &Body, wanted: Option<i64>) -> i64 {
     let spec = body.get("spec");
     let is_scheduled =

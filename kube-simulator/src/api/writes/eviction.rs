@@ -1,7 +1,8 @@
 //! Evictions: deletes of pods that disruption budgets limit. `kubectl drain` creates them.
 //!
-//! The rules and messages are those of `pkg/registry/core/pod/storage/eviction.go`. The API server itself subtracts
-//! an eviction from the budget, so that two concurrent evictions cannot both use the last disruption.
+//! The rules and messages are those of `pkg/registry/core/pod/storage/eviction.go`. The API server
+//! itself subtracts an eviction from the budget, so that two concurrent evictions cannot both use
+//! the last disruption.
 
 use http::StatusCode;
 use kube::core::response::{StatusCause, StatusDetails};
@@ -22,7 +23,8 @@ const API_SERVER: &str = "kube-apiserver";
 /// Maximum number of recorded evictions that the controller has not processed yet.
 const MAX_NOTED: usize = 2_000;
 
-/// Deletes a pod and subtracts it from its disruption budget, or returns an error if the budget forbids this.
+/// Deletes a pod and subtracts it from its disruption budget, or returns an error if the budget
+/// forbids this.
 pub(super) fn evict(writer: &Writer<'_>, name: &str, eviction: &Value) -> Result<Outcome, Refusal> {
     let options = delete_options(eviction)?;
     let dry_run = writer.options.dry_run || options.is_dry_run();
@@ -46,7 +48,8 @@ fn delete_options(eviction: &Value) -> Result<DeleteOptions, Refusal> {
     }
 }
 
-/// Returns whether the pod has not started, has finished, or is being deleted. Its eviction disrupts nothing.
+/// Returns whether the pod has not started, has finished, or is being deleted. Its eviction
+/// disrupts nothing.
 fn ends_anyway(pod: &Object) -> bool {
     let body = Value::Object(pod.decode());
     pod.terminating || matches!(body["status"]["phase"].as_str(), Some("Pending" | "Succeeded" | "Failed"))
@@ -72,7 +75,8 @@ fn spend(writer: &Writer<'_>, pod: &Object) -> Result<(), Refusal> {
     }
 }
 
-/// Returns whether a budget selects a pod. A missing selector selects no pods, and an empty selector selects all.
+/// Returns whether a budget selects a pod. A missing selector selects no pods, and an empty
+/// selector selects all.
 fn covers(budget: &Value, pod: &Object) -> bool {
     let selector = &budget["spec"]["selector"];
     let parsed = LabelSelector::parse(&selector_text(selector));
@@ -99,8 +103,8 @@ fn spend_of(writer: &Writer<'_>, budgets: &Served, budget: &Object, pod: &Object
     })
 }
 
-/// Returns whether an unready pod can be evicted without using the budget: enough pods are healthy, or the budget's
-/// policy for unhealthy pods is `AlwaysAllow`.
+/// Returns whether an unready pod can be evicted without using the budget: enough pods are healthy,
+/// or the budget's policy for unhealthy pods is `AlwaysAllow`.
 fn needs_no_budget(budget: &Body, pod: &Object) -> bool {
     let pod = Value::Object(pod.decode());
     let conditions = pod["status"]["conditions"].as_array();

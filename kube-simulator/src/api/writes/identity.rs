@@ -8,8 +8,8 @@ use crate::api::status::{self, FieldError, Refusal};
 use crate::kinds::ResourceKind;
 use crate::storage::Object;
 
-/// Checks `apiVersion` and `kind`, which a body can omit, sets the namespace, and converts the body to the stored
-/// version.
+/// Checks `apiVersion` and `kind`, which a body can omit, sets the namespace, and converts the body
+/// to the stored version.
 pub(super) fn check_type_and_namespace(
     kind: &ResourceKind,
     namespace: Option<&str>,
@@ -69,7 +69,8 @@ fn check_type(kind: &ResourceKind, body: &Body) -> Result<(), Refusal> {
     Err(status::invalid(&kind.group, given, name, vec![error]))
 }
 
-/// Returns the error for an object of another type than the path's, for kinds with a Go type.
+/// Returns the error for an object whose type is not the type of the path, for kinds with a Go
+/// type.
 fn another_type(kind: &ResourceKind, api_version: &str, given: &str) -> Refusal {
     let version = api_version.rsplit('/').next().unwrap_or(api_version);
     let why = if api_version == kind.api_version() {

@@ -1,4 +1,5 @@
-//! The labels and selector that a real server adds to a new Job. A Job controller finds its pods by them.
+//! The labels and selector that a real server adds to a new Job. A Job controller finds its pods by
+//! them.
 //!
 //! Counterpart: `generateSelector` in `k8s.io/kubernetes/pkg/registry/batch/job`.
 

@@ -1,6 +1,7 @@
 //! JSON patches (RFC 6902), within a real server's limits on operations and copied bytes.
 //!
-//! Counterpart: `applyJSPatch` in `pkg/endpoints/handlers/patch.go`, and `gopkg.in/evanphx/json-patch.v4`.
+//! Counterpart: `applyJSPatch` in `pkg/endpoints/handlers/patch.go`, and
+//! `gopkg.in/evanphx/json-patch.v4`.
 
 use http::StatusCode;
 use json_patch::{PatchOperation, patch_unsafe};
@@ -41,7 +42,8 @@ pub(super) fn apply(document: &mut Value, patch: &[PatchOperation]) -> Result<()
 
 /// Returns an error if an operation nests values too deeply.
 ///
-/// Each operation is checked before it is applied, because dropping a value of unlimited depth overflows the stack.
+/// Each operation is checked before it is applied, because dropping a value of unlimited depth
+/// overflows the stack.
 fn check_depth(document: &Value, operation: &PatchOperation) -> Result<(), Refusal> {
     let (path, value) = match operation {
         PatchOperation::Add(add) => (&add.path, Some(&add.value)),
@@ -56,7 +58,8 @@ fn check_depth(document: &Value, operation: &PatchOperation) -> Result<(), Refus
     if path.count() + value.map_or(0, limits::depth) > MAX_DEPTH { Err(limits::too_deep()) } else { Ok(()) }
 }
 
-/// Returns the error for a patch that does not apply to the object. The real server gives no details either.
+/// Returns the error for a patch that does not apply to the object. The real server gives no
+/// details either.
 pub(crate) fn rejected() -> Refusal {
     let message = "the server rejected our request due to an error in our request";
     status::failure(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)

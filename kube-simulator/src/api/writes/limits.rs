@@ -1,4 +1,4 @@
-//! How large and how deeply nested an object may be.
+//! The limits on the size and the depth of objects.
 
 use serde_json::Value;
 
@@ -7,8 +7,8 @@ use crate::api::status::{self, Refusal};
 
 /// Maximum nesting of an object, in levels.
 ///
-/// A real server accepts 10,000 levels. Objects are stored as JSON here, which is parsed with a limit of 128 levels,
-/// and `managedFields` is nested a few levels deeper than the fields.
+/// A real server accepts 10,000 levels. Objects are stored as JSON here, which is parsed with a
+/// limit of 128 levels, and `managedFields` is nested a few levels deeper than the fields.
 pub(super) const MAX_DEPTH: usize = 100;
 
 /// Maximum size of an object's JSON, in bytes: etcd's default `--max-request-bytes`.
@@ -30,7 +30,8 @@ pub(super) fn check_depth(body: &Body) -> Result<(), Refusal> {
 
 /// Returns an error if an object is too large for etcd.
 ///
-/// `metadata.managedFields` does not count: a real server drops it if the object is too large with it.
+/// `metadata.managedFields` does not count: a real server drops this field if the object is too
+/// large with it.
 pub(super) fn check_size(body: &Body) -> Result<(), Refusal> {
     let size = |(name, value): (&String, &Value)| match value {
         Value::Object(metadata) if name == "metadata" => metadata
@@ -60,7 +61,8 @@ pub(super) fn depth(value: &Value) -> usize {
     1 + inner.unwrap_or(0)
 }
 
-/// Returns the length of a value's JSON in bytes. Some escaped characters are counted as one byte less.
+/// Returns the length of a value's JSON in bytes. Some escaped characters are counted as one byte
+/// less.
 pub(super) fn json_size(value: &Value) -> usize {
     match value {
         Value::Null => 4,

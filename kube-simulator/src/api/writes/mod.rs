@@ -1,7 +1,7 @@
 //! Writes: the rules that turn a client's body into a stored version.
 //!
-//! A [`Writer`] is one write with its context. Each of its methods changes one object under its table's lock. Then
-//! [`controllers`](crate::api::controllers) apply the consequences.
+//! A [`Writer`] is one write with its context. Each of its methods changes one object under its
+//! table's lock. Then [`controllers`](crate::api::controllers) apply the consequences.
 
 mod admission;
 mod apply;
@@ -174,7 +174,7 @@ pub(crate) fn object_mut<'b>(body: &'b mut Body, field: &str) -> &'b mut Body {
     }
     match found {
         Value::Object(object) => object,
-        _ => unreachable!("it was made an object just above"),
+        _ => unreachable!("the field was replaced by an object above"),
     }
 }
 
@@ -193,7 +193,7 @@ fn drop_empty(metadata: &mut Body) {
     }
 }
 
-/// Reads a string in `metadata`; an empty one counts as absent, as it does in Go.
+/// Reads a string in `metadata`; an empty string counts as absent, as in Go.
 pub(crate) fn metadata_str<'a>(body: &'a Body, field: &str) -> Option<&'a str> {
     body.get("metadata")?.get(field)?.as_str().filter(|text| !text.is_empty())
 }

@@ -25,7 +25,7 @@ pub(super) fn check_open(writer: &Writer<'_>, body: &Body) -> Result<(), Refusal
 /// The finalizer of the namespace controller, in the spec of each namespace.
 const CONTROLLER: &str = "kubernetes";
 
-/// Returns the finalizers in the spec of a namespace. Its metadata can contain others.
+/// Returns the finalizers in the spec of a namespace. Its metadata can contain other finalizers.
 pub(crate) fn spec_finalizers(namespace: &Body) -> Vec<String> {
     let listed = namespace.get("spec").and_then(|spec| spec.get("finalizers")).and_then(Value::as_array);
     listed.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()

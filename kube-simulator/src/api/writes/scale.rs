@@ -1,4 +1,4 @@
-//! `/scale`: the replicas of an object, whatever its kind, as `Scale` of `autoscaling/v1`.
+//! `/scale`: the replicas of an object of any kind, as a `Scale` of `autoscaling/v1`.
 
 use serde_json::{Value, json};
 
@@ -57,7 +57,8 @@ pub(super) fn set(writer: &Writer<'_>, name: &str, change: Rescale<'_>) -> Resul
     })
 }
 
-/// Applies a `Scale` by server-side apply. The manager becomes an owner of the object's replicas field.
+/// Applies a `Scale` by server-side apply. The manager becomes an owner of the object's replicas
+/// field.
 fn apply(writer: &Writer<'_>, name: &str, configuration: &Body) -> Result<Outcome, Refusal> {
     let kind = &*writer.served.kind;
     let path = &paths(kind)?.spec_replicas;

@@ -29,11 +29,12 @@ pub(crate) enum Part {
     Main,
     /// The status; for most built-in kinds, labels and annotations too.
     Status,
-    /// Like `Main`, through `/scale`.
+    /// The same as `Main`, written through `/scale`.
     Scale,
-    /// Like `Main`, and the finalizers in the spec of a namespace, which other writes do not change.
+    /// Like `Main`, and the finalizers in the spec of a namespace, which other writes do not
+    /// change.
     Finalizers,
-    /// Everything. The server itself writes like this.
+    /// Everything. Only the server itself writes this part.
     Whole,
 }
 
@@ -73,8 +74,8 @@ fn create_instead(writer: &Writer<'_>, name: &str, mut body: Body) -> Result<Out
     create::create(writer, body, Guard::Client)
 }
 
-/// Replaces an object without the rules for clients. A stale `resourceVersion` is an error. An object that is being
-/// deleted is removed with its last finalizer.
+/// Replaces an object without the rules for clients. A stale `resourceVersion` is an error. An
+/// object that is being deleted is removed with its last finalizer.
 pub(super) fn update_verbatim(writer: &Writer<'_>, mut body: Body) -> Result<Outcome, Refusal> {
     let kind = &*writer.served.kind;
     check_type_and_namespace(kind, writer.namespace, &mut body)?;
@@ -134,7 +135,8 @@ impl Change {
     }
 }
 
-/// Replaces `old`, whose content is `before`, by the new version in `change`, under the rules for clients.
+/// Replaces `old`, whose content is `before`, by the new version in `change`, under the rules for
+/// clients.
 pub(super) fn replace(
     transaction: &mut Transaction<'_>,
     writer: &Writer<'_>,
@@ -169,7 +171,8 @@ pub(super) fn replace(
         ownership::record_write(kind, before, &mut after, &writer.manager(part, &now));
     }
     if after == *before {
-        // The server does not store an unchanged object: there is no event and no new resource version.
+        // The server does not store an unchanged object: there is no event and no new resource
+        // version.
         return Ok(Outcome::Stored(old.clone()));
     }
     count_generation(kind, before, &mut after, part);
@@ -190,7 +193,8 @@ pub(super) fn replace(
     Ok(Outcome::Stored(transaction.put(&old.key, after)))
 }
 
-/// Returns an error if a write sets the deletion timestamp, or adds finalizers to an object that is being deleted.
+/// Returns an error if a write sets the deletion timestamp, or adds finalizers to an object that is
+/// being deleted.
 fn check_deletion(kind: &ResourceKind, name: &str, before: &Body, after: &Body) -> Result<(), Refusal> {
     let refuse = |error| Err(status::invalid(&kind.group, &kind.kind, name, vec![error]));
     let marked = metadata_str(before, "deletionTimestamp");
@@ -268,7 +272,7 @@ fn keep_all_but_status(kind: &ResourceKind, before: &Body, mut after: Body) -> B
 }
 
 fn keep_server_owned(before: &Body, after: &mut Body) {
-    // The client may have used another API version than the stored one.
+    // Possibly the client's API version differs from the stored version.
     copy_or_remove(before, after, "kind");
     copy_or_remove(before, after, "apiVersion");
     let Some(Value::Object(old)) = before.get("metadata") else {
@@ -281,8 +285,8 @@ fn keep_server_owned(before: &Body, after: &mut Body) {
     copy_or_remove(old, metadata, "resourceVersion");
 }
 
-/// Increments the generation if anything but the metadata has changed; some kinds also count part of the metadata. A
-/// status with its own path does not count.
+/// Increments the generation if anything but the metadata has changed; some kinds also count part
+/// of the metadata. Changes of a status that `/status` serves do not count.
 fn count_generation(kind: &ResourceKind, before: &Body, after: &mut Body, part: Part) {
     if !kind.counts_generations || part == Part::Status {
         return;

@@ -82,8 +82,8 @@ fn resource(kind: &ResourceKind) -> Value {
     resource
 }
 
-/// Returns the `responseKind` of a resource or subresource. Its group and version are empty if they are those of the
-/// built-in kind `of`.
+/// Returns the `responseKind` of a resource or subresource. Group and version are empty if `of` is
+/// built in and has the same group and version.
 fn response_kind(of: &ResourceKind, group: &str, version: &str, kind: &str) -> Value {
     let is_own = of.is_built_in() && group == of.group && version == of.version;
     let (group, version) = if is_own { ("", "") } else { (group, version) };

@@ -50,7 +50,8 @@ impl GroupVersion {
     }
 }
 
-/// Returns all versions of all groups: groups by name, the core group first, and the preferred version of each first.
+/// Returns all versions of all groups: groups by name, the core group first, and the preferred
+/// version of each first.
 pub(crate) fn group_versions(server: &Server) -> Vec<GroupVersion> {
     let mut found: Vec<GroupVersion> = Vec::new();
     let mut entry = |group: &str, version: &str| -> usize {
@@ -77,7 +78,8 @@ pub(crate) fn group_versions(server: &Server) -> Vec<GroupVersion> {
     found
 }
 
-/// Orders versions as Kubernetes does: stable before beta before alpha, higher numbers first, all others by name.
+/// Orders versions as Kubernetes does: stable before beta before alpha, higher numbers first, all
+/// others by name.
 fn priority(version: &str) -> (Reverse<u8>, Reverse<u32>, Reverse<u32>, String) {
     let parse = || {
         let rest = version.strip_prefix('v')?;

@@ -1,8 +1,9 @@
 //! Objects in CBOR (KEP-4222), as from servers with the feature gate `CBORServingAndStorage`.
 //!
-//! The structure is that of the JSON. Text is encoded as byte strings, as in Go, which skips the check for UTF-8.
-//! Base64 text becomes its decoded bytes with a tag, so that an untyped reader can restore the text. Each document
-//! begins with CBOR's own tag. The items of a watch follow each other (RFC 8742).
+//! The structure is that of the JSON. Text is encoded as byte strings, as in Go, where this skips
+//! the check for UTF-8. Base64 text becomes its decoded bytes with a tag, so that an untyped reader
+//! can restore the text. Each document begins with CBOR's own tag. The items of a watch follow each
+//! other (RFC 8742).
 
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
@@ -16,10 +17,10 @@ pub(crate) const MEDIA_TYPE: &str = "application/cbor";
 pub(crate) const SEQUENCE: &str = "application/cbor-seq";
 pub(crate) const APPLY: &str = "application/apply-patch+cbor";
 
-/// The start of the tag that marks CBOR.
+/// The bytes of the tag that marks CBOR.
 const SELF_DESCRIBED: [u8; 3] = [0xd9, 0xd9, 0xf7];
 
-/// The tags of bytes that are URL-safe base64, base64, and hexadecimal digits in JSON.
+/// The tags of bytes that become URL-safe base64, base64 or hexadecimal digits in JSON.
 const BASE64_URL: u64 = 21;
 const BASE64: u64 = 22;
 const HEX: u64 = 23;
@@ -32,7 +33,7 @@ pub(crate) fn document(object: &Object) -> Vec<u8> {
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     let message = message_of(api_version, kind).map(FieldType::message);
     let written = match (kind.strip_suffix("List"), message) {
-        // Lists have no messages, because all of them have the same structure.
+        // Lists have no messages, because all lists have the same structure.
         (Some(kind), None) => {
             let item = message_of(api_version, kind).map(FieldType::message);
             fields(object, |name| item.filter(|_| name == "items"))
@@ -119,7 +120,7 @@ fn json(value: Cbor) -> Option<Value> {
             (HEX, Cbor::Bytes(bytes)) => {
                 bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
             }
-            // Numbers that are too large for JSON.
+            // Tags of numbers that are too large for JSON.
             (2 | 3, _) => return None,
             (_, inner) => json(inner)?,
         },

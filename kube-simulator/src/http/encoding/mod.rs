@@ -21,11 +21,11 @@ pub(crate) enum Encoding {
     Json,
     /// Indented JSON. Watches are never indented.
     Indented,
-    /// Not supported for watches.
+    /// YAML, which watches do not support.
     Yaml,
-    /// Only for the stable versions of built-in kinds, metadata, and statuses.
+    /// Protobuf, only for the stable versions of built-in kinds, metadata, and statuses.
     Protobuf,
-    /// Only if the builder enables it.
+    /// CBOR, only if the builder enables it.
     Cbor,
 }
 
@@ -86,7 +86,8 @@ impl Encoding {
         self.document(status::encode(status)).into_owned()
     }
 
-    /// Encodes a watch event whose object is given as JSON. [`append_framed`](Self::append_framed) adds the length.
+    /// Encodes a watch event whose object is given as JSON. [`append_framed`](Self::append_framed)
+    /// adds the length.
     pub(crate) fn event(self, kind: &str, json: &[u8]) -> Vec<u8> {
         match self {
             Self::Json | Self::Indented | Self::Yaml => {

@@ -1,12 +1,13 @@
-//! The schemas of built-in kinds, from their protobuf messages: names and types of fields for `kubectl explain`,
-//! without descriptions and required fields.
+//! The schemas of built-in kinds, from their protobuf messages: names and types of fields for
+//! `kubectl explain`, without descriptions and required fields.
 
 use serde_json::{Map, Value, json};
 
 use crate::http::encoding::protobuf::{FieldType, fields_of, message_of};
 use crate::kinds::ResourceKind;
 
-/// Adds the schemas of all messages within a kind. Returns the kind's own fields, if its message is known.
+/// Adds the schemas of all messages within a kind. Returns the kind's own fields, if its message is
+/// known.
 pub(super) fn properties(kind: &ResourceKind, schemas: &mut Map<String, Value>) -> Option<Value> {
     let message = message_of(&kind.api_version(), &kind.kind).filter(|_| kind.is_built_in())?;
     Some(describe_fields(message, schemas))
@@ -43,7 +44,8 @@ fn describe_type(type_name: &str, schemas: &mut Map<String, Value>) -> Value {
         message => {
             let name = component(message);
             if !schemas.contains_key(&name) {
-                // Inserted first, for recursive messages.
+                // Inserted before the fields are described, so that a recursive message ends the
+                // recursion.
                 schemas.insert(name.clone(), Value::Null);
                 let properties = describe_fields(message, schemas);
                 schemas.insert(name.clone(), json!({ "type": "object", "properties": properties }));

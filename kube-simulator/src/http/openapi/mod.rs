@@ -1,7 +1,7 @@
 //! `/openapi/v3`: the documents that `kubectl` needs to validate, apply and explain.
 //!
-//! Custom resources have the schemas of their definitions. Schemas of built-in kinds are derived from protobuf
-//! messages: names and types of all fields, without descriptions and required fields.
+//! Custom resources have the schemas of their definitions. Schemas of built-in kinds are derived
+//! from protobuf messages: names and types of all fields, without descriptions and required fields.
 
 mod built_in;
 
@@ -32,7 +32,8 @@ pub(crate) fn index(server: &Server) -> Value {
 
 /// Returns the media type and body of `/openapi/v2`, in protobuf or in JSON.
 ///
-/// It is empty: kubectl uses it for a `List`, and skips validation if it has no schema.
+/// The document is empty: kubectl uses it for a `List`, and skips validation if the document has no
+/// schema.
 pub(crate) fn v2(in_protobuf: bool) -> (&'static str, Vec<u8>) {
     if !in_protobuf {
         let document =
@@ -46,8 +47,8 @@ pub(crate) fn v2(in_protobuf: bool) -> (&'static str, Vec<u8>) {
     ("application/com.github.proto-openapi.spec.v2.v1.0+protobuf", document)
 }
 
-/// Returns the document of one version of a group and its hash. `path` is its path, such as `apis/apps/v1`. The hash
-/// is the same in each run.
+/// Returns the document of one version of a group and its hash. `path` is its path, such as
+/// `apis/apps/v1`. The hash is the same in each run.
 pub(crate) fn document(server: &Server, path: &str) -> Option<(Value, String)> {
     let version = group_versions(server).into_iter().find(|version| version.path() == path)?;
     Some((describe(&version), hash(&version)))
@@ -157,8 +158,9 @@ fn collection(kind: &ResourceKind) -> Value {
 
 fn item(kind: &ResourceKind) -> Value {
     let mut patch = operation(kind, "patch", &["dryRun", "fieldManager", "fieldValidation", "force"]);
-    // A strategic merge patch is also accepted, but not listed: clients would then look for merge keys in these
-    // schemas, which have none. Without it, clients use their built-in merge keys.
+    // A strategic merge patch is also accepted, but not listed: clients would then look for merge
+    // keys in these schemas, which have none. Because it is not listed, clients use their built-in
+    // merge keys.
     let types =
         ["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"];
     let content: Map<String, Value> = types

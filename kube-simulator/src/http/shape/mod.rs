@@ -1,7 +1,7 @@
 //! [`Shape`]: the form of objects in an answer: whole, only metadata, or rows of a table.
 //!
-//! Objects are stored as JSON in one version. A shape converts them to the form and the [`Encoding`] that the client
-//! accepts.
+//! Objects are stored as JSON in one version. A shape converts them to the form and the
+//! [`Encoding`] that the client accepts.
 
 mod cells;
 mod duration;
@@ -42,7 +42,8 @@ pub(crate) struct Shape {
     kind: Arc<ResourceKind>,
     form: Form,
     encoding: Encoding,
-    /// The JSON with `kind` and `apiVersion` that replaces the stored one if the client uses another version.
+    /// The JSON with `kind` and `apiVersion` that replaces the stored one if the client uses
+    /// another version.
     converted: Option<Arc<str>>,
     rows: Rows,
 }
@@ -80,7 +81,8 @@ impl Shape {
 
     pub(crate) fn list(&self, metadata: &Value, objects: &[Arc<Object>]) -> Bytes {
         if self.encoding == Encoding::Protobuf {
-            // The head is encoded without items, so that no list is parsed as a whole.
+            // Only the head, without items, is converted here, so that no list is parsed as a
+            // whole.
             let head = [self.list_head(metadata).as_bytes(), b"]}"].concat();
             if self.sends_stored_protobuf() {
                 return protobuf::list(&head, objects.iter().map(|object| self.content(object))).into();
@@ -145,7 +147,8 @@ impl Shape {
         }
     }
 
-    /// Returns a bookmark. As in the real server, its object has only Go's zero values, and need not be valid.
+    /// Returns a bookmark. As in the real server, the object of a bookmark has only Go's zero
+    /// values, and need not be valid.
     pub(crate) fn bookmark(&mut self, metadata: &Value) -> Vec<u8> {
         let object = match self.form {
             Form::Full => {

@@ -1,7 +1,8 @@
-//! [`JsonPath`]: paths of printer columns and of `/scale`, such as `.status.conditions[?(@.type=="Ready")].status`.
+//! [`JsonPath`]: paths of printer columns and of `/scale`, such as
+//! `.status.conditions[?(@.type=="Ready")].status`.
 //!
-//! It supports the part of Kubernetes' JSON paths that custom resource definitions use: fields with escaped or quoted
-//! dots, indices, `[*]`, and filters for equality.
+//! It supports the part of Kubernetes' JSON paths that custom resource definitions use: fields with
+//! escaped or quoted dots, indices, `[*]`, and filters for equality.
 
 use serde_json::Value;
 
@@ -67,8 +68,8 @@ pub(crate) fn text_of(value: &Value) -> String {
     }
 }
 
-/// Parses the field at the start of a text, and returns the field and the rest. A backslash escapes the next
-/// character.
+/// Parses the field at the start of a text, and returns the field and the rest. A backslash escapes
+/// the next character.
 fn parse_field(text: &str) -> (Step, &str) {
     let mut name = String::new();
     let mut characters = text.char_indices();

@@ -1,5 +1,5 @@
-//! [`Framing`]: encodes the events of a watch as `{"type":"ADDED","object":{...}}`, one per line, or in another
-//! encoding.
+//! [`Framing`]: encodes the events of a watch as `{"type":"ADDED","object":{...}}`, one per line,
+//! or in another encoding.
 
 use bytes::BytesMut;
 use kube::core::Status;
@@ -16,7 +16,8 @@ const PIECE: usize = 64 * 1024;
 #[derive(Clone, Debug)]
 pub(crate) struct Framing {
     shape: Shape,
-    /// Whether each event is a separate piece. Each piece is then one message, so no length prefix is needed.
+    /// Whether each event is a separate piece. Each piece is then one message, so no length prefix
+    /// is needed.
     one_by_one: bool,
 }
 
@@ -55,7 +56,7 @@ impl Framing {
         self.append(buffer, &bookmark);
     }
 
-    /// Appends a frame that is separate from other events but does not decode.
+    /// Appends a complete frame that is not a valid event.
     pub(super) fn append_no_event(&self, buffer: &mut BytesMut) {
         self.append(buffer, self.shape.encoding().invalid_event());
     }

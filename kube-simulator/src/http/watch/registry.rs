@@ -27,7 +27,7 @@ pub(crate) struct WatchRegistry {
 #[derive(Debug, Default)]
 struct Open {
     streams: BTreeMap<u64, OpenWatch>,
-    /// The end time of new streams while the server is shutting down.
+    /// The time at which new streams end, while the server is shutting down.
     end: Option<Instant>,
 }
 
@@ -36,7 +36,7 @@ struct Open {
 pub(crate) struct BookmarkRule {
     /// The time between two bookmarks.
     pub(crate) interval: Duration,
-    /// Whether bookmarks are ten times as rare.
+    /// Whether bookmarks are sent a tenth as often.
     pub(crate) delayed: bool,
     /// Whether due bookmarks are silently dropped.
     pub(crate) lost: bool,
@@ -118,8 +118,9 @@ impl WatchRegistry {
         matching.filter(|watch| watch.orders.send(inject()).is_ok()).count()
     }
 
-    /// Ends all streams in the order of their opening: the first after `after`, and each next one `apart` later.
-    /// Streams that open later end `apart` after the last of them, until [`Self::begin_anew`].
+    /// Ends all streams in the order of their opening: the first after `after`, and each next one
+    /// `apart` later. Streams that open later end `apart` after the last of them, until
+    /// [`Self::begin_anew`].
     pub(crate) fn end_all(&self, after: Duration, apart: Duration) {
         let mut open = self.open.lock();
         let mut end = Instant::now() + after;
@@ -137,7 +138,8 @@ impl WatchRegistry {
         self.terminated.lock().clear();
     }
 
-    /// Returns the number of streams that ended because clients read too slowly, by group and resource.
+    /// Returns the number of streams that ended because clients read too slowly, by group and
+    /// resource.
     pub(crate) fn terminated(&self) -> BTreeMap<(String, String), u64> {
         self.terminated.lock().clone()
     }

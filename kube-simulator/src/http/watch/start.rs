@@ -22,25 +22,27 @@ use crate::storage::{Revision, SlowWatchLimit, Table};
 /// The interval at which older servers check for due bookmarks.
 const TICK: Duration = Duration::from_secs(1);
 
-/// The behaviour of a server on streaming lists (`sendInitialEvents`).
+/// The behavior of a server for streaming lists (`sendInitialEvents`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StreamingLists {
-    /// As a current server: the objects, then the bookmark that ends the initial list.
+    /// Like a current server, sends the objects, then the bookmark that ends the initial list.
     #[default]
     Served,
-    /// As an older server: the objects, and a second later the bookmark, after the events of that second.
+    /// Like an older server, sends the objects, and a second later the bookmark, after the events
+    /// of that second.
     ServedLate,
-    /// As a server without the feature gate `WatchList`: 422 `Invalid`. A watch without a version still begins with
-    /// the objects that the server has, but without a bookmark after them.
+    /// Like a server without the feature gate `WatchList`, answers 422 `Invalid`. A watch without a
+    /// version still begins with the objects that the server has, but without a bookmark after
+    /// them.
     Refused,
-    /// As some aggregated API servers: the parameter is ignored, so the bookmark never arrives.
+    /// Like some aggregated API servers, ignores the parameter, so the bookmark never arrives.
     Ignored,
 }
 
 impl StreamingLists {
-    /// Adds the server's defaults: a server with streaming lists also treats a watch without a version as a streaming
-    /// list.
+    /// Adds the server's defaults: a server with streaming lists also treats a watch without a
+    /// version as a streaming list.
     pub(crate) fn settle(self, options: &mut ListOptions) {
         match self {
             Self::Served | Self::ServedLate => options.default_to_streaming(),
@@ -50,12 +52,12 @@ impl StreamingLists {
     }
 }
 
-/// When the server ends a slow watch.
+/// The rule by which the server ends a slow watch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SlowWatches {
-    /// If more than this number of events are pending.
+    /// The watch ends if more than this number of events are pending.
     Counted(u64),
-    /// By the rule of a real server, which has a time budget.
+    /// The rule of a real server, which has a time budget.
     Timed,
 }
 
@@ -95,10 +97,11 @@ enum Start {
     Now,
 }
 
-/// Opens a watch, or returns an error for invalid parameters. The caller has called [`StreamingLists::settle`].
+/// Opens a watch, or returns an error for invalid parameters. The caller has called
+/// [`StreamingLists::settle`].
 ///
-/// As on the real server, an error after the validation is an `ERROR` event in a stream that then ends. Only an
-/// unready watch cache gives an HTTP error.
+/// As on the real server, an error after the validation is an `ERROR` event in a stream that then
+/// ends. Only an unready watch cache gives an HTTP error.
 pub(crate) async fn open(
     opening: Opening,
     options: &ListOptions,
@@ -128,7 +131,8 @@ fn start(revision: &Revision, options: &ListOptions) -> Result<Start, Refusal> {
     let not_before = if options.resource_version.is_empty() { revision.stored() } else { version };
     Ok(match options.send_initial_events {
         Some(true) => Start::Everything { not_before },
-        // Without a version or from version 0, a watch first gets the objects that the server has, even stale ones.
+        // Without a version or from version 0, a watch first gets the objects that the server has,
+        // even stale ones.
         None if version == 0 => Start::Everything { not_before: 0 },
         _ if options.resource_version.is_empty() => Start::After(revision.stored()),
         _ if version == 0 => Start::Now,
@@ -144,8 +148,9 @@ fn too_old(table: &Table, version: u64, floor: u64) -> String {
     "The resourceVersion for the provided watch is too old.".to_owned()
 }
 
-/// Returns the maximum number of events that a server buffers for one watch of a kind. The number is small if an
-/// index selects the watches for an event, and large if the watch bypasses such an index.
+/// Returns the maximum number of events that a server buffers for one watch of a kind. For kinds
+/// with an index that selects the watches of an event, the number is small for watches in the
+/// index, and large for watches that bypass the index.
 fn max_buffered(kind: &ResourceKind, filter: &Filter) -> usize {
     match kind.trigger_field() {
         None => 100,
@@ -158,8 +163,8 @@ impl Opening {
     fn patience(&self) -> SlowWatchLimit {
         match self.rules.slow_watches {
             SlowWatches::Counted(room) => SlowWatchLimit { room, is_timed: false },
-            // A lagging replica that catches up sends a burst, which must not end watches. etcd waits for its
-            // readers.
+            // A lagging replica that catches up sends a burst, which must not end watches. etcd
+            // waits for its readers.
             SlowWatches::Timed if self.revision.is_of_replica() || !self.table.kind.is_cached() => {
                 SlowWatchLimit { room: u64::MAX, is_timed: false }
             }

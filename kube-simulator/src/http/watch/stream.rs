@@ -1,7 +1,9 @@
-//! A running watch: a state machine that pulls events from the table's history and turns them into bytes.
+//! A running watch: a state machine that pulls events from the table's history and turns them into
+//! bytes.
 //!
-//! A write only wakes the watches; they pull events from the history. A watch whose client does not read stops
-//! pulling. If such a watch falls too far behind, its stream ends without an error, as on the real server.
+//! A write only wakes the watches; they pull events from the history. A watch whose client does not
+//! read stops pulling. If such a watch falls too far behind, its stream ends without an error, as
+//! on the real server.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,8 +26,8 @@ use crate::storage::{Event, Listener, Lost, Reader, Revision, Table};
 /// The time between the last bookmark and the deadline of a watch.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
-/// The interval at which a server checks for due bookmarks, and the maximum factor by which a check is late.
-/// Bookmarks within the same second are due together.
+/// The interval at which a server checks for due bookmarks, and the maximum time of a check as a
+/// multiple of this interval. Bookmarks that are due within the same second are sent together.
 const TICK: Duration = Duration::from_secs(1);
 const SLOWEST_TICK: f64 = 1.25;
 
@@ -103,14 +105,15 @@ impl Bookmarks {
         bookmarks
     }
 
-    /// Schedules the next bookmark after one interval, or shortly before the deadline if that is sooner. The bookmark
-    /// is sent at a check of the server: at the earliest in the second in which it is due, and after `pause`.
+    /// Schedules the next bookmark after one interval, or shortly before the deadline if that is
+    /// sooner. Like a real server, which sends bookmarks at a check each second, this shifts the
+    /// time by a random part of a second. The bookmark is not sent before `pause` has passed.
     fn schedule(&mut self, pause: Duration) {
         let now = Instant::now();
         let regular = ahead(self.interval);
         let last = self.deadline.checked_sub(LAST_BOOKMARK).filter(|last| *last > now);
         let due = last.map_or(regular, |last| last.min(regular));
-        // Shorter intervals have proportionally shorter deviations.
+        // For shorter intervals, the shift is proportionally shorter.
         let tick = (self.interval / 60).min(TICK);
         let (second, look) =
             (tick.mul_f64(self.random.f64()), tick.mul_f64(self.random.f64() * SLOWEST_TICK));
@@ -157,7 +160,8 @@ impl WatchStream {
             return;
         }
         self.skip_bookmark_when_full();
-        // Checked first, so that writes before the cancellation are among the pulled events.
+        // Checked before the events are pulled, so that all writes before the cancellation are
+        // sent.
         let gone = self.gone.is_cancelled();
         self.fill_events(buffer);
         self.check_deadlines(buffer);
@@ -178,8 +182,8 @@ impl WatchStream {
         self.end_initial(buffer);
     }
 
-    /// Sends the bookmark that ends the initial events, if it is due. Its version covers all events that were sent
-    /// before it.
+    /// Sends the bookmark that ends the initial events, if it is due. Its version covers all events
+    /// that were sent before it.
     fn end_initial(&mut self, buffer: &mut BytesMut) {
         let now = Instant::now();
         if let Some(end) = self.initial.end_bookmark.take_if(|end| end.due <= now && self.pending.is_empty())
@@ -216,7 +220,7 @@ impl WatchStream {
                 self.pending.extend(events);
             }
             Err(lost) => {
-                // A real server counts only watches on a watch cache.
+                // A real server counts only ended watches of its watch cache.
                 if lost == Lost::TooSlow && self.table.kind.is_cached() {
                     self.registration.count_terminated(&self.table.kind);
                 }
@@ -225,8 +229,8 @@ impl WatchStream {
         }
     }
 
-    /// Skips a bookmark that became due while the buffer of this watch was full. A real server waits to deliver
-    /// events, but not bookmarks.
+    /// Skips a bookmark that became due while the buffer of this watch was full. A real server
+    /// waits to deliver events, but not bookmarks.
     fn skip_bookmark_when_full(&mut self) {
         let due = self.bookmarks.as_ref().map(|bookmarks| bookmarks.next);
         if due.is_none_or(|due| due > Instant::now() || self.has_room_at(due)) {
@@ -240,7 +244,7 @@ impl WatchStream {
     /// Returns whether the buffer of this watch had room at `time`.
     fn has_room_at(&self, time: Instant) -> bool {
         let waited = |event: &Event| event.written <= time && self.view(event).is_some();
-        // Replayed events do not occupy the buffer.
+        // Events from before the watch do not occupy the buffer.
         let first = self.reader.cursor - self.pending.len() as u64;
         let replayed = usize::try_from(self.reader.joined.saturating_sub(first)).unwrap_or(usize::MAX);
         let taken = self.pending.iter().skip(replayed).filter(|event| waited(event)).count();
@@ -270,8 +274,9 @@ impl WatchStream {
         }
     }
 
-    /// Returns the event as a client with these selectors receives it, if it does. An object that starts or stops
-    /// matching the selectors is added or deleted.
+    /// Returns the type and the object of the event for a client with these selectors; `None` if
+    /// the client does not receive the event. An object that starts or stops matching the selectors
+    /// is added or deleted.
     fn view<'e>(&self, event: &'e Event) -> Option<(&'static str, &'e Object)> {
         let before = event.previous.as_ref().is_some_and(|previous| self.filter.matches(previous));
         let now = !event.is_deletion && self.filter.matches(&event.object);

@@ -12,7 +12,8 @@ use crate::simulator::Error;
 /// The time between two bursts of changes.
 const TICK: Duration = Duration::from_millis(10);
 
-/// A burst makes at most the changes of this time, or one change if that is more.
+/// The maximum size of a burst: the changes that are due in this time, or one change if fewer are
+/// due.
 const MAX_BURST: Duration = Duration::from_millis(100);
 
 /// A change that the churn has made.
@@ -61,12 +62,13 @@ impl Churn {
         Self { cluster, rate, vacancies: VecDeque::new(), starting: VecDeque::new() }
     }
 
-    /// Makes changes at the given rate until `stop` is ready. Returns the churn, so that it can continue later.
+    /// Makes changes at the given rate until `stop` is ready. Returns the churn, so that it can
+    /// continue later.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if the simulator refuses a change. This happens only if another client creates objects with
-    /// the cluster's names.
+    /// [`Error::Refused`] if the simulator refuses a change. This happens only if another client
+    /// creates objects with the cluster's names.
     ///
     /// # Cancel safety
     ///
@@ -83,8 +85,8 @@ impl Churn {
                 () = &mut stop => return Ok(self),
                 _ = ticks.tick() => {}
             }
-            // A busy machine misses ticks. Later bursts make up for them, but are limited, so that they do not block
-            // the runtime.
+            // A busy machine misses ticks. Later bursts make up for them, but are limited, so that
+            // they do not block the runtime.
             let passed = std::mem::replace(&mut last, Instant::now()).elapsed();
             due =
                 (due + self.rate * passed.as_secs_f64()).min((self.rate * MAX_BURST.as_secs_f64()).max(1.0));

@@ -1,8 +1,9 @@
 //! [`Cluster`]: a realistic cluster of nodes, namespaces, workloads and pods.
 //!
-//! It is for examples, benchmarks and soak tests. Pods have the size (about 9 KB) and the shape of real pods, with
-//! sidecars, probes, owner references, conditions and `managedFields`. A seed determines everything. Times come from
-//! the cluster's own clock, so that two runs give the same bytes.
+//! Examples, benchmarks and soak tests use it. Pods have the size (about 9 KB) and the shape of
+//! real pods, with sidecars, probes, owner references, conditions and `managedFields`. A seed
+//! determines everything. Times come from the cluster's own clock, so that two runs give the same
+//! bytes.
 
 mod churn;
 mod managed_fields;
@@ -111,8 +112,8 @@ impl Simulator {
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownResource`] if a kind is not served, [`Error::Refused`] if an object of the cluster already
-    /// exists.
+    /// [`Error::UnknownResource`] if a kind is not served, [`Error::Refused`] if an object of the
+    /// cluster already exists.
     pub fn populate(&self, spec: &ClusterSpec) -> Result<Cluster, Error> {
         let mut draw = Draw::new(spec.seed);
         let namespaces: Vec<String> = (0..spec.namespaces.max(1)).map(names::namespace).collect();
@@ -153,7 +154,8 @@ impl Cluster {
         self.pods.len()
     }
 
-    /// Starts continuous changes, at about this many per second. The changes are made by [`Churn::run_until`].
+    /// Starts continuous changes, at about this many per second. The changes are made by
+    /// [`Churn::run_until`].
     #[must_use]
     pub fn churn(self, changes_per_second: f64) -> Churn {
         Churn::new(self, changes_per_second)

@@ -55,7 +55,8 @@ impl Workload {
         workload
     }
 
-    /// Creates one more pod, pending and unscheduled. `index` is the index of the workload in the cluster.
+    /// Creates one more pod, pending and unscheduled. `index` is the index of the workload in the
+    /// cluster.
     pub(super) fn new_pod(&mut self, index: usize, draw: &mut Draw) -> Pod {
         let ordinal = self.pods;
         self.pods += 1;
@@ -116,7 +117,8 @@ impl Workload {
         })
     }
 
-    /// Returns the common part of the pods, with the `managedFields` of their controller and of the kubelet.
+    /// Returns the common part of the pods, with the `managedFields` of their controller and of the
+    /// kubelet.
     fn pod_template(&self, draw: &mut Draw) -> Value {
         let version = format!("{}.{}.{}", draw.random.u8(1..5), draw.random.u8(0..40), draw.random.u8(0..10));
         let owner_kind = if self.template_hash.is_some() { "ReplicaSet" } else { "StatefulSet" };

@@ -86,7 +86,7 @@ fn list<'o>(object: &'o mut Object, field: &Field) -> &'o mut Vec<Value> {
     let found = object.entry(field.name).or_insert_with(|| Value::Array(Vec::new()));
     match found {
         Value::Array(elements) => elements,
-        _ => unreachable!("the fields of a message have names of their own"),
+        _ => unreachable!("each field of a message has its own name"),
     }
 }
 

@@ -1,5 +1,5 @@
-//! Converts JSON to protobuf with the same bytes as Go: fields in the order of their numbers, and fields without a
-//! pointer even if they are empty.
+//! Converts JSON to protobuf with the same bytes as Go: fields in the order of their numbers, and
+//! empty fields included unless they are pointers in Go.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -13,11 +13,12 @@ use super::{MAGIC, Messages};
 /// Initial capacity for the envelope around the content of an object, in bytes.
 const ROOM: usize = 256;
 
-/// The error of a value that does not fit the type of its field. Go could not have stored such a value, but the
-/// simulator does not check built-in kinds.
+/// The error of a value that does not fit the type of its field. Go could not have stored such a
+/// value, but the simulator does not check built-in kinds.
 struct Unfit;
 
-/// Encodes an object from JSON with its kind and version. The result is empty if the kind has no message.
+/// Encodes an object from JSON with its kind and version. The result is empty if the kind has no
+/// message.
 pub(crate) fn document(json: &[u8]) -> Vec<u8> {
     let object = Fields::parse(json);
     let (api_version, kind) = (object.text("apiVersion"), object.text("kind"));
@@ -25,7 +26,8 @@ pub(crate) fn document(json: &[u8]) -> Vec<u8> {
     content.map_or_else(Vec::new, |content| document_of(api_version, kind, &content))
 }
 
-/// Encodes the content of an object without its kind and version. Returns `None` if the kind has no message.
+/// Encodes the content of an object without its kind and version. Returns `None` if the kind has no
+/// message.
 pub(crate) fn content(api_version: &str, kind: &str, json: &[u8]) -> Option<Vec<u8>> {
     content_of(api_version, kind, &Fields::parse(json))
 }
@@ -173,7 +175,8 @@ fn put_value(out: &mut Vec<u8>, number: u64, field: &Field, value: &Node<'_>) ->
         (Type::IntOrString, value) => put_int_or_string(out, number, value.as_i64().ok_or(Unfit)?, None),
         (Type::Message(_), Node::Object(object)) => put_inner(out, number, field.message(), Some(object)),
         (_, Node::Raw(raw)) => {
-            // Not the fields of a manager, but another field with this name, such as a key of a ConfigMap.
+            // This is not the `fieldsV1` of a manager but another field with this name, such as a
+            // key of a ConfigMap.
             let value = serde_json::from_str(raw.get()).map_err(|_| Unfit)?;
             return put_value(out, number, field, &value);
         }

@@ -1,10 +1,11 @@
 //! The known messages, from `messages.txt`, the output of `xtask/clientgo/messages`.
 //!
-//! A line `@apps/v1 Deployment apps.v1.Deployment` maps a kind to its message. A line `apps.v1.Deployment` begins a
-//! message, followed by its fields: `2 spec apps.v1.DeploymentSpec`, that is, number, JSON name and type. A type is a
-//! message, or `s`, `b`, `i`, `d`, `y` for strings, booleans, integers, floating-point numbers and bytes. Its prefix
-//! is `[` for lists, `{` for maps, `*` for optional fields, and `!` for fields that are in JSON even if they are
-//! empty. The JSON name `-` marks a message whose fields are inlined.
+//! A line `@apps/v1 Deployment apps.v1.Deployment` maps a kind to its message. A line
+//! `apps.v1.Deployment` begins a message, followed by its fields: `2 spec apps.v1.DeploymentSpec`,
+//! that is, number, JSON name and type. A type is a message, or `s`, `b`, `i`, `d`, `y` for
+//! strings, booleans, integers, floating-point numbers and bytes. Its prefix is `[` for lists, `{`
+//! for maps, `*` for optional fields, and `!` for fields that are in JSON even if they are empty.
+//! The JSON name `-` marks a message whose fields are inlined.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};

@@ -1,8 +1,9 @@
-//! Objects in protobuf, the preferred encoding of Go programs for built-in kinds: kubectl, the components of
-//! Kubernetes, and controllers on controller-runtime.
+//! Objects in protobuf, the preferred encoding of Go programs for built-in kinds: kubectl, the
+//! components of Kubernetes, and controllers on controller-runtime.
 //!
-//! There is no generated code; [`Messages`] has the fields of each message. [`read`] converts bytes to the equivalent
-//! JSON of a client, and [`document`] converts JSON to the bytes of a real server.
+//! There is no generated code; [`Messages`] has the fields of each message. [`read`] converts bytes
+//! to the equivalent JSON of a client, and [`document`] converts JSON to the bytes of a real
+//! server.
 
 mod decode;
 mod encode;

@@ -1,4 +1,5 @@
-//! [`Node`]: parsed JSON with borrowed text. Fields are in a list and not in a map, because each is read once.
+//! [`Node`]: parsed JSON with borrowed text. Fields are in a list and not in a map, because each is
+//! read once.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,7 +18,7 @@ pub(super) enum Node<'j> {
     Text(Cow<'j, str>),
     List(Vec<Node<'j>>),
     Object(Fields<'j>),
-    /// JSON that is copied without parsing: the fields of a manager, half of a typical pod.
+    /// JSON that is copied without parsing: the `fieldsV1` of managers, half of a typical pod.
     Raw(&'j RawValue),
 }
 

@@ -27,8 +27,8 @@ pub(super) fn at_path(path: Option<&JsonPath>, column: &Column, object: &Value, 
     }
 }
 
-/// Returns the cell of a column without a path, such as all columns of built-in kinds; `None` if the column is
-/// unknown.
+/// Returns the cell of a column without a path, such as all columns of built-in kinds; `None` if
+/// the column is unknown.
 pub(super) fn cell(kind: &str, column: &str, object: &Value, now: Timestamp) -> Option<Value> {
     let metadata = &object["metadata"];
     let of_kind = match kind {
@@ -134,7 +134,8 @@ fn of_others(kind: &str, column: &str, object: &Value) -> Option<Value> {
     })
 }
 
-/// Returns the used and the allowed amounts of a quota's resources: of the `limits.` resources, or of all others.
+/// Returns the used and the allowed amounts of a quota: with `of_limits` for its `limits.`
+/// resources, otherwise for all its other resources.
 fn quota(status: &Value, of_limits: bool) -> String {
     let amounts = status["hard"].as_object().into_iter().flatten();
     let amounts = amounts.filter(|(name, _)| name.starts_with("limits.") == of_limits);
