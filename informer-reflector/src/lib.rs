@@ -9,7 +9,7 @@ mod kube_list_watch;
 mod reflector;
 
 pub use connect::connect;
-pub use decode::{ListDecoder, PrunePathError, PrunePaths, WatchDecoder};
+pub use decode::{Encoding, ListDecoder, PrunePathError, PrunePaths, WatchDecoder};
 pub use kube_list_watch::{KubeListWatch, ListTweaks};
 #[doc(hidden)]
 pub use reflector::Ingest;

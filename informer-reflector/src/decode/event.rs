@@ -1,4 +1,4 @@
-//! [`decode_event`]: one line of a watch, `{"type": …, "object": …}`.
+//! [`decode_event`]: one line of a watch, `{"type": …, "object": …}`, and [`decode_protobuf_event`].
 //!
 //! Note: the object of a bookmark has the watched type and is incomplete, with Go's zero values
 //! such as `"containers": null`. So only its metadata is decoded.
@@ -7,6 +7,7 @@ use informer_core::{
     Bookmark, ListWatchError, OwnedObject, RejectedKind, RejectedObject, ResourceVersion, WatchEvent,
 };
 use kube::core::Status;
+use kube_messages::{Content, Fields, Malformed};
 use serde::Deserialize;
 
 use super::Decode;
@@ -15,6 +16,7 @@ use super::deserialize::{DecodeError, deserialize};
 use super::expected::ExpectedType;
 use super::identity::rejected;
 use super::json::{NoValue, Scanner, Value, is_json};
+use super::protobuf::Unknown;
 use super::prune_paths::{Level, NOTHING_PRUNED, PrunePaths};
 use super::repair::{INVALID_UTF8, Repaired};
 use super::tape::Tape;
@@ -44,6 +46,43 @@ pub(super) fn decode_event<K>(
     }
 }
 
+/// Decodes one `WatchEvent` of protobuf. An undecodable object is a [`WatchEvent::RejectedObject`].
+///
+/// # Errors
+/// If the object is not of the expected type.
+pub(super) fn decode_protobuf_event<K>(
+    event: &[u8],
+    paths: &PrunePaths,
+    expected: Option<&ExpectedType>,
+    decode: Decode,
+) -> Result<WatchEvent<K>, ListWatchError> {
+    match read_protobuf_event(event) {
+        Ok((event_type, object)) => {
+            decode_object(event_type, &object.object(event_type.pruned(paths)), expected, decode)
+        }
+        Err(error) => Ok(unknown(rejected(&Tape::default(), error.to_string()))),
+    }
+}
+
+/// Reads the type of an event (1) and its object (2), which is in a message of its own.
+fn read_protobuf_event(event: &[u8]) -> Result<(EventType, Unknown<'_>), Malformed> {
+    let (mut event_type, mut object) = (None, None);
+    let mut fields = Fields(event);
+    while let Some((number, content)) = fields.next()? {
+        match (number, content) {
+            (1, Content::Bytes(name)) => event_type = Some(EventType::of(name)),
+            (2, Content::Bytes(extension)) => {
+                let mut inner = Fields(extension);
+                while let Some((1, Content::Bytes(raw))) = inner.next()? {
+                    object = Some(Unknown::read(raw)?);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok((event_type.ok_or(Malformed)?, object.ok_or(Malformed)?))
+}
+
 /// The parts of a line.
 #[derive(Default)]
 struct Envelope<'l> {
@@ -58,7 +97,10 @@ impl<'l> Envelope<'l> {
         let mut scanner = Scanner::new(line);
         scanner.members(|scanner, name| {
             match (name, envelope.event_type) {
-                ("type", _) => envelope.event_type = serde_json::from_str(scanner.raw()?).ok(),
+                ("type", _) => {
+                    let name: Option<String> = serde_json::from_str(scanner.raw()?).ok();
+                    envelope.event_type = name.map(|name| EventType::of(name.as_bytes()));
+                }
                 ("object", Some(event_type)) => {
                     envelope.object = Some(scanner.value(event_type.pruned(paths))?);
                 }
@@ -77,19 +119,28 @@ impl<'l> Envelope<'l> {
     }
 }
 
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
+#[derive(Debug, Clone, Copy)]
 enum EventType {
     Added,
     Modified,
     Deleted,
     Bookmark,
     Error,
-    #[serde(other)]
     Unknown,
 }
 
 impl EventType {
+    fn of(name: &[u8]) -> Self {
+        match name {
+            b"ADDED" => Self::Added,
+            b"MODIFIED" => Self::Modified,
+            b"DELETED" => Self::Deleted,
+            b"BOOKMARK" => Self::Bookmark,
+            b"ERROR" => Self::Error,
+            _ => Self::Unknown,
+        }
+    }
+
     /// Returns the pruned fields of the event's object. Bookmarks and errors are not pruned.
     fn pruned(self, paths: &PrunePaths) -> &Level {
         match self {

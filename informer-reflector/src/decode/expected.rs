@@ -6,6 +6,7 @@
 //! watches.
 
 use kube::Resource;
+use kube_messages::Messages;
 
 use super::prune_paths::PrunePaths;
 use super::tape::Tape;
@@ -19,6 +20,8 @@ pub(crate) struct ExpectedType {
     pub(crate) api_version: String,
     pub(crate) kind: String,
     metadata_only: bool,
+    /// Whether the type can have fields that the table of protobuf messages lacks.
+    has_other_fields: bool,
 }
 
 impl ExpectedType {
@@ -27,7 +30,13 @@ impl ExpectedType {
             api_version: K::api_version(dynamic_type).into_owned(),
             kind: K::kind(dynamic_type).into_owned(),
             metadata_only: K::metadata_api(),
+            has_other_fields: !std::any::type_name::<K>().starts_with("k8s_openapi::"),
         }
+    }
+
+    /// Returns whether the objects can be decoded from protobuf.
+    pub(crate) fn has_message(&self) -> bool {
+        self.metadata_only || Messages::all().of_kind(&self.api_version, &self.kind).is_some()
     }
 
     /// Returns the type for metadata-only requests of the resource.
@@ -41,7 +50,15 @@ impl ExpectedType {
     }
 
     /// Returns an error for an object of another type; `None` if the type matches or is unknown.
+    ///
+    /// Objects from protobuf are also refused if fields would be lost: those of a newer server, for
+    /// types that can have them. The next request is for JSON.
     pub(super) fn refusal(&self, object: &Tape<'_>) -> Option<String> {
+        if object.lacks_fields() && self.has_other_fields && !self.metadata_only {
+            return Some(
+                "it has protobuf fields that this version does not know, so JSON is needed".to_owned(),
+            );
+        }
         let is = |stated: &str, expected: &str, metadata_only: &str| {
             stated.is_empty() || stated == expected || (self.metadata_only && stated == metadata_only)
         };

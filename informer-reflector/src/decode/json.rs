@@ -3,10 +3,12 @@
 //! This code does not depend on the type of the objects, so that programs contain it once, and not
 //! once for every type. Inside pruned fields, only strings and brackets are checked.
 
+use std::ops::Range;
+
 use serde::de::IgnoredAny;
 
 use super::prune_paths::{Field, Level};
-use super::tape::{Tape, Token};
+use super::tape::{Span, Tape, Token};
 
 /// The maximum depth of nested arrays and objects.
 pub(super) const MAX_DEPTH: usize = 128;
@@ -46,11 +48,13 @@ pub(super) struct Scanner<'j> {
     /// The bytes of the text.
     json: &'j [u8],
     at: usize,
+    /// The position of the text in the texts of the tape.
+    start: usize,
 }
 
 impl<'j> Scanner<'j> {
     pub(super) fn new(text: &'j str) -> Self {
-        Self { text, json: text.as_bytes(), at: 0 }
+        Self { text, json: text.as_bytes(), at: 0, start: 0 }
     }
 
     /// Returns whether only blanks are left.
@@ -66,10 +70,16 @@ impl<'j> Scanner<'j> {
         Ok(Value { tape, len: self.at - before })
     }
 
+    /// Adds a value to the tape of another text.
+    pub(super) fn append_to(mut self, tape: &mut Tape<'_>, depth: usize) -> Result<(), NoValue> {
+        self.start = tape.decoded(self.text).start();
+        self.write_value(tape, None, depth)
+    }
+
     /// Writes a value to the tape. `depth` is the number of levels that the value can have.
     fn write_value(
         &mut self,
-        tape: &mut Tape<'j>,
+        tape: &mut Tape<'_>,
         pruned: Option<&Level>,
         depth: usize,
     ) -> Result<(), NoValue> {
@@ -93,7 +103,7 @@ impl<'j> Scanner<'j> {
 
     fn write_object(
         &mut self,
-        tape: &mut Tape<'j>,
+        tape: &mut Tape<'_>,
         pruned: Option<&Level>,
         depth: usize,
     ) -> Result<(), NoValue> {
@@ -129,7 +139,7 @@ impl<'j> Scanner<'j> {
         }
     }
 
-    fn write_array(&mut self, tape: &mut Tape<'j>, depth: usize) -> Result<(), NoValue> {
+    fn write_array(&mut self, tape: &mut Tape<'_>, depth: usize) -> Result<(), NoValue> {
         let opened = tape.open();
         let mut len = 0;
         self.at += 1;
@@ -159,17 +169,21 @@ impl<'j> Scanner<'j> {
         }
     }
 
-    fn write_text(&mut self, tape: &mut Tape<'j>) -> Result<(), NoValue> {
+    fn write_text(&mut self, tape: &mut Tape<'_>) -> Result<(), NoValue> {
         let start = self.at;
         let text = self.string()?;
         let span = if text.is_plain {
-            Tape::span(start + 1..self.at - 1)
+            self.span(start + 1..self.at - 1)
         } else {
             let decoded = serde_json::from_str::<String>(&self.text[start..self.at]);
             tape.decoded(&decoded.map_err(|_| NoValue::Broken)?)
         };
         tape.push(Token::Text(span));
         Ok(())
+    }
+
+    fn span(&self, range: Range<usize>) -> Span {
+        Tape::span(self.start + range.start..self.start + range.end)
     }
 
     fn literal(&mut self, literal: &[u8], token: Token) -> Result<Token, NoValue> {
@@ -187,7 +201,7 @@ impl<'j> Scanner<'j> {
         if !is_number(&self.text[start..self.at]) {
             return Err(NoValue::Broken);
         }
-        Ok(Token::Number(Tape::span(start..self.at)))
+        Ok(Token::Number(self.span(start..self.at)))
     }
 
     /// Reads an object, and calls `member` with the name of each member. `member` must read the

@@ -1,29 +1,34 @@
 //! [`ListDecoder`]: decodes the items of a list while its body arrives.
 //!
+//! [`json`] and [`protobuf`] read the two encodings; the rest is common.
+//!
 //! Note: `metadata` can come before or after `items`, because servers write the fields of built-in
 //! types in their order and those of custom resources alphabetically. And an interrupted body can
 //! end after an item; only the closing brace shows that the list is complete.
+
+mod json;
+mod protobuf;
 
 use std::fmt;
 use std::marker::PhantomData;
 
 use informer_core::{ListEnd, ListWatchError, OwnedObject, RejectedObject, ResourceVersion};
-use kube::core::{ListMeta, Status};
-use serde::de::{DeserializeOwned, IgnoredAny};
+use kube::core::ListMeta;
+use kube_messages::Message;
+use serde::de::DeserializeOwned;
 
-use super::deserialize::deserialize;
 use super::expected::ExpectedType;
 use super::identity::rejected;
-use super::json::{NoValue, read};
-use super::prune_paths::{NOTHING_PRUNED, PrunePaths};
-use super::repair::{INVALID_UTF8, Repaired};
-use super::{BYTE_ORDER_MARK, DEFAULT_MAX_OBJECT_SIZE, Decode, decode};
+use super::prune_paths::PrunePaths;
+use super::repair::Repaired;
+use super::tape::Tape;
+use super::{DEFAULT_MAX_OBJECT_SIZE, Decode, Encoding, decode, status_in};
 
 /// The number of bytes that are collected before items are decoded, so that few items are
 /// incomplete.
 const SLICE: usize = 256 * 1024;
 
-/// Decodes the JSON body of a list incrementally.
+/// Decodes the body of a list incrementally.
 ///
 /// Bytes can be pushed in pieces of any size. Items are returned in the order of the list;
 /// undecodable items are [`RejectedObject`]s. The decoder buffers at most a few hundred kilobytes
@@ -42,6 +47,7 @@ const SLICE: usize = 256 * 1024;
 /// # Ok::<_, informer_core::ListWatchError>(())
 /// ```
 pub struct ListDecoder<K> {
+    encoding: Encoding,
     paths: PrunePaths,
     buffer: Vec<u8>,
     /// The number of decoded bytes at the start of the buffer.
@@ -71,11 +77,16 @@ enum State {
     FirstItem,
     Item,
     AfterItem,
+    /// Between the fields of the envelope of protobuf.
+    Envelope,
+    /// Between the fields of a list in protobuf, with the number of bytes to its end.
+    Content(usize),
     Closed,
     /// The body is a status, which is decoded as a whole.
     Status,
 }
 
+/// A field of a list in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Field {
     Kind,
@@ -92,6 +103,8 @@ struct Head {
     api_version: Option<String>,
     metadata: ListMeta,
     has_items: bool,
+    /// The message of the items in protobuf.
+    message: Option<&'static Message>,
 }
 
 type Items<K> = Vec<Result<OwnedObject<K>, RejectedObject>>;
@@ -108,6 +121,7 @@ impl<K> ListDecoder<K> {
     /// Returns a decoder that decodes items with the given function.
     pub(crate) fn with(decode: Decode, paths: PrunePaths) -> Self {
         Self {
+            encoding: Encoding::Json,
             paths,
             buffer: Vec::new(),
             read: 0,
@@ -123,6 +137,13 @@ impl<K> ListDecoder<K> {
         }
     }
 
+    /// Sets the encoding of the body. Default: JSON.
+    #[must_use]
+    pub fn encoding(mut self, encoding: Encoding) -> Self {
+        self.encoding = encoding;
+        self
+    }
+
     /// Rejects lists of other types.
     pub(crate) fn expecting(mut self, expected: ExpectedType) -> Self {
         self.paths = expected.paths(self.paths);
@@ -130,7 +151,7 @@ impl<K> ListDecoder<K> {
         self
     }
 
-    /// Sets the maximum size of an item, in bytes of JSON. Items are buffered as a whole. Default:
+    /// Sets the maximum size of an encoded item, in bytes. Items are buffered as a whole. Default:
     /// 16 MiB; minimum: 256 KiB.
     #[must_use]
     pub fn max_object_size(mut self, bytes: usize) -> Self {
@@ -190,119 +211,19 @@ impl<K> ListDecoder<K> {
     /// Decodes all complete values.
     fn decode(&mut self) -> Result<Items<K>, ListWatchError> {
         let buffer = std::mem::take(&mut self.buffer);
-        let text = Repaired::new(&buffer);
-        let items = self.decode_text(&text);
+        let items = match self.encoding {
+            Encoding::Json => self.decode_json(&Repaired::new(&buffer)),
+            Encoding::Protobuf => self.decode_protobuf(&buffer),
+        };
         self.buffer = buffer;
         items
     }
 
-    fn decode_text(&mut self, body: &Repaired<'_>) -> Result<Items<K>, ListWatchError> {
-        let mut items = Vec::new();
-        let text = &*body.text;
-        while self.state != State::Status {
-            let rest = &text.as_bytes()[self.read..];
-            let Some(blank) = rest.iter().position(|byte| !byte.is_ascii_whitespace()) else {
-                self.read = text.len();
-                break;
-            };
-            self.read += blank;
-            if !self.advance(body, &mut items)? {
-                break;
-            }
-        }
-        Ok(items)
-    }
-
-    /// Makes one step. Returns `false` if more bytes are needed.
-    fn advance(&mut self, body: &Repaired<'_>, items: &mut Items<K>) -> Result<bool, ListWatchError> {
-        let rest = &body.text[self.read..];
-        self.state = match (self.state, rest.as_bytes()[0]) {
-            (State::Start, b'{') => State::FirstField,
-            // Some proxies insert a byte order mark.
-            (State::Start, _) if self.read == 0 && rest.starts_with('\u{feff}') => {
-                self.read = BYTE_ORDER_MARK.len();
-                return Ok(true);
-            }
-            (State::Start, _) => return Err(self.not_a_list("it is no JSON object")),
-            (State::FirstField | State::AfterField, b'}') => State::Closed,
-            (State::AfterField, b',') => State::Field,
-            (State::FirstField | State::Field, b'"') => return self.field(rest),
-            (State::Value(Field::Items), b'[') => {
-                self.head.has_items = true;
-                State::FirstItem
-            }
-            (State::Value(field), _) => return self.value(rest, field),
-            (State::FirstItem | State::AfterItem, b']') => State::AfterField,
-            (State::AfterItem, b',') => State::Item,
-            (State::FirstItem | State::Item, _) => return self.item(body, items),
-            _ => return Err(self.not_a_list("it is not valid JSON")),
-        };
-        self.read += 1;
-        Ok(true)
-    }
-
-    /// Reads the name of a field and the colon.
-    fn field(&mut self, rest: &str) -> Result<bool, ListWatchError> {
-        let Some((name, len)) = self.typed::<String>(rest, "it is not valid JSON")? else {
-            return Ok(false);
-        };
-        let after = &rest.as_bytes()[len..];
-        let Some(blank) = after.iter().position(|byte| !byte.is_ascii_whitespace()) else { return Ok(false) };
-        if after[blank] != b':' {
-            return Err(self.not_a_list("it is not valid JSON"));
-        }
-        self.read += len + blank + 1;
-        self.state = State::Value(match name.as_str() {
-            "kind" => Field::Kind,
-            "apiVersion" => Field::ApiVersion,
-            "metadata" => Field::Metadata,
-            "items" => Field::Items,
-            _ => Field::Other,
-        });
-        Ok(true)
-    }
-
-    /// Reads the value of a field other than an array of items.
-    fn value(&mut self, rest: &str, field: Field) -> Result<bool, ListWatchError> {
-        let len = match field {
-            Field::Kind => self.typed::<Option<String>>(rest, "its kind is no text")?.map(|(kind, len)| {
-                self.head.kind = kind;
-                len
-            }),
-            Field::ApiVersion => {
-                let version = self.typed::<Option<String>>(rest, "its API version is no text")?;
-                version.map(|(version, len)| {
-                    self.head.api_version = version;
-                    len
-                })
-            }
-            Field::Metadata => {
-                let metadata = self.typed::<Option<ListMeta>>(rest, "its metadata is not that of a list")?;
-                metadata.map(|(metadata, len)| {
-                    self.head.metadata = metadata.unwrap_or_default();
-                    len
-                })
-            }
-            // Go writes a nil slice as null.
-            Field::Items => self.typed::<()>(rest, "its items are no array")?.map(|((), len)| {
-                self.head.has_items = true;
-                len
-            }),
-            Field::Other => {
-                self.typed::<IgnoredAny>(rest, "it is not valid JSON")?.map(|(IgnoredAny, len)| len)
-            }
-        };
-        let Some(len) = len else { return Ok(false) };
-        self.read += len;
-        self.state = match self.head.kind.as_deref() {
-            Some("Table") => return Err(self.not_a_list("it is a Table, which was not requested")),
-            Some("Status") if !self.head.has_items => State::Status,
-            _ => State::AfterField,
-        };
-        if field == Field::Kind || field == Field::ApiVersion {
-            self.check_type()?;
-        }
-        Ok(true)
+    /// Decodes an item.
+    fn item_of(&mut self, tape: &Tape<'_>) -> Result<OwnedObject<K>, RejectedObject> {
+        self.items += 1;
+        // I10: an undecodable item is an item, and the list continues.
+        (self.decode)(tape).map(OwnedObject::cast).map_err(|error| rejected(tape, error.to_string()))
     }
 
     /// Checks the type of the list once it is known.
@@ -322,44 +243,6 @@ impl<K> ListDecoder<K> {
         ListWatchError::Protocol(format!("the list is not of what was asked for: {why}{}", self.place()))
     }
 
-    fn item(&mut self, body: &Repaired<'_>, items: &mut Items<K>) -> Result<bool, ListWatchError> {
-        let mut found = match read(&body.text[self.read..], self.paths.root()) {
-            Ok(found) => found,
-            Err(NoValue::Incomplete) => return Ok(false),
-            Err(NoValue::Broken) => return Err(self.not_a_list("it is not valid JSON")),
-        };
-        if let Some(why) = self.expected.as_ref().and_then(|expected| expected.refusal(&found.tape)) {
-            return Err(self.unexpected(&why));
-        }
-        if body.is_repaired(self.read..self.read + found.len) {
-            found.tape.reject(INVALID_UTF8);
-        }
-        // I10: an undecodable item is an item, and the list continues.
-        let object = (self.decode)(&found.tape);
-        let item = object.map(OwnedObject::cast).map_err(|error| rejected(&found.tape, error.to_string()));
-        self.read += found.len;
-        items.push(item);
-        self.items += 1;
-        self.state = State::AfterItem;
-        Ok(true)
-    }
-
-    /// Decodes the next value of the list itself, or returns `None` if more bytes are needed.
-    fn typed<T: DeserializeOwned>(
-        &self,
-        rest: &str,
-        otherwise: &str,
-    ) -> Result<Option<(T, usize)>, ListWatchError> {
-        match read(rest, &NOTHING_PRUNED) {
-            Ok(found) => match deserialize(&found.tape) {
-                Ok(value) => Ok(Some((value, found.len))),
-                Err(_) => Err(self.not_a_list(otherwise)),
-            },
-            Err(NoValue::Incomplete) => Ok(None),
-            Err(NoValue::Broken) => Err(self.not_a_list("it is not valid JSON")),
-        }
-    }
-
     fn not_a_list(&self, because: &str) -> ListWatchError {
         ListWatchError::Protocol(format!("the body is not a Kubernetes list: {because}{}", self.place()))
     }
@@ -370,14 +253,12 @@ impl<K> ListDecoder<K> {
 
     /// Returns the error of a body that is a status. The buffer still has the whole body.
     fn status(&self) -> ListWatchError {
-        let json = self.buffer.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.buffer);
-        match serde_json::from_slice::<Status>(json) {
-            Ok(status) if !status.is_success() => {
+        match status_in(self.encoding, &self.buffer) {
+            Some(status) if !status.is_success() => {
                 ListWatchError::Status { status: Box::new(status), retry_after: None }
             }
-            Ok(_) => self.not_a_list("it is the Status of a success"),
-            Err(error) if error.is_eof() => ListWatchError::Interrupted("the status ended early".into()),
-            Err(_) => self.not_a_list("it is a Status that can't be decoded"),
+            Some(_) => self.not_a_list("it is the Status of a success"),
+            None => self.not_a_list("it is a Status that is incomplete or can't be decoded"),
         }
     }
 }

@@ -12,6 +12,7 @@ mod expected;
 mod identity;
 mod json;
 mod list;
+mod protobuf;
 mod prune_paths;
 mod repair;
 mod tape;
@@ -21,6 +22,9 @@ use informer_core::{AnyObject, OwnedObject};
 use serde::de::DeserializeOwned;
 
 use deserialize::{DecodeError, deserialize};
+use kube::core::Status;
+use protobuf::Unknown;
+use prune_paths::NOTHING_PRUNED;
 use tape::Tape;
 
 pub(crate) use expected::ExpectedType;
@@ -30,6 +34,38 @@ pub use watch::WatchDecoder;
 
 /// Turns the tape of an object into the object.
 pub(crate) type Decode = fn(&Tape<'_>) -> Result<OwnedObject<AnyObject>, DecodeError>;
+
+/// An encoding of lists and watches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    /// Any kind.
+    Json,
+    /// Built-in kinds, and metadata of any kind.
+    Protobuf,
+}
+
+impl Encoding {
+    /// Returns the encoding that a content type names.
+    pub(crate) fn of(content_type: &[u8]) -> Self {
+        if content_type.starts_with(PROTOBUF.as_bytes()) { Self::Protobuf } else { Self::Json }
+    }
+}
+
+/// The media type of Kubernetes' protobuf.
+pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
+/// Returns the status in a body. Without the check of its kind, any JSON object would decode, because
+/// no field of a status is required.
+pub(crate) fn status_in(encoding: Encoding, body: &[u8]) -> Option<Status> {
+    let status = |tape: &Tape<'_>| (tape.text_of("kind") == "Status").then(|| deserialize(tape).ok())?;
+    match encoding {
+        Encoding::Json => {
+            let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
+            status(&json::read(str::from_utf8(body).ok()?, &NOTHING_PRUNED).ok()?.tape)
+        }
+        Encoding::Protobuf => status(&Unknown::read(body).ok()?.object(&NOTHING_PRUNED)),
+    }
+}
 
 /// The only code of the decoders that programs contain once for each type.
 pub(crate) fn decode<K: DeserializeOwned + Send + Sync + 'static>(

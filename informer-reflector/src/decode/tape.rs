@@ -22,6 +22,8 @@ pub(crate) struct Tape<'b> {
     decoded: String,
     /// The reason why the object is incomplete, without values of the object.
     problem: Option<String>,
+    /// Whether fields with values are missing, because their names are unknown.
+    lacks_fields: bool,
 }
 
 /// A value, or the start of an array or object. The members of an object are pairs of a text and a
@@ -57,10 +59,21 @@ pub(super) struct Extent {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Opened(usize);
 
+impl Span {
+    pub(super) fn start(self) -> usize {
+        self.start as usize
+    }
+}
+
 impl<'b> Tape<'b> {
     /// Returns a tape without tokens, with memory for some. The body must have less than 4 GiB.
     pub(super) fn new(body: &'b str, tokens: usize) -> Self {
         Self { tokens: Vec::with_capacity(tokens), body, ..Self::default() }
+    }
+
+    /// Returns a tape without tokens, with memory for some, and for texts with this many bytes.
+    pub(super) fn with_texts(body: &'b str, tokens: usize, bytes: usize) -> Self {
+        Self { decoded: String::with_capacity(bytes), ..Self::new(body, tokens) }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -81,6 +94,13 @@ impl<'b> Tape<'b> {
         let start = self.body.len() + self.decoded.len();
         self.decoded.push_str(text);
         Self::span(start..start + text.len())
+    }
+
+    pub(super) fn push_number(&mut self, number: i64) {
+        let start = self.decoded.len();
+        append(&mut self.decoded, number);
+        let start = self.body.len() + start;
+        self.push(Token::Number(Self::span(start..self.body.len() + self.decoded.len())));
     }
 
     /// Starts an array or object.
@@ -105,6 +125,15 @@ impl<'b> Tape<'b> {
     /// Marks the object as incomplete, so that it does not decode.
     pub(super) fn reject(&mut self, problem: &str) {
         self.problem.get_or_insert_with(|| problem.to_owned());
+    }
+
+    /// Marks the object as without fields that have values.
+    pub(super) fn leave_out_field(&mut self) {
+        self.lacks_fields = true;
+    }
+
+    pub(super) fn lacks_fields(&self) -> bool {
+        self.lacks_fields
     }
 
     /// Returns why the object is incomplete.

@@ -1,7 +1,8 @@
-//! [`WatchDecoder`]: decodes the events of a watch, one per line.
+//! [`WatchDecoder`]: decodes the events of a watch. In JSON, each event is a line; in protobuf, four
+//! bytes with its length precede it.
 //!
-//! Note: a chunk of the body can contain several lines, or a part of one. Complete lines are
-//! decoded in place; only an incomplete line is copied.
+//! Note: a chunk of the body can contain several events, or a part of one. Complete events are
+//! decoded in place; only an incomplete event is copied.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,13 +10,19 @@ use std::marker::PhantomData;
 use informer_core::{ListWatchError, WatchEvent};
 use serde::de::{DeserializeOwned, IgnoredAny};
 
-use super::event::decode_event;
+use super::event::{decode_event, decode_protobuf_event};
 use super::expected::ExpectedType;
 use super::prune_paths::PrunePaths;
-use super::{BYTE_ORDER_MARK, DEFAULT_MAX_OBJECT_SIZE, Decode, decode};
+use super::{BYTE_ORDER_MARK, DEFAULT_MAX_OBJECT_SIZE, Decode, Encoding, decode};
 
-/// The maximum capacity that is kept for incomplete lines.
+/// The maximum capacity that is kept for incomplete events.
 const KEPT_CAPACITY: usize = 1024 * 1024;
+
+/// The number of bytes of the length before an event in protobuf.
+const LENGTH: usize = size_of::<u32>();
+
+/// An event, and the bytes behind it.
+type Split<'b> = (&'b [u8], &'b [u8]);
 
 /// Decodes the body of a watch incrementally.
 ///
@@ -33,8 +40,9 @@ const KEPT_CAPACITY: usize = 1024 * 1024;
 /// # Ok::<_, informer_core::ListWatchError>(())
 /// ```
 pub struct WatchDecoder<K> {
+    encoding: Encoding,
     paths: PrunePaths,
-    /// The start of an incomplete line.
+    /// The start of an incomplete event.
     partial: Vec<u8>,
     max_object_size: usize,
     /// Whether a line was an event, so that the body is a watch.
@@ -57,6 +65,7 @@ impl<K> WatchDecoder<K> {
     /// Returns a decoder that decodes objects with the given function.
     pub(crate) fn with(decode: Decode, paths: PrunePaths) -> Self {
         Self {
+            encoding: Encoding::Json,
             paths,
             partial: Vec::new(),
             max_object_size: DEFAULT_MAX_OBJECT_SIZE,
@@ -67,6 +76,13 @@ impl<K> WatchDecoder<K> {
         }
     }
 
+    /// Sets the encoding of the body. Default: JSON.
+    #[must_use]
+    pub fn encoding(mut self, encoding: Encoding) -> Self {
+        self.encoding = encoding;
+        self
+    }
+
     /// Rejects watches of other types.
     pub(crate) fn expecting(mut self, expected: ExpectedType) -> Self {
         self.paths = expected.paths(self.paths);
@@ -74,7 +90,7 @@ impl<K> WatchDecoder<K> {
         self
     }
 
-    /// Sets the maximum size of an event, in bytes of JSON. Events are buffered as a whole.
+    /// Sets the maximum size of an encoded event, in bytes. Events are buffered as a whole.
     /// Default: 16 MiB.
     #[must_use]
     pub fn max_object_size(mut self, bytes: usize) -> Self {
@@ -88,6 +104,13 @@ impl<K> WatchDecoder<K> {
     /// [`ListWatchError::Protocol`] if an event is too large or the body is no watch. Do not use
     /// the decoder after an error.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<WatchEvent<K>>, ListWatchError> {
+        match self.encoding {
+            Encoding::Json => self.push_lines(bytes),
+            Encoding::Protobuf => self.push_frames(bytes),
+        }
+    }
+
+    fn push_lines(&mut self, bytes: &[u8]) -> Result<Vec<WatchEvent<K>>, ListWatchError> {
         let mut events = Vec::new();
         let mut rest = bytes;
         while let Some(newline) = memchr::memchr(b'\n', rest) {
@@ -106,19 +129,68 @@ impl<K> WatchDecoder<K> {
         Ok(events)
     }
 
+    fn push_frames(&mut self, bytes: &[u8]) -> Result<Vec<WatchEvent<K>>, ListWatchError> {
+        let mut events = Vec::new();
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            if self.partial.is_empty()
+                && let Some((event, after)) = self.split_frame(rest)?
+            {
+                events.push(self.decode_frame(event)?);
+                rest = after;
+                continue;
+            }
+            let (piece, after) = rest.split_at(self.missing_bytes().min(rest.len()));
+            self.partial.extend_from_slice(piece);
+            rest = after;
+            let frame = std::mem::take(&mut self.partial);
+            match self.split_frame(&frame)? {
+                Some((event, _)) => {
+                    events.push(self.decode_frame(event)?);
+                    self.reuse(frame);
+                }
+                None => self.partial = frame,
+            }
+        }
+        Ok(events)
+    }
+
+    /// Returns the number of bytes that the incomplete event lacks, or its length if that is not
+    /// known.
+    fn missing_bytes(&self) -> usize {
+        match self.partial.first_chunk() {
+            Some(len) => LENGTH + u32::from_be_bytes(*len) as usize - self.partial.len(),
+            None => LENGTH - self.partial.len(),
+        }
+    }
+
+    /// Splits an event off its start; `None` if more bytes are needed.
+    fn split_frame<'b>(&self, bytes: &'b [u8]) -> Result<Option<Split<'b>>, ListWatchError> {
+        let Some((len, rest)) = bytes.split_first_chunk() else { return Ok(None) };
+        let len = u32::from_be_bytes(*len) as usize;
+        self.check_length(len)?;
+        Ok(rest.split_at_checked(len))
+    }
+
+    fn decode_frame(&self, event: &[u8]) -> Result<WatchEvent<K>, ListWatchError> {
+        decode_protobuf_event(event, &self.paths, self.expected.as_ref(), self.decode)
+    }
+
     /// Ends the body and returns the last event, if no newline followed it.
     ///
     /// # Errors
-    /// [`ListWatchError::Interrupted`] if the body ended within a line,
+    /// [`ListWatchError::Interrupted`] if the body ended within an event,
     /// [`ListWatchError::Protocol`] if it is no watch.
     pub fn finish(mut self) -> Result<Option<WatchEvent<K>>, ListWatchError> {
+        let interrupted = || Err(ListWatchError::Interrupted("the watch ended within an event".into()));
+        if self.encoding == Encoding::Protobuf {
+            return if self.partial.is_empty() { Ok(None) } else { interrupted() };
+        }
         let line = std::mem::take(&mut self.partial);
         let event = self.decode(&line)?;
         let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&line);
         match serde_json::from_slice::<IgnoredAny>(line) {
-            Err(error) if error.is_eof() && event.is_some() => {
-                Err(ListWatchError::Interrupted("the watch ended within an event".into()))
-            }
+            Err(error) if error.is_eof() && event.is_some() => interrupted(),
             _ => Ok(event),
         }
     }

@@ -9,7 +9,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderValue, VARY};
+use http::header::{CONTENT_ENCODING, HeaderMap, HeaderValue, VARY};
 
 /// The encodings to request, and the observations of responses, which clones share.
 #[derive(Debug, Clone)]
@@ -39,10 +39,10 @@ impl Compression {
         HeaderValue::from_static(if accepted { "gzip" } else { "identity" })
     }
 
-    /// Evaluates the response to a request with these headers. Returns whether its body can be cut
+    /// Evaluates the response to a request that accepts these encodings. Returns whether its body can be cut
     /// off: `Vary` shows that the server chose an encoding, and the encoding has been removed.
-    pub(super) fn observe_response(&self, asked: &HeaderMap, answer: &HeaderMap) -> bool {
-        let may_be_compressed = asked.get(ACCEPT_ENCODING).is_some_and(|encoding| encoding == "gzip");
+    pub(super) fn observe_response(&self, asked: &HeaderValue, answer: &HeaderMap) -> bool {
+        let may_be_compressed = asked == "gzip";
         let transport_decompresses =
             may_be_compressed && !answer.contains_key(CONTENT_ENCODING) && varies_by_encoding(answer);
         self.transport_decompresses.fetch_or(transport_decompresses, Ordering::Relaxed);

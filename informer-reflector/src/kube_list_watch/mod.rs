@@ -9,6 +9,7 @@ mod body;
 mod compression;
 mod coverage;
 mod gzip;
+mod protobuf;
 mod request;
 mod response;
 mod slices;
@@ -19,12 +20,14 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::StreamExt;
-use http::header::ACCEPT_ENCODING;
+use futures::{StreamExt, TryStreamExt};
+use http::Response;
+use http::header::{ACCEPT_ENCODING, HeaderValue};
 use informer_core::{
     InNamespace, ListOptions, ListStream, ListWatchError, ListerWatcher, ObjectKey, WatchOptions, WatchStream,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::client::Body;
 use kube::core::{PartialObjectMeta, TypeMeta};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
@@ -33,6 +36,7 @@ use crate::decode::{DEFAULT_MAX_OBJECT_SIZE, Decode, ExpectedType, decode};
 use crate::{ListDecoder, PrunePaths, WatchDecoder};
 use compression::Compression;
 use coverage::Coverage;
+use protobuf::Protobuf;
 use request::Endpoint;
 use slices::Slices;
 
@@ -59,6 +63,7 @@ pub struct KubeListWatch<K> {
     coverage: Coverage,
     prune: PrunePaths,
     compression: Compression,
+    protobuf: Protobuf,
     max_object_size: usize,
     description: String,
     /// Whether informers watch each namespace separately.
@@ -107,6 +112,7 @@ impl<K: Resource + DeserializeOwned + Send + Sync + 'static> KubeListWatch<K> {
     fn with_endpoint(client: Client, endpoint: Endpoint, expected: ExpectedType) -> Self {
         Self {
             client,
+            protobuf: Protobuf::new(&expected),
             expected,
             coverage: Coverage::new(endpoint.namespace.as_deref()),
             description: endpoint.to_string(),
@@ -180,9 +186,11 @@ impl<K> KubeListWatch<K> {
         prune: PrunePaths,
     ) -> Arc<KubeListWatch<PartialObjectMeta>> {
         let endpoint = endpoint.metadata_only();
+        let expected = self.expected.clone().metadata_only();
         Arc::new(KubeListWatch {
             client: self.client.clone(),
-            expected: self.expected.clone().metadata_only(),
+            protobuf: Protobuf::new(&expected),
+            expected,
             coverage,
             prune,
             compression: self.compression.clone(),
@@ -208,7 +216,7 @@ impl<K> KubeListWatch<K> {
         self.prune(PrunePaths::none())
     }
 
-    /// Sets the maximum size of an object, in bytes of JSON. A list or watch with a larger object
+    /// Sets the maximum size of an encoded object, in bytes. A list or watch with a larger object
     /// fails. Default: 16 MiB.
     ///
     /// Decoding needs at most ten times this memory besides the object, even if the server is
@@ -274,32 +282,58 @@ impl<K: 'static> ListerWatcher<K> for KubeListWatch<K> {
     }
 
     async fn list(&self, options: ListOptions) -> Result<ListStream<K>, ListWatchError> {
-        let mut request = self.endpoint.list_request(&options)?;
-        request.headers_mut().insert(ACCEPT_ENCODING, self.compression.of_lists());
-        let response = response::send(&self.client, request).await?;
+        let encodings = self.compression.of_lists();
+        let response =
+            self.send(&encodings, |protobuf| self.endpoint.list_request(&options, protobuf)).await?;
+        let encoding = response::encoding_of(response.headers());
         let decoder = ListDecoder::with(self.decode, self.prune.clone())
+            .encoding(encoding)
             .max_object_size(self.max_object_size)
             .expecting(self.expected.clone());
         let resource =
             TypeMeta { api_version: self.expected.api_version.clone(), kind: self.expected.kind.clone() };
-        Ok(body::list(Slices::new(response)?, decoder, resource).boxed())
+        let protobuf = self.protobuf.clone();
+        let parts = body::list(Slices::new(response)?, decoder, resource);
+        Ok(parts.inspect_err(move |error| protobuf.observe_failure(encoding, error)).boxed())
     }
 
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream<K>, ListWatchError> {
-        let slices = loop {
-            let mut request = self.endpoint.watch_request(&options)?;
-            request.headers_mut().insert(ACCEPT_ENCODING, self.compression.of_watches());
-            let asked = request.headers().clone();
-            let response = response::send(&self.client, request).await?;
+        let response = loop {
+            let encodings = self.compression.of_watches();
+            let response =
+                self.send(&encodings, |protobuf| self.endpoint.watch_request(&options, protobuf)).await?;
             // The second response is not compressed.
-            if !self.compression.observe_response(&asked, response.headers()) {
-                break Slices::new(response)?.reporting_to(self.compression.clone());
+            if !self.compression.observe_response(&encodings, response.headers()) {
+                break response;
             }
         };
+        let encoding = response::encoding_of(response.headers());
         let decoder = WatchDecoder::with(self.decode, self.prune.clone())
+            .encoding(encoding)
             .max_object_size(self.max_object_size)
             .expecting(self.expected.clone());
-        Ok(body::watch(slices, decoder).boxed())
+        let protobuf = self.protobuf.clone();
+        let slices = Slices::new(response)?.reporting_to(self.compression.clone());
+        let batches = body::watch(slices, decoder);
+        Ok(batches.inspect_err(move |error| protobuf.observe_failure(encoding, error)).boxed())
+    }
+}
+
+impl<K> KubeListWatch<K> {
+    /// Sends a request, first for protobuf if that is wanted.
+    async fn send(
+        &self,
+        content_encodings: &HeaderValue,
+        request: impl Fn(bool) -> Result<http::Request<Body>, ListWatchError>,
+    ) -> Result<Response<Body>, ListWatchError> {
+        loop {
+            let mut request = request(self.protobuf.is_wanted())?;
+            request.headers_mut().insert(ACCEPT_ENCODING, content_encodings.clone());
+            match response::send(&self.client, request).await {
+                Err(error) if self.protobuf.observe_refusal(&error) => {}
+                other => return other,
+            }
+        }
     }
 }
 
@@ -321,6 +355,7 @@ impl<K> KubeListWatch<K> {
             coverage: self.coverage.clone(),
             prune: self.prune.clone(),
             compression: self.compression.clone(),
+            protobuf: self.protobuf.clone(),
             max_object_size: self.max_object_size,
             description: self.description.clone(),
             is_divided: self.is_divided,

@@ -13,6 +13,10 @@ use kube::Resource;
 use kube::client::Body;
 
 use super::tweaks::ListTweaks;
+use crate::decode::PROTOBUF;
+
+/// The media type of JSON.
+const JSON: &str = "application/json";
 
 /// A resource in one namespace or in all, with its selectors.
 #[derive(Debug, Clone)]
@@ -71,7 +75,11 @@ impl Endpoint {
         Some(only)
     }
 
-    pub(super) fn list_request(&self, options: &ListOptions) -> Result<http::Request<Body>, ListWatchError> {
+    pub(super) fn list_request(
+        &self,
+        options: &ListOptions,
+        protobuf: bool,
+    ) -> Result<http::Request<Body>, ListWatchError> {
         let mut query = Query::default();
         if let Some(version) = &options.resource_version {
             query.add("resourceVersion", &version.to_string());
@@ -89,12 +97,13 @@ impl Endpoint {
         if let Some(token) = &options.continue_token {
             query.add("continue", token);
         }
-        self.request("list", query, self.accept("PartialObjectMetadataList"))
+        self.request("list", query, self.accept("PartialObjectMetadataList", protobuf))
     }
 
     pub(super) fn watch_request(
         &self,
         options: &WatchOptions,
+        protobuf: bool,
     ) -> Result<http::Request<Body>, ListWatchError> {
         let mut query = Query::default();
         query.add("watch", "1");
@@ -107,15 +116,17 @@ impl Endpoint {
             query.add("allowWatchBookmarks", "true");
         }
         query.add("timeoutSeconds", &whole_seconds(options.timeout).to_string());
-        self.request("watch", query, self.accept("PartialObjectMetadata"))
+        self.request("watch", query, self.accept("PartialObjectMetadata", protobuf))
     }
 
-    fn accept(&self, metadata_form: &str) -> String {
-        if self.metadata_only {
-            format!("application/json;as={metadata_form};g=meta.k8s.io;v=v1")
+    /// Returns the accepted media types, in order of preference.
+    fn accept(&self, metadata_form: &str, protobuf: bool) -> String {
+        let form = if self.metadata_only {
+            format!(";as={metadata_form};g=meta.k8s.io;v=v1")
         } else {
-            "application/json".to_owned()
-        }
+            String::new()
+        };
+        if protobuf { format!("{PROTOBUF}{form}, {JSON}{form}") } else { format!("{JSON}{form}") }
     }
 
     /// Builds a request. `verb` is its name in kube's tracing.

@@ -13,9 +13,9 @@ use informer_core::ListWatchError;
 use kube::Client;
 use kube::client::Body;
 use kube::core::Status;
-use serde::Deserialize;
 
 use super::slices::Slices;
+use crate::decode::{Encoding, status_in};
 
 /// The maximum size of an error's body; enough for a status with many causes.
 const MAX_ERROR_BODY: usize = 256 * 1024;
@@ -45,7 +45,8 @@ async fn refusal(response: Response<Body>) -> ListWatchError {
         // The body can't be decoded.
         Err(_) => Vec::new(),
     };
-    let mut status = status_in(&body).unwrap_or_else(|| status_for(code, &head, &body));
+    let encoding = encoding_of(&head);
+    let mut status = status_in(encoding, &body).unwrap_or_else(|| status_for(code, &head, &body));
     if status.code == 0 {
         status.code = code.as_u16();
     }
@@ -66,17 +67,6 @@ async fn read_start(mut slices: Slices) -> Vec<u8> {
         }
     }
     start
-}
-
-/// Decodes a body that states the kind `Status`. Without this check, any JSON object would decode,
-/// because no field of a status is required.
-fn status_in(body: &[u8]) -> Option<Status> {
-    #[derive(Deserialize)]
-    struct Kind {
-        kind: String,
-    }
-    let Kind { kind } = serde_json::from_slice(body).ok()?;
-    (kind == "Status").then(|| serde_json::from_slice(body).ok())?
 }
 
 /// Returns a status for a response without one, with the usual reason for its code.
@@ -104,6 +94,11 @@ fn status_for(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Status {
     let message =
         format!("HTTP {code}, without a Status (content type {content_type}, {} bytes)", body.len());
     Status::failure(&message, reason).with_code(code.as_u16())
+}
+
+/// Returns the encoding of a body.
+pub(super) fn encoding_of(headers: &HeaderMap) -> Encoding {
+    headers.get(CONTENT_TYPE).map_or(Encoding::Json, |value| Encoding::of(value.as_bytes()))
 }
 
 /// Describes the headers of a response that can't be decoded.

@@ -38,7 +38,8 @@ async fn list_request_has_the_options() -> Result<(), ListWatchError> {
         "/api/v1/pods?limit=2&continue=a%2Bb%2Fc%3D",
     ];
     assert_eq!(server.uris(), expected);
-    assert!(server.header("accept").iter().all(|accept| accept.as_deref() == Some("application/json")));
+    let accepted = "application/vnd.kubernetes.protobuf, application/json";
+    assert!(server.header("accept").iter().all(|accept| accept.as_deref() == Some(accepted)));
     Ok(())
 }
 
@@ -74,7 +75,10 @@ async fn a_metadata_only_type_asks_for_metadata_only() -> Result<(), ListWatchEr
     list(&nodes, ListOptions::default()).await?;
     watch(&nodes, watch_options("1")).await?;
     let forms = ["PartialObjectMetadataList", "PartialObjectMetadata"];
-    let accepted = forms.map(|form| Some(format!("application/json;as={form};g=meta.k8s.io;v=v1")));
+    let accepted = forms.map(|form| {
+        let types = ["application/vnd.kubernetes.protobuf", "application/json"];
+        Some(types.map(|accepted| format!("{accepted};as={form};g=meta.k8s.io;v=v1")).join(", "))
+    });
     assert_eq!(server.header("accept"), accepted);
     assert_eq!(nodes.description(), "metadata of nodes");
     Ok(())

@@ -1,44 +1,41 @@
 // Command messages prints the protobuf messages of Kubernetes' built-in kinds: the numbers, names and types of the fields,
 // from the tags of the Go types. With them, messages are read and written without generated code.
 //
-// kube-simulator/src/http/encoding/protobuf/messages.txt is its output; `kube-simulator/src/http/encoding/protobuf/messages.rs` explains the format.
+// kube-messages/src/messages.txt is its output; kube-messages/src/lib.rs explains the format.
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"sort"
 	"strings"
 
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes/scheme"
+	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-var versions = []string{
-	"v1",
-	"admissionregistration.k8s.io/v1",
-	"apps/v1",
-	"autoscaling/v1",
-	"autoscaling/v2",
-	"batch/v1",
-	"coordination.k8s.io/v1",
-	"discovery.k8s.io/v1",
-	"events.k8s.io/v1",
-	"flowcontrol.apiserver.k8s.io/v1",
-	"networking.k8s.io/v1",
-	"node.k8s.io/v1",
-	"policy/v1",
-	"rbac.authorization.k8s.io/v1",
-	"resource.k8s.io/v1",
-	"scheduling.k8s.io/v1",
-	"storage.k8s.io/v1",
+// special are the types with a JSON form that their fields do not show.
+var special = map[reflect.Type]bool{
+	reflect.TypeFor[metav1.Time]():          true,
+	reflect.TypeFor[metav1.MicroTime]():     true,
+	reflect.TypeFor[metav1.FieldsV1]():      true,
+	reflect.TypeFor[apiextensions.JSON]():   true,
+	reflect.TypeFor[resource.Quantity]():    true,
+	reflect.TypeFor[intstr.IntOrString]():   true,
+	reflect.TypeFor[runtime.RawExtension](): true,
 }
 
-// Decoded by hand, because their JSON differs from their fields.
-var special = map[string]bool{
-	"meta.v1.Time": true, "meta.v1.MicroTime": true, "meta.v1.FieldsV1": true,
-	"api.resource.Quantity": true, "util.intstr.IntOrString": true, "pkg.runtime.RawExtension": true,
+// choices are the messages that JSON writes as the value of their last field.
+var choices = map[reflect.Type]bool{
+	reflect.TypeFor[apiextensions.JSONSchemaPropsOrBool]():        true,
+	reflect.TypeFor[apiextensions.JSONSchemaPropsOrArray]():       true,
+	reflect.TypeFor[apiextensions.JSONSchemaPropsOrStringArray](): true,
 }
 
 var described = map[string]string{}
@@ -58,22 +55,21 @@ func describeMeta() {
 }
 
 func main() {
-	describeMeta()
-	for _, version := range versions {
-		gv, err := schema.ParseGroupVersion(version)
-		if err != nil {
+	for _, add := range []func(*runtime.Scheme) error{apiextensions.AddToScheme, apiregistration.AddToScheme} {
+		if err := add(scheme.Scheme); err != nil {
 			panic(err)
 		}
-		for kind, goType := range scheme.Scheme.KnownTypes(gv) {
-			// Skips the shared types, options and lists. Clients send only DeleteOptions of them to a server.
-			isMeta := strings.HasSuffix(goType.PkgPath(), "/apis/meta/v1")
-			isOptions := strings.HasSuffix(kind, "Options") || strings.HasSuffix(kind, "List")
-			if (isMeta || isOptions) && kind != "DeleteOptions" {
-				continue
-			}
-			described["@"+version+" "+kind+" "+name(goType)] = ""
-			describe(goType)
+	}
+	describeMeta()
+	for gvk, goType := range scheme.Scheme.AllKnownTypes() {
+		// Skips the shared types, options and lists. Clients send only DeleteOptions of them to a server.
+		isMeta := strings.HasSuffix(goType.PkgPath(), "/apis/meta/v1")
+		isOptions := strings.HasSuffix(gvk.Kind, "Options") || strings.HasSuffix(gvk.Kind, "List")
+		if gvk.Version == runtime.APIVersionInternal || (isMeta || isOptions) && gvk.Kind != "DeleteOptions" {
+			continue
 		}
+		described["@"+gvk.GroupVersion().String()+" "+gvk.Kind+" "+name(goType)] = ""
+		describe(goType)
 	}
 	keys := make([]string, 0, len(described))
 	for key := range described {
@@ -92,10 +88,21 @@ func name(t reflect.Type) string {
 }
 
 func describe(t reflect.Type) {
-	if _, known := described[name(t)]; known || special[name(t)] {
+	header := name(t)
+	if choices[t] || t.Kind() == reflect.Slice {
+		header += " choice"
+	}
+	if _, known := described[header]; known || special[t] {
 		return
 	}
-	described[name(t)] = ""
+	if t.Kind() == reflect.Slice {
+		described[header] = "1 items [" + base(t.Elem()) + "\n"
+		return
+	}
+	if reflect.PointerTo(t).Implements(reflect.TypeFor[json.Marshaler]()) && !choices[t] {
+		panic(name(t) + " has a JSON form that this program does not know")
+	}
+	described[header] = ""
 	var lines strings.Builder
 	for i := range t.NumField() {
 		field := t.Field(i)
@@ -103,13 +110,14 @@ func describe(t reflect.Type) {
 		if len(tag) < 2 {
 			continue
 		}
-		json := strings.Split(field.Tag.Get("json"), ",")
-		options := strings.Join(json[1:], ",")
-		jsonName := json[0]
+		jsonName, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		code := ""
-		inline := jsonName == ""
+		inline := jsonName == "" && !choices[t]
 		if inline {
 			jsonName = "-"
+		}
+		if choices[t] {
+			jsonName = strings.ToLower(field.Name)
 		}
 		fieldType := field.Type
 		switch {
@@ -119,14 +127,14 @@ func describe(t reflect.Type) {
 			code = "!"
 		}
 		switch {
-		case fieldType.Kind() == reflect.Slice && fieldType.Elem().Kind() != reflect.Uint8:
+		case isList(fieldType):
 			code, fieldType = "[", fieldType.Elem()
 		case fieldType.Kind() == reflect.Map:
 			code, fieldType = "{", fieldType.Elem()
 		}
 		fmt.Fprintf(&lines, "%s %s %s%s\n", tag[1], jsonName, code, base(fieldType))
 	}
-	described[name(t)] = lines.String()
+	described[header] = lines.String()
 }
 
 func base(t reflect.Type) string {
@@ -140,7 +148,14 @@ func base(t reflect.Type) string {
 	case reflect.Float64:
 		return "d"
 	case reflect.Slice:
-		return "y"
+		if isList(t) {
+			break
+		}
+		if t.Elem().Kind() == reflect.Uint8 {
+			return "y"
+		}
+		describe(t)
+		return name(t)
 	case reflect.Struct:
 		describe(t)
 		return name(t)
@@ -148,4 +163,10 @@ func base(t reflect.Type) string {
 		return base(t.Elem())
 	}
 	panic(t.String())
+}
+
+// isList returns whether a type is a list of values, and not bytes or a message with a list.
+func isList(t reflect.Type) bool {
+	_, isMessage := reflect.PointerTo(t).MethodByName("MarshalTo")
+	return t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8 && !isMessage
 }

@@ -31,8 +31,8 @@ const SIMULATOR_FOLDER: &str = "kube-simulator/src/kinds";
 /// The file with the simulator's table of facts.
 const SIMULATOR_FILE: &str = "table.rs";
 
-/// The protobuf messages of built-in kinds, which the simulator reads.
-const MESSAGES: &str = "kube-simulator/src/http/encoding/protobuf/messages.txt";
+/// The protobuf messages of built-in kinds.
+const MESSAGES: &str = "kube-messages/src/messages.txt";
 
 /// How lists and maps of built-in kinds are merged, which the simulator reads.
 const MERGING: &str = "kube-simulator/src/kinds/merging.json";

@@ -173,7 +173,7 @@ struct AnyPod<'a> {
 fn outcome(json: &str) -> Result<(String, usize), NoValue> {
     let paths =
         PrunePaths::none().with_path("p").and_then(|paths| paths.with_path("q.p")).expect("two paths");
-    read(&json, paths.root()).map(|value| {
+    read(json, paths.root()).map(|value| {
         let mut json = String::new();
         value.tape.write_json(0, &mut json);
         (json, value.len)
@@ -271,7 +271,7 @@ fn each_type_of_serde_is_decoded_as_by_serde_json() {
         "wide": [340282366920938463463374607431768211455, -170141183460469231731687303715884105728, 1.5],
         "keys": {"-3": "x"}, "flags": {"true": null}, "none": null, "marker": null,
         "raw": {"b":[1,-2,2.5,"\n"],"a":{}}, "other": [{}], "more": 1}"#;
-    let value = read(&json, &NOTHING_PRUNED).expect("JSON");
+    let value = read(json, &NOTHING_PRUNED).expect("JSON");
     let ours: Everything = deserialize(&value.tape).expect("an object that decodes");
     let theirs: Everything = serde_json::from_str(json).expect("an object that decodes");
     assert_eq!(format!("{ours:?}"), format!("{theirs:?}"));

@@ -40,7 +40,9 @@ fn describe_type(type_name: &str, schemas: &mut Map<String, Value>) -> Value {
         "util.intstr.IntOrString" => {
             json!({ "format": "int-or-string", "oneOf": [{ "type": "integer" }, { "type": "string" }] })
         }
-        "meta.v1.FieldsV1" | "pkg.runtime.RawExtension" => json!({ "type": "object" }),
+        "meta.v1.FieldsV1" | "pkg.runtime.RawExtension" | "apiextensions.v1.JSON" => {
+            json!({ "type": "object" })
+        }
         message => {
             let name = component(message);
             if !schemas.contains_key(&name) {

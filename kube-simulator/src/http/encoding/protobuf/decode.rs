@@ -3,11 +3,10 @@
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use jiff::Timestamp;
+use kube_messages::{Content, Field, Fields, Malformed, Message, Messages, Shape, Type};
 use serde_json::{Map, Value};
 
-use super::messages::{Field, Shape};
-use super::wire::{Content, Fields, Malformed};
-use super::{MAGIC, Messages};
+use super::MAGIC;
 
 type Object = Map<String, Value>;
 
@@ -35,12 +34,12 @@ pub(crate) fn read(body: &[u8]) -> Option<Object> {
     Some(object)
 }
 
-fn message_of(message: &str, bytes: &[u8]) -> Result<Object, Malformed> {
+fn message_of(message: &Message, bytes: &[u8]) -> Result<Object, Malformed> {
     let mut object = Object::new();
     let mut fields = Fields(bytes);
     while let Some((number, content)) = fields.next()? {
         // A field of a newer Kubernetes is ignored, as in an older server.
-        if let Some(field) = Messages::all().field(message, number) {
+        if let Some(field) = message.field(number) {
             put(&mut object, field, content)?;
         }
     }
@@ -49,27 +48,27 @@ fn message_of(message: &str, bytes: &[u8]) -> Result<Object, Malformed> {
 
 fn put(object: &mut Object, field: &Field, content: Content<'_>) -> Result<(), Malformed> {
     match (field.shape, content) {
-        (Shape::List, Content::Bytes(packed)) if field.type_name == "i" => {
+        (Shape::List, Content::Bytes(packed)) if field.value_type == Type::Int => {
             let mut packed = Fields(packed);
             while !packed.0.is_empty() {
-                let number = value_of("i", Content::Number(packed.varint()?))?;
+                let number = value_of(Type::Int, Content::Number(packed.varint()?))?;
                 list(object, field).push(number);
             }
         }
         (Shape::List, content) => {
-            let element = value_of(field.type_name, content)?;
+            let element = value_of(field.value_type, content)?;
             list(object, field).push(element);
         }
         (Shape::Map, Content::Bytes(entry)) => {
-            let (key, value) = entry_of(field.type_name, entry)?;
+            let (key, value) = entry_of(field.value_type, entry)?;
             let map = object.entry(field.name).or_insert_with(|| Value::Object(Object::new()));
             map[key] = value;
         }
         (Shape::Map, _) => return Err(Malformed),
         (shape, content) => {
-            let value = value_of(field.type_name, content)?;
+            let value = value_of(field.value_type, content)?;
             match value {
-                Value::Object(inner) if field.name == "-" => object.extend(inner),
+                Value::Object(inner) if field.is_inlined => object.extend(inner),
                 value if shape == Shape::Plain && is_empty(&value) => {}
                 // An absent time is omitted.
                 Value::Null => {}
@@ -90,9 +89,9 @@ fn list<'o>(object: &'o mut Object, field: &Field) -> &'o mut Vec<Value> {
     }
 }
 
-fn entry_of(type_name: &str, bytes: &[u8]) -> Result<(String, Value), Malformed> {
-    let empty = || match type_name {
-        "s" | "y" => Value::from(""),
+fn entry_of(value_type: Type, bytes: &[u8]) -> Result<(String, Value), Malformed> {
+    let empty = || match value_type {
+        Type::Text | Type::Bytes => Value::from(""),
         _ => Value::Object(Object::new()),
     };
     let (mut key, mut value) = (String::new(), empty());
@@ -100,28 +99,35 @@ fn entry_of(type_name: &str, bytes: &[u8]) -> Result<(String, Value), Malformed>
     while let Some((number, content)) = fields.next()? {
         match (number, content) {
             (1, Content::Bytes(bytes)) => key = String::from_utf8_lossy(bytes).into_owned(),
-            (2, content) => value = value_of(type_name, content)?,
+            (2, content) => value = value_of(value_type, content)?,
             _ => {}
         }
     }
     Ok((key, value))
 }
 
-fn value_of(type_name: &str, content: Content<'_>) -> Result<Value, Malformed> {
-    Ok(match (type_name, content) {
-        ("i", Content::Number(number)) => number.cast_signed().into(),
-        ("b", Content::Number(number)) => (number != 0).into(),
-        ("d", Content::Double(number)) => number.into(),
-        ("s", Content::Bytes(bytes)) => String::from_utf8_lossy(bytes).into(),
-        ("y", Content::Bytes(bytes)) => BASE64_STANDARD.encode(bytes).into(),
-        ("meta.v1.Time", Content::Bytes(bytes)) => time_of(bytes, |time| time.to_string())?,
-        ("meta.v1.MicroTime", Content::Bytes(bytes)) => {
+fn value_of(value_type: Type, content: Content<'_>) -> Result<Value, Malformed> {
+    Ok(match (value_type, content) {
+        (Type::Int, Content::Number(number)) => number.cast_signed().into(),
+        (Type::Bool, Content::Number(number)) => (number != 0).into(),
+        (Type::Double, Content::Double(number)) => number.into(),
+        (Type::Text, Content::Bytes(bytes)) => String::from_utf8_lossy(bytes).into(),
+        (Type::Bytes, Content::Bytes(bytes)) => BASE64_STANDARD.encode(bytes).into(),
+        (Type::Time, Content::Bytes(bytes)) => time_of(bytes, |time| time.to_string())?,
+        (Type::MicroTime, Content::Bytes(bytes)) => {
             time_of(bytes, |time| time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string())?
         }
-        ("meta.v1.FieldsV1" | "pkg.runtime.RawExtension", Content::Bytes(bytes)) => json_within(bytes)?,
-        ("api.resource.Quantity", Content::Bytes(bytes)) => text_within(bytes, 1)?,
-        ("util.intstr.IntOrString", Content::Bytes(bytes)) => int_or_string(bytes)?,
-        (message, Content::Bytes(bytes)) => Value::Object(message_of(message, bytes)?),
+        (Type::Json, Content::Bytes(bytes)) => json_within(bytes)?,
+        (Type::Quantity, Content::Bytes(bytes)) => text_within(bytes, 1)?,
+        (Type::IntOrString, Content::Bytes(bytes)) => int_or_string(bytes)?,
+        (Type::Message(index), Content::Bytes(bytes)) => {
+            let message = Messages::all().at(index);
+            let mut object = message_of(message, bytes)?;
+            if !message.is_choice {
+                return Ok(object.into());
+            }
+            message.fields.iter().rev().find_map(|field| object.remove(field.name)).unwrap_or_default()
+        }
         _ => return Err(Malformed),
     })
 }

@@ -1,17 +1,23 @@
 //! Converts JSON to protobuf with the same bytes as Go: fields in the order of their numbers, and
 //! empty fields included unless they are pointers in Go.
 
+use std::sync::{LazyLock, OnceLock};
+
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use jiff::Timestamp;
+use kube_messages::{Field, Message, Messages, Shape, Type};
 
-use super::messages::{Field, Message, Shape, Type};
+use super::MAGIC;
 use super::node::{Fields, Node};
 use super::wire::{put_bytes, put_double, put_nested, put_number};
-use super::{MAGIC, Messages};
 
 /// Initial capacity for the envelope around the content of an object, in bytes.
 const ROOM: usize = 256;
+
+/// Go's encoding of each message without values, by the position of the message.
+static EMPTY: LazyLock<Vec<OnceLock<Vec<u8>>>> =
+    LazyLock::new(|| (0..Messages::all().len()).map(|_| OnceLock::new()).collect());
 
 /// The error of a value that does not fit the type of its field. Go could not have stored such a
 /// value, but the simulator does not check built-in kinds.
@@ -33,7 +39,7 @@ pub(crate) fn content(api_version: &str, kind: &str, json: &[u8]) -> Option<Vec<
 }
 
 fn content_of(api_version: &str, kind: &str, object: &Fields<'_>) -> Option<Vec<u8>> {
-    let message = Messages::all().find(Messages::all().of_kind(api_version, kind)?)?;
+    let message = Messages::all().of_kind(api_version, kind)?;
     let mut out = Vec::new();
     put_message(&mut out, message, object);
     Some(out)
@@ -97,7 +103,7 @@ fn put_envelope(out: &mut Vec<u8>, api_version: &str, kind: &str, put_content: i
 
 fn put_message(out: &mut Vec<u8>, message: &Message, object: &Fields<'_>) {
     for field in &message.fields {
-        if field.name == "-" {
+        if field.is_inlined {
             put_inner(out, field.number, field.message(), Some(object));
             continue;
         }
@@ -173,6 +179,9 @@ fn put_value(out: &mut Vec<u8>, number: u64, field: &Field, value: &Node<'_>) ->
         (Type::Quantity, Node::Number(quantity)) => put_text(out, number, 1, &quantity.to_string()),
         (Type::IntOrString, Node::Text(text)) => put_int_or_string(out, number, 0, Some(text)),
         (Type::IntOrString, value) => put_int_or_string(out, number, value.as_i64().ok_or(Unfit)?, None),
+        (Type::Message(index), value) if Messages::all().at(index).is_choice => {
+            put_choice(out, number, Messages::all().at(index), value)?;
+        }
         (Type::Message(_), Node::Object(object)) => put_inner(out, number, field.message(), Some(object)),
         (_, Node::Raw(raw)) => {
             // This is not the `fieldsV1` of a manager but another field with this name, such as a
@@ -191,7 +200,7 @@ fn put_inner(out: &mut Vec<u8>, number: u64, message: Option<&Message>, object: 
         (None, _) => put_bytes(out, number, b""),
         (Some(message), Some(object)) => put_nested(out, number, |out| put_message(out, message, object)),
         (Some(message), None) => {
-            let empty = message.empty.get_or_init(|| {
+            let empty = EMPTY[message.index].get_or_init(|| {
                 let mut empty = Vec::new();
                 put_message(&mut empty, message, &Fields::default());
                 empty
@@ -199,6 +208,18 @@ fn put_inner(out: &mut Vec<u8>, number: u64, message: Option<&Message>, object: 
             put_bytes(out, number, empty);
         }
     }
+}
+
+/// Encodes a value as the last field of a choice that it fits.
+fn put_choice(out: &mut Vec<u8>, number: u64, choice: &Message, value: &Node<'_>) -> Result<(), Unfit> {
+    let is_list = matches!(value, Node::List(_));
+    let mut fields = choice.fields.iter().rev().filter(|field| (field.shape == Shape::List) == is_list);
+    let encoded = fields.find_map(|field| {
+        let mut content = Vec::new();
+        put_field(&mut content, field, Some(value)).ok().map(|()| content)
+    });
+    put_bytes(out, number, &encoded.ok_or(Unfit)?);
+    Ok(())
 }
 
 /// Encodes a message with one text field.

@@ -1,7 +1,7 @@
 //! Objects in protobuf, the preferred encoding of Go programs for built-in kinds: kubectl, the
 //! components of Kubernetes, and controllers on controller-runtime.
 //!
-//! There is no generated code; [`Messages`] has the fields of each message. [`read`] converts bytes
+//! There is no generated code; [`kube_messages`] has the fields of each message. [`read`] converts bytes
 //! to the equivalent JSON of a client, and [`document`] converts JSON to the bytes of a real
 //! server.
 
@@ -13,7 +13,6 @@ mod wire;
 
 pub(crate) use decode::read;
 pub(crate) use encode::{content, document, document_of, event, list, message};
-use messages::Messages;
 #[cfg(feature = "cbor")]
 pub(crate) use messages::field_type;
 pub(crate) use messages::{FieldType, fields_of, message_of};

@@ -1,0 +1,158 @@
+//! Decodes lists in JSON.
+
+use informer_core::ListWatchError;
+use kube::core::ListMeta;
+use serde::de::{DeserializeOwned, IgnoredAny};
+
+use super::{Field, Items, ListDecoder, State};
+use crate::decode::BYTE_ORDER_MARK;
+use crate::decode::deserialize::deserialize;
+use crate::decode::json::{NoValue, read};
+use crate::decode::prune_paths::NOTHING_PRUNED;
+use crate::decode::repair::{INVALID_UTF8, Repaired};
+
+impl<K> ListDecoder<K> {
+    /// Decodes all complete values.
+    pub(super) fn decode_json(&mut self, body: &Repaired<'_>) -> Result<Items<K>, ListWatchError> {
+        let mut items = Vec::new();
+        let text = &*body.text;
+        while self.state != State::Status {
+            let rest = &text.as_bytes()[self.read..];
+            let Some(blank) = rest.iter().position(|byte| !byte.is_ascii_whitespace()) else {
+                self.read = text.len();
+                break;
+            };
+            self.read += blank;
+            if !self.advance(body, &mut items)? {
+                break;
+            }
+        }
+        Ok(items)
+    }
+
+    /// Makes one step. Returns `false` if more bytes are needed.
+    fn advance(&mut self, body: &Repaired<'_>, items: &mut Items<K>) -> Result<bool, ListWatchError> {
+        let rest = &body.text[self.read..];
+        self.state = match (self.state, rest.as_bytes()[0]) {
+            (State::Start, b'{') => State::FirstField,
+            // Some proxies insert a byte order mark.
+            (State::Start, _) if self.read == 0 && rest.starts_with('\u{feff}') => {
+                self.read = BYTE_ORDER_MARK.len();
+                return Ok(true);
+            }
+            (State::Start, _) => return Err(self.not_a_list("it is no JSON object")),
+            (State::FirstField | State::AfterField, b'}') => State::Closed,
+            (State::AfterField, b',') => State::Field,
+            (State::FirstField | State::Field, b'"') => return self.field(rest),
+            (State::Value(Field::Items), b'[') => {
+                self.head.has_items = true;
+                State::FirstItem
+            }
+            (State::Value(field), _) => return self.value(rest, field),
+            (State::FirstItem | State::AfterItem, b']') => State::AfterField,
+            (State::AfterItem, b',') => State::Item,
+            (State::FirstItem | State::Item, _) => return self.item(body, items),
+            _ => return Err(self.not_a_list("it is not valid JSON")),
+        };
+        self.read += 1;
+        Ok(true)
+    }
+
+    /// Reads the name of a field and the colon.
+    fn field(&mut self, rest: &str) -> Result<bool, ListWatchError> {
+        let Some((name, len)) = self.typed::<String>(rest, "it is not valid JSON")? else {
+            return Ok(false);
+        };
+        let after = &rest.as_bytes()[len..];
+        let Some(blank) = after.iter().position(|byte| !byte.is_ascii_whitespace()) else { return Ok(false) };
+        if after[blank] != b':' {
+            return Err(self.not_a_list("it is not valid JSON"));
+        }
+        self.read += len + blank + 1;
+        self.state = State::Value(match name.as_str() {
+            "kind" => Field::Kind,
+            "apiVersion" => Field::ApiVersion,
+            "metadata" => Field::Metadata,
+            "items" => Field::Items,
+            _ => Field::Other,
+        });
+        Ok(true)
+    }
+
+    /// Reads the value of a field other than an array of items.
+    fn value(&mut self, rest: &str, field: Field) -> Result<bool, ListWatchError> {
+        let len = match field {
+            Field::Kind => self.typed::<Option<String>>(rest, "its kind is no text")?.map(|(kind, len)| {
+                self.head.kind = kind;
+                len
+            }),
+            Field::ApiVersion => {
+                let version = self.typed::<Option<String>>(rest, "its API version is no text")?;
+                version.map(|(version, len)| {
+                    self.head.api_version = version;
+                    len
+                })
+            }
+            Field::Metadata => {
+                let metadata = self.typed::<Option<ListMeta>>(rest, "its metadata is not that of a list")?;
+                metadata.map(|(metadata, len)| {
+                    self.head.metadata = metadata.unwrap_or_default();
+                    len
+                })
+            }
+            // Go writes a nil slice as null.
+            Field::Items => self.typed::<()>(rest, "its items are no array")?.map(|((), len)| {
+                self.head.has_items = true;
+                len
+            }),
+            Field::Other => {
+                self.typed::<IgnoredAny>(rest, "it is not valid JSON")?.map(|(IgnoredAny, len)| len)
+            }
+        };
+        let Some(len) = len else { return Ok(false) };
+        self.read += len;
+        self.state = match self.head.kind.as_deref() {
+            Some("Table") => return Err(self.not_a_list("it is a Table, which was not requested")),
+            Some("Status") if !self.head.has_items => State::Status,
+            _ => State::AfterField,
+        };
+        if field == Field::Kind || field == Field::ApiVersion {
+            self.check_type()?;
+        }
+        Ok(true)
+    }
+
+    fn item(&mut self, body: &Repaired<'_>, items: &mut Items<K>) -> Result<bool, ListWatchError> {
+        let mut found = match read(&body.text[self.read..], self.paths.root()) {
+            Ok(found) => found,
+            Err(NoValue::Incomplete) => return Ok(false),
+            Err(NoValue::Broken) => return Err(self.not_a_list("it is not valid JSON")),
+        };
+        if let Some(why) = self.expected.as_ref().and_then(|expected| expected.refusal(&found.tape)) {
+            return Err(self.unexpected(&why));
+        }
+        if body.is_repaired(self.read..self.read + found.len) {
+            found.tape.reject(INVALID_UTF8);
+        }
+        items.push(self.item_of(&found.tape));
+        self.read += found.len;
+        self.state = State::AfterItem;
+        Ok(true)
+    }
+
+    /// Decodes the next value of the list itself, or returns `None` if more bytes are needed.
+    fn typed<T: DeserializeOwned>(
+        &self,
+        rest: &str,
+        otherwise: &str,
+    ) -> Result<Option<(T, usize)>, ListWatchError> {
+        match read(rest, &NOTHING_PRUNED) {
+            Ok(found) => match deserialize(&found.tape) {
+                Ok(value) => Ok(Some((value, found.len))),
+                Err(_) => Err(self.not_a_list(otherwise)),
+            },
+            Err(NoValue::Incomplete) => Ok(None),
+            Err(NoValue::Broken) => Err(self.not_a_list("it is not valid JSON")),
+        }
+    }
+}

@@ -1,0 +1,434 @@
+//! [`read`]: reads an object from protobuf into a [`Tape`], without the pruned fields.
+//!
+//! The table of messages ([`kube_messages`]) drives it. The tape is that of the object's JSON from
+//! the same server, except that fields with `null` are missing. Unknown fields are skipped. A list or
+//! map whose elements are not one after the other is rejected: no server writes one.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use k8s_openapi::jiff::Timestamp;
+use kube_messages::{Content, Field, Fields, Malformed, Message, Messages, Shape, Type};
+
+use super::json::{MAX_DEPTH, Scanner, TOO_DEEP};
+use super::prune_paths::{self, Level};
+use super::repair::INVALID_UTF8;
+use super::tape::{Tape, Token};
+
+/// The start of each body and of each object in a watch.
+pub(super) const MAGIC: &[u8] = b"k8s\0";
+
+/// A typical object has this many tokens or less.
+const TYPICAL_TOKENS: usize = 512;
+
+/// The largest number of a field in the table.
+const MAX_FIELD_NUMBER: u64 = 127;
+
+/// `runtime.Unknown`: an object with its type.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Unknown<'b> {
+    pub(super) api_version: &'b str,
+    pub(super) kind: &'b str,
+    pub(super) raw: &'b [u8],
+}
+
+impl<'b> Unknown<'b> {
+    /// Reads a body with [`MAGIC`].
+    pub(super) fn read(bytes: &'b [u8]) -> Result<Self, Malformed> {
+        let mut unknown = Self::default();
+        let mut fields = Fields(bytes.strip_prefix(MAGIC).ok_or(Malformed)?);
+        while let Some((number, content)) = fields.next()? {
+            match (number, content) {
+                (1, Content::Bytes(type_meta)) => unknown.read_type(type_meta)?,
+                (2, Content::Bytes(raw)) => unknown.raw = raw,
+                _ => {}
+            }
+        }
+        Ok(unknown)
+    }
+
+    /// Reads a `runtime.TypeMeta`.
+    pub(super) fn read_type(&mut self, bytes: &'b [u8]) -> Result<(), Malformed> {
+        let mut fields = Fields(bytes);
+        while let Some((number, content)) = fields.next()? {
+            let Content::Bytes(text) = content else { return Err(Malformed) };
+            let text = str::from_utf8(text).map_err(|_| Malformed)?;
+            match number {
+                1 => self.api_version = text,
+                2 => self.kind = text,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the message of the object; `None` for an unknown type.
+    pub(super) fn message(&self) -> Option<&'static Message> {
+        Messages::all().of_kind(self.api_version, self.kind)
+    }
+
+    /// Reads the object into a tape, with its type.
+    pub(super) fn object(&self, pruned: &Level) -> Tape<'static> {
+        let mut object = Object::new(self.raw);
+        let opened = object.tape.open();
+        for (name, text) in [("kind", self.kind), ("apiVersion", self.api_version)] {
+            for text in [name, text] {
+                let span = object.tape.decoded(text);
+                object.tape.push(Token::Text(span));
+            }
+        }
+        match self.message() {
+            Some(message) => {
+                let len = object.members(message, self.raw, Some(pruned), MAX_DEPTH);
+                object.tape.close_object(opened, len + 2);
+            }
+            None => {
+                object.tape.close_object(opened, 2);
+                object.tape.reject("a type without a known protobuf message");
+            }
+        }
+        object.tape
+    }
+}
+
+/// The start of a field whose content is bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Header {
+    pub(super) number: u64,
+    /// The length of the header.
+    pub(super) len: usize,
+    /// The length of the content behind the header.
+    pub(super) content: usize,
+}
+
+impl Header {
+    /// The maximum length of a header: two numbers.
+    const MAX_LEN: usize = 20;
+
+    /// Reads a header, or returns `None` if more bytes are needed.
+    pub(super) fn read(bytes: &[u8]) -> Result<Option<Self>, Malformed> {
+        let mut rest = Fields(bytes);
+        let (tag, content) = match (rest.varint(), rest.varint()) {
+            (Ok(tag), Ok(content)) => (tag, content),
+            _ if bytes.len() < Self::MAX_LEN => return Ok(None),
+            _ => return Err(Malformed),
+        };
+        let content = usize::try_from(content).map_err(|_| Malformed)?;
+        match tag & 7 {
+            2 => Ok(Some(Self { number: tag >> 3, len: bytes.len() - rest.0.len(), content })),
+            _ => Err(Malformed),
+        }
+    }
+}
+
+/// Reads an item of a list into a tape. Items have no type.
+pub(super) fn read(message: &Message, bytes: &[u8], pruned: &Level) -> Tape<'static> {
+    let mut object = Object::new(bytes);
+    object.message(message, bytes, Some(pruned), MAX_DEPTH);
+    object.tape
+}
+
+/// An object that is being written to a tape.
+struct Object {
+    tape: Tape<'static>,
+}
+
+impl Object {
+    fn new(bytes: &[u8]) -> Self {
+        // Texts take most of the bytes.
+        Self { tape: Tape::with_texts(Messages::text(), TYPICAL_TOKENS, bytes.len()) }
+    }
+
+    /// Writes a message. `depth` is the number of levels that it can have.
+    fn message(&mut self, message: &Message, bytes: &[u8], pruned: Option<&Level>, depth: usize) {
+        if message.is_choice {
+            return self.choice(message, bytes, depth);
+        }
+        let opened = self.tape.open();
+        let len = self.members(message, bytes, pruned, depth);
+        self.tape.close_object(opened, len);
+    }
+
+    /// Writes the fields of a message as members, and returns their number.
+    fn members(&mut self, message: &Message, bytes: &[u8], pruned: Option<&Level>, depth: usize) -> usize {
+        let Some(depth) = depth.checked_sub(1) else {
+            self.tape.reject(TOO_DEEP);
+            return 0;
+        };
+        let (mut fields, mut len, mut seen) = (Fields(bytes), 0, Seen::default());
+        loop {
+            let (number, content) = match fields.next() {
+                Ok(Some(next)) => next,
+                Ok(None) => return len,
+                Err(Malformed) => {
+                    self.tape.reject(&Malformed.to_string());
+                    return len;
+                }
+            };
+            let Some(field) = message.field(number) else {
+                // Go writes zero values of fields that JSON omits.
+                if !matches!(content, Content::Number(0) | Content::Bytes([]) | Content::Double(0.0)) {
+                    self.tape.leave_out_field();
+                }
+                continue;
+            };
+            let pruned_field = pruned.and_then(|level| level.field(field.name));
+            if let Some(prune_paths::Field::Whole) = pruned_field {
+                continue;
+            }
+            if seen.insert(number) {
+                self.tape.reject("a protobuf field that is split or occurs twice");
+                continue;
+            }
+            if field.is_inlined {
+                if let (Some(message), Content::Bytes(bytes)) = (field.message(), content) {
+                    len += self.members(message, bytes, pruned, depth);
+                }
+                continue;
+            }
+            if is_absent(field, content) {
+                continue;
+            }
+            self.tape.push(Token::Text(Tape::span(field.name_at..field.name_at + field.name.len())));
+            match field.shape {
+                Shape::List => self.list(field, content, &mut fields, depth),
+                Shape::Map => self.map(field, content, &mut fields, depth),
+                Shape::Plain | Shape::Always | Shape::Pointer => {
+                    let inner = pruned_field.and_then(prune_paths::Field::inside);
+                    self.value(field, content, inner, depth);
+                }
+            }
+            len += 1;
+        }
+    }
+
+    /// Writes an element and those behind it.
+    fn list(&mut self, field: &Field, first: Content<'_>, fields: &mut Fields<'_>, depth: usize) {
+        let opened = self.tape.open();
+        let (mut next, mut len) = (Some(first), 0);
+        while let Some(element) = next {
+            match (field.value_type, element) {
+                (Type::Int, Content::Bytes(packed)) => len += self.packed(packed),
+                _ => {
+                    self.value(field, element, None, depth);
+                    len += 1;
+                }
+            }
+            next = next_of_run(field, fields);
+        }
+        self.tape.close_array(opened, len);
+    }
+
+    /// Writes integers that are one after the other, and returns their number.
+    fn packed(&mut self, bytes: &[u8]) -> usize {
+        let (mut numbers, mut len) = (Fields(bytes), 0);
+        while !numbers.0.is_empty() {
+            match numbers.varint() {
+                Ok(number) => self.tape.push_number(number.cast_signed()),
+                Err(Malformed) => {
+                    self.tape.reject(&Malformed.to_string());
+                    return len;
+                }
+            }
+            len += 1;
+        }
+        len
+    }
+
+    /// Writes an entry of a map and those behind it.
+    fn map(&mut self, field: &Field, first: Content<'_>, fields: &mut Fields<'_>, depth: usize) {
+        let opened = self.tape.open();
+        let (mut next, mut len) = (Some(first), 0);
+        while let Some(entry) = next {
+            if self.entry(field, entry, depth).is_err() {
+                self.tape.reject(&Malformed.to_string());
+            } else {
+                len += 1;
+            }
+            next = next_of_run(field, fields);
+        }
+        self.tape.close_object(opened, len);
+    }
+
+    fn entry(&mut self, field: &Field, entry: Content<'_>, depth: usize) -> Result<(), Malformed> {
+        let Content::Bytes(bytes) = entry else { return Err(Malformed) };
+        let (mut key, mut value) = (&[][..], Content::Bytes(&[]));
+        let mut parts = Fields(bytes);
+        while let Some((number, content)) = parts.next()? {
+            match (number, content) {
+                (1, Content::Bytes(bytes)) => key = bytes,
+                (2, content) => value = content,
+                _ => {}
+            }
+        }
+        self.text(key);
+        self.value(field, value, None, depth);
+        Ok(())
+    }
+
+    /// Writes one value.
+    fn value(&mut self, field: &Field, content: Content<'_>, pruned: Option<&Level>, depth: usize) {
+        match (field.value_type, content) {
+            (Type::Text, Content::Bytes(text)) => self.text(text),
+            (Type::Int, Content::Number(number)) => self.tape.push_number(number.cast_signed()),
+            (Type::Bool, Content::Number(number)) => self.tape.push(Token::Bool(number != 0)),
+            (Type::Double, Content::Double(number)) => self.double(number),
+            (Type::Message(index), Content::Bytes(bytes)) => {
+                self.message(Messages::all().at(index), bytes, pruned, depth);
+            }
+            (Type::Bytes, Content::Bytes(bytes)) => self.text(BASE64_STANDARD.encode(bytes).as_bytes()),
+            (Type::Time, Content::Bytes(bytes)) => self.time(bytes, false),
+            (Type::MicroTime, Content::Bytes(bytes)) => self.time(bytes, true),
+            (Type::Quantity, Content::Bytes(bytes)) => self.text(only_field(bytes)),
+            (Type::Json, Content::Bytes(bytes)) => self.json(only_field(bytes), depth),
+            (Type::IntOrString, Content::Bytes(bytes)) => self.int_or_string(bytes),
+            _ => self.reject(&Malformed.to_string()),
+        }
+    }
+
+    /// Writes a value that can't be read.
+    fn reject(&mut self, problem: &str) {
+        self.tape.reject(problem);
+        self.tape.push(Token::Null);
+    }
+
+    fn text(&mut self, bytes: &[u8]) {
+        match str::from_utf8(bytes) {
+            Ok(text) => {
+                let text = self.tape.decoded(text);
+                self.tape.push(Token::Text(text));
+            }
+            // Not null, because the text can be the name of a member.
+            Err(_) => {
+                let text = self.tape.decoded("");
+                self.tape.push(Token::Text(text));
+                self.tape.reject(INVALID_UTF8);
+            }
+        }
+    }
+
+    fn double(&mut self, number: f64) {
+        if number.is_finite() {
+            // Debug writes a fraction even if it is zero.
+            let text = self.tape.decoded(&format!("{number:?}"));
+            self.tape.push(Token::Number(text));
+        } else {
+            self.reject("a number that is not finite");
+        }
+    }
+
+    fn time(&mut self, bytes: &[u8], is_micro: bool) {
+        if bytes.is_empty() {
+            return self.tape.push(Token::Null);
+        }
+        let (mut seconds, mut nanoseconds) = (0, 0);
+        let mut fields = Fields(bytes);
+        while let Ok(Some((number, Content::Number(value)))) = fields.next() {
+            if number == 1 { seconds = value.cast_signed() } else { nanoseconds = value }
+        }
+        let nanoseconds = if is_micro { i32::try_from(nanoseconds).unwrap_or(-1) } else { 0 };
+        match Timestamp::new(seconds, nanoseconds) {
+            Ok(time) if is_micro => self.text(time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string().as_bytes()),
+            Ok(time) => self.text(time.to_string().as_bytes()),
+            Err(_) => self.reject("a time that is out of range"),
+        }
+    }
+
+    fn json(&mut self, bytes: &[u8], depth: usize) {
+        let Ok(text) = str::from_utf8(bytes) else { return self.reject(INVALID_UTF8) };
+        if text.is_empty() {
+            return self.tape.push(Token::Null);
+        }
+        // A number needs a byte behind it.
+        let text = format!("{text}\n");
+        let before = self.tape.len();
+        if Scanner::new(&text).append_to(&mut self.tape, depth).is_err() {
+            self.tape.truncate(before);
+            self.reject("invalid JSON in protobuf");
+        }
+    }
+
+    fn int_or_string(&mut self, bytes: &[u8]) {
+        let (mut is_text, mut number, mut text) = (false, 0, &[][..]);
+        let mut fields = Fields(bytes);
+        while let Ok(Some((field, content))) = fields.next() {
+            match (field, content) {
+                (1, Content::Number(kind)) => is_text = kind == 1,
+                (2, Content::Number(value)) => number = value.cast_signed(),
+                (3, Content::Bytes(value)) => text = value,
+                _ => {}
+            }
+        }
+        if is_text { self.text(text) } else { self.tape.push_number(number) }
+    }
+
+    /// Writes the last field of a choice.
+    fn choice(&mut self, message: &Message, bytes: &[u8], depth: usize) {
+        let mut fields = Fields(bytes);
+        let mut chosen = None;
+        while let Ok(Some((number, content))) = fields.next() {
+            let later = message.field(number).filter(|field| {
+                chosen.is_none_or(|(chosen, _, _): (&Field, _, _)| field.number > chosen.number)
+            });
+            chosen = later.map(|field| (field, content, fields)).or(chosen);
+        }
+        match chosen {
+            None => self.tape.push(Token::Null),
+            Some((field, content, mut rest)) if field.shape == Shape::List => {
+                self.list(field, content, &mut rest, depth);
+            }
+            Some((field, content, _)) => self.value(field, content, None, depth),
+        }
+    }
+}
+
+/// Returns whether JSON omits a field, or writes `null`, which means the same.
+fn is_absent(field: &Field, content: Content<'_>) -> bool {
+    let is_empty = matches!(content, Content::Number(0) | Content::Bytes([]));
+    let is_zero = is_empty || matches!(content, Content::Double(0.0));
+    match field.value_type {
+        Type::Time | Type::MicroTime => field.shape != Shape::List && is_empty,
+        Type::Json => field.shape != Shape::List && is_empty,
+        Type::Message(_) | Type::Quantity | Type::IntOrString => false,
+        Type::Text | Type::Bool | Type::Int | Type::Double | Type::Bytes => {
+            field.shape == Shape::Plain && is_zero
+        }
+    }
+}
+
+/// Returns the next content of a list or map, if it is the next field.
+fn next_of_run<'b>(field: &Field, fields: &mut Fields<'b>) -> Option<Content<'b>> {
+    let mut ahead = *fields;
+    match ahead.next() {
+        Ok(Some((number, content))) if number == field.number => {
+            *fields = ahead;
+            Some(content)
+        }
+        // The reader of the message finds an error again.
+        _ => None,
+    }
+}
+
+/// Returns the content of field 1; empty if it is missing.
+fn only_field(bytes: &[u8]) -> &[u8] {
+    let mut fields = Fields(bytes);
+    while let Ok(Some((number, content))) = fields.next() {
+        if let (1, Content::Bytes(bytes)) = (number, content) {
+            return bytes;
+        }
+    }
+    &[]
+}
+
+/// The numbers of fields that have been read.
+#[derive(Default)]
+struct Seen(u128);
+
+impl Seen {
+    /// Adds a number, and returns whether it was there.
+    fn insert(&mut self, number: u64) -> bool {
+        let bit = 1 << number.min(MAX_FIELD_NUMBER);
+        let was_there = self.0 & bit != 0;
+        self.0 |= bit;
+        was_there
+    }
+}

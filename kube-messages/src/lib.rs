@@ -1,0 +1,297 @@
+//! The messages of Kubernetes' protobuf encoding, as a table of facts.
+//!
+//! With it, a program reads and writes any built-in kind without generated code. The table is
+//! generated from Kubernetes' Go types, because `.proto` files lack facts: which fields JSON omits,
+//! and which messages JSON writes without an object.
+//!
+//! ```
+//! use kube_messages::{Content, Fields, Messages, Type};
+//!
+//! let messages = Messages::all();
+//! let pod = messages.of_kind("v1", "Pod").expect("the message of pods");
+//! let metadata = pod.field(1).expect("the first field");
+//! assert_eq!(metadata.name, "metadata");
+//! let Type::Message(metadata) = metadata.value_type else { panic!("not a message") };
+//!
+//! let mut bytes = Fields(b"\x0a\x03web");
+//! while let Some((number, content)) = bytes.next()? {
+//!     let field = messages.at(metadata).field(number).expect("a field");
+//!     assert!(matches!((field.name, content), ("name", Content::Bytes(b"web"))));
+//! }
+//! # Ok::<_, kube_messages::Malformed>(())
+//! ```
+//!
+//! `messages.txt` is the table. A line `@apps/v1 Deployment apps.v1.Deployment` maps a kind to its
+//! message. A line `apps.v1.Deployment` begins a message, and its fields follow: `2 spec
+//! apps.v1.DeploymentSpec`, that is, number, JSON name and type. A type is a message, or `s`, `b`,
+//! `i`, `d`, `y` for strings, booleans, integers, floating-point numbers and bytes. Its prefix is `[`
+//! for lists, `{` for maps, `*` for optional fields, and `!` for fields that are in JSON even if they
+//! are empty. The JSON name `-` marks a message whose fields are inlined. The word `choice` after the
+//! name of a message marks [`Message::is_choice`].
+
+mod wire;
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+pub use wire::{Content, Fields, Malformed};
+
+/// The name of fields whose message is inlined.
+const INLINED: &str = "-";
+
+/// The table. It is no constant, because a constant can be in a program several times.
+static TEXT: &str = include_str!("messages.txt");
+
+static MESSAGES: LazyLock<Messages> = LazyLock::new(|| Messages::parse(TEXT));
+
+/// All messages, with indexes by name and by kind.
+#[derive(Debug)]
+pub struct Messages {
+    kinds: HashMap<(&'static str, &'static str), usize>,
+    names: HashMap<&'static str, usize>,
+    messages: Vec<Message>,
+}
+
+/// A message and its fields.
+#[derive(Debug)]
+pub struct Message {
+    /// The name, such as `core.v1.PodSpec`.
+    pub name: &'static str,
+    /// The position in the table, for [`Messages::at`].
+    pub index: usize,
+    /// Whether JSON has the value of the last field that is present, and no object.
+    pub is_choice: bool,
+    /// The fields in the order of their numbers, as Go encodes them.
+    pub fields: Vec<Field>,
+    /// For each number, the position of its field plus one.
+    places: Vec<u8>,
+}
+
+/// A field of a message.
+#[derive(Debug)]
+pub struct Field {
+    /// The number in protobuf.
+    pub number: u64,
+    /// The name in JSON.
+    pub name: &'static str,
+    /// The position of the name in [`Messages::text`].
+    pub name_at: usize,
+    /// Whether JSON has the fields of this message in the place of the message.
+    pub is_inlined: bool,
+    /// The number of values, and their presence in JSON.
+    pub shape: Shape,
+    /// The name of the type of the value, or of each element.
+    pub type_name: &'static str,
+    /// The type of the value, or of each element.
+    pub value_type: Type,
+}
+
+/// The type of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// A string.
+    Text,
+    /// A boolean.
+    Bool,
+    /// An integer with a sign.
+    Int,
+    /// A floating-point number.
+    Double,
+    /// Bytes, which JSON has in base64.
+    Bytes,
+    /// Seconds (1) and nanoseconds (2) since 1970, which JSON has as text without a fraction. An
+    /// empty message is no time.
+    Time,
+    /// A [`Type::Time`] with microseconds.
+    MicroTime,
+    /// A message whose only field (1) contains JSON.
+    Json,
+    /// A message whose only field (1) is the text of a quantity.
+    Quantity,
+    /// The kind (1), an integer (2) and a string (3). If the kind is 1, JSON has the string.
+    IntOrString,
+    /// A message, by its position in the table.
+    Message(usize),
+}
+
+/// The number of values of a field, and their presence in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// One value, which JSON omits if it is zero or empty. Go writes the value in any case.
+    Plain,
+    /// One value, which is always in JSON.
+    Always,
+    /// One value or none.
+    Pointer,
+    /// A list.
+    List,
+    /// A map with keys that are text: messages with key (1) and value (2).
+    Map,
+}
+
+impl Messages {
+    /// Returns the text of the table. The names of messages and fields are parts of it.
+    #[must_use]
+    pub fn text() -> &'static str {
+        TEXT
+    }
+
+    /// Returns the messages of Kubernetes' built-in kinds. The first call parses the table.
+    #[must_use]
+    pub fn all() -> &'static Self {
+        &MESSAGES
+    }
+
+    /// Returns the message of a kind, such as `apps/v1` and `Deployment`.
+    #[must_use]
+    pub fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Message> {
+        self.kinds.get(&(api_version, kind)).map(|index| self.at(*index))
+    }
+
+    /// Returns the message with this name.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&Message> {
+        self.names.get(name).map(|index| self.at(*index))
+    }
+
+    /// Returns the message at a position in the table.
+    ///
+    /// # Panics
+    /// If the position is not from this table.
+    #[must_use]
+    pub fn at(&self, index: usize) -> &Message {
+        &self.messages[index]
+    }
+
+    /// Returns the number of messages.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "the table is never empty")]
+    pub fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    fn parse(text: &'static str) -> Self {
+        let headers = text.lines().filter(|line| is_header(line)).map(first_word);
+        let names: HashMap<_, _> = headers.enumerate().map(|(index, name)| (name, index)).collect();
+        let (mut kinds, mut messages) = (HashMap::new(), Vec::<Message>::with_capacity(names.len()));
+        for line in text.lines() {
+            let words: Vec<&'static str> = line.split(' ').collect();
+            match words[..] {
+                [version, kind, message] if version.starts_with('@') => {
+                    kinds.extend(names.get(message).map(|index| ((&version[1..], kind), *index)));
+                }
+                [number, name, coded] => {
+                    if let (Ok(number), Some(message)) = (number.parse(), messages.last_mut()) {
+                        message.fields.push(Field::parse(number, name, coded, &names));
+                    }
+                }
+                _ => messages.push(Message::new(first_word(line), messages.len(), words.len() > 1)),
+            }
+        }
+        messages.iter_mut().for_each(Message::complete);
+        Self { kinds, names, messages }
+    }
+}
+
+/// Returns whether a line begins a message.
+fn is_header(line: &str) -> bool {
+    !line.starts_with(|first: char| first == '@' || first.is_ascii_digit())
+}
+
+fn first_word(line: &'static str) -> &'static str {
+    line.split_once(' ').map_or(line, |(word, _)| word)
+}
+
+impl Message {
+    fn new(name: &'static str, index: usize, is_choice: bool) -> Self {
+        Self { name, index, is_choice, fields: Vec::new(), places: Vec::new() }
+    }
+
+    /// Returns the field with a number.
+    #[must_use]
+    pub fn field(&self, number: u64) -> Option<&Field> {
+        let place = *self.places.get(usize::try_from(number).ok()?)?;
+        self.fields.get(usize::from(place).checked_sub(1)?)
+    }
+
+    /// Sorts the fields, and makes the index of their numbers.
+    fn complete(&mut self) {
+        self.fields.sort_by_key(|field| field.number);
+        let numbers = self.fields.last().map_or(0, |field| field.number as usize + 1);
+        self.places = vec![0; numbers];
+        for (place, field) in (1..).zip(&self.fields) {
+            self.places[field.number as usize] = place;
+        }
+    }
+}
+
+impl Field {
+    fn parse(
+        number: u64,
+        name: &'static str,
+        coded: &'static str,
+        names: &HashMap<&'static str, usize>,
+    ) -> Self {
+        let shapes = [('[', Shape::List), ('{', Shape::Map), ('*', Shape::Pointer), ('!', Shape::Always)];
+        let found = shapes.into_iter().find_map(|(code, shape)| Some((shape, coded.strip_prefix(code)?)));
+        let (shape, type_name) = found.unwrap_or((Shape::Plain, coded));
+        let value_type = match type_name {
+            "b" => Type::Bool,
+            "i" => Type::Int,
+            "d" => Type::Double,
+            "y" => Type::Bytes,
+            "meta.v1.Time" => Type::Time,
+            "meta.v1.MicroTime" => Type::MicroTime,
+            "meta.v1.FieldsV1" | "pkg.runtime.RawExtension" | "apiextensions.v1.JSON" => Type::Json,
+            "api.resource.Quantity" => Type::Quantity,
+            "util.intstr.IntOrString" => Type::IntOrString,
+            message => names.get(message).map_or(Type::Text, |index| Type::Message(*index)),
+        };
+        let name_at = name.as_ptr().addr() - TEXT.as_ptr().addr();
+        Self { number, name, name_at, is_inlined: name == INLINED, shape, type_name, value_type }
+    }
+
+    /// Returns the message of the field's type; `None` for other types.
+    #[must_use]
+    pub fn message(&self) -> Option<&'static Message> {
+        match self.value_type {
+            Type::Message(index) => Some(Messages::all().at(index)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn table_has_all_kinds_and_each_type_is_known() {
+        let messages = Messages::all();
+        assert!(messages.kinds.len() > 200 && messages.len() > 900, "{}", messages.len());
+        for message in &messages.messages {
+            assert_eq!(messages.at(message.index).name, message.name);
+            for field in &message.fields {
+                let is_known = field.value_type != Type::Text || field.type_name == "s";
+                assert!(is_known, "{} {} {}", message.name, field.name, field.type_name);
+                assert!(message.field(field.number).is_some_and(|found| found.name == field.name));
+                assert!(TEXT[field.name_at..].starts_with(field.name) && field.number < 128);
+            }
+        }
+    }
+
+    #[test]
+    fn facts_that_proto_files_lack_are_in_the_table() {
+        let messages = Messages::all();
+        let field = |message: &str, name: &str| {
+            let message = messages.find(message).expect(message);
+            message.fields.iter().find(|field| field.name == name).expect(name)
+        };
+        assert!(messages.find("core.v1.Volume").expect("volumes").fields[1].is_inlined);
+        assert_eq!(field("core.v1.ContainerPort", "hostPort").shape, Shape::Plain);
+        assert_eq!(field("core.v1.ContainerStatus", "restartCount").shape, Shape::Always);
+        assert_eq!(field("core.v1.PodSpec", "priority").shape, Shape::Pointer);
+        assert!(messages.find("certificates.v1.ExtraValue").expect("extra values").is_choice);
+        assert_eq!(field("apiextensions.v1.JSONSchemaProps", "default").value_type, Type::Json);
+    }
+}

@@ -1,0 +1,81 @@
+//! The wire format of protobuf: numbered fields, each with a number or bytes.
+
+use std::fmt;
+
+/// The error that bytes end within a field, or are not protobuf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("invalid protobuf")
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+/// The content of a field.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Content<'b> {
+    /// A boolean or an integer. A negative integer is its two's complement.
+    Number(u64),
+    /// Eight bytes, which are always a floating-point number here.
+    Double(f64),
+    /// A text, bytes or a message.
+    Bytes(&'b [u8]),
+}
+
+/// The fields of a message; holds the bytes that have not been read.
+#[derive(Clone, Copy, Debug)]
+pub struct Fields<'b>(pub &'b [u8]);
+
+impl<'b> Fields<'b> {
+    /// Returns the number and the content of the next field; `None` at the end.
+    ///
+    /// # Errors
+    /// If the bytes end within the field, or are not protobuf.
+    #[expect(clippy::should_implement_trait, reason = "it returns a result")]
+    pub fn next(&mut self) -> Result<Option<(u64, Content<'b>)>, Malformed> {
+        if self.0.is_empty() {
+            return Ok(None);
+        }
+        let tag = self.varint()?;
+        let content = match tag & 7 {
+            0 => Content::Number(self.varint()?),
+            1 => Content::Double(f64::from_le_bytes(self.take(8)?.try_into().map_err(|_| Malformed)?)),
+            2 => {
+                let length = usize::try_from(self.varint()?).map_err(|_| Malformed)?;
+                Content::Bytes(self.take(length)?)
+            }
+            5 => Content::Bytes(self.take(4)?),
+            _ => return Err(Malformed),
+        };
+        Ok(Some((tag >> 3, content)))
+    }
+
+    /// Reads a number with one to ten bytes.
+    ///
+    /// # Errors
+    /// If the bytes end within the number, or it has more than ten bytes.
+    pub fn varint(&mut self) -> Result<u64, Malformed> {
+        if let [byte @ 0..0x80, rest @ ..] = self.0 {
+            self.0 = rest;
+            return Ok(u64::from(*byte));
+        }
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.take(1)?[0];
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(Malformed)
+    }
+
+    fn take(&mut self, length: usize) -> Result<&'b [u8], Malformed> {
+        let (taken, rest) = self.0.split_at_checked(length).ok_or(Malformed)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+}
