@@ -49,7 +49,7 @@ pub(super) struct OneByOne;
 ///
 /// `kube::Client::new(simulator.service(), "default")` creates a client without a socket, which
 /// works with tokio's paused time. Call the service within a tokio runtime. The service does not
-/// support WebSockets, because it has no connection to upgrade.
+/// support `WebSockets`, because it has no connection to upgrade.
 #[derive(Clone, Debug)]
 pub struct Service {
     pub(super) server: Arc<Server>,
