@@ -14,10 +14,11 @@ use flate2::write::GzEncoder;
 use futures::{FutureExt, StreamExt};
 use http_body_util::{BodyExt, StreamBody};
 use informer_core::{ListOptions, ListPart, ListerWatcher};
-use informer_reflector::{KubeListWatch, ListDecoder, PrunePaths, WatchDecoder};
+use informer_reflector::{Encoding, KubeListWatch, ListDecoder, PrunePaths, WatchDecoder};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use kube::core::{ObjectList, WatchEvent};
+use kube_simulator::Simulator;
 use serde_json::{Map, Value, json};
 use tower::BoxError;
 
@@ -178,6 +179,25 @@ fn list_body(pods: &[String]) -> Bytes {
     Bytes::from(format!("{{{head},\"items\":[{items}]}}"))
 }
 
+/// Returns the list in protobuf, as the simulator writes it.
+fn protobuf_body(pods: &[String]) -> Bytes {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    runtime.block_on(async {
+        let simulator = Simulator::builder().built_in_kinds().start_in_process();
+        for pod in pods {
+            let mut pod: Value = serde_json::from_str(pod).expect("JSON");
+            pod["apiVersion"] = "v1".into();
+            pod["kind"] = "Pod".into();
+            simulator.create(&pod).expect("a new pod");
+        }
+        let request =
+            http::Request::get("/api/v1/pods").header("accept", "application/vnd.kubernetes.protobuf");
+        let request = request.body(kube::client::Body::empty()).expect("a request");
+        let response = simulator.client().expect("a client").send(request).await.expect("a response");
+        BodyExt::collect(response.into_body()).await.expect("a body").to_bytes()
+    })
+}
+
 /// Returns the body of a watch that modifies all pods.
 fn watch_body(pods: &[String]) -> Bytes {
     let lines = pods.iter().map(|pod| {
@@ -230,14 +250,36 @@ fn list(criterion: &mut Criterion, pods: &[String]) {
     group.bench_function("as kube does", |bencher| {
         bencher.iter(|| serde_json::from_str::<ObjectList<Pod>>(&collected(&body)).expect("a list"));
     });
-    for (name, paths) in
-        [("ListDecoder", PrunePaths::default()), ("ListDecoder, nothing pruned", PrunePaths::none())]
-    {
+    let protobuf = protobuf_body(pods);
+    for (name, encoding, body, paths) in [
+        ("ListDecoder, JSON", Encoding::Json, &body, PrunePaths::default()),
+        ("ListDecoder, JSON, nothing pruned", Encoding::Json, &body, PrunePaths::none()),
+        ("ListDecoder, protobuf", Encoding::Protobuf, &protobuf, PrunePaths::default()),
+        ("ListDecoder, protobuf, nothing pruned", Encoding::Protobuf, &protobuf, PrunePaths::none()),
+    ] {
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
-                let mut decoder = ListDecoder::<Pod>::new(paths.clone());
+                let mut decoder = ListDecoder::<Pod>::new(paths.clone()).encoding(encoding);
                 let mut count = 0;
-                for chunk in chunks(&body) {
+                for chunk in chunks(body) {
+                    count += decoder.push(&chunk).expect("items").len();
+                }
+                count += decoder.finish().expect("an end").0.len();
+                assert_eq!(count, PODS);
+            });
+        });
+    }
+    for (name, encoding, body, paths) in [
+        ("Ignored, JSON", Encoding::Json, &body, PrunePaths::default()),
+        ("Ignored, JSON, nothing pruned", Encoding::Json, &body, PrunePaths::none()),
+        ("Ignored, protobuf", Encoding::Protobuf, &protobuf, PrunePaths::default()),
+        ("Ignored, protobuf, nothing pruned", Encoding::Protobuf, &protobuf, PrunePaths::none()),
+    ] {
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                let mut decoder = ListDecoder::<serde::de::IgnoredAny>::new(paths.clone()).encoding(encoding);
+                let mut count = 0;
+                for chunk in chunks(body) {
                     count += decoder.push(&chunk).expect("items").len();
                 }
                 count += decoder.finish().expect("an end").0.len();

@@ -76,7 +76,7 @@ pub struct Field {
     pub name: &'static str,
     /// The position of the name in [`Messages::text`].
     pub name_at: usize,
-    /// Whether JSON has the fields of this message in the place of the message.
+    /// Whether JSON has the fields of this message among those of the outer message.
     pub is_inlined: bool,
     /// The number of values, and their presence in JSON.
     pub shape: Shape,
@@ -132,12 +132,14 @@ pub enum Shape {
 impl Messages {
     /// Returns the text of the table. The names of messages and fields are parts of it.
     #[must_use]
+    #[inline]
     pub fn text() -> &'static str {
         TEXT
     }
 
     /// Returns the messages of Kubernetes' built-in kinds. The first call parses the table.
     #[must_use]
+    #[inline]
     pub fn all() -> &'static Self {
         &MESSAGES
     }
@@ -159,6 +161,7 @@ impl Messages {
     /// # Panics
     /// If the position is not from this table.
     #[must_use]
+    #[inline]
     pub fn at(&self, index: usize) -> &Message {
         &self.messages[index]
     }
@@ -209,6 +212,7 @@ impl Message {
 
     /// Returns the field with a number.
     #[must_use]
+    #[inline]
     pub fn field(&self, number: u64) -> Option<&Field> {
         let place = *self.places.get(usize::try_from(number).ok()?)?;
         self.fields.get(usize::from(place).checked_sub(1)?)

@@ -35,6 +35,7 @@ impl<'b> Fields<'b> {
     /// # Errors
     /// If the bytes end within the field, or are not protobuf.
     #[expect(clippy::should_implement_trait, reason = "it returns a result")]
+    #[inline(always)]
     pub fn next(&mut self) -> Result<Option<(u64, Content<'b>)>, Malformed> {
         if self.0.is_empty() {
             return Ok(None);
@@ -57,11 +58,16 @@ impl<'b> Fields<'b> {
     ///
     /// # Errors
     /// If the bytes end within the number, or it has more than ten bytes.
+    #[inline(always)]
     pub fn varint(&mut self) -> Result<u64, Malformed> {
         if let [byte @ 0..0x80, rest @ ..] = self.0 {
             self.0 = rest;
             return Ok(u64::from(*byte));
         }
+        self.long_varint()
+    }
+
+    fn long_varint(&mut self) -> Result<u64, Malformed> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.take(1)?[0];
@@ -73,6 +79,7 @@ impl<'b> Fields<'b> {
         Err(Malformed)
     }
 
+    #[inline(always)]
     fn take(&mut self, length: usize) -> Result<&'b [u8], Malformed> {
         let (taken, rest) = self.0.split_at_checked(length).ok_or(Malformed)?;
         self.0 = rest;

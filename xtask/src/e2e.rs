@@ -27,12 +27,13 @@ const CONTROLLERS: &str = "INFORMER_E2E_CONTROLLERS";
 const SERVER_FLAGS: [&str; 2] =
     ["--goaway-chance=0.02", "--feature-gates=AllowUnsafeMalformedObjectDeletion=true"];
 
-/// The client-go programs, with the variables for their paths: one follows pods, one compares encodings, and one
-/// takes part in leader elections.
-const CLIENT_GO: [(&str, &str, &str); 3] = [
+/// The client-go programs, with the variables for their paths: one follows pods, one compares encodings, one
+/// takes part in leader elections, and one prints random objects.
+const CLIENT_GO: [(&str, &str, &str); 4] = [
     ("INFORMER_E2E_CLIENT_GO", "./follow", "clientgofollow"),
     ("INFORMER_E2E_CLIENT_GO_FORMS", "./forms", "clientgoforms"),
     ("INFORMER_E2E_CLIENT_GO_ELECT", "./elect", "clientgoelect"),
+    ("INFORMER_E2E_CLIENT_GO_SAMPLES", "./samples", "clientgosamples"),
 ];
 
 /// The test module of the tests that take minutes.

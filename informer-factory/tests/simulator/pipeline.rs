@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use informer_factory::{HandlerOptions, Health, ObjectKey, WaitOutcome};
+use informer_factory::{HandlerOptions, Health, Informer, ObjectKey, WaitOutcome};
 use informer_testing::{ClusterSpec, Replica, RequestFilter, Verb, WatchInjection};
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Deserialize;
+use serde_json::Value;
 
 use crate::{PATIENCE, factory, node_of, pod, simulator, versions_of_pods, within};
 
@@ -151,31 +154,46 @@ async fn i9_a_write_can_be_read_once_the_watermark_has_passed_it() {
     assert_eq!(pods.wait_until(&future, PATIENCE).await, WaitOutcome::Stopped);
 }
 
+/// A view of pods that requires a field.
+#[derive(Informer, Deserialize)]
+#[informer(group = "", version = "v1", kind = "Pod", namespaced)]
+struct PlacedPod {
+    metadata: ObjectMeta,
+    spec: Placement,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Placement {
+    node_name: String,
+}
+
 #[tokio::test]
 async fn i10_undecodable_pod_does_not_stop_the_stream() {
     let simulator = simulator().await;
     let mut broken = pod("broken", "n1");
-    broken["spec"]["containers"] = "many".into();
-    simulator.create(&broken).expect("in-process writes are not checked");
+    broken["spec"]["nodeName"] = Value::Null;
+    simulator.create(&broken).expect("a new pod");
     simulator.create(&pod("good", "n1")).expect("a new pod");
     let factory = factory(&simulator);
-    let pods = factory.core().v1().pods();
+    let pods = factory.core().v1().placed_pods();
     factory.start();
     within(factory.wait_for_cache_sync()).await.expect("it syncs");
     assert_eq!(pods.indexer().len(), 1);
     let aside = pods.status().quarantined();
     assert_eq!(aside[0].key, Some(ObjectKey::namespaced("shop", "broken")));
+    assert_eq!(aside[0].error, "missing field \"nodeName\" at spec");
 
     let mut worse = pod("good", "n1");
-    worse["spec"]["nodeName"] = 7.into();
+    worse["spec"]["nodeName"] = Value::Null;
     let worse = simulator.update(&worse).expect("it exists");
     assert_eq!(pods.wait_until(&worse.resource_version().into(), PATIENCE).await, WaitOutcome::Reached);
-    assert_eq!(pods.indexer().get_by_key("shop/good").and_then(|pod| node_of(&pod)).as_deref(), Some("n1"));
+    assert_eq!(pods.indexer().get_by_key("shop/good").expect("the last state").spec.node_name, "n1");
     assert_eq!((pods.status().quarantined().len(), pods.status().quarantined_total()), (2, 2));
 
     let healed = simulator.update(&pod("broken", "n9")).expect("it exists");
     assert_eq!(pods.wait_until(&healed.resource_version().into(), PATIENCE).await, WaitOutcome::Reached);
-    assert_eq!(pods.indexer().get_by_key("shop/broken").and_then(|pod| node_of(&pod)).as_deref(), Some("n9"));
+    assert_eq!(pods.indexer().get_by_key("shop/broken").expect("it decodes now").spec.node_name, "n9");
     simulator.delete::<Pod>("shop/good").expect("it exists");
     within(async {
         while !pods.status().quarantined().is_empty() {

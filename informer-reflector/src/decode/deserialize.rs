@@ -3,7 +3,6 @@
 //! This is the only code of the decoders that programs contain once per type, so each function does
 //! as little as possible. Errors never contain values of the object, which can be secret.
 
-use std::fmt;
 use std::str::FromStr;
 
 use serde::de::value::{MapDeserializer, StrDeserializer};
@@ -13,6 +12,8 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
+use super::error::DecodeError;
+use super::name::Name;
 use super::tape::{Extent, Tape, Token};
 
 /// The name under which `serde_json::value::RawValue` asks for the JSON of a value.
@@ -30,95 +31,6 @@ pub(super) fn deserialize<T: DeserializeOwned>(tape: &Tape<'_>) -> Result<T, Dec
 pub(super) fn deserialize_incomplete<T: DeserializeOwned>(tape: &Tape<'_>) -> Result<T, DecodeError> {
     let mut reader = Reader { tape, next: 0, current: 0 };
     T::deserialize(&mut reader).map_err(|error: DecodeError| error.at(tape, reader.current))
-}
-
-/// The reason why an object does not decode. It names the field, and contains no value.
-#[derive(Debug)]
-pub(crate) struct DecodeError {
-    /// Boxed, because every step of decoding returns it.
-    parts: Box<Parts>,
-}
-
-#[derive(Debug)]
-struct Parts {
-    reason: String,
-    /// The path of the field; empty for the whole object.
-    path: Option<String>,
-}
-
-impl DecodeError {
-    pub(super) fn new(reason: String) -> Self {
-        Self { parts: Box::new(Parts { reason, path: None }) }
-    }
-
-    /// Adds the path of the token at an index.
-    fn at(mut self, tape: &Tape<'_>, index: usize) -> Self {
-        self.parts.path = Some(tape.path(index));
-        self
-    }
-}
-
-impl fmt::Display for DecodeError {
-    /// Writes `unexpected string at spec.containers[1].tty`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.parts.reason)?;
-        match self.parts.path.as_deref() {
-            None => Ok(()),
-            Some("") => f.write_str(" at the top"),
-            Some(path) => write!(f, " at {path}"),
-        }
-    }
-}
-
-impl std::error::Error for DecodeError {}
-
-impl Error for DecodeError {
-    /// Drops the message, which can quote values.
-    fn custom<T: fmt::Display>(_: T) -> Self {
-        Self::new("unsuitable value".to_owned())
-    }
-
-    fn invalid_type(unexpected: Unexpected<'_>, _: &dyn serde::de::Expected) -> Self {
-        Self::new(format!("unexpected {}", kind_of(unexpected)))
-    }
-
-    fn invalid_value(_: Unexpected<'_>, _: &dyn serde::de::Expected) -> Self {
-        Self::custom("")
-    }
-
-    fn invalid_length(_: usize, _: &dyn serde::de::Expected) -> Self {
-        Self::custom("")
-    }
-
-    fn unknown_variant(_: &str, _: &'static [&'static str]) -> Self {
-        Self::custom("")
-    }
-
-    fn unknown_field(_: &str, _: &'static [&'static str]) -> Self {
-        Self::custom("")
-    }
-
-    fn missing_field(field: &'static str) -> Self {
-        Self::new(format!("missing field \"{field}\""))
-    }
-
-    fn duplicate_field(field: &'static str) -> Self {
-        Self::new(format!("duplicate field \"{field}\""))
-    }
-}
-
-/// Returns a word for a value of the wrong type.
-fn kind_of(unexpected: Unexpected<'_>) -> &'static str {
-    match unexpected {
-        Unexpected::Bool(_) => "boolean",
-        Unexpected::Unsigned(_) | Unexpected::Signed(_) => "integer",
-        Unexpected::Float(_) => "floating point",
-        Unexpected::Str(_) | Unexpected::Char(_) | Unexpected::Bytes(_) => "string",
-        Unexpected::Unit | Unexpected::Option => "null",
-        Unexpected::Seq => "sequence",
-        Unexpected::Map => "map",
-        _ => "type",
-    }
 }
 
 /// Reads a tape from start to end.
@@ -234,15 +146,6 @@ impl From<Number> for Unexpected<'_> {
     }
 }
 
-/// Functions for types that are a number.
-macro_rules! numbers {
-    ($($function:ident)*) => {$(
-        fn $function<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-            Number::read(self.number()?).visit(visitor)
-        }
-    )*};
-}
-
 impl<'de> Deserializer<'de> for &mut Reader<'_> {
     type Error = DecodeError;
 
@@ -262,12 +165,6 @@ impl<'de> Deserializer<'de> for &mut Reader<'_> {
             Token::Bool(value) => visitor.visit_bool(value),
             token => Err(self.mismatch(token)),
         }
-    }
-
-    numbers! {
-        deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
-        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64
-        deserialize_f32 deserialize_f64
     }
 
     fn deserialize_i128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
@@ -364,7 +261,11 @@ impl<'de> Deserializer<'de> for &mut Reader<'_> {
         visitor.visit_unit()
     }
 
-    forward_to_deserialize_any! { bytes byte_buf unit unit_struct tuple tuple_struct }
+    // The visitor of a number refuses other values.
+    forward_to_deserialize_any! {
+        i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 bytes byte_buf unit unit_struct tuple
+        tuple_struct
+    }
 }
 
 /// The elements of an array.
@@ -419,63 +320,6 @@ impl<'de> MapAccess<'de> for Members<'_, '_> {
 
     fn size_hint(&self) -> Option<usize> {
         Some(self.left as usize)
-    }
-}
-
-/// The name of a member, which is a text also if the type of the map's keys is a number.
-struct Name<'t> {
-    text: &'t str,
-}
-
-/// Functions for keys that are parsed from a text.
-macro_rules! parsed {
-    ($($function:ident $visit:ident)*) => {$(
-        fn $function<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-            visitor.$visit(self.text.parse().map_err(DecodeError::custom)?)
-        }
-    )*};
-}
-
-impl<'de> Deserializer<'de> for Name<'_> {
-    type Error = DecodeError;
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-        visitor.visit_str(self.text)
-    }
-
-    parsed! {
-        deserialize_bool visit_bool
-        deserialize_i8 visit_i8 deserialize_i16 visit_i16 deserialize_i32 visit_i32
-        deserialize_i64 visit_i64 deserialize_i128 visit_i128
-        deserialize_u8 visit_u8 deserialize_u16 visit_u16 deserialize_u32 visit_u32
-        deserialize_u64 visit_u64 deserialize_u128 visit_u128
-        deserialize_f32 visit_f32 deserialize_f64 visit_f64
-    }
-
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-        visitor.visit_some(self)
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, DecodeError> {
-        visitor.visit_newtype_struct(self)
-    }
-
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, DecodeError> {
-        visitor.visit_enum(StrDeserializer::new(self.text))
-    }
-
-    forward_to_deserialize_any! {
-        char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map struct identifier
-        ignored_any
     }
 }
 

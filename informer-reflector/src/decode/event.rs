@@ -12,11 +12,13 @@ use serde::Deserialize;
 
 use super::Decode;
 use super::describe::invalid_json;
-use super::deserialize::{DecodeError, deserialize};
+use super::deserialize::deserialize;
+use super::envelope::Unknown;
+use super::error::DecodeError;
 use super::expected::ExpectedType;
 use super::identity::rejected;
 use super::json::{NoValue, Scanner, Value, is_json};
-use super::protobuf::Unknown;
+use super::protobuf::read_object;
 use super::prune_paths::{Level, NOTHING_PRUNED, PrunePaths};
 use super::repair::{INVALID_UTF8, Repaired};
 use super::tape::Tape;
@@ -58,7 +60,7 @@ pub(super) fn decode_protobuf_event<K>(
 ) -> Result<WatchEvent<K>, ListWatchError> {
     match read_protobuf_event(event) {
         Ok((event_type, object)) => {
-            decode_object(event_type, &object.object(event_type.pruned(paths)), expected, decode)
+            decode_object(event_type, &read_object(&object, event_type.pruned(paths)), expected, decode)
         }
         Err(error) => Ok(unknown(rejected(&Tape::default(), error.to_string()))),
     }

@@ -16,9 +16,6 @@ pub(super) const MAX_DEPTH: usize = 128;
 /// The problem of an object with more levels.
 pub(super) const TOO_DEEP: &str = "more than 128 levels of arrays and objects";
 
-/// A typical object has this many tokens or less.
-const TYPICAL_TOKENS: usize = 512;
-
 /// A JSON value without its pruned fields.
 #[derive(Debug)]
 pub(super) struct Value<'j> {
@@ -65,7 +62,7 @@ impl<'j> Scanner<'j> {
     /// Reads a value without its pruned fields.
     pub(super) fn value(&mut self, pruned: &Level) -> Result<Value<'j>, NoValue> {
         let before = self.at;
-        let mut tape = Tape::new(self.text, TYPICAL_TOKENS);
+        let mut tape = Tape::new(self.text);
         self.write_value(&mut tape, Some(pruned), MAX_DEPTH)?;
         Ok(Value { tape, len: self.at - before })
     }
@@ -132,7 +129,7 @@ impl<'j> Scanner<'j> {
                     len += 1;
                 }
             }
-            if self.is_last(b'}')? {
+            if self.read_end(b'}')? {
                 tape.close_object(opened, len);
                 return Ok(());
             }
@@ -151,7 +148,7 @@ impl<'j> Scanner<'j> {
         loop {
             self.write_value(tape, None, depth)?;
             len += 1;
-            if self.is_last(b']')? {
+            if self.read_end(b']')? {
                 tape.close_array(opened, len);
                 return Ok(());
             }
@@ -159,7 +156,7 @@ impl<'j> Scanner<'j> {
     }
 
     /// Reads the comma or the bracket behind an element, and returns whether it is the bracket.
-    fn is_last(&mut self, bracket: u8) -> Result<bool, NoValue> {
+    fn read_end(&mut self, bracket: u8) -> Result<bool, NoValue> {
         let byte = self.next_byte()?;
         self.at += 1;
         match byte {
@@ -221,7 +218,7 @@ impl<'j> Scanner<'j> {
             self.expect(b':')?;
             self.next_byte()?;
             member(self, name)?;
-            if self.is_last(b'}')? {
+            if self.read_end(b'}')? {
                 return Ok(());
             }
         }

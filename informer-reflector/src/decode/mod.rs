@@ -1,17 +1,20 @@
 //! Decodes the bodies of lists and watches as they arrive.
 //!
-//! There is no I/O here: callers push bytes, and the decoders return objects. [`json`] reads an
-//! object, except its pruned fields, into a [`tape`], and [`deserialize`] turns the tape into the
-//! object. Note: an informer uses most of its CPU time for decoding, and half of that for
-//! `metadata.managedFields`, unless they are pruned.
+//! There is no I/O here: callers push bytes, and the decoders return objects. [`json`] or
+//! [`protobuf`] reads an object, except its pruned fields, into a [`tape`], and [`deserialize`]
+//! turns the tape into the object. Note: an informer uses most of its CPU time for decoding, and
+//! half of that for `metadata.managedFields`, unless they are pruned.
 
 mod describe;
 mod deserialize;
+mod envelope;
+mod error;
 mod event;
 mod expected;
 mod identity;
 mod json;
 mod list;
+mod name;
 mod protobuf;
 mod prune_paths;
 mod repair;
@@ -21,9 +24,10 @@ mod watch;
 use informer_core::{AnyObject, OwnedObject};
 use serde::de::DeserializeOwned;
 
-use deserialize::{DecodeError, deserialize};
+use deserialize::deserialize;
+use envelope::Unknown;
+use error::DecodeError;
 use kube::core::Status;
-use protobuf::Unknown;
 use prune_paths::NOTHING_PRUNED;
 use tape::Tape;
 
@@ -63,7 +67,7 @@ pub(crate) fn status_in(encoding: Encoding, body: &[u8]) -> Option<Status> {
             let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
             status(&json::read(str::from_utf8(body).ok()?, &NOTHING_PRUNED).ok()?.tape)
         }
-        Encoding::Protobuf => status(&Unknown::read(body).ok()?.object(&NOTHING_PRUNED)),
+        Encoding::Protobuf => status(&protobuf::read_object(&Unknown::read(body).ok()?, &NOTHING_PRUNED)),
     }
 }
 

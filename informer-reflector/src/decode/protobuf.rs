@@ -9,115 +9,36 @@ use base64::prelude::BASE64_STANDARD;
 use k8s_openapi::jiff::Timestamp;
 use kube_messages::{Content, Field, Fields, Malformed, Message, Messages, Shape, Type};
 
+use super::envelope::Unknown;
 use super::json::{MAX_DEPTH, Scanner, TOO_DEEP};
 use super::prune_paths::{self, Level};
 use super::repair::INVALID_UTF8;
 use super::tape::{Tape, Token};
 
-/// The start of each body and of each object in a watch.
-pub(super) const MAGIC: &[u8] = b"k8s\0";
-
-/// A typical object has this many tokens or less.
-const TYPICAL_TOKENS: usize = 512;
-
 /// The largest number of a field in the table.
 const MAX_FIELD_NUMBER: u64 = 127;
 
-/// `runtime.Unknown`: an object with its type.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Unknown<'b> {
-    pub(super) api_version: &'b str,
-    pub(super) kind: &'b str,
-    pub(super) raw: &'b [u8],
-}
-
-impl<'b> Unknown<'b> {
-    /// Reads a body with [`MAGIC`].
-    pub(super) fn read(bytes: &'b [u8]) -> Result<Self, Malformed> {
-        let mut unknown = Self::default();
-        let mut fields = Fields(bytes.strip_prefix(MAGIC).ok_or(Malformed)?);
-        while let Some((number, content)) = fields.next()? {
-            match (number, content) {
-                (1, Content::Bytes(type_meta)) => unknown.read_type(type_meta)?,
-                (2, Content::Bytes(raw)) => unknown.raw = raw,
-                _ => {}
-            }
-        }
-        Ok(unknown)
-    }
-
-    /// Reads a `runtime.TypeMeta`.
-    pub(super) fn read_type(&mut self, bytes: &'b [u8]) -> Result<(), Malformed> {
-        let mut fields = Fields(bytes);
-        while let Some((number, content)) = fields.next()? {
-            let Content::Bytes(text) = content else { return Err(Malformed) };
-            let text = str::from_utf8(text).map_err(|_| Malformed)?;
-            match number {
-                1 => self.api_version = text,
-                2 => self.kind = text,
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the message of the object; `None` for an unknown type.
-    pub(super) fn message(&self) -> Option<&'static Message> {
-        Messages::all().of_kind(self.api_version, self.kind)
-    }
-
-    /// Reads the object into a tape, with its type.
-    pub(super) fn object(&self, pruned: &Level) -> Tape<'static> {
-        let mut object = Object::new(self.raw);
-        let opened = object.tape.open();
-        for (name, text) in [("kind", self.kind), ("apiVersion", self.api_version)] {
-            for text in [name, text] {
-                let span = object.tape.decoded(text);
-                object.tape.push(Token::Text(span));
-            }
-        }
-        match self.message() {
-            Some(message) => {
-                let len = object.members(message, self.raw, Some(pruned), MAX_DEPTH);
-                object.tape.close_object(opened, len + 2);
-            }
-            None => {
-                object.tape.close_object(opened, 2);
-                object.tape.reject("a type without a known protobuf message");
-            }
-        }
-        object.tape
-    }
-}
-
-/// The start of a field whose content is bytes.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Header {
-    pub(super) number: u64,
-    /// The length of the header.
-    pub(super) len: usize,
-    /// The length of the content behind the header.
-    pub(super) content: usize,
-}
-
-impl Header {
-    /// The maximum length of a header: two numbers.
-    const MAX_LEN: usize = 20;
-
-    /// Reads a header, or returns `None` if more bytes are needed.
-    pub(super) fn read(bytes: &[u8]) -> Result<Option<Self>, Malformed> {
-        let mut rest = Fields(bytes);
-        let (tag, content) = match (rest.varint(), rest.varint()) {
-            (Ok(tag), Ok(content)) => (tag, content),
-            _ if bytes.len() < Self::MAX_LEN => return Ok(None),
-            _ => return Err(Malformed),
-        };
-        let content = usize::try_from(content).map_err(|_| Malformed)?;
-        match tag & 7 {
-            2 => Ok(Some(Self { number: tag >> 3, len: bytes.len() - rest.0.len(), content })),
-            _ => Err(Malformed),
+/// Reads an object into a tape, with its type.
+pub(super) fn read_object(unknown: &Unknown<'_>, pruned: &Level) -> Tape<'static> {
+    let mut object = Object::new(unknown.raw);
+    let opened = object.tape.open();
+    for (name, text) in [("kind", unknown.kind), ("apiVersion", unknown.api_version)] {
+        for text in [name, text] {
+            let span = object.tape.decoded(text);
+            object.tape.push(Token::Text(span));
         }
     }
+    match unknown.message() {
+        Some(message) => {
+            let len = object.members(message, unknown.raw, Some(pruned), MAX_DEPTH);
+            object.tape.close_object(opened, len + 2);
+        }
+        None => {
+            object.tape.close_object(opened, 2);
+            object.tape.reject("a type without a known protobuf message");
+        }
+    }
+    object.tape
 }
 
 /// Reads an item of a list into a tape. Items have no type.
@@ -135,7 +56,7 @@ struct Object {
 impl Object {
     fn new(bytes: &[u8]) -> Self {
         // Texts take most of the bytes.
-        Self { tape: Tape::with_texts(Messages::text(), TYPICAL_TOKENS, bytes.len()) }
+        Self { tape: Tape::with_texts(Messages::text(), bytes.len()) }
     }
 
     /// Writes a message. `depth` is the number of levels that it can have.
@@ -372,6 +293,10 @@ impl Object {
             chosen = later.map(|field| (field, content, fields)).or(chosen);
         }
         match chosen {
+            None if message.fields.iter().all(|field| field.shape == Shape::List) => {
+                let opened = self.tape.open();
+                self.tape.close_array(opened, 0);
+            }
             None => self.tape.push(Token::Null),
             Some((field, content, mut rest)) if field.shape == Shape::List => {
                 self.list(field, content, &mut rest, depth);

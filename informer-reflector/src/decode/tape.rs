@@ -12,6 +12,9 @@ use std::ops::Range;
 
 use serde_json::Value;
 
+/// A typical object has this many tokens or less.
+const TYPICAL_TOKENS: usize = 512;
+
 /// An object in tokens.
 #[derive(Debug, Default)]
 pub(crate) struct Tape<'b> {
@@ -66,14 +69,14 @@ impl Span {
 }
 
 impl<'b> Tape<'b> {
-    /// Returns a tape without tokens, with memory for some. The body must have less than 4 GiB.
-    pub(super) fn new(body: &'b str, tokens: usize) -> Self {
-        Self { tokens: Vec::with_capacity(tokens), body, ..Self::default() }
+    /// Returns a tape without tokens. The body must have less than 4 GiB.
+    pub(super) fn new(body: &'b str) -> Self {
+        Self { tokens: Vec::with_capacity(TYPICAL_TOKENS), body, ..Self::default() }
     }
 
-    /// Returns a tape without tokens, with memory for some, and for texts with this many bytes.
-    pub(super) fn with_texts(body: &'b str, tokens: usize, bytes: usize) -> Self {
-        Self { decoded: String::with_capacity(bytes), ..Self::new(body, tokens) }
+    /// Returns a tape without tokens, with memory for decoded texts.
+    pub(super) fn with_texts(body: &'b str, bytes: usize) -> Self {
+        Self { decoded: String::with_capacity(bytes), ..Self::new(body) }
     }
 
     pub(super) fn len(&self) -> usize {

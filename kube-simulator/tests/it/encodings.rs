@@ -177,14 +177,9 @@ async fn invalid_values_are_omitted_from_protobuf() {
 
 #[tokio::test]
 async fn kind_without_message_is_served_in_json() {
-    let kind = ResourceKind::cluster_scoped(
-        "certificates.k8s.io",
-        "v1",
-        "CertificateSigningRequest",
-        "certificatesigningrequests",
-    );
+    let kind = ResourceKind::cluster_scoped("example.com", "v1", "Widget", "widgets");
     let simulator = Simulator::builder().resource(kind).start_in_process();
-    let path = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+    let path = "/apis/example.com/v1/widgets";
     let response = send(&simulator, asking(path, &format!("{PROTOBUF},application/json"))).await;
     assert_eq!(response.headers()["content-type"], "application/json");
     assert_eq!(send(&simulator, asking(path, PROTOBUF)).await.status(), StatusCode::NOT_ACCEPTABLE);

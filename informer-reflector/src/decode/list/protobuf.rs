@@ -8,7 +8,8 @@ use kube_messages::{Malformed, Messages};
 
 use super::{Items, ListDecoder, State};
 use crate::decode::deserialize::deserialize;
-use crate::decode::protobuf::{Header, MAGIC, Unknown, read};
+use crate::decode::envelope::{Header, MAGIC, Unknown};
+use crate::decode::protobuf::read;
 use crate::decode::prune_paths::NOTHING_PRUNED;
 
 impl<K> ListDecoder<K> {

@@ -1,0 +1,96 @@
+//! [`DecodeError`]: why an object does not decode.
+
+use std::fmt;
+
+use serde::de::{Error, Unexpected};
+
+use super::tape::Tape;
+
+/// The reason why an object does not decode. It names the field, and contains no value.
+#[derive(Debug)]
+pub(crate) struct DecodeError {
+    /// Boxed, because every step of decoding returns it.
+    parts: Box<Parts>,
+}
+
+#[derive(Debug)]
+struct Parts {
+    reason: String,
+    /// The path of the field; empty for the whole object.
+    path: Option<String>,
+}
+
+impl DecodeError {
+    pub(super) fn new(reason: String) -> Self {
+        Self { parts: Box::new(Parts { reason, path: None }) }
+    }
+
+    /// Adds the path of the token at an index.
+    pub(super) fn at(mut self, tape: &Tape<'_>, index: usize) -> Self {
+        self.parts.path = Some(tape.path(index));
+        self
+    }
+}
+
+impl fmt::Display for DecodeError {
+    /// Writes `unexpected string at spec.containers[1].tty`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.parts.reason)?;
+        match self.parts.path.as_deref() {
+            None => Ok(()),
+            Some("") => f.write_str(" at the top"),
+            Some(path) => write!(f, " at {path}"),
+        }
+    }
+}
+
+impl std::error::Error for DecodeError {}
+
+impl Error for DecodeError {
+    /// Drops the message, which can quote values.
+    fn custom<T: fmt::Display>(_: T) -> Self {
+        Self::new("unsuitable value".to_owned())
+    }
+
+    fn invalid_type(unexpected: Unexpected<'_>, _: &dyn serde::de::Expected) -> Self {
+        Self::new(format!("unexpected {}", kind_of(unexpected)))
+    }
+
+    fn invalid_value(_: Unexpected<'_>, _: &dyn serde::de::Expected) -> Self {
+        Self::custom("")
+    }
+
+    fn invalid_length(_: usize, _: &dyn serde::de::Expected) -> Self {
+        Self::custom("")
+    }
+
+    fn unknown_variant(_: &str, _: &'static [&'static str]) -> Self {
+        Self::custom("")
+    }
+
+    fn unknown_field(_: &str, _: &'static [&'static str]) -> Self {
+        Self::custom("")
+    }
+
+    fn missing_field(field: &'static str) -> Self {
+        Self::new(format!("missing field \"{field}\""))
+    }
+
+    fn duplicate_field(field: &'static str) -> Self {
+        Self::new(format!("duplicate field \"{field}\""))
+    }
+}
+
+/// Returns a word for a value of the wrong type.
+fn kind_of(unexpected: Unexpected<'_>) -> &'static str {
+    match unexpected {
+        Unexpected::Bool(_) => "boolean",
+        Unexpected::Unsigned(_) | Unexpected::Signed(_) => "integer",
+        Unexpected::Float(_) => "floating point",
+        Unexpected::Str(_) | Unexpected::Char(_) | Unexpected::Bytes(_) => "string",
+        Unexpected::Unit | Unexpected::Option => "null",
+        Unexpected::Seq => "sequence",
+        Unexpected::Map => "map",
+        _ => "type",
+    }
+}
