@@ -5,15 +5,17 @@
 //! immutable.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_core::Resource;
 use ref_cast::{RefCastCustom, ref_cast_custom};
 
-use crate::{KeyError, ObjectKey, Packed, ResourceVersion, Uid};
+use crate::{Encoded, KeyError, ObjectKey, OwnedObject, ResourceVersion, Uid};
 
 /// A shared, immutable object that is cheap to clone.
 ///
@@ -34,10 +36,13 @@ use crate::{KeyError, ObjectKey, Packed, ResourceVersion, Uid};
 /// assert_eq!(cached.metadata.name.as_deref(), Some("nginx"));
 /// # Ok::<(), informer_core::KeyError>(())
 /// ```
+///
+/// A source can keep an object [encoded](crate::Encoded). Dereferencing a handle decodes it, and the
+/// handle then keeps the decoded object for its lifetime. [`read`](Self::read) keeps nothing.
 #[derive(RefCastCustom)]
 #[repr(transparent)]
 pub struct Cached<K> {
-    inner: Arc<Inner<dyn Object>>,
+    handle: Handle,
     _type: PhantomData<fn() -> K>,
 }
 
@@ -60,43 +65,58 @@ pub(crate) struct Inner<O: ?Sized> {
     pub(crate) object: O,
 }
 
-/// The decoded or the encoded object.
-pub(crate) trait Object: Send + Sync {
-    fn get(&self) -> &dyn Any;
-
-    /// Returns the object if it is decoded.
-    fn get_mut(&mut self) -> Option<&mut dyn Any>;
-}
-
-/// A decoded object.
-pub(crate) struct Decoded<K>(pub(crate) K);
-
-impl<K: Send + Sync + 'static> Object for Decoded<K> {
-    fn get(&self) -> &dyn Any {
-        &self.0
-    }
-
-    fn get_mut(&mut self) -> Option<&mut dyn Any> {
-        Some(&mut self.0)
-    }
-}
-
 impl<O> Inner<O> {
     pub(crate) fn new(key: ObjectKey, resource_version: ResourceVersion, uid: Uid, object: O) -> Self {
         Self { key, resource_version, uid, object }
     }
 }
 
-impl Inner<dyn Object> {
+/// A decoded object, or an [`Encoded`].
+pub(crate) type AnyInner = Inner<dyn Any + Send + Sync>;
+
+impl AnyInner {
     /// Sets the identity of the object.
     pub(crate) fn identify(&mut self, key: ObjectKey, resource_version: ResourceVersion, uid: Uid) {
         (self.key, self.resource_version, self.uid) = (key, resource_version, uid);
     }
+}
 
-    /// Returns the object. Each handle is created with the type of its object, so the downcast
-    /// succeeds unless the handle was [cast](Cached::cast) to a wrong type.
-    pub(crate) fn object<K: 'static>(&self) -> &K {
-        self.object.get().downcast_ref().expect("a handle has the type of its object")
+/// A counted reference to an object, without the object's type.
+pub(crate) struct Handle {
+    pub(crate) inner: Arc<AnyInner>,
+    /// The decoded object, if this handle was dereferenced and the object is encoded.
+    decoded: OnceLock<Arc<OwnedObject<AnyObject>>>,
+}
+
+impl Handle {
+    pub(crate) fn new(inner: Arc<AnyInner>) -> Self {
+        Self { inner, decoded: OnceLock::new() }
+    }
+
+    /// Returns the object if it has type `T`; decodes it first if necessary.
+    pub(crate) fn get<T: 'static>(&self) -> Option<&T> {
+        match self.inner.object.downcast_ref() {
+            None => self.decoded()?.handle.get(),
+            object => object,
+        }
+    }
+
+    /// Returns the encoded form, if the object has one.
+    pub(crate) fn encoded(&self) -> Option<&Encoded> {
+        self.inner.object.downcast_ref()
+    }
+
+    #[cold]
+    fn decoded(&self) -> Option<&OwnedObject<AnyObject>> {
+        let encoded = self.encoded()?;
+        Some(self.decoded.get_or_init(|| encoded.decoded()))
+    }
+}
+
+/// The clone does not keep the decoded object alive.
+impl Clone for Handle {
+    fn clone(&self) -> Self {
+        Self::new(Arc::clone(&self.inner))
     }
 }
 
@@ -133,25 +153,13 @@ impl<K: Send + Sync + 'static> Cached<K> {
     /// Wraps any object with the given identity.
     #[must_use]
     pub fn from_parts(key: ObjectKey, resource_version: ResourceVersion, uid: Uid, object: K) -> Self {
-        Self::from_inner(Arc::new(Inner::new(key, resource_version, uid, Decoded(object))))
-    }
-
-    /// Wraps an encoded object, which is decoded on first use; otherwise the same as
-    /// [`from_parts`](Self::from_parts).
-    #[must_use]
-    pub fn from_packed(
-        key: ObjectKey,
-        resource_version: ResourceVersion,
-        uid: Uid,
-        packed: Packed<K>,
-    ) -> Self {
-        Self::from_inner(Arc::new(Inner::new(key, resource_version, uid, packed)))
+        Self::from_handle(Handle::new(Arc::new(Inner::new(key, resource_version, uid, object))))
     }
 }
 
 impl<K> Cached<K> {
-    pub(crate) fn from_inner(inner: Arc<Inner<dyn Object>>) -> Self {
-        Self { inner, _type: PhantomData }
+    pub(crate) fn from_handle(handle: Handle) -> Self {
+        Self { handle, _type: PhantomData }
     }
 
     /// Changes the type of the handle, to or from [`AnyObject`]. Dereferencing a handle panics if
@@ -159,53 +167,59 @@ impl<K> Cached<K> {
     #[doc(hidden)]
     #[must_use]
     pub fn cast<T>(self) -> Cached<T> {
-        Cached::from_inner(self.inner)
+        Cached::from_handle(self.handle)
     }
 
     /// The same as [`cast`](Self::cast), for a reference.
     #[doc(hidden)]
     #[must_use]
     pub fn cast_ref<T>(&self) -> &Cached<T> {
-        Cached::from_inner_ref(&self.inner)
+        Cached::from_handle_ref(&self.handle)
     }
 
     #[ref_cast_custom]
-    fn from_inner_ref(inner: &Arc<Inner<dyn Object>>) -> &Self;
+    fn from_handle_ref(handle: &Handle) -> &Self;
 
     /// Returns the object's key.
     #[must_use]
     pub fn key(&self) -> &ObjectKey {
-        &self.inner.key
+        &self.handle.inner.key
     }
 
     /// Returns the object's name.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.inner.key.name()
+        self.handle.inner.key.name()
     }
 
     /// Returns the object's namespace, or `None` for a cluster-scoped object.
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {
-        self.inner.key.namespace()
+        self.handle.inner.key.namespace()
     }
 
     /// Returns the object's resource version.
     #[must_use]
     pub fn resource_version(&self) -> &ResourceVersion {
-        &self.inner.resource_version
+        &self.handle.inner.resource_version
     }
 
     /// Returns the object's UID.
     #[must_use]
     pub fn uid(&self) -> &Uid {
-        &self.inner.uid
+        &self.handle.inner.uid
+    }
+
+    /// Returns whether the object is stored [encoded](crate::Encoded).
+    #[must_use]
+    pub fn is_encoded(&self) -> bool {
+        self.handle.encoded().is_some()
     }
 
     /// Returns whether both are handles to the same object in memory.
     #[must_use]
     pub fn ptr_eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.inner, &other.inner)
+        Arc::ptr_eq(&self.handle.inner, &other.handle.inner)
     }
 
     /// Returns whether both are the same version of the same object: UID and resource version are
@@ -218,17 +232,38 @@ impl<K> Cached<K> {
     }
 }
 
+impl<K: 'static> Cached<K> {
+    /// Calls a function with the object. If the object is encoded, it is decoded only for this
+    /// call, and this handle does not keep it.
+    pub fn read<R>(&self, function: impl FnOnce(&K) -> R) -> R {
+        if self.is_encoded() { function(&self.clone()) } else { function(self) }
+    }
+}
+
+impl<K: Resource + 'static> Cached<K> {
+    /// Returns the object's metadata. Of an encoded object, only the metadata is decoded.
+    #[must_use]
+    pub fn metadata(&self) -> Cow<'_, ObjectMeta> {
+        match self.handle.encoded() {
+            Some(encoded) => Cow::Owned(encoded.metadata()),
+            None => Cow::Borrowed(self.meta()),
+        }
+    }
+}
+
 impl<K> Clone for Cached<K> {
     fn clone(&self) -> Self {
-        Self::from_inner(Arc::clone(&self.inner))
+        Self::from_handle(self.handle.clone())
     }
 }
 
 impl<K: 'static> Deref for Cached<K> {
     type Target = K;
 
+    /// Each handle is created with the type of its object, so this succeeds unless the handle was
+    /// [cast](Cached::cast) to a wrong type.
     fn deref(&self) -> &K {
-        self.inner.object()
+        self.handle.get().expect("a handle has the type of its object")
     }
 }
 

@@ -9,7 +9,7 @@
 //! | [`ListerWatcher`] | lists and watches objects |
 //! | [`OwnedObject`] | a newly decoded object with one owner |
 //! | [`Cached`], [`ObjectKey`], [`ResourceVersion`] | the shared object, its key and its version |
-//! | [`Packed`] | the encoded form of a shared object, which needs less memory |
+//! | [`Encoded`] | the encoded form of a shared object, which needs less memory |
 //! | [`DeltaFifo`] | queues changes per key; its consumer takes the whole backlog at once |
 //! | [`EventBatch`], [`Event`], [`Deleted`] | the events of one transaction of the store |
 //! | [`SharedProcessor`], [`EventHandler`], [`AsyncEventHandler`], [`EventStream`] | delivers events to each handler at its own pace |
@@ -24,6 +24,7 @@ mod completion;
 mod continue_tokens;
 mod delta;
 mod delta_fifo;
+mod encoded;
 mod error;
 mod event;
 mod handler;
@@ -31,7 +32,6 @@ mod key;
 mod key_function;
 mod lister_watcher;
 mod owned_object;
-mod packed;
 mod panics;
 mod processor;
 mod reflector_store;
@@ -46,6 +46,7 @@ pub use completion::{Completion, NeverSynced};
 pub use continue_tokens::ContinueTokens;
 pub use delta::{Deleted, Delta, Deltas};
 pub use delta_fifo::{Batch, DeltaFifo, NamespaceFeed, Pending};
+pub use encoded::{Codec, DecodeBytes, Encoded, Storage};
 pub use error::{KeyError, ListWatchError, SelectorError};
 pub use event::{Event, EventBatch};
 pub use handler::{AsyncEventHandler, EventHandler, Filtered, Handlers};
@@ -58,7 +59,6 @@ pub use lister_watcher::{
     RejectedObject, ResourceVersionMatch, WatchEvent, WatchOptions, WatchStream,
 };
 pub use owned_object::OwnedObject;
-pub use packed::Packed;
 #[doc(hidden)]
 pub use panics::panic_message;
 pub use processor::{

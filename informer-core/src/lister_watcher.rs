@@ -62,6 +62,12 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
         None
     }
 
+    /// Returns a source that returns the same objects encoded. Default: `None`, if that is not
+    /// supported; the reflector then encodes them.
+    fn encoded(&self) -> Option<Arc<dyn ListerWatcher<K>>> {
+        None
+    }
+
     /// Returns a function that creates the source of one namespace, if each namespace is watched
     /// separately and the caller selects the namespaces. Default: `None`; this source is listed and
     /// watched as a whole.
@@ -270,6 +276,10 @@ impl<K: 'static> ListerWatcher<AnyObject> for AnySource<K> {
 
     fn only(&self, object: &ObjectKey) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
         self.0.only(object)
+    }
+
+    fn encoded(&self) -> Option<Arc<dyn ListerWatcher<AnyObject>>> {
+        Some(Arc::new(AnySource(self.0.encoded()?)))
     }
 
     fn namespace_by_namespace(&self) -> Option<InNamespace<AnyObject>> {

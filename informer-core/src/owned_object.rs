@@ -9,8 +9,8 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use crate::cached::{Decoded, Inner, Object};
-use crate::{Cached, ObjectKey, ResourceVersion, Uid};
+use crate::cached::{AnyInner, Handle, Inner};
+use crate::{Cached, Encoded, ObjectKey, ResourceVersion, Uid};
 
 /// An object in its final place in memory. Its only owner can change it, until it becomes a
 /// [`Cached`].
@@ -30,7 +30,7 @@ use crate::{Cached, ObjectKey, ResourceVersion, Uid};
 /// ```
 pub struct OwnedObject<K> {
     /// The only handle. There are no weak handles either.
-    inner: Arc<Inner<dyn Object>>,
+    pub(crate) handle: Handle,
     _type: PhantomData<fn() -> K>,
 }
 
@@ -39,42 +39,71 @@ impl<K: Send + Sync + 'static> OwnedObject<K> {
     #[must_use]
     pub fn new(object: K) -> Self {
         let key = ObjectKey::placeholder();
-        let inner = Inner::new(key, ResourceVersion::empty(), Uid::default(), Decoded(object));
-        Self { inner: Arc::new(inner), _type: PhantomData }
+        Self::of(Arc::new(Inner::new(key, ResourceVersion::empty(), Uid::default(), object)))
     }
 }
 
 impl<K> OwnedObject<K> {
+    fn of(inner: Arc<AnyInner>) -> Self {
+        Self { handle: Handle::new(inner), _type: PhantomData }
+    }
+
+    /// Returns an encoded object with its identity.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn encoded(key: ObjectKey, resource_version: ResourceVersion, uid: Uid, object: Encoded) -> Self {
+        Self::of(Arc::new(Inner::new(key, resource_version, uid, object)))
+    }
+
     /// Changes the type of the handle, as [`Cached::cast`] does.
     #[doc(hidden)]
     #[must_use]
     pub fn cast<T>(self) -> OwnedObject<T> {
-        OwnedObject { inner: self.inner, _type: PhantomData }
+        OwnedObject { handle: self.handle, _type: PhantomData }
     }
 
     /// Returns the object if it has type `T`, whatever the type of the handle.
     #[doc(hidden)]
     #[must_use]
     pub fn downcast_ref<T: 'static>(&self) -> Option<&T> {
-        self.inner.object.get().downcast_ref()
+        self.handle.get()
     }
 
     /// The same as [`downcast_ref`](Self::downcast_ref), but mutable.
     #[doc(hidden)]
     #[must_use]
     pub fn downcast_mut<T: 'static>(&mut self) -> Option<&mut T> {
-        self.inner_mut().object.get_mut()?.downcast_mut()
+        if let Some(encoded) = self.handle.encoded() {
+            *self = encoded.decode().cast();
+        }
+        self.inner_mut().object.downcast_mut()
     }
 
     /// Turns this handle into a [`Cached`] with the given identity, without moving the object.
     #[must_use]
     pub fn into_cached(mut self, key: ObjectKey, resource_version: ResourceVersion, uid: Uid) -> Cached<K> {
         self.inner_mut().identify(key, resource_version, uid);
-        Cached::from_inner(self.inner)
+        Cached::from_handle(self.handle)
     }
 
-    fn inner_mut(&mut self) -> &mut Inner<dyn Object> {
-        Arc::get_mut(&mut self.inner).expect("a fresh object has one handle")
+    /// Returns whether the object is [encoded](Encoded).
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_encoded(&self) -> bool {
+        self.handle.encoded().is_some()
+    }
+
+    /// Turns an encoded object into a [`Cached`]; returns a decoded object unchanged.
+    ///
+    /// # Errors
+    /// If the object is decoded, because its identity is unknown.
+    #[doc(hidden)]
+    pub fn into_cached_if_encoded(self) -> Result<Cached<K>, Self> {
+        if self.handle.encoded().is_some() { Ok(Cached::from_handle(self.handle)) } else { Err(self) }
+    }
+
+    fn inner_mut(&mut self) -> &mut AnyInner {
+        Arc::get_mut(&mut self.handle.inner).expect("a fresh object has one handle")
     }
 }
 
@@ -88,13 +117,13 @@ impl<K: 'static> Deref for OwnedObject<K> {
     type Target = K;
 
     fn deref(&self) -> &K {
-        self.inner.object()
+        self.downcast_ref().expect("the handle of a fresh object has its type")
     }
 }
 
 impl<K: 'static> DerefMut for OwnedObject<K> {
     fn deref_mut(&mut self) -> &mut K {
-        self.downcast_mut().expect("a fresh object is decoded, and its handle has its type")
+        self.downcast_mut().expect("the handle of a fresh object has its type")
     }
 }
 

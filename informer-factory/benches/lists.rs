@@ -1,6 +1,6 @@
 //! The peak memory of a list, above the memory of the idle informer: the initial list, and a relist
 //! where nothing, a tenth or everything has changed; streaming, and in pages of 500.
-//! 100,000 pods of 9 KB, whole, packed and metadata only, from JSON to store and a handler.
+//! 100,000 pods of 9 KB, whole, encoded and metadata only, from JSON to store and a handler.
 //! `cargo bench -p informer-factory --bench lists`; `-- --quick` for 10,000.
 //!
 //! The server is a service in this process that generates each pod on request, so that its own
@@ -52,8 +52,8 @@ fn main() {
         };
         measure::<Pod>("streaming list", &server, InformerOptions::new()).await;
         measure::<Pod>("list in pages", &server, in_pages()).await;
-        let packed = InformerOptions::new().storage(|_| Storage::Packed);
-        measure::<Pod>("streaming list, packed", &server, packed).await;
+        let encoded = InformerOptions::new().storage(Storage::Encoded);
+        measure::<Pod>("streaming list, encoded", &server, encoded).await;
         // With small objects, the list's other memory has a larger share.
         measure::<PartialObjectMeta<Pod>>("streaming list of metadata", &server, InformerOptions::new())
             .await;

@@ -10,10 +10,12 @@ mod reflector;
 
 pub use connect::connect;
 pub use decode::{Encoding, ListDecoder, PrunePathError, PrunePaths, WatchDecoder};
+pub use informer_core::Storage;
 pub use kube_list_watch::{KubeListWatch, ListTweaks};
 #[doc(hidden)]
 pub use reflector::Ingest;
+
 pub use reflector::{
     Health, ListWatchFailure, NextRequest, Reflector, ReflectorConfig, ReflectorStatus, RelistHandle,
-    SharedServer, Storage,
+    SharedServer,
 };

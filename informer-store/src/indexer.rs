@@ -237,7 +237,16 @@ impl<K: Send + Sync + 'static> Indexer<K> {
         V: IndexValue,
         I: IntoIterator<Item = V>,
     {
-        let function = move |object: &K| Ok(values(object).into_iter().collect::<Values<V>>());
+        let function = move |object: &Cached<K>| Ok(object.read(&values).into_iter().collect::<Values<V>>());
+        self.install(name, function)
+    }
+
+    /// Adds an index of handles, so that the function decides what it decodes.
+    pub(crate) fn install<V: IndexValue>(
+        &self,
+        name: &str,
+        function: impl Fn(&Cached<K>) -> Result<Values<V>, String> + Send + Sync + 'static,
+    ) -> Result<Index<K, V>, IndexError> {
         install(&self.shared, Definition::of_object(name.to_owned(), function))
     }
 
@@ -255,11 +264,11 @@ impl<K: Send + Sync + 'static> Indexer<K> {
         I: IntoIterator<Item = V>,
         E: fmt::Display,
     {
-        let function = move |object: &K| match values(object) {
+        let function = move |object: &Cached<K>| match object.read(&values) {
             Ok(values) => Ok(values.into_iter().collect::<Values<V>>()),
             Err(error) => Err(error.to_string()),
         };
-        install(&self.shared, Definition::of_object(name.to_owned(), function))
+        self.install(name, function)
     }
 
     /// Returns the handle of the index `name`, or adds it like

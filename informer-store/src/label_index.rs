@@ -6,9 +6,10 @@
 //! overlap.
 
 use informer_core::{AnyObject, Cached};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_core::{Expression, Resource};
 
-use crate::index::IndexState;
+use crate::index::{IndexState, Values};
 use crate::posting::Posting;
 use crate::shared::State;
 use crate::slot_map::Entries;
@@ -34,8 +35,8 @@ impl Label {
     }
 }
 
-fn labels_of<K: Resource>(object: &K) -> Vec<Label> {
-    let labels = object.meta().labels.iter().flatten();
+fn labels_of(metadata: &ObjectMeta) -> Values<Label> {
+    let labels = metadata.labels.iter().flatten();
     labels.map(|(key, value)| Label::new(key, value)).collect()
 }
 
@@ -59,7 +60,8 @@ impl<K: Resource + Send + Sync + 'static> Indexer<K> {
     /// # Errors
     /// [`IndexError::Duplicate`] if another index has the name [`LABEL_INDEX`].
     pub fn add_label_index(&self) -> Result<(), IndexError> {
-        match self.add_index(LABEL_INDEX, labels_of) {
+        let function = |object: &Cached<K>| Ok(labels_of(&object.metadata()));
+        match self.install(LABEL_INDEX, function) {
             // Checked in this order, so that an index that is added meanwhile is found.
             Err(IndexError::Duplicate { .. })
                 if self.is_joining::<Label>(LABEL_INDEX) || self.index::<Label>(LABEL_INDEX).is_ok() =>

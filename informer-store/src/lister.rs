@@ -91,27 +91,30 @@ impl<K: Resource + 'static> NamespaceLister<'_, K> {
     }
 }
 
-type Labels = BTreeMap<String, String>;
-
 /// Returns the matching objects of one state of the store, only of `namespace` if given (I7).
 fn select<K: Resource + 'static>(
     indexer: &Indexer<K>,
     namespace: Option<&str>,
     selector: &Selector,
 ) -> Vec<Cached<K>> {
-    let selected = select_any(indexer.cast_ref(), namespace, selector, labels_of::<K>);
+    let selected = select_any(indexer.cast_ref(), namespace, selector, matches::<K>);
     selected.into_iter().map(Cached::cast).collect()
 }
 
-fn labels_of<K: Resource + 'static>(object: &Cached<AnyObject>) -> Option<&Labels> {
-    object.cast_ref::<K>().meta().labels.as_ref()
+fn matches<K: Resource + 'static>(object: &Cached<AnyObject>, requirements: &[Expression]) -> bool {
+    if requirements.is_empty() {
+        return true;
+    }
+    let (metadata, no_labels) = (object.cast_ref::<K>().metadata(), BTreeMap::new());
+    let labels = metadata.labels.as_ref().unwrap_or(&no_labels);
+    requirements.iter().all(|requirement| requirement.matches(labels))
 }
 
 fn select_any(
     indexer: &Indexer<AnyObject>,
     namespace: Option<&str>,
     selector: &Selector,
-    labels_of: fn(&Cached<AnyObject>) -> Option<&Labels>,
+    matches: fn(&Cached<AnyObject>, &[Expression]) -> bool,
 ) -> Vec<Cached<AnyObject>> {
     let snapshot = indexer.snapshot();
     let scope = |state: &State| match namespace {
@@ -128,29 +131,14 @@ fn select_any(
         Ok(mut narrowed) => {
             drop(snapshot);
             let rest = std::mem::take(&mut narrowed.rest);
-            matching(narrowed.objects(), &rest, labels_of)
+            narrowed.objects().filter(|object| matches(object, &rest)).cloned().collect()
         }
         Err(requirements) => {
             let objects = scope(&snapshot.state);
             drop(snapshot);
-            matching(objects.iter(), &requirements, labels_of)
+            objects.stored().filter(|object| matches(object, &requirements)).cloned().collect()
         }
     }
-}
-
-fn matching<'a>(
-    objects: impl Iterator<Item = &'a Cached<AnyObject>>,
-    requirements: &[Expression],
-    labels_of: fn(&Cached<AnyObject>) -> Option<&Labels>,
-) -> Vec<Cached<AnyObject>> {
-    let no_labels = Labels::new();
-    let matches = |object: &&Cached<AnyObject>| {
-        requirements.is_empty() || {
-            let labels = labels_of(object).unwrap_or(&no_labels);
-            requirements.iter().all(|requirement| requirement.matches(labels))
-        }
-    };
-    objects.filter(matches).cloned().collect()
 }
 
 impl<K> Clone for Lister<K> {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::OnceLock;
 
 use informer_core::{AnyObject, Cached, ObjectKey};
 
@@ -17,6 +18,8 @@ pub struct Objects<K> {
     entries: Entries<Cached<AnyObject>>,
     slots: Slots,
     len: usize,
+    /// Handles to encoded objects, so that the handles in the store don't keep decoded objects.
+    own: OnceLock<Vec<Cached<AnyObject>>>,
     _type: PhantomData<fn() -> K>,
 }
 
@@ -27,17 +30,16 @@ enum Slots {
 
 impl<K> Objects<K> {
     pub(crate) fn all(state: &State) -> Self {
-        Self {
-            entries: state.objects.entries().clone(),
-            slots: Slots::All,
-            len: state.objects.len(),
-            _type: PhantomData,
-        }
+        Self::new(state.objects.entries().clone(), Slots::All, state.objects.len())
     }
 
     pub(crate) fn of_posting(state: &State, posting: Posting) -> Self {
         let len = posting.len();
-        Self { entries: state.objects.entries().clone(), slots: Slots::Of(posting), len, _type: PhantomData }
+        Self::new(state.objects.entries().clone(), Slots::Of(posting), len)
+    }
+
+    fn new(entries: Entries<Cached<AnyObject>>, slots: Slots, len: usize) -> Self {
+        Self { entries, slots, len, own: OnceLock::new(), _type: PhantomData }
     }
 
     /// Returns the number of objects.
@@ -52,22 +54,31 @@ impl<K> Objects<K> {
         self.len == 0
     }
 
-    /// Iterates over the objects.
+    /// Iterates over the objects. Encoded objects that are dereferenced stay decoded as long as this
+    /// result; iterate by value, or use [`Cached::read`], to decode one at a time.
     pub fn iter(&self) -> impl Iterator<Item = &Cached<K>> {
+        let is_encoded = self.stored().next().is_some_and(Cached::is_encoded);
+        let own = is_encoded.then(|| self.own.get_or_init(|| self.stored().cloned().collect()));
+        let stored = own.is_none().then(|| self.stored());
+        own.into_iter().flatten().chain(stored.into_iter().flatten()).map(Cached::cast_ref)
+    }
+
+    /// Iterates over the handles in the store.
+    pub(crate) fn stored(&self) -> impl Iterator<Item = &Cached<AnyObject>> {
         let (all, of) = match &self.slots {
             Slots::All => (Some(self.entries.iter().flatten()), None),
             Slots::Of(posting) => {
                 (None, Some(posting.iter().filter_map(|slot| self.entries.get(slot as usize).as_ref())))
             }
         };
-        all.into_iter().flatten().chain(of.into_iter().flatten()).map(Cached::cast_ref)
+        all.into_iter().flatten().chain(of.into_iter().flatten())
     }
 
     /// Copies the handles into a vector.
     #[must_use]
     pub fn to_vec(&self) -> Vec<Cached<K>> {
         let mut objects = Vec::with_capacity(self.len);
-        objects.extend(self.iter().cloned());
+        objects.extend(self.stored().map(|object| object.clone().cast()));
         objects
     }
 }
@@ -75,11 +86,11 @@ impl<K> Objects<K> {
 impl<K> Objects<K> {
     /// Changes the type of the objects, as [`Cached::cast`] does.
     pub(crate) fn cast<T>(self) -> Objects<T> {
-        Objects { entries: self.entries, slots: self.slots, len: self.len, _type: PhantomData }
+        Objects::new(self.entries, self.slots, self.len)
     }
 
     pub(crate) fn sorted_keys(&self) -> Vec<ObjectKey> {
-        let mut keys: Vec<ObjectKey> = self.iter().map(|object| object.key().clone()).collect();
+        let mut keys: Vec<ObjectKey> = self.stored().map(|object| object.key().clone()).collect();
         keys.sort_unstable();
         keys
     }
@@ -91,7 +102,7 @@ impl<K> Clone for Objects<K> {
             Slots::All => Slots::All,
             Slots::Of(posting) => Slots::Of(posting.clone()),
         };
-        Self { entries: self.entries.clone(), slots, len: self.len, _type: PhantomData }
+        Self::new(self.entries.clone(), slots, self.len)
     }
 }
 

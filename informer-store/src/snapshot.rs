@@ -23,14 +23,22 @@ impl<K> Snapshot<K> {
 
     /// Returns the object with this key.
     #[must_use]
-    pub fn get(&self, key: &ObjectKey) -> Option<&Cached<K>> {
+    pub fn get(&self, key: &ObjectKey) -> Option<Cached<K>> {
+        self.stored(key).cloned()
+    }
+
+    /// Returns the store's own handle to the object. Callers must not dereference it, because the
+    /// store would keep the decoded form of an encoded object.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn stored(&self, key: &ObjectKey) -> Option<&Cached<K>> {
         self.state.get(key).map(|(_, object)| object.cast_ref())
     }
 
     /// Returns the object with this key, given as `namespace/name` or `name`.
     #[must_use]
-    pub fn get_by_key(&self, key: &str) -> Option<&Cached<K>> {
-        self.state.get_by_text(key).map(Cached::cast_ref)
+    pub fn get_by_key(&self, key: &str) -> Option<Cached<K>> {
+        self.state.get_by_text(key).map(|object| object.clone().cast())
     }
 
     /// Returns all objects.

@@ -248,7 +248,7 @@ fn check_state(
     assert_eq!((listed.len(), snapshot.len()), (model.len(), model.len()));
     assert_eq!(&listed.into_iter().collect::<Model>(), model);
     for (name, (_, tags)) in model {
-        assert_eq!(snapshot.get_by_key(name).map(|object| &object.tags), Some(tags));
+        assert_eq!(snapshot.get_by_key(name).map(|object| object.tags.clone()).as_ref(), Some(tags));
     }
     assert!((0..40).all(|n| snapshot.get_by_key(&name(n)).is_some() == model.contains_key(&name(n))));
     for namespace in ["even", "odd", "burst"] {

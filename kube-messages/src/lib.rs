@@ -24,17 +24,20 @@
 //! `messages.txt` is the table. A line `@apps/v1 Deployment apps.v1.Deployment` maps a kind to its
 //! message. A line `apps.v1.Deployment` begins a message, and its fields follow: `2 spec
 //! apps.v1.DeploymentSpec`, that is, number, JSON name and type. A type is a message, or `s`, `b`,
-//! `i`, `d`, `y` for strings, booleans, integers, floating-point numbers and bytes. Its prefix is `[`
+//! `i`, `l`, `d`, `y` for strings, booleans, integers of 32 and 64 bits, floating-point numbers and
+//! bytes. Its prefix is `[`
 //! for lists, `{` for maps, `*` for optional fields, and `!` for fields that are in JSON even if they
 //! are empty. The JSON name `-` marks a message whose fields are inlined. The word `choice` after the
 //! name of a message marks [`Message::is_choice`].
 
 mod wire;
+mod write;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 pub use wire::{Content, Fields, Malformed};
+pub use write::{put_bytes, put_double, put_nested, put_number};
 
 /// The name of fields whose message is inlined.
 const INLINED: &str = "-";
@@ -93,8 +96,10 @@ pub enum Type {
     Text,
     /// A boolean.
     Bool,
-    /// An integer with a sign.
+    /// An integer with a sign and 32 bits.
     Int,
+    /// An integer with a sign and 64 bits.
+    Long,
     /// A floating-point number.
     Double,
     /// Bytes, which JSON has in base64.
@@ -242,6 +247,7 @@ impl Field {
         let value_type = match type_name {
             "b" => Type::Bool,
             "i" => Type::Int,
+            "l" => Type::Long,
             "d" => Type::Double,
             "y" => Type::Bytes,
             "meta.v1.Time" => Type::Time,

@@ -1,4 +1,4 @@
-//! The wire format of protobuf: numbered fields, each with a number or bytes.
+//! Reads the wire format of protobuf: numbered fields, each with a number or bytes.
 
 use std::fmt;
 

@@ -33,7 +33,8 @@ where
     O: Resource<DynamicType = (), Scope: InformerScope>,
     K: Resource + 'static,
 {
-    let owners = object.meta().owner_references.as_ref()?;
+    let metadata = object.metadata();
+    let owners = metadata.owner_references.as_ref()?;
     let owner = owners.iter().find(|owner| owner.controller == Some(true))?;
     let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
     let is_of_kind = owner.kind == O::kind(&()) && group == O::group(&());

@@ -89,8 +89,8 @@ impl<K: Resource + 'static> TypeOptions<K> {
         self
     }
 
-    /// Sets a function that chooses the storage form of each object; see
-    /// [`Reflector::storage`](informer_reflector::Reflector::storage). Default: [`Storage::Open`].
+    /// Sets the form in which objects are stored; see
+    /// [`Reflector::storage`](informer_reflector::Reflector::storage). Default: [`Storage::Decoded`].
     ///
     /// ```no_run
     /// # fn build(client: kube::Client) {
@@ -100,14 +100,14 @@ impl<K: Resource + 'static> TypeOptions<K> {
     ///
     /// // The program reads few of the many secrets.
     /// let factory =
-    ///     SharedInformerFactory::builder(client).configure::<Secret>(|it| it.storage(|_| Storage::Packed)).build();
+    ///     SharedInformerFactory::builder(client).configure::<Secret>(|it| it.storage(Storage::Encoded)).build();
     /// # }
     /// ```
-    pub fn storage(mut self, decide: impl Fn(&K) -> Storage + Send + Sync + 'static) -> Self
+    pub fn storage(mut self, storage: Storage) -> Self
     where
         K: Serialize + DeserializeOwned + Send + Sync,
     {
-        self.ingest.set_storage(decide);
+        self.ingest.set_storage::<K>(storage);
         self
     }
 }

@@ -72,13 +72,13 @@ impl<K> InformerOptions<K> {
         self
     }
 
-    /// Sets a function that chooses the storage form of each object; see
-    /// [`Reflector::storage`](informer_reflector::Reflector::storage). Default: [`Storage::Open`].
-    pub fn storage(mut self, decide: impl Fn(&K) -> Storage + Send + Sync + 'static) -> Self
+    /// Sets the form in which objects are stored; see
+    /// [`Reflector::storage`](informer_reflector::Reflector::storage). Default: [`Storage::Decoded`].
+    pub fn storage(mut self, storage: Storage) -> Self
     where
         K: Serialize + DeserializeOwned + Send + Sync + 'static,
     {
-        self.ingest.set_storage(decide);
+        self.ingest.set_storage::<K>(storage);
         self
     }
 }

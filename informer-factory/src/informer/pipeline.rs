@@ -39,7 +39,7 @@ impl Pipeline {
         // All lookups come first: they take one lock, and the CPU can load distant objects in
         // parallel as long as no reference count is changed in between.
         let state = self.indexer.snapshot();
-        let stored: Vec<_> = batch.items().iter().map(|pending| state.get(&pending.key)).collect();
+        let stored: Vec<_> = batch.items().iter().map(|pending| state.stored(&pending.key)).collect();
         for (pending, stored) in batch.items().iter().zip(stored) {
             outcome.add(pending, stored);
         }

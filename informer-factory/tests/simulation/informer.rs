@@ -180,7 +180,7 @@ impl Informer {
         };
         let sights = self.truth.at(&self.scope, watermark);
         for (key, sight) in &sights {
-            let stored = snapshot.get_by_key(key).map(Sight::of);
+            let stored = snapshot.get_by_key(key).as_ref().map(Sight::of);
             let is_right = match sight {
                 Sight::Version(..) => stored.as_ref() == Some(sight),
                 // What was there before stays.

@@ -10,12 +10,12 @@ use kube::core::Status;
 use kube_messages::{Content, Fields, Malformed};
 use serde::Deserialize;
 
-use super::Decode;
 use super::describe::invalid_json;
 use super::deserialize::deserialize;
 use super::envelope::Unknown;
 use super::error::DecodeError;
 use super::expected::ExpectedType;
+use super::form::{Arrived, Form};
 use super::identity::rejected;
 use super::json::{NoValue, Scanner, Value, is_json};
 use super::protobuf::read_object;
@@ -31,7 +31,7 @@ pub(super) fn decode_event<K>(
     line: &[u8],
     paths: &PrunePaths,
     expected: Option<&ExpectedType>,
-    decode: Decode,
+    form: &Form,
 ) -> Result<WatchEvent<K>, ListWatchError> {
     let broken = || Ok(unknown(rejected(&Tape::default(), invalid_json(line))));
     let repaired = Repaired::new(line);
@@ -41,7 +41,8 @@ pub(super) fn decode_event<K>(
             if repaired.is_repaired(0..text.len()) {
                 object.tape.reject(INVALID_UTF8);
             }
-            decode_object(event_type, &object.tape, expected, decode)
+            let object = Arrived { tape: object.tape, protobuf: None };
+            decode_object(event_type, &object, paths, expected, form)
         }
         Ok(_) if is_json(text) => Ok(not_an_event(text)),
         _ => broken(),
@@ -56,11 +57,13 @@ pub(super) fn decode_protobuf_event<K>(
     event: &[u8],
     paths: &PrunePaths,
     expected: Option<&ExpectedType>,
-    decode: Decode,
+    form: &Form,
 ) -> Result<WatchEvent<K>, ListWatchError> {
     match read_protobuf_event(event) {
         Ok((event_type, object)) => {
-            decode_object(event_type, &read_object(&object, event_type.pruned(paths)), expected, decode)
+            let tape = read_object(&object, event_type.pruned(paths));
+            let protobuf = object.message().map(|message| (message, object.raw));
+            decode_object(event_type, &Arrived { tape, protobuf }, paths, expected, form)
         }
         Err(error) => Ok(unknown(rejected(&Tape::default(), error.to_string()))),
     }
@@ -155,18 +158,21 @@ impl EventType {
 /// Decodes the object of an event.
 fn decode_object<K>(
     event_type: EventType,
-    object: &Tape<'_>,
+    arrived: &Arrived<'_>,
+    paths: &PrunePaths,
     expected: Option<&ExpectedType>,
-    decode: Decode,
+    form: &Form,
 ) -> Result<WatchEvent<K>, ListWatchError> {
+    let object = &arrived.tape;
     let is_data = matches!(event_type, EventType::Added | EventType::Modified | EventType::Deleted);
     if let Some(why) = expected.filter(|_| is_data).and_then(|expected| expected.refusal(object)) {
         return Err(ListWatchError::Protocol(format!("the watch is not of what was asked for: {why}")));
     }
+    let formed = || form.object(arrived, paths.root()).map(OwnedObject::cast);
     let decoded = match event_type {
-        EventType::Added => decode(object).map(OwnedObject::cast).map(WatchEvent::Added),
-        EventType::Modified => decode(object).map(OwnedObject::cast).map(WatchEvent::Modified),
-        EventType::Deleted => decode(object).map(OwnedObject::cast).map(WatchEvent::Deleted),
+        EventType::Added => formed().map(WatchEvent::Added),
+        EventType::Modified => formed().map(WatchEvent::Modified),
+        EventType::Deleted => formed().map(WatchEvent::Deleted),
         EventType::Bookmark => {
             deserialize::<Marked>(object).map(|marked| WatchEvent::Bookmark(marked.into()))
         }

@@ -5,8 +5,10 @@
 //! object has one. So without this check, a wrong plural or kind would pass in lists and fail in
 //! watches.
 
+use std::collections::HashSet;
+
 use kube::Resource;
-use kube_messages::Messages;
+use kube_messages::{Field, Message, Messages};
 
 use super::prune_paths::PrunePaths;
 use super::tape::Tape;
@@ -20,8 +22,8 @@ pub(crate) struct ExpectedType {
     pub(crate) api_version: String,
     pub(crate) kind: String,
     metadata_only: bool,
-    /// Whether the type can have fields that the table of protobuf messages lacks.
-    has_other_fields: bool,
+    /// The name of the Rust type.
+    pub(super) type_name: &'static str,
 }
 
 impl ExpectedType {
@@ -30,13 +32,29 @@ impl ExpectedType {
             api_version: K::api_version(dynamic_type).into_owned(),
             kind: K::kind(dynamic_type).into_owned(),
             metadata_only: K::metadata_api(),
-            has_other_fields: !std::any::type_name::<K>().starts_with("k8s_openapi::"),
+            type_name: std::any::type_name::<K>(),
         }
     }
 
     /// Returns whether the objects can be decoded from protobuf.
     pub(crate) fn has_message(&self) -> bool {
         self.metadata_only || Messages::all().of_kind(&self.api_version, &self.kind).is_some()
+    }
+
+    /// Returns the message of the objects, if every such message without a problem decodes. That
+    /// holds for k8s-openapi types, because none of their fields is required, except for the values
+    /// of choices.
+    pub(super) fn infallible_message(&self) -> Option<&'static Message> {
+        if self.has_other_fields() || self.metadata_only {
+            return None;
+        }
+        let message = Messages::all().of_kind(&self.api_version, &self.kind)?;
+        (!has_choice(message, &mut HashSet::new())).then_some(message)
+    }
+
+    /// Returns whether the type can have fields that the table of protobuf messages lacks.
+    fn has_other_fields(&self) -> bool {
+        !self.type_name.starts_with("k8s_openapi::")
     }
 
     /// Returns the type for metadata-only requests of the resource.
@@ -54,7 +72,7 @@ impl ExpectedType {
     /// Objects from protobuf are also refused if fields would be lost: those of a newer server, for
     /// types that can have them. The next request is for JSON.
     pub(super) fn refusal(&self, object: &Tape<'_>) -> Option<String> {
-        if object.lacks_fields() && self.has_other_fields && !self.metadata_only {
+        if object.lacks_fields() && self.has_other_fields() && !self.metadata_only {
             return Some(
                 "it has protobuf fields that this version does not know, so JSON is needed".to_owned(),
             );
@@ -90,6 +108,13 @@ impl ExpectedType {
             self.api_version
         )
     }
+}
+
+/// Returns whether a message, or one inside it, is a choice of values.
+fn has_choice(message: &'static Message, seen: &mut HashSet<usize>) -> bool {
+    seen.insert(message.index)
+        && (message.is_choice
+            || message.fields.iter().filter_map(Field::message).any(|inner| has_choice(inner, seen)))
 }
 
 /// Returns a name for a message; other texts can have any content.

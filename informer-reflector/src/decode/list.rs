@@ -18,11 +18,11 @@ use kube_messages::Message;
 use serde::de::DeserializeOwned;
 
 use super::expected::ExpectedType;
+use super::form::{Arrived, Form};
 use super::identity::rejected;
 use super::prune_paths::PrunePaths;
 use super::repair::Repaired;
-use super::tape::Tape;
-use super::{DEFAULT_MAX_OBJECT_SIZE, Decode, Encoding, decode, status_in};
+use super::{DEFAULT_MAX_OBJECT_SIZE, Encoding, decode, status_in};
 
 /// The number of bytes that are collected before items are decoded, so that few items are
 /// incomplete.
@@ -62,7 +62,7 @@ pub struct ListDecoder<K> {
     items: usize,
     /// The expected type of the items.
     expected: Option<ExpectedType>,
-    decode: Decode,
+    form: Form,
     _item: PhantomData<fn() -> K>,
 }
 
@@ -113,13 +113,13 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ListDecoder<K> {
     /// Returns a decoder that prunes the given fields of each item.
     #[must_use]
     pub fn new(paths: PrunePaths) -> Self {
-        Self::with(decode::<K>, paths)
+        Self::with(Form::Decoded(decode::<K>), paths)
     }
 }
 
 impl<K> ListDecoder<K> {
-    /// Returns a decoder that decodes items with the given function.
-    pub(crate) fn with(decode: Decode, paths: PrunePaths) -> Self {
+    /// Returns a decoder that returns items in the given form.
+    pub(crate) fn with(form: Form, paths: PrunePaths) -> Self {
         Self {
             encoding: Encoding::Json,
             paths,
@@ -132,7 +132,7 @@ impl<K> ListDecoder<K> {
             head: Head::default(),
             items: 0,
             expected: None,
-            decode,
+            form,
             _item: PhantomData,
         }
     }
@@ -220,10 +220,11 @@ impl<K> ListDecoder<K> {
     }
 
     /// Decodes an item.
-    fn item_of(&mut self, tape: &Tape<'_>) -> Result<OwnedObject<K>, RejectedObject> {
+    fn item_of(&mut self, item: &Arrived<'_>) -> Result<OwnedObject<K>, RejectedObject> {
         self.items += 1;
+        let object = self.form.object(item, self.paths.root());
         // I10: an undecodable item is an item, and the list continues.
-        (self.decode)(tape).map(OwnedObject::cast).map_err(|error| rejected(tape, error.to_string()))
+        object.map(OwnedObject::cast).map_err(|error| rejected(&item.tape, error.to_string()))
     }
 
     /// Checks the type of the list once it is known.

@@ -11,6 +11,7 @@ mod envelope;
 mod error;
 mod event;
 mod expected;
+mod form;
 mod identity;
 mod json;
 mod list;
@@ -32,6 +33,7 @@ use prune_paths::NOTHING_PRUNED;
 use tape::Tape;
 
 pub(crate) use expected::ExpectedType;
+pub(crate) use form::{Encoder, Form, FromJson};
 pub use list::ListDecoder;
 pub use prune_paths::{PrunePathError, PrunePaths};
 pub use watch::WatchDecoder;

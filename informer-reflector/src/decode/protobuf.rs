@@ -7,7 +7,7 @@
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use k8s_openapi::jiff::Timestamp;
-use kube_messages::{Content, Field, Fields, Malformed, Message, Messages, Shape, Type};
+use kube_messages::{Content, Field, Fields, Malformed, Message, Messages, Shape, Type, put_nested};
 
 use super::envelope::Unknown;
 use super::json::{MAX_DEPTH, Scanner, TOO_DEEP};
@@ -17,6 +17,9 @@ use super::tape::{Tape, Token};
 
 /// The largest number of a field in the table.
 const MAX_FIELD_NUMBER: u64 = 127;
+
+/// The start of year 1, in seconds since 1970: Go's zero time, and the earliest that it writes.
+const FIRST_SECOND: i64 = -62_135_596_800;
 
 /// Reads an object into a tape, with its type.
 pub(super) fn read_object(unknown: &Unknown<'_>, pruned: &Level) -> Tape<'static> {
@@ -39,6 +42,34 @@ pub(super) fn read_object(unknown: &Unknown<'_>, pruned: &Level) -> Tape<'static
         }
     }
     object.tape
+}
+
+/// Returns the bytes of a message without the pruned fields.
+pub(super) fn prune(message: &Message, bytes: &[u8], pruned: &Level) -> Vec<u8> {
+    let mut kept = Vec::with_capacity(bytes.len());
+    keep(message, bytes, pruned, &mut kept);
+    kept
+}
+
+/// Appends the fields that are not pruned.
+fn keep(message: &Message, bytes: &[u8], pruned: &Level, kept: &mut Vec<u8>) {
+    let mut rest = Fields(bytes);
+    loop {
+        let before = rest.0;
+        let Ok(Some((number, content))) = rest.next() else { return };
+        let field = message.field(number);
+        let level = match field.and_then(|field| pruned.field(field.name)) {
+            _ if field.is_some_and(|field| field.is_inlined) => Some(pruned),
+            Some(prune_paths::Field::Whole) => continue,
+            inside => inside.and_then(prune_paths::Field::inside),
+        };
+        match (level, field.and_then(Field::message), content) {
+            (Some(level), Some(message), Content::Bytes(inner)) => {
+                put_nested(kept, number, |kept| keep(message, inner, level, kept));
+            }
+            _ => kept.extend_from_slice(&before[..before.len() - rest.0.len()]),
+        }
+    }
 }
 
 /// Reads an item of a list into a tape. Items have no type.
@@ -128,7 +159,7 @@ impl Object {
         let (mut next, mut len) = (Some(first), 0);
         while let Some(element) = next {
             match (field.value_type, element) {
-                (Type::Int, Content::Bytes(packed)) => len += self.packed(packed),
+                (Type::Int | Type::Long, Content::Bytes(packed)) => len += self.packed(field, packed, depth),
                 _ => {
                     self.value(field, element, None, depth);
                     len += 1;
@@ -140,11 +171,11 @@ impl Object {
     }
 
     /// Writes integers that are one after the other, and returns their number.
-    fn packed(&mut self, bytes: &[u8]) -> usize {
+    fn packed(&mut self, field: &Field, bytes: &[u8], depth: usize) -> usize {
         let (mut numbers, mut len) = (Fields(bytes), 0);
         while !numbers.0.is_empty() {
             match numbers.varint() {
-                Ok(number) => self.tape.push_number(number.cast_signed()),
+                Ok(number) => self.value(field, Content::Number(number), None, depth),
                 Err(Malformed) => {
                     self.tape.reject(&Malformed.to_string());
                     return len;
@@ -190,7 +221,8 @@ impl Object {
     fn value(&mut self, field: &Field, content: Content<'_>, pruned: Option<&Level>, depth: usize) {
         match (field.value_type, content) {
             (Type::Text, Content::Bytes(text)) => self.text(text),
-            (Type::Int, Content::Number(number)) => self.tape.push_number(number.cast_signed()),
+            (Type::Int, Content::Number(number)) => self.int(number.cast_signed()),
+            (Type::Long, Content::Number(number)) => self.tape.push_number(number.cast_signed()),
             (Type::Bool, Content::Number(number)) => self.tape.push(Token::Bool(number != 0)),
             (Type::Double, Content::Double(number)) => self.double(number),
             (Type::Message(index), Content::Bytes(bytes)) => {
@@ -227,6 +259,13 @@ impl Object {
         }
     }
 
+    fn int(&mut self, number: i64) {
+        match i32::try_from(number) {
+            Ok(_) => self.tape.push_number(number),
+            Err(_) => self.reject("an integer that is out of range"),
+        }
+    }
+
     fn double(&mut self, number: f64) {
         if number.is_finite() {
             // Debug writes a fraction even if it is zero.
@@ -248,6 +287,7 @@ impl Object {
         }
         let nanoseconds = if is_micro { i32::try_from(nanoseconds).unwrap_or(-1) } else { 0 };
         match Timestamp::new(seconds, nanoseconds) {
+            Ok(_) if seconds < FIRST_SECOND => self.reject("a time that is out of range"),
             Ok(time) if is_micro => self.text(time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string().as_bytes()),
             Ok(time) => self.text(time.to_string().as_bytes()),
             Err(_) => self.reject("a time that is out of range"),
@@ -279,7 +319,7 @@ impl Object {
                 _ => {}
             }
         }
-        if is_text { self.text(text) } else { self.tape.push_number(number) }
+        if is_text { self.text(text) } else { self.int(number) }
     }
 
     /// Writes the last field of a choice.
@@ -314,7 +354,7 @@ fn is_absent(field: &Field, content: Content<'_>) -> bool {
         Type::Time | Type::MicroTime => field.shape != Shape::List && is_empty,
         Type::Json => field.shape != Shape::List && is_empty,
         Type::Message(_) | Type::Quantity | Type::IntOrString => false,
-        Type::Text | Type::Bool | Type::Int | Type::Double | Type::Bytes => {
+        Type::Text | Type::Bool | Type::Int | Type::Long | Type::Double | Type::Bytes => {
             field.shape == Shape::Plain && is_zero
         }
     }

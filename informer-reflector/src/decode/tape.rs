@@ -203,7 +203,7 @@ impl<'b> Tape<'b> {
             Token::Null => json.push_str("null"),
             Token::Bool(value) => append(json, value),
             Token::Number(number) => json.push_str(self.text(number)),
-            Token::Text(text) => append(json, Value::from(self.text(text))),
+            Token::Text(text) => write_text(self.text(text), json),
             Token::Array(extent) => {
                 let mut next = at + 1;
                 for index in 0..extent.len {
@@ -219,13 +219,24 @@ impl<'b> Tape<'b> {
                     if index > 0 {
                         json.push(',');
                     }
-                    append(json, Value::from(name));
+                    write_text(name, json);
                     json.push(':');
                     self.write_json(value, json);
                 }
                 json.push('}');
             }
         }
+    }
+}
+
+/// Appends a text in quotation marks.
+fn write_text(text: &str, json: &mut String) {
+    if text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
+        json.push('"');
+        json.push_str(text);
+        json.push('"');
+    } else {
+        append(json, Value::from(text));
     }
 }
 

@@ -12,8 +12,9 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::event::{decode_event, decode_protobuf_event};
 use super::expected::ExpectedType;
+use super::form::Form;
 use super::prune_paths::PrunePaths;
-use super::{BYTE_ORDER_MARK, DEFAULT_MAX_OBJECT_SIZE, Decode, Encoding, decode};
+use super::{BYTE_ORDER_MARK, DEFAULT_MAX_OBJECT_SIZE, Encoding, decode};
 
 /// The maximum capacity that is kept for incomplete events.
 const KEPT_CAPACITY: usize = 1024 * 1024;
@@ -49,7 +50,7 @@ pub struct WatchDecoder<K> {
     recognized: bool,
     /// The expected type of the objects.
     expected: Option<ExpectedType>,
-    decode: Decode,
+    form: Form,
     _object: PhantomData<fn() -> K>,
 }
 
@@ -57,13 +58,13 @@ impl<K: DeserializeOwned + Send + Sync + 'static> WatchDecoder<K> {
     /// Returns a decoder that prunes the given fields of each object.
     #[must_use]
     pub fn new(paths: PrunePaths) -> Self {
-        Self::with(decode::<K>, paths)
+        Self::with(Form::Decoded(decode::<K>), paths)
     }
 }
 
 impl<K> WatchDecoder<K> {
-    /// Returns a decoder that decodes objects with the given function.
-    pub(crate) fn with(decode: Decode, paths: PrunePaths) -> Self {
+    /// Returns a decoder that returns objects in the given form.
+    pub(crate) fn with(form: Form, paths: PrunePaths) -> Self {
         Self {
             encoding: Encoding::Json,
             paths,
@@ -71,7 +72,7 @@ impl<K> WatchDecoder<K> {
             max_object_size: DEFAULT_MAX_OBJECT_SIZE,
             recognized: false,
             expected: None,
-            decode,
+            form,
             _object: PhantomData,
         }
     }
@@ -173,7 +174,7 @@ impl<K> WatchDecoder<K> {
     }
 
     fn decode_frame(&self, event: &[u8]) -> Result<WatchEvent<K>, ListWatchError> {
-        decode_protobuf_event(event, &self.paths, self.expected.as_ref(), self.decode)
+        decode_protobuf_event(event, &self.paths, self.expected.as_ref(), &self.form)
     }
 
     /// Ends the body and returns the last event, if no newline followed it.
@@ -216,7 +217,7 @@ impl<K> WatchDecoder<K> {
             return Err(ListWatchError::Protocol(error.to_owned()));
         }
         self.recognized = true;
-        decode_event(line, &self.paths, self.expected.as_ref(), self.decode).map(Some)
+        decode_event(line, &self.paths, self.expected.as_ref(), &self.form).map(Some)
     }
 
     fn check_length(&self, len: usize) -> Result<(), ListWatchError> {

@@ -67,7 +67,7 @@ impl<K> ListBody<K> {
     /// Sets the type of dynamic objects. Objects of a watch have it already, and lists must return
     /// the same objects.
     fn items(&self, mut items: Vec<Result<OwnedObject<K>, RejectedObject>>) -> ListPart<K> {
-        for object in items.iter_mut().flatten() {
+        for object in items.iter_mut().flatten().filter(|object| !object.is_encoded()) {
             let Some(object) = object.downcast_mut::<DynamicObject>() else { break };
             object.types.get_or_insert_with(|| self.resource.clone());
         }

@@ -32,7 +32,7 @@ use kube::core::{PartialObjectMeta, TypeMeta};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 
-use crate::decode::{DEFAULT_MAX_OBJECT_SIZE, Decode, ExpectedType, decode};
+use crate::decode::{DEFAULT_MAX_OBJECT_SIZE, Encoder, ExpectedType, Form, decode};
 use crate::{ListDecoder, PrunePaths, WatchDecoder};
 use compression::Compression;
 use coverage::Coverage;
@@ -68,7 +68,7 @@ pub struct KubeListWatch<K> {
     description: String,
     /// Whether informers watch each namespace separately.
     is_divided: bool,
-    decode: Decode,
+    form: Form,
     _object: PhantomData<fn() -> K>,
 }
 
@@ -121,7 +121,7 @@ impl<K: Resource + DeserializeOwned + Send + Sync + 'static> KubeListWatch<K> {
             compression: Compression::wanted(),
             max_object_size: DEFAULT_MAX_OBJECT_SIZE,
             is_divided: false,
-            decode: decode::<K>,
+            form: Form::Decoded(decode::<K>),
             _object: PhantomData,
         }
     }
@@ -198,7 +198,7 @@ impl<K> KubeListWatch<K> {
             description: endpoint.to_string(),
             endpoint,
             is_divided: false,
-            decode: decode::<PartialObjectMeta>,
+            form: Form::Decoded(decode::<PartialObjectMeta>),
             _object: PhantomData,
         })
     }
@@ -281,12 +281,20 @@ impl<K: 'static> ListerWatcher<K> for KubeListWatch<K> {
         Some(self.metadata_of(endpoint, coverage, PrunePaths::default()))
     }
 
+    fn encoded(&self) -> Option<Arc<dyn ListerWatcher<K>>> {
+        let form = match &self.form {
+            Form::Decoded(decode) => Form::Encoded(Encoder::new(*decode, &self.expected)),
+            encoded @ Form::Encoded(_) => encoded.clone(),
+        };
+        Some(Arc::new(Self { form, ..self.clone() }))
+    }
+
     async fn list(&self, options: ListOptions) -> Result<ListStream<K>, ListWatchError> {
         let encodings = self.compression.of_lists();
         let response =
             self.send(&encodings, |protobuf| self.endpoint.list_request(&options, protobuf)).await?;
         let encoding = response::encoding_of(response.headers());
-        let decoder = ListDecoder::with(self.decode, self.prune.clone())
+        let decoder = ListDecoder::with(self.form.clone(), self.prune.clone())
             .encoding(encoding)
             .max_object_size(self.max_object_size)
             .expecting(self.expected.clone());
@@ -308,7 +316,7 @@ impl<K: 'static> ListerWatcher<K> for KubeListWatch<K> {
             }
         };
         let encoding = response::encoding_of(response.headers());
-        let decoder = WatchDecoder::with(self.decode, self.prune.clone())
+        let decoder = WatchDecoder::with(self.form.clone(), self.prune.clone())
             .encoding(encoding)
             .max_object_size(self.max_object_size)
             .expecting(self.expected.clone());
@@ -359,7 +367,7 @@ impl<K> KubeListWatch<K> {
             max_object_size: self.max_object_size,
             description: self.description.clone(),
             is_divided: self.is_divided,
-            decode: self.decode,
+            form: self.form.clone(),
             _object: PhantomData,
         }
     }

@@ -6,19 +6,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use informer_core::{
-    AnyObject, Cached, KeyError, ObjectKey, OwnedObject, RejectedObject, ResourceVersion, Uid, panic_message,
+    AnyObject, Cached, KeyError, ListerWatcher, ObjectKey, OwnedObject, RejectedObject, ResourceVersion,
+    Storage, Uid, panic_message,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::storage::{self, Storage};
+use super::encode::Encode;
 
 /// Changes an object, or returns the reason for which the object is rejected.
 type TransformMetadata = Arc<dyn Fn(&mut ObjectMeta) + Send + Sync>;
 type AnyTransform = Arc<dyn Fn(&mut OwnedObject<AnyObject>) -> Result<(), String> + Send + Sync>;
-type AnyPack = Arc<dyn Fn(&OwnedObject<AnyObject>, &Identity) -> Option<Cached<AnyObject>> + Send + Sync>;
 
 /// The functions that each arriving object of one type passes through.
 #[derive(Clone)]
@@ -28,11 +28,11 @@ pub struct Ingest {
     meta_mut: fn(&mut OwnedObject<AnyObject>) -> &mut ObjectMeta,
     transform_metadata: Option<TransformMetadata>,
     transform: Option<AnyTransform>,
-    pack: Option<AnyPack>,
+    storage: Option<Encode>,
 }
 
 impl Ingest {
-    /// Returns the functions of objects of type `K`, without transform and with open storage.
+    /// Returns the functions of objects of type `K`, without transform, for decoded storage.
     #[must_use]
     pub fn of<K: Resource + 'static>() -> Self {
         Self {
@@ -41,7 +41,7 @@ impl Ingest {
             meta_mut: |object| typed_mut::<K>(object).meta_mut(),
             transform_metadata: None,
             transform: None,
-            pack: None,
+            storage: None,
         }
     }
 
@@ -59,16 +59,20 @@ impl Ingest {
             Some(Arc::new(move |object| transform(typed_mut(object)).map_err(|error| error.to_string())));
     }
 
-    /// Sets the function that chooses storage forms.
-    pub fn set_storage<K>(&mut self, decide: impl Fn(&K) -> Storage + Send + Sync + 'static)
+    /// Sets the form in which objects are stored.
+    pub fn set_storage<K>(&mut self, storage: Storage)
     where
         K: Serialize + DeserializeOwned + Send + Sync + 'static,
     {
-        self.pack = Some(Arc::new(move |object, identity| {
-            let packed = storage::pack(&decide, typed::<K>(object))?;
-            let Identity { key, resource_version, uid } = identity.clone();
-            Some(Cached::from_packed(key, resource_version, uid, packed).cast())
-        }));
+        self.storage = (storage == Storage::Encoded).then(Encode::of::<K>);
+    }
+
+    /// Returns the source itself, or the one of encoded objects if they are stored in this form as
+    /// they arrive.
+    pub(super) fn source<K: 'static>(&self, source: Arc<dyn ListerWatcher<K>>) -> Arc<dyn ListerWatcher<K>> {
+        let is_changed = self.transform.is_some() || self.transform_metadata.is_some();
+        let encoded = self.storage.as_ref().filter(|_| !is_changed).and_then(|_| source.encoded());
+        encoded.unwrap_or(source)
     }
 }
 
@@ -84,7 +88,7 @@ impl fmt::Debug for Ingest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ingest")
             .field("transform", &self.transform.is_some())
-            .field("storage", &self.pack.is_some())
+            .field("is_encoded", &self.storage.is_some())
             .finish_non_exhaustive()
     }
 }
@@ -107,19 +111,26 @@ impl Ingest {
         (self.meta)(object)
     }
 
-    /// Returns the key of a decoded object.
+    /// Returns the key of an object.
     pub(super) fn key<K>(&self, object: OwnedObject<K>) -> Result<ObjectKey, KeyError> {
-        ObjectKey::of_meta(self.meta(&object.cast()), self.type_name)
+        match object.into_cached_if_encoded() {
+            Ok(encoded) => Ok(encoded.key().clone()),
+            Err(object) => ObjectKey::of_meta(self.meta(&object.cast()), self.type_name),
+        }
     }
 
-    fn take_any(&self, mut object: OwnedObject<AnyObject>) -> Result<Cached<AnyObject>, RejectedObject> {
+    fn take_any(&self, object: OwnedObject<AnyObject>) -> Result<Cached<AnyObject>, RejectedObject> {
+        let mut object = match object.into_cached_if_encoded() {
+            Ok(encoded) => return Ok(encoded),
+            Err(object) => object,
+        };
         // Read before the transform, because a failed transform can leave the object in any state.
         let identity = self.identity(&object)?;
         match self.apply_transform(&mut object, &identity) {
-            Ok(()) => Ok(self.packed(&object, &identity).unwrap_or_else(|| {
+            Ok(()) => {
                 let Identity { key, resource_version, uid } = identity;
-                object.into_cached(key, resource_version, uid)
-            })),
+                Ok(self.stored(object).into_cached(key, resource_version, uid))
+            }
             Err(error) => Err(RejectedObject {
                 key: Some(identity.key),
                 resource_version: identity.resource_version,
@@ -137,13 +148,10 @@ impl Ingest {
         }
     }
 
-    /// Returns the encoded object, if it is to be stored encoded.
-    fn packed(&self, object: &OwnedObject<AnyObject>, identity: &Identity) -> Option<Cached<AnyObject>> {
-        let pack = self.pack.as_ref()?;
-        catch_unwind(AssertUnwindSafe(|| pack(object, identity))).unwrap_or_else(|payload| {
-            drop(panic_message(payload));
-            None
-        })
+    /// Returns the object in the form in which it is stored.
+    fn stored(&self, object: OwnedObject<AnyObject>) -> OwnedObject<AnyObject> {
+        let encode = |storage: &Encode| storage.encoded(&object);
+        self.storage.as_ref().and_then(encode).unwrap_or(object)
     }
 
     fn apply_transform(
@@ -170,7 +178,6 @@ impl Ingest {
 }
 
 /// The identity of an object and its version.
-#[derive(Clone)]
 struct Identity {
     key: ObjectKey,
     resource_version: ResourceVersion,

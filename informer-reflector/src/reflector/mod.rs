@@ -8,6 +8,7 @@
 
 mod backoff;
 mod config;
+mod encode;
 mod failure;
 mod ingest;
 mod list;
@@ -18,7 +19,6 @@ mod relist;
 mod reporter;
 mod server;
 mod status;
-mod storage;
 mod streaming;
 mod watch;
 
@@ -26,7 +26,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use informer_core::{ListWatchError, ListerWatcher, ReflectorStore};
+use informer_core::{ListWatchError, ListerWatcher, ReflectorStore, Storage};
 use kube::Resource;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -39,7 +39,6 @@ pub use ingest::Ingest;
 pub use relist::RelistHandle;
 pub use server::SharedServer;
 pub use status::{Health, ReflectorStatus};
-pub use storage::Storage;
 
 use backoff::{Backoff, clamped};
 use list::ListHistory;
@@ -192,20 +191,16 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         self
     }
 
-    /// Sets a function that chooses the storage form of each object, after the transform and
-    /// without a lock. Default: [`Storage::Open`].
+    /// Sets the form in which objects are stored. Default: [`Storage::Decoded`].
     ///
-    /// It helps caches whose objects are rarely read. For unused fields, prefer
+    /// [`Storage::Encoded`] helps caches whose objects are rarely read. For unused fields, prefer
     /// [`KubeListWatch::prune`](crate::KubeListWatch::prune) or a type without them.
-    ///
-    /// If the function panics, or a packed object cannot be decoded again, the object is stored
-    /// decoded.
     #[must_use]
-    pub fn storage(mut self, decide: impl Fn(&K) -> Storage + Send + Sync + 'static) -> Self
+    pub fn storage(mut self, storage: Storage) -> Self
     where
         K: Serialize + DeserializeOwned,
     {
-        self.ingest.set_storage(decide);
+        self.ingest.set_storage::<K>(storage);
         self
     }
 
@@ -227,6 +222,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     /// # Cancel safety
     /// Dropping the future stops the reflector. Objects that were passed to the store stay there.
     pub async fn run(mut self, shutdown: CancellationToken) {
+        self.lister_watcher = self.ingest.source(self.lister_watcher);
         tokio::select! {
             biased;
             () = shutdown.cancelled() => {}

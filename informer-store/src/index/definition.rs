@@ -100,7 +100,7 @@ pub(crate) trait AnyIndex: Send + Sync {
 impl<V: IndexValue> Definition<V> {
     pub(crate) fn of_object<K: 'static>(
         name: String,
-        function: impl Fn(&K) -> Result<Values<V>, String> + Send + Sync + 'static,
+        function: impl Fn(&Cached<K>) -> Result<Values<V>, String> + Send + Sync + 'static,
     ) -> Self {
         let function = move |object: &Cached<AnyObject>| function(object.cast_ref::<K>());
         Self { name, function: Function::OfObject(Box::new(function)) }

@@ -154,7 +154,6 @@ impl<K> MutationCache<K> {
     /// Returns `false` if the store, a deletion or another write already has the same or a later
     /// version; then nothing is recorded.
     #[doc(alias = "Mutation")]
-    #[expect(clippy::must_use_candidate, reason = "callers can ignore whether the store was faster")]
     pub fn record(&self, object: Cached<K>) -> bool {
         let now = self.shared.clock.now();
         if !is_ahead(&self.shared.indexer.snapshot(), &object) {
@@ -173,7 +172,7 @@ impl<K> MutationCache<K> {
         // The log is read first: writes that it drops meanwhile are in the store.
         let Some(written) = self.written(key) else { return self.shared.indexer.get(key) };
         let state = self.shared.indexer.snapshot();
-        let stored = state.get(key).cloned();
+        let stored = state.get(key);
         if !is_ahead(&state, &written) {
             self.forget(&written);
             return stored;

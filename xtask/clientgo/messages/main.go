@@ -143,8 +143,10 @@ func base(t reflect.Type) string {
 		return "s"
 	case reflect.Bool:
 		return "b"
-	case reflect.Int32, reflect.Int64, reflect.Int:
+	case reflect.Int32:
 		return "i"
+	case reflect.Int64, reflect.Int:
+		return "l"
 	case reflect.Float64:
 		return "d"
 	case reflect.Slice:

@@ -7,6 +7,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use super::{Field, Items, ListDecoder, State};
 use crate::decode::BYTE_ORDER_MARK;
 use crate::decode::deserialize::deserialize;
+use crate::decode::form::Arrived;
 use crate::decode::json::{NoValue, read};
 use crate::decode::prune_paths::NOTHING_PRUNED;
 use crate::decode::repair::{INVALID_UTF8, Repaired};
@@ -134,7 +135,7 @@ impl<K> ListDecoder<K> {
         if body.is_repaired(self.read..self.read + found.len) {
             found.tape.reject(INVALID_UTF8);
         }
-        items.push(self.item_of(&found.tape));
+        items.push(self.item_of(&Arrived { tape: found.tape, protobuf: None }));
         self.read += found.len;
         self.state = State::AfterItem;
         Ok(true)

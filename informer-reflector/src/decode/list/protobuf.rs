@@ -9,6 +9,7 @@ use kube_messages::{Malformed, Messages};
 use super::{Items, ListDecoder, State};
 use crate::decode::deserialize::deserialize;
 use crate::decode::envelope::{Header, MAGIC, Unknown};
+use crate::decode::form::Arrived;
 use crate::decode::protobuf::read;
 use crate::decode::prune_paths::NOTHING_PRUNED;
 
@@ -105,7 +106,7 @@ impl<K> ListDecoder<K> {
                 if let Some(why) = self.expected.as_ref().and_then(|expected| expected.refusal(&tape)) {
                     return Err(self.unexpected(&why));
                 }
-                items.push(self.item_of(&tape));
+                items.push(self.item_of(&Arrived { tape, protobuf: Some((message, bytes)) }));
             }
             _ => {}
         }

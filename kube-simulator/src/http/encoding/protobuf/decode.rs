@@ -48,7 +48,7 @@ fn message_of(message: &Message, bytes: &[u8]) -> Result<Object, Malformed> {
 
 fn put(object: &mut Object, field: &Field, content: Content<'_>) -> Result<(), Malformed> {
     match (field.shape, content) {
-        (Shape::List, Content::Bytes(packed)) if field.value_type == Type::Int => {
+        (Shape::List, Content::Bytes(packed)) if matches!(field.value_type, Type::Int | Type::Long) => {
             let mut packed = Fields(packed);
             while !packed.0.is_empty() {
                 let number = value_of(Type::Int, Content::Number(packed.varint()?))?;
@@ -108,7 +108,7 @@ fn entry_of(value_type: Type, bytes: &[u8]) -> Result<(String, Value), Malformed
 
 fn value_of(value_type: Type, content: Content<'_>) -> Result<Value, Malformed> {
     Ok(match (value_type, content) {
-        (Type::Int, Content::Number(number)) => number.cast_signed().into(),
+        (Type::Int | Type::Long, Content::Number(number)) => number.cast_signed().into(),
         (Type::Bool, Content::Number(number)) => (number != 0).into(),
         (Type::Double, Content::Double(number)) => number.into(),
         (Type::Text, Content::Bytes(bytes)) => String::from_utf8_lossy(bytes).into(),

@@ -6,11 +6,10 @@ use std::sync::{LazyLock, OnceLock};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use jiff::Timestamp;
-use kube_messages::{Field, Message, Messages, Shape, Type};
+use kube_messages::{Field, Message, Messages, Shape, Type, put_bytes, put_double, put_nested, put_number};
 
 use super::MAGIC;
 use super::node::{Fields, Node};
-use super::wire::{put_bytes, put_double, put_nested, put_number};
 
 /// Initial capacity for the envelope around the content of an object, in bytes.
 const ROOM: usize = 256;
@@ -149,7 +148,7 @@ fn put_field(out: &mut Vec<u8>, field: &Field, value: Option<&Node<'_>>) -> Resu
 fn put_nothing(out: &mut Vec<u8>, field: &Field) {
     match field.value_type {
         Type::Bytes => {}
-        Type::Int | Type::Bool => put_number(out, field.number, 0),
+        Type::Int | Type::Long | Type::Bool => put_number(out, field.number, 0),
         Type::Double => put_double(out, field.number, 0.0),
         Type::Quantity => put_text(out, field.number, 1, "0"),
         Type::IntOrString => put_int_or_string(out, field.number, 0, None),
@@ -160,7 +159,9 @@ fn put_nothing(out: &mut Vec<u8>, field: &Field) {
 
 fn put_value(out: &mut Vec<u8>, number: u64, field: &Field, value: &Node<'_>) -> Result<(), Unfit> {
     match (field.value_type, value) {
-        (Type::Int, value) => put_number(out, number, value.as_i64().ok_or(Unfit)?.cast_unsigned()),
+        (Type::Int | Type::Long, value) => {
+            put_number(out, number, value.as_i64().ok_or(Unfit)?.cast_unsigned());
+        }
         (Type::Double, value) => put_double(out, number, value.as_f64().ok_or(Unfit)?),
         (Type::Bool, Node::Bool(value)) => put_number(out, number, (*value).into()),
         (Type::Text, Node::Text(text)) => put_bytes(out, number, text.as_bytes()),

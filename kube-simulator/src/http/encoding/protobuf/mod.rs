@@ -9,7 +9,6 @@ mod decode;
 mod encode;
 mod messages;
 mod node;
-mod wire;
 
 pub(crate) use decode::read;
 pub(crate) use encode::{content, document, document_of, event, list, message};

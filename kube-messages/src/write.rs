@@ -1,19 +1,19 @@
 //! Writes the wire format of protobuf: numbered fields, each with a number or bytes.
 
 /// Appends a field with a number.
-pub(super) fn put_number(out: &mut Vec<u8>, field: u64, number: u64) {
+pub fn put_number(out: &mut Vec<u8>, field: u64, number: u64) {
     put_varint(out, field << 3);
     put_varint(out, number);
 }
 
 /// Appends a field with a floating-point number.
-pub(super) fn put_double(out: &mut Vec<u8>, field: u64, number: f64) {
+pub fn put_double(out: &mut Vec<u8>, field: u64, number: f64) {
     put_varint(out, field << 3 | 1);
     out.extend_from_slice(&number.to_le_bytes());
 }
 
 /// Appends a field with a message that is encoded in place.
-pub(super) fn put_nested(out: &mut Vec<u8>, field: u64, write: impl FnOnce(&mut Vec<u8>)) {
+pub fn put_nested(out: &mut Vec<u8>, field: u64, write: impl FnOnce(&mut Vec<u8>)) {
     put_varint(out, field << 3 | 2);
     let start = out.len();
     // The length is not known yet. For most messages it has one byte.
@@ -30,7 +30,7 @@ pub(super) fn put_nested(out: &mut Vec<u8>, field: u64, write: impl FnOnce(&mut 
 }
 
 /// Appends a field with bytes: text, or a message.
-pub(super) fn put_bytes(out: &mut Vec<u8>, field: u64, bytes: &[u8]) {
+pub fn put_bytes(out: &mut Vec<u8>, field: u64, bytes: &[u8]) {
     put_varint(out, field << 3 | 2);
     put_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);

@@ -1,0 +1,198 @@
+//! [`Encoded`]: an object as bytes, and [`Codec`], which decodes them when a reader needs the object.
+//!
+//! A decoded object is several times the size of its encoded form: a pod has a hundred small
+//! allocations. If most objects of a cache are rarely read, the encoded form saves memory.
+//!
+//! Lock order: both locks are taken alone, and no user code runs under them (I8).
+
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use parking_lot::Mutex;
+
+use crate::{AnyObject, OwnedObject};
+
+/// The form in which a cache keeps objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Storage {
+    /// Decoded: reading an object costs nothing.
+    #[default]
+    Decoded,
+    /// As bytes without the pruned fields, in the encoding of the API server: protobuf or JSON.
+    ///
+    /// An object is decoded when a handle is dereferenced or an index function reads it, and the
+    /// decoded object is freed with that handle; the last few stay. Keys, versions, UIDs, lookups
+    /// by key or namespace, and relists decode nothing. [`Cached::metadata`](crate::Cached::metadata)
+    /// and label selectors decode only the metadata.
+    ///
+    /// With a transform, or from a source that cannot encode, objects are decoded first, and then
+    /// stored as JSON.
+    Encoded,
+}
+
+/// The number of recently read objects that a [`Codec`] keeps decoded.
+const RECENT: usize = 32;
+
+/// Decodes the bytes of objects of one type.
+pub trait DecodeBytes: Send + Sync + 'static {
+    /// Decodes an object. [`Encoded::new`] receives only bytes that can be decoded.
+    fn object(&self, bytes: &[u8]) -> OwnedObject<AnyObject>;
+
+    /// Decodes the metadata of an object.
+    fn metadata(&self, bytes: &[u8]) -> ObjectMeta;
+}
+
+/// The decoder of the objects of one source, and the objects that it decoded last.
+pub struct Codec {
+    decode: Box<dyn DecodeBytes>,
+    recent: Mutex<Recent>,
+}
+
+/// The last [`RECENT`] decoded objects, so that repeated reads do not decode an object again.
+#[derive(Default)]
+struct Recent {
+    objects: Vec<Arc<OwnedObject<AnyObject>>>,
+    /// The index of the oldest object, once all places are in use.
+    oldest: usize,
+}
+
+impl Codec {
+    /// Returns a codec that decodes with the given functions.
+    #[must_use]
+    pub fn new(decode: impl DecodeBytes) -> Self {
+        Self { decode: Box::new(decode), recent: Mutex::default() }
+    }
+
+    /// Keeps a decoded object for some time, and drops the oldest one.
+    fn keep(&self, object: Arc<OwnedObject<AnyObject>>) {
+        let mut recent = self.recent.lock();
+        let oldest = if recent.objects.len() < RECENT {
+            recent.objects.push(object);
+            None
+        } else {
+            let place = recent.oldest;
+            recent.oldest = (place + 1) % RECENT;
+            Some(std::mem::replace(&mut recent.objects[place], object))
+        };
+        drop(recent);
+        // I8: the destructor of an object is user code.
+        drop(oldest);
+    }
+}
+
+impl fmt::Debug for Codec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Codec").finish_non_exhaustive()
+    }
+}
+
+/// An object as bytes. It is decoded when a handle to it is dereferenced, and the decoded object is
+/// freed with the last such handle, unless it is one of the most recently decoded objects.
+pub struct Encoded {
+    bytes: Box<[u8]>,
+    codec: Arc<Codec>,
+    /// The decoded object, while a handle uses it.
+    decoded: Mutex<Weak<OwnedObject<AnyObject>>>,
+}
+
+impl Encoded {
+    /// Returns the encoded form of an object. The caller must have checked that `codec` decodes the
+    /// bytes.
+    #[must_use]
+    pub fn new(bytes: &[u8], codec: Arc<Codec>) -> Self {
+        Self { bytes: bytes.into(), codec, decoded: Mutex::default() }
+    }
+
+    pub(crate) fn metadata(&self) -> ObjectMeta {
+        self.codec.decode.metadata(&self.bytes)
+    }
+
+    /// Decodes the object.
+    pub(crate) fn decode(&self) -> OwnedObject<AnyObject> {
+        self.codec.decode.object(&self.bytes)
+    }
+
+    /// Returns the decoded object. All concurrent readers share one.
+    pub(crate) fn decoded(&self) -> Arc<OwnedObject<AnyObject>> {
+        if let Some(decoded) = self.decoded.lock().upgrade() {
+            return decoded;
+        }
+        let decoded = self.share(Arc::new(self.decode()));
+        self.codec.keep(Arc::clone(&decoded));
+        decoded
+    }
+
+    /// Makes a decoded object the shared one, or returns that of another thread.
+    fn share(&self, decoded: Arc<OwnedObject<AnyObject>>) -> Arc<OwnedObject<AnyObject>> {
+        let mut shared = self.decoded.lock();
+        if let Some(other) = shared.upgrade() {
+            return other;
+        }
+        *shared = Arc::downgrade(&decoded);
+        decoded
+    }
+}
+
+impl fmt::Debug for Encoded {
+    /// Never shows the content of the object: the object can be a Secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Encoded({} bytes)", self.bytes.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::{Cached, ObjectKey};
+
+    #[derive(Default)]
+    struct Counting(Arc<AtomicUsize>);
+
+    impl DecodeBytes for Counting {
+        fn object(&self, bytes: &[u8]) -> OwnedObject<AnyObject> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            OwnedObject::new(String::from_utf8_lossy(bytes).into_owned()).cast()
+        }
+
+        fn metadata(&self, _: &[u8]) -> ObjectMeta {
+            ObjectMeta::default()
+        }
+    }
+
+    fn cached(text: &str, codec: &Arc<Codec>) -> Cached<String> {
+        let encoded = Encoded::new(text.as_bytes(), Arc::clone(codec));
+        let key = ObjectKey::cluster_scoped(text);
+        let object = OwnedObject::<String>::encoded(key.clone(), "5".into(), "u".into(), encoded);
+        object.into_cached(key, "5".into(), "u".into())
+    }
+
+    #[test]
+    fn encoded_object_is_decoded_only_when_it_is_read() {
+        let decoded = Arc::new(AtomicUsize::new(0));
+        let codec = Arc::new(Codec::new(Counting(Arc::clone(&decoded))));
+        let object = cached("content", &codec);
+        let other = object.clone();
+        assert_eq!((object.key().as_str(), object.resource_version()), ("content", &"5".into()));
+        assert_eq!(format!("{object:?}"), "Cached(content@5)");
+        assert_eq!(decoded.load(Ordering::Relaxed), 0);
+        assert_eq!((object.len(), other.as_str()), (7, "content"));
+        assert_eq!(decoded.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn decoded_object_is_freed_after_later_reads_of_others() {
+        let decoded = Arc::new(AtomicUsize::new(0));
+        let codec = Arc::new(Codec::new(Counting(Arc::clone(&decoded))));
+        let objects: Vec<_> = (0..=RECENT).map(|n| cached(&n.to_string(), &codec)).collect();
+        let read = |object: &Cached<String>| object.read(String::clone);
+        assert_eq!((read(&objects[0]), read(&objects[0])), ("0".to_owned(), "0".to_owned()));
+        assert_eq!(decoded.load(Ordering::Relaxed), 1);
+        objects[1..].iter().for_each(|object| drop(read(object)));
+        assert_eq!(decoded.load(Ordering::Relaxed), RECENT + 1);
+        assert!(read(&objects[0]) == "0" && decoded.load(Ordering::Relaxed) == RECENT + 2);
+    }
+}

@@ -1,0 +1,186 @@
+//! [`Form`]: how an arriving object is stored, decoded or [encoded](Encoded).
+
+use std::sync::Arc;
+
+use informer_core::{AnyObject, Codec, DecodeBytes, Encoded, ObjectKey, OwnedObject, Uid};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::{DynamicObject, TypeMeta};
+use kube_messages::{Content, Fields, Message, Messages, Type};
+use serde::Deserialize;
+
+use super::deserialize::deserialize;
+use super::error::DecodeError;
+use super::expected::ExpectedType;
+use super::prune_paths::{Level, NOTHING_PRUNED, PrunePaths};
+use super::tape::Tape;
+use super::{Decode, json, protobuf};
+
+/// The form in which the objects of a source are stored.
+#[derive(Clone)]
+pub(crate) enum Form {
+    Decoded(Decode),
+    Encoded(Encoder),
+}
+
+/// An arrived object: its tape, and its message in protobuf if it arrived as such.
+pub(super) struct Arrived<'b> {
+    pub(super) tape: Tape<'b>,
+    pub(super) protobuf: Option<(&'static Message, &'b [u8])>,
+}
+
+impl Form {
+    /// Returns an arrived object in this form. `pruned` are the fields that its tape lacks.
+    pub(super) fn object(
+        &self,
+        arrived: &Arrived<'_>,
+        pruned: &Level,
+    ) -> Result<OwnedObject<AnyObject>, DecodeError> {
+        match self {
+            Self::Decoded(decode) => decode(&arrived.tape),
+            Self::Encoded(encoder) => encoder.object(arrived, pruned),
+        }
+    }
+}
+
+/// Encodes arrived objects: k8s-openapi types as the protobuf in which they arrive, others as JSON.
+#[derive(Clone)]
+pub(crate) struct Encoder {
+    decode: Decode,
+    type_name: &'static str,
+    json: Arc<Codec>,
+    /// For types that every message without a problem decodes to. For other types, and for JSON, the
+    /// object is decoded once to check that.
+    protobuf: Option<Arc<Codec>>,
+}
+
+impl Encoder {
+    /// Returns the encoder of objects of the expected type, which `decode` decodes.
+    pub(crate) fn new(decode: Decode, expected: &ExpectedType) -> Self {
+        let types = TypeMeta { api_version: expected.api_version.clone(), kind: expected.kind.clone() };
+        let message = expected.infallible_message();
+        let protobuf = message.map(|message| Arc::new(Codec::new(FromProtobuf { decode, message })));
+        let json = Arc::new(Codec::new(FromJson { decode, types: Some(types) }));
+        Self { decode, type_name: expected.type_name, json, protobuf }
+    }
+
+    fn object(&self, arrived: &Arrived<'_>, pruned: &Level) -> Result<OwnedObject<AnyObject>, DecodeError> {
+        let tape = &arrived.tape;
+        if let Some(problem) = tape.problem() {
+            return Err(DecodeError::new(problem.to_owned()));
+        }
+        let encoded = match (arrived.protobuf, &self.protobuf) {
+            (Some((message, bytes)), Some(codec)) => {
+                Encoded::new(&protobuf::prune(message, bytes, pruned), Arc::clone(codec))
+            }
+            _ => {
+                drop((self.decode)(tape)?);
+                let mut json = String::new();
+                tape.write_json(0, &mut json);
+                Encoded::new(json.as_bytes(), Arc::clone(&self.json))
+            }
+        };
+        let Identified { metadata } = deserialize::<Identified>(tape)?;
+        let Some(name) = metadata.name.filter(|name| !name.is_empty()) else {
+            return Err(self.missing_name(tape));
+        };
+        let key = ObjectKey::new(metadata.namespace.as_deref(), &name);
+        let resource_version = metadata.resource_version.as_deref().into();
+        Ok(OwnedObject::encoded(key, resource_version, Uid::from(metadata.uid.as_deref()), encoded))
+    }
+
+    /// Returns the error of an object without a name.
+    #[cold]
+    fn missing_name(&self, tape: &Tape<'_>) -> DecodeError {
+        let metadata = deserialize::<OnlyMetadata>(tape).map(|object| object.metadata);
+        let key = ObjectKey::of_meta(&metadata.unwrap_or_default(), self.type_name);
+        DecodeError::new(key.err().map(|error| error.to_string()).unwrap_or_default())
+    }
+}
+
+#[derive(Deserialize)]
+struct Identified {
+    metadata: Identity,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Identity {
+    name: Option<String>,
+    namespace: Option<String>,
+    uid: Option<String>,
+    resource_version: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct OnlyMetadata {
+    metadata: ObjectMeta,
+}
+
+/// Decodes objects that are stored as JSON.
+pub(crate) struct FromJson {
+    decode: Decode,
+    /// The type of dynamic objects whose JSON lacks it. The items of a list have none.
+    types: Option<TypeMeta>,
+}
+
+impl FromJson {
+    /// Returns a decoder of JSON that contains the type of dynamic objects.
+    pub(crate) fn of(decode: Decode) -> Self {
+        Self { decode, types: None }
+    }
+
+    /// Returns the object, if it can be decoded.
+    pub(crate) fn read(&self, bytes: &[u8]) -> Option<OwnedObject<AnyObject>> {
+        with_tape(bytes, &NOTHING_PRUNED, |tape| (self.decode)(tape).ok())
+    }
+}
+
+impl DecodeBytes for FromJson {
+    fn object(&self, bytes: &[u8]) -> OwnedObject<AnyObject> {
+        let mut object = self.read(bytes).expect("the object was decoded before it was stored");
+        if let (Some(types), Some(object)) = (&self.types, object.downcast_mut::<DynamicObject>()) {
+            object.types.get_or_insert_with(|| types.clone());
+        }
+        object
+    }
+
+    fn metadata(&self, bytes: &[u8]) -> ObjectMeta {
+        let others = PrunePaths::none().metadata_only();
+        let object = with_tape(bytes, others.root(), |tape| deserialize::<OnlyMetadata>(tape).ok());
+        object.map(|object| object.metadata).unwrap_or_default()
+    }
+}
+
+/// Calls a function with the tape of an object in JSON.
+fn with_tape<T>(bytes: &[u8], pruned: &Level, function: impl FnOnce(&Tape<'_>) -> Option<T>) -> Option<T> {
+    function(&json::read(str::from_utf8(bytes).ok()?, pruned).ok()?.tape)
+}
+
+/// Decodes objects that are stored as protobuf messages.
+struct FromProtobuf {
+    decode: Decode,
+    message: &'static Message,
+}
+
+impl DecodeBytes for FromProtobuf {
+    fn object(&self, bytes: &[u8]) -> OwnedObject<AnyObject> {
+        let tape = protobuf::read(self.message, bytes, &NOTHING_PRUNED);
+        (self.decode)(&tape).expect("every message without a problem decodes to this type")
+    }
+
+    fn metadata(&self, bytes: &[u8]) -> ObjectMeta {
+        let mut fields = Fields(bytes);
+        while let Ok(Some((number, content))) = fields.next() {
+            if let (Some(field), Content::Bytes(bytes)) = (self.message.field(number), content)
+                && let ("metadata", Type::Message(index)) = (field.name, field.value_type)
+            {
+                let tape = protobuf::read(Messages::all().at(index), bytes, &NOTHING_PRUNED);
+                return deserialize(&tape).unwrap_or_default();
+            }
+        }
+        ObjectMeta::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+use informer_core::{Cached, RejectedObject};
+use k8s_openapi::api::core::v1::Pod;
+use kube_simulator::Simulator;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::decode::{Encoding, ListDecoder, decode};
+
+fn pod() -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "web",
+            "namespace": "shop",
+            "labels": {"app": "web", "tier": "frontend"},
+            "annotations": {"note": "a \"quoted\" text\n"},
+            "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u-1", "controller": true},
+            ],
+            "managedFields": [{"manager": "kubelet", "operation": "Update", "fieldsV1": {"f:status": {}}}],
+        },
+        "spec": {
+            "nodeName": "node-1",
+            "terminationGracePeriodSeconds": 30,
+            "containers": [{
+                "name": "main",
+                "image": "nginx:1.29",
+                "ports": [{"containerPort": 80, "protocol": "TCP"}],
+                "env": [{"name": "A", "value": "1"}],
+                "resources": {"requests": {"cpu": "100m"}},
+                "livenessProbe": {"httpGet": {"port": "http", "path": "/"}, "periodSeconds": 10},
+            }],
+            "volumes": [{"name": "data", "emptyDir": {"sizeLimit": "1Gi"}}],
+            "tolerations": [{"key": "a", "operator": "Exists"}],
+        },
+        "status": {"phase": "Running", "podIP": "10.0.0.7", "startTime": "2026-11-24T10:00:00Z"},
+    })
+}
+
+/// Returns the body of a list with one pod, as the simulator writes it.
+fn body(encoding: Encoding) -> Vec<u8> {
+    let accept = match encoding {
+        Encoding::Json => "application/json",
+        Encoding::Protobuf => crate::decode::PROTOBUF,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    runtime.block_on(async {
+        let simulator = Simulator::builder().built_in_kinds().start_in_process();
+        simulator.create(&pod()).expect("a new pod");
+        let request = http::Request::get("/api/v1/pods").header("accept", accept);
+        let request = request.body(kube::client::Body::empty()).expect("a request");
+        let response = simulator.client().expect("a client").send(request).await.expect("a response");
+        response.into_body().collect_bytes().await.expect("a body").to_vec()
+    })
+}
+
+fn expected() -> ExpectedType {
+    ExpectedType::of::<Pod>(&())
+}
+
+/// Decodes a list with one pod.
+fn listed(
+    body: &[u8],
+    encoding: Encoding,
+    form: Form,
+    paths: &PrunePaths,
+) -> Result<OwnedObject<Pod>, RejectedObject> {
+    let mut decoder = ListDecoder::<Pod>::with(form, paths.clone()).encoding(encoding);
+    let mut items = decoder.push(body).expect("a list");
+    items.extend(decoder.finish().expect("a complete list").0);
+    items.pop().expect("one item")
+}
+
+fn encoded() -> Form {
+    Form::Encoded(Encoder::new(decode::<Pod>, &expected()))
+}
+
+#[test]
+fn encoded_object_equals_the_decoded_one() {
+    let prune = |path: &str| PrunePaths::default().with_path(path).expect("a path");
+    for encoding in [Encoding::Json, Encoding::Protobuf] {
+        let body = body(encoding);
+        for paths in [
+            PrunePaths::none(),
+            PrunePaths::default(),
+            prune("metadata.annotations.note"),
+            prune("spec.volumes"),
+            prune("status"),
+        ] {
+            let plain = listed(&body, encoding, Form::Decoded(decode::<Pod>), &paths).expect("a pod");
+            let object = listed(&body, encoding, encoded(), &paths).expect("a pod");
+            assert!(object.is_encoded(), "{encoding:?}");
+            let object: Cached<Pod> = object.into_cached_if_encoded().expect("it is encoded");
+            assert_eq!(object.metadata().into_owned(), plain.metadata, "{encoding:?} {paths:?}");
+            assert_eq!(*object, *plain, "{encoding:?} {paths:?}");
+            assert_eq!(object.key().as_str(), "shop/web");
+            assert_eq!(object.resource_version(), &plain.metadata.resource_version.as_deref().into());
+            assert_eq!(object.uid(), &plain.metadata.uid.as_deref().into());
+        }
+    }
+}
+
+#[test]
+fn i10_undecodable_object_is_rejected_before_it_is_encoded() {
+    let broken = br#"{"kind": "PodList", "apiVersion": "v1", "items": [
+        {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"containers": "many"}}
+    ]}"#;
+    let rejected =
+        listed(broken, Encoding::Json, encoded(), &PrunePaths::none()).expect_err("a rejected object");
+    assert_eq!(rejected.key, Some(ObjectKey::namespaced("shop", "web")));
+    assert_eq!(rejected.error, "unexpected string at spec.containers");
+    let nameless = br#"{"kind": "PodList", "apiVersion": "v1", "items": [{"metadata": {}}]}"#;
+    let rejected =
+        listed(nameless, Encoding::Json, encoded(), &PrunePaths::none()).expect_err("a rejected object");
+    assert_eq!(rejected.error, "a Pod has no name");
+}
+
+/// Returns the message of the pod.
+fn message() -> Vec<u8> {
+    let body = body(Encoding::Protobuf);
+    let list = crate::decode::envelope::Unknown::read(&body).expect("an envelope").raw;
+    let mut fields = Fields(list);
+    loop {
+        if let (2, Content::Bytes(item)) = fields.next().expect("a field").expect("an item") {
+            return item.to_vec();
+        }
+    }
+}
+
+#[test]
+fn i10_damaged_message_is_rejected_or_decodes() {
+    let message = message();
+    let of_pods = Messages::all().of_kind("v1", "Pod").expect("the message of pods");
+    proptest!(|(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6))| {
+        let mut damaged = message.clone();
+        for (index, byte) in changes {
+            let len = damaged.len();
+            damaged[index.index(len)] = byte;
+        }
+        let tape = protobuf::read(of_pods, &damaged, &NOTHING_PRUNED);
+        prop_assert!(tape.problem().is_some() || decode::<Pod>(&tape).is_ok());
+    });
+}
+
+#[test]
+fn kind_with_choices_is_not_stored_as_protobuf() {
+    use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+    assert!(expected().infallible_message().is_some());
+    let definition = ExpectedType::of::<CustomResourceDefinition>(&());
+    assert!(definition.has_message() && definition.infallible_message().is_none());
+}

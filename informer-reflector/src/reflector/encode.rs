@@ -1,0 +1,41 @@
+//! [`Encode`]: encodes decoded objects, for sources that cannot, and after a transform.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use informer_core::{AnyObject, Codec, Encoded, ObjectKey, OwnedObject, panic_message};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::decode::{FromJson, decode};
+
+/// Encodes objects of one type as JSON.
+#[derive(Clone)]
+pub(super) struct Encode {
+    to_json: fn(&OwnedObject<AnyObject>) -> Option<Vec<u8>>,
+    codec: Arc<Codec>,
+}
+
+impl Encode {
+    pub(super) fn of<K: Serialize + DeserializeOwned + Send + Sync + 'static>() -> Self {
+        Self { to_json: to_json::<K>, codec: Arc::new(Codec::new(FromJson::of(decode::<K>))) }
+    }
+
+    /// Returns the encoded object; `None` if its JSON can't be decoded again.
+    pub(super) fn encoded(&self, object: &OwnedObject<AnyObject>) -> Option<OwnedObject<AnyObject>> {
+        let json = catch_unwind(AssertUnwindSafe(|| (self.to_json)(object)));
+        let json = json.unwrap_or_else(|payload| {
+            drop(panic_message(payload));
+            None
+        })?;
+        let encoded = Encoded::new(&json, Arc::clone(&self.codec));
+        Some(OwnedObject::encoded(ObjectKey::cluster_scoped(""), "".into(), None.into(), encoded))
+    }
+}
+
+fn to_json<K: Serialize + DeserializeOwned + Send + Sync + 'static>(
+    object: &OwnedObject<AnyObject>,
+) -> Option<Vec<u8>> {
+    let json = serde_json::to_vec(object.downcast_ref::<K>()?).ok()?;
+    FromJson::of(decode::<K>).read(&json).map(|_| json)
+}
