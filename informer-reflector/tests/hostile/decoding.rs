@@ -1,4 +1,4 @@
-//! The memory of decoders for rejected objects.
+//! The memory that decoders use for rejected objects.
 
 use informer_core::WatchEvent;
 use informer_reflector::{PrunePaths, WatchDecoder};
