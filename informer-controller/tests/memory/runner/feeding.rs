@@ -251,15 +251,15 @@ fn controller_key_matches_kind_and_group_in_any_version() {
 async fn other_handlers_receive_all_events() {
     let (source, running, runner) = watched().await;
     let options = HandlerOptions::new().resync(Resync::Never);
-    let (_registration, mut heard) = crate::listen(&running.informer, &options);
+    let (_registration, mut recorded) = crate::listen(&running.informer, &options);
     let (reconcile, mut called) = done();
     let controller = Controller::start(runner, reconcile);
     source.create(config_map("a", "1")).expect("a new object");
-    assert_eq!((called.next().await, heard.next().await), ("a".to_owned(), "+a=1".to_owned()));
+    assert_eq!((called.next().await, recorded.next().await), ("a".to_owned(), "+a=1".to_owned()));
     controller.stop().await;
     // Only the handler of the controller was removed.
     source.create(config_map("b", "1")).expect("a new object");
-    assert_eq!(heard.next().await, "+b=1");
+    assert_eq!(recorded.next().await, "+b=1");
     let _: SharedIndexInformer<ConfigMap> = running.informer.clone();
     running.stop().await;
 }
