@@ -1,4 +1,5 @@
-//! Custom resource definitions: their resources are served, validated, and deleted with them.
+//! Custom resource definitions: the server serves and validates their resources, and deletes them
+//! with the definition.
 
 use http::{Method, StatusCode};
 use kube_simulator::Simulator;
@@ -258,14 +259,14 @@ async fn invalid_workload_gives_a_warning() {
         json!({ "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "main" }] } });
     let mut deployment = json!({ "metadata": { "name": "a" }, "spec": { "template": template } });
     let path = "/apis/apps/v1/namespaces/a/deployments";
-    let told = warnings(&simulator, path, &deployment).await;
-    assert!(told[0].contains("whose selector is missing or does not match"), "{told:?}");
+    let received = warnings(&simulator, path, &deployment).await;
+    assert!(received[0].contains("whose selector is missing or does not match"), "{received:?}");
     deployment["metadata"]["name"] = "b".into();
     deployment["spec"]["selector"] = json!({ "matchLabels": labels });
     assert_eq!(warnings(&simulator, path, &deployment).await, Vec::<String>::new());
     let job = json!({ "metadata": { "name": "a" }, "spec": { "template": template } });
     assert!(warnings(&simulator, "/apis/batch/v1/namespaces/a/jobs", &job).await.is_empty());
     let pod = json!({ "metadata": { "name": "a" }, "spec": {} });
-    let told = warnings(&simulator, "/api/v1/namespaces/a/pods", &pod).await;
-    assert!(told[0].contains("refuses a Pod without containers"), "{told:?}");
+    let received = warnings(&simulator, "/api/v1/namespaces/a/pods", &pod).await;
+    assert!(received[0].contains("refuses a Pod without containers"), "{received:?}");
 }

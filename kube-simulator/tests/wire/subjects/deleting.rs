@@ -139,7 +139,7 @@ async fn a_dry_run_of_a_delete_shows_how_the_object_would_be_marked(server: Serv
     assert_eq!(version(&shown), version(&created));
     let stored = server.get(&server.secret_path("a")).await.expect(200);
     assert_eq!(stored, created);
-    // A pod would be marked before it is removed.
+    // The server would mark a pod before it removes the pod.
     server.create(&server.core("pods"), &pod("a")).await;
     let shown = server.delete(&format!("{}?dryRun=All", server.core("pods/a"))).await.expect(200);
     assert_eq!(shown["metadata"]["deletionGracePeriodSeconds"], 0, "{shown}");
@@ -231,7 +231,7 @@ async fn pod_without_node_is_deleted_at_once(server: Server) {
     server.get(&server.core("pods/a")).await.refused_with(404, "NotFound", "pods \"a\" not found");
 }
 
-/// Asserts that the next events are a pod with this grace period, and then its deletion.
+/// Asserts that the next events are a pod with this grace period and then its deletion.
 async fn expect_marked_then_deleted(watch: &mut Watch, seconds: i64) {
     let marked = watch.expect("MODIFIED").await;
     assert_eq!(marked["metadata"]["deletionGracePeriodSeconds"], seconds, "{marked}");
@@ -243,7 +243,7 @@ async fn expect_marked_then_deleted(watch: &mut Watch, seconds: i64) {
     assert_eq!((&marked["metadata"]["generation"], &gone["metadata"]["generation"]), (&json!(2), &json!(2)));
 }
 
-/// Watches pods from the version of this one.
+/// Watches pods from the version of the given pod.
 async fn watch_from(server: &Server, pod: &Value) -> Watch {
     server.watch_path(&server.core("pods"), &[("resourceVersion", &version(pod).to_string())]).await
 }
@@ -289,7 +289,8 @@ async fn held_on_a_node(server: &Server) {
     server.create(&server.core("pods"), &pod).await;
 }
 
-/// Deletes the pod with this grace period, or without one. Returns the pod's grace period, end time and generation.
+/// Deletes the pod with this grace period, if any. Returns the pod's grace period, deletion
+/// timestamp and generation.
 async fn delete_within(server: &Server, seconds: Option<i64>) -> (i64, jiff::Timestamp, i64) {
     let options = json!({ "gracePeriodSeconds": seconds });
     let marked = server.delete_with(&server.core("pods/a"), &options).await.expect(200);
