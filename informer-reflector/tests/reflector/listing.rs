@@ -13,7 +13,7 @@ use super::script::*;
 #[tokio::test(start_paused = true)]
 async fn unavailable_version_is_replaced_by_the_newest() {
     let refusals =
-        [failure(410, "Expired"), failure(410, "Gone")].into_iter().chain(too_large_in_all_dialects());
+        [failure(410, "Expired"), failure(410, "Gone")].into_iter().chain(too_large_in_all_forms());
     for error in refusals {
         let lines = vec![
             page(vec![], "7"),

@@ -29,7 +29,7 @@ async fn watch_request_refused_as_expired_is_followed_by_a_list() {
 
 #[tokio::test(start_paused = true)]
 async fn too_many_requests_lead_to_a_wait_without_a_list() {
-    let lines = vec![page(vec![], "7"), Line::WatchFails(patience(100)), watch().1];
+    let lines = vec![page(vec![], "7"), Line::WatchFails(too_many_requests(100)), watch().1];
     let started = tokio::time::Instant::now();
     Run::new(lines).expect_requests(&["list 0 500", "watch 7", "watch 7"]).await;
     assert_eq!(started.elapsed().as_secs(), 100, "the Retry-After of the server");
@@ -38,7 +38,9 @@ async fn too_many_requests_lead_to_a_wait_without_a_list() {
 #[tokio::test(start_paused = true)]
 async fn too_many_requests_within_a_watch_delays_the_next() {
     let asks = |seconds: u64| {
-        let ListWatchError::Status { mut status, .. } = patience(seconds) else { panic!("not a status") };
+        let ListWatchError::Status { mut status, .. } = too_many_requests(seconds) else {
+            panic!("not a status")
+        };
         let details = serde_json::json!({ "retryAfterSeconds": seconds });
         status.details = Some(serde_json::from_value(details).expect("details"));
         brief_watch(vec![WatchEvent::Error(status)])

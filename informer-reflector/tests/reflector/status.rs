@@ -30,7 +30,8 @@ async fn refusal_is_in_the_health_until_a_request_succeeds() {
 async fn i12_stop_ends_any_wait() {
     // During a backoff of many minutes, a silent list and a silent watch.
     let (_open, open_line) = watch();
-    for lines in [vec![Line::ListFails(patience(3600))], vec![], vec![page(vec![], "7"), open_line]] {
+    for lines in [vec![Line::ListFails(too_many_requests(3600))], vec![], vec![page(vec![], "7"), open_line]]
+    {
         let steps = lines.len().max(1);
         let mut run = Run::new(lines);
         for _ in 0..steps {
