@@ -178,12 +178,12 @@ fn replace_sets_the_whole_content_and_resets_ages() {
 #[test]
 fn object_added_while_the_old_one_expires_stays() {
     // The policy is evaluating the old object when the new object is added.
-    let (asked, answer) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
-    let (policy_asked, policy_answer) = (Arc::clone(&asked), Arc::clone(&answer));
+    let (evaluating, proceed) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+    let (policy_evaluating, policy_proceed) = (Arc::clone(&evaluating), Arc::clone(&proceed));
     let cache = Arc::new(ExpirationCache::with_policy(move |object: &Cached<u32>, _age| {
         if **object == 1 {
-            policy_asked.wait();
-            policy_answer.wait();
+            policy_evaluating.wait();
+            policy_proceed.wait();
         }
         **object == 1
     }));
@@ -192,9 +192,9 @@ fn object_added_while_the_old_one_expires_stays() {
         let cache = Arc::clone(&cache);
         move || cache.get_by_key("foo").is_some()
     });
-    asked.wait();
+    evaluating.wait();
     cache.put(object("foo", 2));
-    answer.wait();
+    proceed.wait();
     assert!(!reader.join().expect("no panic"), "this reader found the old object");
     assert_eq!(cache.get_by_key("foo").map(|object| *object), Some(2));
 }
@@ -217,31 +217,31 @@ fn i8_expiration_drops_and_calls_the_policy_without_lock() {
     std::thread::spawn(move || {
         let time = Time::default();
         let cache = Arc::new_cyclic(|cache: &Weak<ExpirationCache<CacheUser>>| {
-            let asked = cache.clone();
+            let policy_cache = cache.clone();
             let policy = move |_: &Cached<CacheUser>, age| {
-                if let Some(cache) = asked.upgrade() {
-                    cache.put(object("asked", CacheUser(Weak::new())));
+                if let Some(cache) = policy_cache.upgrade() {
+                    cache.put(object("from-policy", CacheUser(Weak::new())));
                 }
                 age > Duration::from_secs(30)
             };
             ExpirationCache::with_policy(policy).with_clock(time.clock())
         });
-        let nosy = || object("foo", CacheUser(Arc::downgrade(&cache)));
+        let cache_user = || object("foo", CacheUser(Arc::downgrade(&cache)));
         // Replaced, removed, replaced with all others, listed twice in one replacement, expired at
         // a get and at a list.
-        cache.put(nosy());
-        cache.put(nosy());
+        cache.put(cache_user());
+        cache.put(cache_user());
         drop(cache.remove(&key("foo")));
-        cache.put(nosy());
-        cache.replace([nosy(), nosy()]);
+        cache.put(cache_user());
+        cache.replace([cache_user(), cache_user()]);
         cache.replace([]);
-        cache.put(nosy());
+        cache.put(cache_user());
         time.advance(31);
         assert!(cache.get_by_key("foo").is_none());
-        cache.put(nosy());
+        cache.put(cache_user());
         time.advance(31);
         assert!(!cache.list().iter().any(|object| object.name() == "foo"));
-        assert!(cache.get_by_key("noted").is_some() && cache.get_by_key("asked").is_some());
+        assert!(cache.get_by_key("noted").is_some() && cache.get_by_key("from-policy").is_some());
         let _ = done.send(());
     });
     finished

@@ -165,18 +165,18 @@ fn namespace_index_finds_writes_and_removed_index_nothing() {
 // client-go: TestMutationCacheOnAddOrUpdate, three cases.
 #[test]
 fn write_is_forgotten_when_handler_receives_newer() {
-    for (told, is_forgotten) in [("2", true), ("3", true), ("1", false)] {
+    for (received, is_forgotten) in [("2", true), ("3", true), ("1", false)] {
         for as_update in [false, true] {
             let mut setup = defaults();
             setup.put(object("a", "1", "x"));
             setup.cache.record(object("a", "2", "x"));
-            let told = object("a", told, "x");
+            let received = object("a", received, "x");
             if as_update {
-                setup.cache.on_update(&object("a", "1", "x"), &told);
+                setup.cache.on_update(&object("a", "1", "x"), &received);
             } else {
-                setup.cache.on_add(&told, false);
+                setup.cache.on_add(&received, false);
             }
-            assert_eq!(setup.cache.is_empty(), is_forgotten, "{told:?}");
+            assert_eq!(setup.cache.is_empty(), is_forgotten, "{received:?}");
             assert_eq!(setup.version().as_deref(), Some(if is_forgotten { "1" } else { "2" }));
         }
     }
@@ -405,9 +405,9 @@ fn i8_index_function_can_read_the_cache() {
         let (_writer, indexer) = store::<Object>();
         let cache =
             MutationCache::with_options(indexer.clone(), MutationCacheOptions::new().include_adds(true));
-        let asked = cache.clone();
+        let same_cache = cache.clone();
         let function = move |node: &Object| {
-            asked.record(named("noted", "a", "1", "y"));
+            same_cache.record(named("noted", "a", "1", "y"));
             Some((*node).to_owned())
         };
         let by_node = indexer.add_index("node", function).expect("a free name");

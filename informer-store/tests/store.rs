@@ -337,11 +337,11 @@ fn index_added_by_an_index_function_takes_the_name() {
     let (mut writer, indexer) = store::<Item>();
     put(&mut writer, "a", 1, &[1]);
     let (same_store, second) = (indexer.clone(), Arc::new(OnceLock::new()));
-    let noted = Arc::clone(&second);
+    let result = Arc::clone(&second);
     let first = indexer.add_index("tag", move |item: &Item| {
         thread_local!(static NESTED: Cell<bool> = const { Cell::new(false) });
         if !NESTED.replace(true) {
-            _ = noted.set(same_store.add_index("tag", |item: &Item| item.tags.clone()).is_ok());
+            _ = result.set(same_store.add_index("tag", |item: &Item| item.tags.clone()).is_ok());
         }
         item.tags.clone()
     });

@@ -387,7 +387,7 @@ async fn required_namespace_that_is_refused_ends_the_controller() {
         .watches(&parents.informer, own_key)
         .waits_for(parents.informer.cache_in("b"));
     let controller = Controller::run(runner, |_| Reconciled::Done);
-    let said = controller.task.await.expect("no panic").expect_err("a refusal").to_string();
-    assert!(said.contains("namespace \"b\": forbidden"), "{said}");
+    let message = controller.task.await.expect("no panic").expect_err("a refusal").to_string();
+    assert!(message.contains("namespace \"b\": forbidden"), "{message}");
     parents.stop().await;
 }

@@ -48,13 +48,13 @@ impl OneChildEach {
         }
         let known = known.to_string();
         if parent.data.as_ref().is_none_or(|data| data["step"] != known) {
-            let mut told = ConfigMap::clone(&parent);
-            told.data = Some([("step".to_owned(), known)].into());
+            let mut updated = ConfigMap::clone(&parent);
+            updated.data = Some([("step".to_owned(), known)].into());
             // The write has the resource version of the cached object, so the server rejects it if
             // that version is outdated.
             let params = PostParams::default();
-            let update = self.server.replace(parent.name(), &params, &told);
-            request.writes().track(&self.parents, &told, update).await?;
+            let update = self.server.replace(parent.name(), &params, &updated);
+            request.writes().track(&self.parents, &updated, update).await?;
         }
         Ok(Reconciled::Done)
     }
@@ -106,8 +106,8 @@ async fn i9_controller_under_churn_makes_no_duplicates() {
         let parents = server.list(&selector).await.expect("a list").items;
         for parent in &parents {
             let uid = parent.uid().expect("set by the server");
-            let told = parent.data.as_ref().is_some_and(|data| data["step"] == "1");
-            if !told || controller.children_on_server(&uid).await != 1 {
+            let is_updated = parent.data.as_ref().is_some_and(|data| data["step"] == "1");
+            if !is_updated || controller.children_on_server(&uid).await != 1 {
                 return None;
             }
         }

@@ -26,11 +26,11 @@ fn candidate(cluster: &Cluster, name: &str) -> Candidate {
     let timing = timing.lease_duration(Duration::from_secs(8)).renew_deadline(Duration::from_secs(6));
     let timing = timing.retry_period(Duration::from_secs(1));
     let mut elector = LeaderElector::new(cluster.client.clone(), timing).expect("a good config");
-    let (shutdown, (tell, begins)) = (CancellationToken::new(), mpsc::unbounded_channel());
+    let (shutdown, (sender, begins)) = (CancellationToken::new(), mpsc::unbounded_channel());
     let token = shutdown.clone();
     let running = tokio::spawn(async move {
         let work = |stop: CancellationToken| async move {
-            tell.send(()).expect("the receiver is open");
+            sender.send(()).expect("the receiver is open");
             stop.cancelled().await;
         };
         elector.run(token, work).await
@@ -96,11 +96,11 @@ impl ClientGo {
         command.args([&variable(KUBECONFIG), &cluster.namespace, "till", name]);
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the program was built");
         let output = BufReader::new(child.stdout.take().expect("stdout is piped"));
-        let (tell, begins) = mpsc::unbounded_channel();
+        let (sender, begins) = mpsc::unbounded_channel();
         // The thread ends with the child process.
         std::thread::spawn(move || {
             let lines = output.lines().map_while(Result::ok);
-            lines.filter(|line| line == "leading").for_each(|_| _ = tell.send(()));
+            lines.filter(|line| line == "leading").for_each(|_| _ = sender.send(()));
         });
         Self { child, begins }
     }
@@ -145,7 +145,7 @@ async fn candidate_without_permissions_names_the_verbs_to_grant() {
     let mut status = elector.status();
     tokio::select! {
         end = elector.run(CancellationToken::new(), |_| async {}) => panic!("{end:?}"),
-        told = within(status.changed()) => assert!(told),
+        changed = within(status.changed()) => assert!(changed),
     }
     let problem = status.problem();
     assert!(matches!(problem, Some(ElectionProblem::Forbidden(_))), "{problem:?}");

@@ -53,8 +53,8 @@ async fn objects_of_changing_namespaces_are_added_and_released() {
     let written = relabel(&one.api::<ConfigMap>(), "in-one", "other", "label").await;
     assert_eq!(informer.wait_for_write(&written, PATIENCE).await, WaitOutcome::Reached);
     assert_eq!(lines.next(1).await, ["~in-one"]);
-    let gone = informer.remove_namespace(&one.namespace).expect("a valid name");
-    within(gone.wait()).await.expect("the informer runs");
+    let removed = informer.remove_namespace(&one.namespace).expect("a valid name");
+    within(removed.wait()).await.expect("the informer runs");
     assert_eq!(lines.next(1).await, ["^in-one"]);
     let unseen = relabel(&one.api::<ConfigMap>(), "in-one", "other", "unseen").await;
     assert_eq!(informer.wait_for_write(&unseen, PATIENCE).await, WaitOutcome::NotCovered);
@@ -88,7 +88,7 @@ async fn forbidden_namespace_does_not_delay_the_others() {
     let error = wait_for_cache_sync(&[&pods], std::time::Duration::ZERO).await.expect_err("a refusal");
     assert!(error.to_string().contains(&closed.namespace), "{error}");
     assert!(!error.to_string().contains(&open.namespace), "{error}");
-    let gone = pods.remove_namespace(&closed.namespace).expect("a valid name");
-    within(gone.wait()).await.expect("the removal completes");
+    let removed = pods.remove_namespace(&closed.namespace).expect("a valid name");
+    within(removed.wait()).await.expect("the removal completes");
     wait_for_cache_sync(&[&pods], PATIENCE).await.expect("all watched namespaces are synced");
 }

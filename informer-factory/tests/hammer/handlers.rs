@@ -46,11 +46,11 @@ impl Witness {
     }
 
     /// I3: the store has every object before a handler receives it.
-    fn compare(&self, told: &Cached<Item>) {
-        let stored = self.indexer.get(told.key());
+    fn compare(&self, received: &Cached<Item>) {
+        let stored = self.indexer.get(received.key());
         let is_early =
-            stored.is_some_and(|stored| told.resource_version().is_newer_than(stored.resource_version()));
-        self.report_if(is_early, told.key(), "delivered before the store had it");
+            stored.is_some_and(|stored| received.resource_version().is_newer_than(stored.resource_version()));
+        self.report_if(is_early, received.key(), "delivered before the store had it");
     }
 }
 

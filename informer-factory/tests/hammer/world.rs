@@ -112,8 +112,8 @@ impl World {
     }
 
     /// A separate random number generator for one task.
-    pub(crate) fn random(&self, whose: u64) -> fastrand::Rng {
-        fastrand::Rng::with_seed(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(whose))
+    pub(crate) fn random(&self, task: u64) -> fastrand::Rng {
+        fastrand::Rng::with_seed(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(task))
     }
 
     /// Waits for the next round of a producer. Returns `false` when the producers have stopped.

@@ -331,11 +331,11 @@ async fn failing_key_is_retried_with_waits_after_close() {
 async fn fully_failed_batch_does_not_delay_the_stop() {
     let source = source();
     create(&source, "bad", "1");
-    let (tell, mut tries) = unbounded_channel();
+    let (sender, mut tries) = unbounded_channel();
     let config = CacheControllerConfig::new(Arc::new(source.clone()));
     let controller = CacheController::with_batches(config, move |batch| {
         (0..batch.items().len()).for_each(|position| batch.requeue(position));
-        _ = tell.send(batch.items().len());
+        _ = sender.send(batch.items().len());
     });
     let (begin, status) = (Instant::now(), controller.synced());
     let (shutdown, run) = spawn(controller);

@@ -48,10 +48,10 @@ async fn i12_informer_in_backoff_stops_at_once() {
     while source.list_count() < 10 || !matches!(running.informer.health(), Health::BackingOff { .. }) {
         status.health_changed().await.expect("the informer runs");
     }
-    let told = Instant::now();
+    let stopped = Instant::now();
     let informer = running.informer.clone();
     running.stop().await;
-    assert_eq!(told.elapsed(), Duration::ZERO);
+    assert_eq!(stopped.elapsed(), Duration::ZERO);
     assert_eq!(informer.stopped().await, StopCause::Shutdown);
     assert_eq!(source.list_count(), 10);
 }
@@ -93,9 +93,9 @@ async fn i10_untransformable_object_arrives_once_valid() {
     let running = Running::start(&source, refusing_bad_values()).synced().await;
     let (_registration, mut recorded) = listen(&running.informer, &HandlerOptions::new());
     assert_eq!(recorded.next().await, "+b=1!");
-    let aside = running.informer.status().quarantined();
-    assert_eq!(aside.iter().map(|object| object.key.clone()).collect::<Vec<_>>(), [Some(key("a"))]);
-    assert!(aside[0].error.contains("bad value"), "{}", aside[0].error);
+    let quarantined = running.informer.status().quarantined();
+    assert_eq!(quarantined.iter().map(|object| object.key.clone()).collect::<Vec<_>>(), [Some(key("a"))]);
+    assert!(quarantined[0].error.contains("bad value"), "{}", quarantined[0].error);
     running.reach(&update(&source, "a", "2")).await;
     assert_eq!(recorded.next().await, "+a=2");
     assert!(running.informer.status().quarantined().is_empty());

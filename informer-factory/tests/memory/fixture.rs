@@ -119,8 +119,8 @@ impl RecordedEvents {
 /// Returns a handler that records its events: `+a=1!` for an initial add, `+a=1` for an add,
 /// `a=1>2` for an update, `-a=2` for a deletion, and `^a=2` for a release.
 pub(crate) fn recorder() -> (impl EventHandler<ConfigMap>, RecordedEvents) {
-    let (tell, recorded) = unbounded_channel();
-    let [add, update, delete, release] = [(); 4].map(|()| tell.clone());
+    let (sender, recorded) = unbounded_channel();
+    let [add, update, delete, release] = [(); 4].map(|()| sender.clone());
     let handlers = Handlers::<ConfigMap>::new()
         .on_add(move |object, is_in_initial_list| {
             let mark = if is_in_initial_list { "!" } else { "" };

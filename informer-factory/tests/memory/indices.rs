@@ -72,11 +72,11 @@ async fn i3_handler_finds_its_object_by_index() {
     let source = source();
     let running = Running::start(&source, InformerOptions::new()).synced().await;
     let by_word = running.informer.add_index("word", words).expect("a new index name");
-    let (tell, mut found) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut found) = tokio::sync::mpsc::unbounded_channel();
     let _registration = running.informer.add_handlers(|handlers| {
         handlers.on_add(move |object, _| {
             let same = by_word.get(value_of(object)).iter().any(|found| found.ptr_eq(object));
-            _ = tell.send((object.key().name().to_owned(), same));
+            _ = sender.send((object.key().name().to_owned(), same));
         })
     });
     create(&source, "a", "red");

@@ -18,13 +18,13 @@ use crate::{Running, create, listen, source};
 struct UnreachableServer {
     source: MemorySource<ConfigMap>,
     back: Instant,
-    asked: Arc<Mutex<Vec<Instant>>>,
+    request_times: Arc<Mutex<Vec<Instant>>>,
 }
 
 impl UnreachableServer {
     fn answer(&self) -> Result<&MemorySource<ConfigMap>, ListWatchError> {
         let now = Instant::now();
-        self.asked.lock().push(now);
+        self.request_times.lock().push(now);
         if now < self.back { Err(ListWatchError::Unreachable("away".into())) } else { Ok(&self.source) }
     }
 }
@@ -49,15 +49,19 @@ async fn backoff_grows_with_the_outage_up_to_a_limit() {
     const OUTAGE: Duration = Duration::from_secs(600);
     let source = source();
     create(&source, "a", "1");
-    let asked = Arc::default();
-    let away = UnreachableServer { source, back: Instant::now() + OUTAGE, asked: Arc::clone(&asked) };
+    let request_times = Arc::default();
+    let away = UnreachableServer {
+        source,
+        back: Instant::now() + OUTAGE,
+        request_times: Arc::clone(&request_times),
+    };
     let running = Running::over(Arc::new(away), InformerOptions::new()).synced().await;
     let (_registration, mut recorded) = listen(&running.informer, &HandlerOptions::new());
     assert_eq!(recorded.next().await, "+a=1!");
-    let asked = asked.lock().clone();
-    let failed_lists = asked.iter().filter(|at| **at < asked[0] + OUTAGE).count();
+    let request_times = request_times.lock().clone();
+    let failed_lists = request_times.iter().filter(|at| **at < request_times[0] + OUTAGE).count();
     let waits: Vec<_> =
-        asked.windows(2).take(failed_lists).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect();
+        request_times.windows(2).take(failed_lists).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect();
     // client-go's backoff: 0.8 s, doubled up to 30 s, plus up to the same again at random; but
     // never more than half of the outage so far.
     let (mut least, mut so_far) = (0.8_f64, 0.0);

@@ -18,7 +18,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 
 use crate::{Running, config_map, create, idle, key, listen, source, update, value_of};
 
-fn said(verification: &Verification) -> Vec<String> {
+fn differences(verification: &Verification) -> Vec<String> {
     verification.differences.iter().map(ToString::to_string).collect()
 }
 
@@ -48,7 +48,7 @@ async fn i9_verify_finds_and_corrects_missed_events() {
         "shop/goes with version 4 should not be there",
         "shop/new is missing, which has version 5",
     ];
-    assert_eq!(said(&verification), expected);
+    assert_eq!(differences(&verification), expected);
     assert_eq!((verification.resource_version.to_string(), verification.objects), ("8".into(), 4));
     assert_eq!(informer.last_verification().as_deref(), Some(&verification));
 

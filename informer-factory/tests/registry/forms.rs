@@ -47,9 +47,9 @@ async fn each_form_of_a_resource_has_one_shared_informer() {
     let nodes: Vec<_> =
         dynamic.indexer().list().iter().map(|pod| pod.data["spec"]["nodeName"].clone()).collect();
     assert!(nodes.contains(&json!("node-of-web")), "{nodes:?}");
-    let asked = simulator.requests(&watches().path("/api/v1/namespaces/shop/pods"));
+    let requests = simulator.requests(&watches().path("/api/v1/namespaces/shop/pods"));
     let only_metadata =
-        asked.iter().filter(|it| it.headers["accept"].to_str().is_ok_and(|it| it.contains("Partial")));
+        requests.iter().filter(|it| it.headers["accept"].to_str().is_ok_and(|it| it.contains("Partial")));
     assert_eq!(only_metadata.count(), 2);
     factory.shutdown().await;
 }
@@ -81,23 +81,23 @@ async fn resource_is_found_once_served_and_then_cached() {
     let simulator = with_pods();
     let factory = factory(&simulator);
     let discovery = RequestFilter::any().path("/apis/forms.example.com/v1");
-    let asked = || simulator.request_count(&discovery);
+    let discovery_requests = || simulator.request_count(&discovery);
     within(factory.for_resource(&widgets())).await.expect_err("the resource is not served");
     simulator.register(ResourceKind::namespaced("forms.example.com", "v1", "Widget", "widgets"));
     within(factory.for_resource(&widgets())).await.expect("the resource is served now");
-    assert_eq!(asked(), 2);
+    assert_eq!(discovery_requests(), 2);
     within(factory.in_namespace("shop").for_resource(&widgets())).await.expect("the resource is served");
     within(factory.metadata().for_resource(&widgets())).await.expect("the resource is served");
-    assert_eq!(asked(), 2, "the discovery response is cached");
+    assert_eq!(discovery_requests(), 2, "the discovery response is cached");
     // A resource that is missing in the cached response may have been installed since.
     let gadgets = GroupVersionResource::gvr("forms.example.com", "v1", "gadgets");
     within(factory.for_resource(&gadgets)).await.expect_err("the resource is not served");
     simulator.register(ResourceKind::cluster_scoped("forms.example.com", "v1", "Gadget", "gadgets"));
     within(factory.for_resource(&gadgets)).await.expect("the resource is served now");
-    assert_eq!(asked(), 4);
+    assert_eq!(discovery_requests(), 4);
     tokio::time::sleep(Duration::from_secs(601)).await;
     within(factory.for_resource(&widgets())).await.expect("the resource is served");
-    assert_eq!(asked(), 5);
+    assert_eq!(discovery_requests(), 5);
     let widget = json!({
         "apiVersion": "forms.example.com/v1", "kind": "Widget",
         "metadata": { "namespace": "shop", "name": "w" }, "spec": { "size": 3 },

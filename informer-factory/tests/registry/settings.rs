@@ -92,8 +92,8 @@ async fn metadata_transform_of_all_types_runs_before_the_types() {
     synced(&factory).await;
     assert!(metadata_of(&metadata, |pod| &pod.metadata).annotations.is_none());
     assert_eq!(crate::keys(&pods), ["shop/db", "shop/web"]);
-    let aside = pods.status().quarantined();
-    assert!(aside.len() == 1 && aside[0].error.contains("refused namespace"), "{aside:?}");
+    let quarantined = pods.status().quarantined();
+    assert!(quarantined.len() == 1 && quarantined[0].error.contains("refused namespace"), "{quarantined:?}");
     factory.shutdown().await;
 }
 

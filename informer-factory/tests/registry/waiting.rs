@@ -100,9 +100,9 @@ async fn wait_after_the_start_names_informers_not_started() {
             None => within(factory.wait_for_cache_sync()).await,
             Some(timeout) => factory.wait_for_cache_sync_within(timeout).await,
         };
-        let said = waited.expect_err("two informers are not started").to_string();
+        let message = waited.expect_err("two informers are not started").to_string();
         assert_eq!(
-            said,
+            message,
             "not synced: nodes (not started: call `start` again); secrets (not started: call `start` again)"
         );
         assert!(pods.has_synced(), "the wait covers the started informers first");

@@ -36,14 +36,14 @@ pub(crate) fn client(
         let (main, history) = (main.clone(), history.clone());
         async move {
             let name = if late.is_some() { "replica" } else { "server" };
-            let asked = describe(&request);
+            let description = describe(&request);
             let mut service = late.unwrap_or(main);
             // The clock is paused, so no real time passes.
             tokio::time::sleep(latency).await;
             let answer: std::io::Result<Response<ResponseBody>> = service.call(request).await;
             match &answer {
-                Ok(response) => history.log(format!("{name}: {asked}: {}", response.status().as_u16())),
-                Err(error) => history.log(format!("{name}: {asked}: {}", error.kind())),
+                Ok(response) => history.log(format!("{name}: {description}: {}", response.status().as_u16())),
+                Err(error) => history.log(format!("{name}: {description}: {}", error.kind())),
             }
             Ok::<_, std::io::Error>(answer?.map(|body| in_pieces(body, cuts)))
         }

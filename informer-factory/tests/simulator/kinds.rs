@@ -53,9 +53,12 @@ async fn metadata_only_informer_works_like_a_typed_informer() {
     let stays = pods.lister().namespace("shop").get("stays").expect("the object is cached");
     assert_eq!(stays.metadata.managed_fields, None);
     for verb in [Verb::List, Verb::Watch] {
-        let asked = simulator.requests(&RequestFilter::verb(verb).path("/api/v1/pods"));
+        let requests = simulator.requests(&RequestFilter::verb(verb).path("/api/v1/pods"));
         let accept = |request: &RecordedRequest| request.headers["accept"].to_str().unwrap_or("").to_owned();
-        assert!(asked.iter().any(|request| accept(request).contains("as=PartialObjectMetadata")), "{verb:?}");
+        assert!(
+            requests.iter().any(|request| accept(request).contains("as=PartialObjectMetadata")),
+            "{verb:?}"
+        );
     }
     factory.shutdown().await;
 }

@@ -59,7 +59,7 @@ async fn changing_namespaces_survive_closed_watches() {
         let next =
             ["a", "b", "c"].into_iter().find(|name| !followed.contains(name)).expect("there are three");
         simulator.create(&pod_in(other, &format!("before-{round}"))).expect("a new pod");
-        let gone = pods.remove_namespace(other).expect("a valid name");
+        let removed = pods.remove_namespace(other).expect("a valid name");
         let added = pods.add_namespace(next).expect("a valid name");
         match round % 3 {
             0 => simulator.close_watches(),
@@ -68,7 +68,7 @@ async fn changing_namespaces_survive_closed_watches() {
         }
         let written = simulator.create(&pod_in(next, &format!("after-{round}"))).expect("a new pod");
         simulator.create(&pod_in(kept, &format!("kept-{round}"))).expect("a new pod");
-        within(gone.wait()).await.expect("the informer runs");
+        within(removed.wait()).await.expect("the informer runs");
         within(added.wait()).await.expect("the namespace is listed");
         let written: Pod = serde_json::from_value(written.value()).expect("a pod");
         assert_eq!(pods.wait_for_write(&written, PATIENCE).await, WaitOutcome::Reached);
@@ -108,8 +108,11 @@ async fn forbidden_namespace_is_named_and_others_continue() {
     })
     .await;
     let error = factory.wait_for_cache_sync_within(std::time::Duration::from_millis(10)).await;
-    let said = error.expect_err("a refusal").to_string();
-    assert!(said.contains("pods (namespace \"closed\": forbidden") && !said.contains("open"), "{said}");
+    let message = error.expect_err("a refusal").to_string();
+    assert!(
+        message.contains("pods (namespace \"closed\": forbidden") && !message.contains("open"),
+        "{message}"
+    );
     let written = simulator.create(&pod_in("open", "later")).expect("a new pod");
     let written: Pod = serde_json::from_value(written.value()).expect("a pod");
     assert_eq!(pods.wait_for_write(&written, PATIENCE).await, WaitOutcome::Reached);

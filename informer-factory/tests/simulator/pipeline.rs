@@ -181,9 +181,9 @@ async fn i10_undecodable_pod_does_not_stop_the_stream() {
     factory.start();
     within(factory.wait_for_cache_sync()).await.expect("synced");
     assert_eq!(pods.indexer().len(), 1);
-    let aside = pods.status().quarantined();
-    assert_eq!(aside[0].key, Some(ObjectKey::namespaced("shop", "broken")));
-    assert_eq!(aside[0].error, "missing field \"nodeName\" at spec");
+    let quarantined = pods.status().quarantined();
+    assert_eq!(quarantined[0].key, Some(ObjectKey::namespaced("shop", "broken")));
+    assert_eq!(quarantined[0].error, "missing field \"nodeName\" at spec");
 
     let mut worse = pod("good", "n1");
     worse["spec"]["nodeName"] = Value::Null;

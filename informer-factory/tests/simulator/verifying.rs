@@ -43,13 +43,13 @@ where
     within(replica.wait_until(|objects| objects.len() == 4)).await;
 
     let verification = within(pods.verify()).await.expect("the informer is synced");
-    let said: Vec<String> = verification.differences.iter().map(ToString::to_string).collect();
+    let differences: Vec<String> = verification.differences.iter().map(ToString::to_string).collect();
     let expected = [
         format!("shop/changes has version {} instead of {changed}", new - 2),
         format!("shop/goes with version {} should not be there", new - 1),
         format!("shop/new is missing, which has version {new}"),
     ];
-    assert_eq!(said, expected);
+    assert_eq!(differences, expected);
     assert_eq!((verification.resource_version.to_string(), verification.objects), (seen.to_string(), 4));
 
     within(replica.wait_until(|_| replica.versions() == versions_of_pods(&simulator))).await;

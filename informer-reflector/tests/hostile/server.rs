@@ -254,17 +254,17 @@ impl Server {
             uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('=')).collect();
         let version = query.get("resourceVersion").copied().filter(|version| !version.is_empty());
         let close = |bytes| Reply { bytes, then: Then::Close };
-        let asked = match version.map(str::parse::<u64>) {
+        let requested = match version.map(str::parse::<u64>) {
             Some(Err(_)) => return close(answer("400 Bad Request", "", status(400, "BadRequest"))),
-            Some(Ok(asked)) if asked > newest => {
+            Some(Ok(requested)) if requested > newest => {
                 let refusal = json!({
                     "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 504, "reason": "Timeout",
-                    "message": format!("Timeout: Too large resource version: {asked}, current: {newest}"),
+                    "message": format!("Timeout: Too large resource version: {requested}, current: {newest}"),
                     "details": { "causes": [{ "reason": "ResourceVersionTooLarge", "message": "" }] },
                 });
                 return close(answer("504 Gateway Timeout", "", refusal.to_string()));
             }
-            Some(Ok(asked)) => asked,
+            Some(Ok(requested)) => requested,
             None => 0,
         };
         let mut objects = vec![object("a", "50")];
@@ -281,7 +281,7 @@ impl Server {
         } else {
             let changed = [("a", 50), ("b", 150)]
                 .into_iter()
-                .filter(|(_, version)| asked < *version && *version < newest);
+                .filter(|(_, version)| requested < *version && *version < newest);
             events.extend(changed.map(|(name, version)| event("ADDED", &object(name, &version.to_string()))));
         }
         Reply { bytes: lines(&events), then: Then::Bookmarks(newest.to_string()) }

@@ -66,8 +66,8 @@ async fn lists_and_watches_accept_gzip_by_default() -> Result<(), ListWatchError
         list(&pods, ListOptions::default()).await?;
         watch(&pods, watch_options("1")).await?;
     }
-    let asked = server.header("accept-encoding");
-    assert_eq!(asked.iter().flatten().collect::<Vec<_>>(), ["gzip", "gzip", "identity", "identity"]);
+    let encodings = server.header("accept-encoding");
+    assert_eq!(encodings.iter().flatten().collect::<Vec<_>>(), ["gzip", "gzip", "identity", "identity"]);
     Ok(())
 }
 
@@ -209,8 +209,8 @@ async fn watch_of_a_decompressing_client_is_requested_plain() -> Result<(), List
     for _ in 0..2 {
         assert_eq!(watch(&pods, watch_options("1")).await?.iter().map(Vec::len).sum::<usize>(), 3);
     }
-    let asked = server.header("accept-encoding");
-    assert_eq!(asked.iter().flatten().collect::<Vec<_>>(), ["gzip", "identity", "identity"]);
+    let encodings = server.header("accept-encoding");
+    assert_eq!(encodings.iter().flatten().collect::<Vec<_>>(), ["gzip", "identity", "identity"]);
 
     // Without `vary` the client cannot detect the chosen encoding in advance, so one watch fails.
     let server = Server::answering([members(), plain()]);
@@ -218,8 +218,8 @@ async fn watch_of_a_decompressing_client_is_requested_plain() -> Result<(), List
     let error = watch(&pods, watch_options("1")).await.expect_err("only one member is read");
     assert!(matches!(error, ListWatchError::Interrupted(_)), "{error}");
     assert_eq!(watch(&pods, watch_options("1")).await?.iter().map(Vec::len).sum::<usize>(), 3);
-    let asked = server.header("accept-encoding");
-    assert_eq!(asked.iter().flatten().collect::<Vec<_>>(), ["gzip", "identity"]);
+    let encodings = server.header("accept-encoding");
+    assert_eq!(encodings.iter().flatten().collect::<Vec<_>>(), ["gzip", "identity"]);
     Ok(())
 }
 
@@ -230,7 +230,7 @@ async fn connection_reset_does_not_disable_gzip() -> Result<(), ListWatchError> 
     let pods = KubeListWatch::<Pod>::all(server.client());
     watch(&pods, watch_options("1")).await.expect_err("a reset");
     watch(&pods, watch_options("1")).await?;
-    let asked = server.header("accept-encoding");
-    assert_eq!(asked.iter().flatten().collect::<Vec<_>>(), ["gzip", "gzip"]);
+    let encodings = server.header("accept-encoding");
+    assert_eq!(encodings.iter().flatten().collect::<Vec<_>>(), ["gzip", "gzip"]);
     Ok(())
 }

@@ -25,12 +25,12 @@ pub(crate) type Answer = Result<Response<ServerBody>, BoxError>;
 #[derive(Clone, Default)]
 pub(crate) struct Server {
     answers: Arc<Mutex<VecDeque<Answer>>>,
-    asked: Arc<Mutex<Vec<Request<()>>>>,
+    requests: Arc<Mutex<Vec<Request<()>>>>,
 }
 
 impl Server {
     pub(crate) fn answering(answers: impl IntoIterator<Item = Answer>) -> Self {
-        Self { answers: Arc::new(Mutex::new(answers.into_iter().collect())), asked: Arc::default() }
+        Self { answers: Arc::new(Mutex::new(answers.into_iter().collect())), requests: Arc::default() }
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -46,19 +46,19 @@ impl Server {
     }
 
     fn answer(&self, request: Request<Body>) -> Answer {
-        self.asked.lock().expect("not poisoned").push(request.map(drop));
+        self.requests.lock().expect("not poisoned").push(request.map(drop));
         let answer = self.answers.lock().expect("not poisoned").pop_front();
         answer.unwrap_or_else(|| Err("no answer left".into()))
     }
 
     pub(crate) fn uris(&self) -> Vec<String> {
-        self.asked.lock().expect("not poisoned").iter().map(|request| request.uri().to_string()).collect()
+        self.requests.lock().expect("not poisoned").iter().map(|request| request.uri().to_string()).collect()
     }
 
     pub(crate) fn header(&self, name: &str) -> Vec<Option<String>> {
-        let asked = self.asked.lock().expect("not poisoned");
+        let requests = self.requests.lock().expect("not poisoned");
         let header = |request: &Request<()>| request.headers().get(name)?.to_str().ok().map(str::to_owned);
-        asked.iter().map(header).collect()
+        requests.iter().map(header).collect()
     }
 }
 

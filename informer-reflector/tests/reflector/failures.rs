@@ -15,7 +15,7 @@ type Failures = Arc<Mutex<Vec<(String, NextRequest, bool)>>>;
 /// before it.
 fn recording() -> (ReflectorConfig, Failures) {
     let failures = Failures::default();
-    let notes = Arc::clone(&failures);
+    let record = Arc::clone(&failures);
     let config = ReflectorConfig::new().on_failure(move |failure: &ListWatchFailure<'_>| {
         assert_eq!(failure.description, "configmaps");
         let error = match failure.error {
@@ -24,7 +24,7 @@ fn recording() -> (ReflectorConfig, Failures) {
             ListWatchError::Interrupted(_) => "interrupted".into(),
             other => other.to_string(),
         };
-        notes.lock().push((error, failure.next, failure.wait > Duration::ZERO));
+        record.lock().push((error, failure.next, failure.wait > Duration::ZERO));
     });
     (config, failures)
 }

@@ -161,11 +161,11 @@ async fn i9_interrupted_relist_changes_nothing() {
         .expect("the reflector reads the stream");
     // Both relists together cause only this change: the interrupted relist causes none, and
     // unchanged objects cause none.
-    let mut news = pipeline.process().await;
-    while news.is_empty() {
-        news = pipeline.process().await;
+    let mut changes = pipeline.process().await;
+    while changes.is_empty() {
+        changes = pipeline.process().await;
     }
-    assert_eq!(news, "b@9 c@8");
+    assert_eq!(changes, "b@9 c@8");
     let after = pipeline.store.0.lock().clone();
     let a = ObjectKey::cluster_scoped("a");
     assert!(after[&a].ptr_eq(&before[&a]), "an unchanged object keeps its allocation");

@@ -230,23 +230,23 @@ async fn unanswered_request_is_retried_after_its_timeout() {
 #[derive(Default)]
 struct Watermarks {
     status: OnceLock<ReflectorStatus>,
-    noted: parking_lot::Mutex<Vec<ResourceVersion>>,
+    recorded: parking_lot::Mutex<Vec<ResourceVersion>>,
 }
 
 impl Watermarks {
-    fn note(&self) {
+    fn record(&self) {
         let status = self.status.get().expect("the status is set before the run");
-        self.noted.lock().push(status.last_sync_resource_version());
+        self.recorded.lock().push(status.last_sync_resource_version());
     }
 }
 
 impl ReflectorStore<ConfigMap> for Watermarks {
     fn apply(&self, _: Vec<Delta<ConfigMap>>, _: &ResourceVersion) {
-        self.note();
+        self.record();
     }
 
     fn replace(&self, _: Replacement<ConfigMap>) {
-        self.note();
+        self.record();
     }
 }
 
@@ -262,6 +262,6 @@ async fn i9_status_version_follows_the_store() {
     for _ in ["list", "watch", "watch again"] {
         requests.recv().await;
     }
-    assert_eq!(*store.noted.lock(), ["".into(), "7".into()]);
+    assert_eq!(*store.recorded.lock(), ["".into(), "7".into()]);
     assert_eq!(status.last_sync_resource_version(), "8".into());
 }

@@ -150,10 +150,10 @@ async fn fifty_reflectors_send_few_requests_in_an_outage() {
         sleep(Duration::from_secs(60)).await;
         server.goes_away();
         sleep(Duration::from_secs(10 * 60)).await;
-        let asked = server.requests.load(Ordering::Relaxed);
+        let request_count = server.requests.load(Ordering::Relaxed);
         // One request per reflector, then shared turns at growing intervals: one turn every five
         // seconds after the first 25 seconds.
-        assert!((50 + 100..=50 + 140).contains(&asked), "{asked} requests in ten minutes");
+        assert!((50 + 100..=50 + 140).contains(&request_count), "{request_count} requests in ten minutes");
         server.comes_back();
         let back = Instant::now();
         reflectors.live().await;
@@ -193,8 +193,8 @@ async fn brownout_is_not_amplified_and_recovery_is_quick() {
     sleep(Duration::from_secs(5)).await;
     let before = server.requests.load(Ordering::Relaxed);
     sleep(Duration::from_secs(20)).await;
-    let asked = server.requests.load(Ordering::Relaxed) - before;
-    assert!(asked <= 20 * 15, "{asked} requests in 20 seconds");
+    let request_count = server.requests.load(Ordering::Relaxed) - before;
+    assert!(request_count <= 20 * 15, "{request_count} requests in 20 seconds");
     server.comes_back();
     let back = Instant::now();
     reflectors.live().await;
@@ -311,10 +311,10 @@ async fn healthy_reflector_does_not_wait_for_failing_ones() {
         status.health_changed().await.expect("the reflector runs");
     }
     assert_eq!(started.elapsed(), Duration::ZERO);
-    let asked = away.requests.load(Ordering::Relaxed);
+    let request_count = away.requests.load(Ordering::Relaxed);
     sleep(Duration::from_secs(60)).await;
     assert!(
-        away.requests.load(Ordering::Relaxed) - asked <= 13,
+        away.requests.load(Ordering::Relaxed) - request_count <= 13,
         "a healthy reflector does not make the failing ones retry sooner"
     );
 }
@@ -330,9 +330,9 @@ async fn i12_stop_ends_every_wait_for_an_unavailable_server() {
         let stopped = Instant::now();
         reflectors.stop().await;
         assert_eq!(stopped.elapsed(), Duration::ZERO, "after {seconds} s");
-        let asked = server.requests.load(Ordering::Relaxed);
+        let request_count = server.requests.load(Ordering::Relaxed);
         sleep(Duration::from_secs(600)).await;
-        assert_eq!(server.requests.load(Ordering::Relaxed), asked, "no more requests");
+        assert_eq!(server.requests.load(Ordering::Relaxed), request_count, "no more requests");
     }
 }
 

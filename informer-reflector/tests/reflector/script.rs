@@ -56,9 +56,9 @@ pub(super) struct Script {
 impl Script {
     /// Returns the server and a receiver of its requests.
     pub(super) fn new(lines: Vec<Line>) -> (Self, UnboundedReceiver<String>) {
-        let (requests, noted) = unbounded_channel();
+        let (requests, receiver) = unbounded_channel();
         let lines = Mutex::new(lines.into());
-        (Self { lines, requests, lifetimes: Arc::default(), can_stream: false }, noted)
+        (Self { lines, requests, lifetimes: Arc::default(), can_stream: false }, receiver)
     }
 
     pub(super) fn streaming(self) -> Self {
@@ -159,9 +159,9 @@ impl ReflectorStore<ConfigMap> for Notes {
 
     fn replace(&self, replacement: Replacement<ConfigMap>) {
         let keys: Vec<_> = replacement.objects.iter().map(|object| object.key().to_string()).collect();
-        let aside: Vec<_> = replacement.quarantined.iter().map(|key| format!("!{key}")).collect();
+        let quarantined: Vec<_> = replacement.quarantined.iter().map(|key| format!("!{key}")).collect();
         let more = if replacement.complete { "" } else { " and more" };
-        let listed = [keys, aside].concat().join(" ");
+        let listed = [keys, quarantined].concat().join(" ");
         _ = self.0.send(format!("[{listed}{more}]@{}", replacement.resource_version));
     }
 }

@@ -37,7 +37,7 @@ async fn too_many_requests_lead_to_a_wait_without_a_list() {
 
 #[tokio::test(start_paused = true)]
 async fn too_many_requests_within_a_watch_delays_the_next() {
-    let asks = |seconds: u64| {
+    let delayed_watch = |seconds: u64| {
         let ListWatchError::Status { mut status, .. } = too_many_requests(seconds) else {
             panic!("not a status")
         };
@@ -45,7 +45,7 @@ async fn too_many_requests_within_a_watch_delays_the_next() {
         status.details = Some(serde_json::from_value(details).expect("details"));
         brief_watch(vec![WatchEvent::Error(status)])
     };
-    let mut run = Run::new(vec![page(vec![], "7"), asks(100), asks(0), watch().1]);
+    let mut run = Run::new(vec![page(vec![], "7"), delayed_watch(100), delayed_watch(0), watch().1]);
     run.expect_requests(&["list 0 500", "watch 7"]).await;
     run.expect_after(100.0..100.1, "watch 7").await;
     run.expect_after(1.6..3.2, "watch 7").await;

@@ -79,9 +79,9 @@ async fn unanswered_watch_is_retried_after_15_seconds() {
 
 #[tokio::test(start_paused = true)]
 async fn idle_timeout_of_watches_can_be_set() {
-    for (asked, seconds) in [(Duration::ZERO, 65.0), (Duration::from_secs(200), 200.0)] {
+    for (configured, seconds) in [(Duration::ZERO, 65.0), (Duration::from_secs(200), 200.0)] {
         let (events, line) = watch();
-        let config = ReflectorConfig::new().watch_idle_timeout(asked);
+        let config = ReflectorConfig::new().watch_idle_timeout(configured);
         let mut run = Run::with(vec![page(vec![], "7"), line, watch().1], config);
         run.expect_requests(&["list 0 500", "watch 7"]).await;
         send(&events, vec![bookmark("8")]);

@@ -112,16 +112,16 @@ async fn add_without_runtime_wakes_a_waiter() {
 #[test]
 fn dropped_get_passes_the_item_on() {
     let queue = Workqueue::new();
-    let mut given_up = Box::pin(queue.get());
+    let mut cancelled = Box::pin(queue.get());
     let mut next = Box::pin(queue.get());
     let waker = noop_waker();
     let mut cx = Context::from_waker(&waker);
-    assert!(given_up.as_mut().poll(&mut cx).is_pending());
+    assert!(cancelled.as_mut().poll(&mut cx).is_pending());
     let (woken, wakes) = counting_waker();
     assert!(next.as_mut().poll(&mut Context::from_waker(&woken)).is_pending());
     queue.add("a");
     assert_eq!(wakes.get(), 0, "the first waiter is woken");
-    drop(given_up);
+    drop(cancelled);
     assert_eq!(wakes.get(), 1, "the dropped future wakes the second waiter");
     assert!(matches!(next.as_mut().poll(&mut cx), Poll::Ready(Some(_))));
 }

@@ -108,8 +108,8 @@ async fn check_recovery(simulator: Simulator, accept: &str, starts_with: Verb) {
     }
     let mut follower = InformerProgram::start(&simulator, accept);
     follower.wait_until_equal(&simulator).await;
-    let asked = &simulator.requests(&RequestFilter::any().path(PODS))[0];
-    assert_eq!(asked.headers["accept"], accept);
+    let request = &simulator.requests(&RequestFilter::any().path(PODS))[0];
+    assert_eq!(request.headers["accept"], accept);
     assert!(simulator.request_count(&RequestFilter::verb(starts_with).path(PODS)) > 0);
 
     // Changes, and the end of a watch.
@@ -185,9 +185,8 @@ async fn client_go_decodes_equal_objects_from_every_encoding() {
         simulator.create(object).expect("a new object");
     }
     let output = Command::new(program(FORMS)).arg(simulator.url()).output().await.expect("the program runs");
-    let (said, complained) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{said}{complained}");
-    let number: usize = said.split(' ').next().and_then(|word| word.parse().ok()).expect("a number");
-    assert!(number > objects.len(), "{said}");
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{stdout}{stderr}");
+    let number: usize = stdout.split(' ').next().and_then(|word| word.parse().ok()).expect("a number");
+    assert!(number > objects.len(), "{stdout}");
 }

@@ -233,14 +233,14 @@ async fn unchecked_schema_rules_give_warnings() {
     define(&simulator, &definition).await;
     let mut tab = cron_tab("one");
     tab["spec"]["port"] = "http".into();
-    let said = |keyword: &str, field: &str| {
+    let warning = |keyword: &str, field: &str| {
         format!("299 - \"the simulator does not check \\\"{keyword}\\\" of the schema: {field}\"")
     };
     let expected = [
-        said("format", "spec.image"),
-        said("multipleOf", "spec.replicas"),
-        said("pattern", "spec.cronSpec"),
-        said("x-kubernetes-validations", "spec"),
+        warning("format", "spec.image"),
+        warning("multipleOf", "spec.replicas"),
+        warning("pattern", "spec.cronSpec"),
+        warning("x-kubernetes-validations", "spec"),
     ];
     assert_eq!(warnings(&simulator, CRON_TABS, &tab).await, expected);
 }

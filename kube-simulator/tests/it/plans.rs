@@ -76,7 +76,7 @@ async fn planned_refusals_have_code_and_retry_after() {
             let plan = FaultPlan::from_seed(2, &options);
             let planned = plan.troubles()[0];
             let ask = || send(&simulator, request(Method::GET, MAPS, &Value::Null));
-            let asked = async {
+            let requests = async {
                 tokio::time::sleep(planned.at + planned.lasts / 2).await;
                 let answer = ask().await;
                 let patience =
@@ -85,7 +85,7 @@ async fn planned_refusals_have_code_and_retry_after() {
                 let expected = (retry_after > 0 && code != 410).then(|| retry_after.to_string());
                 assert_eq!((answer.status().as_u16(), patience), (code, expected));
             };
-            tokio::join!(plan.run(&simulator, |_| {}), asked);
+            tokio::join!(plan.run(&simulator, |_| {}), requests);
             assert_eq!(ask().await.status(), StatusCode::OK);
         }
     }

@@ -141,8 +141,8 @@ async fn stopping_server_closes_connections_with_its_answer() {
     simulator.begin_shutdown(ShutdownAnswer::TooManyRequests);
     let address = simulator.url().trim_start_matches("http://").to_owned();
     let mut connection = TcpStream::connect(&address).await.unwrap();
-    let asked = format!("GET {MAPS} HTTP/1.1\r\nhost: {address}\r\n\r\n");
-    connection.write_all(asked.as_bytes()).await.unwrap();
+    let raw_request = format!("GET {MAPS} HTTP/1.1\r\nhost: {address}\r\n\r\n");
+    connection.write_all(raw_request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     // The read ends only because the server closes the connection.
     connection.read_to_string(&mut answer).await.unwrap();

@@ -138,7 +138,7 @@ impl<'a> Widgets<'a> {
     }
 
     /// Waits until widgets are no longer served, and returns the response.
-    pub(crate) async fn gone(&self) -> crate::answer::Answer {
+    pub(crate) async fn until_not_served(&self) -> crate::answer::Answer {
         let mut ticks = tokio::time::interval(AGAIN);
         loop {
             ticks.tick().await;

@@ -135,17 +135,18 @@ async fn keys_are_processed_by_all_workers_in_parallel() {
 #[tokio::test(start_paused = true)]
 async fn changed_key_is_called_again_and_never_twice_at_once() {
     let (source, running, runner) = watched().await;
-    let (at_work, go_on) = (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()));
+    let (running_calls, go_on) = (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()));
     let (sender, mut receiver) = unbounded_channel();
     let controller = Controller::start(runner.workers(4), {
         let go_on = Arc::clone(&go_on);
         move |_| {
-            let (at_work, go_on, sender) = (Arc::clone(&at_work), Arc::clone(&go_on), sender.clone());
+            let (running_calls, go_on, sender) =
+                (Arc::clone(&running_calls), Arc::clone(&go_on), sender.clone());
             async move {
-                assert_eq!(at_work.fetch_add(1, Ordering::SeqCst), 0, "another worker has the key");
+                assert_eq!(running_calls.fetch_add(1, Ordering::SeqCst), 0, "another worker has the key");
                 _ = sender.send(());
                 go_on.notified().await;
-                at_work.fetch_sub(1, Ordering::SeqCst);
+                running_calls.fetch_sub(1, Ordering::SeqCst);
                 Ok::<_, String>(Reconciled::Done)
             }
         }

@@ -207,7 +207,7 @@ async fn parked_key_returns_with_its_highest_priority() {
 struct Ledger {
     changed: HashMap<ObjectKey, u32>,
     seen: HashMap<ObjectKey, u32>,
-    at_work: Vec<ObjectKey>,
+    in_flight: Vec<ObjectKey>,
 }
 
 /// A controller with random faults.
@@ -224,11 +224,11 @@ impl FaultyController {
         let key = request.key();
         let begun = {
             let mut ledger = self.ledger.lock();
-            assert!(!ledger.at_work.contains(key), "{key} has two workers");
-            ledger.at_work.push(key.clone());
+            assert!(!ledger.in_flight.contains(key), "{key} has two workers");
+            ledger.in_flight.push(key.clone());
             ledger.changed.get(key).copied().unwrap_or_default()
         };
-        let _leaves = AtWork(&self.ledger, key);
+        let _in_flight = InFlight(&self.ledger, key);
         assert!(self.tracker.of(key).is_ready(), "{key} should be parked");
         let (pause, luck) = {
             let mut dice = self.dice.lock();
@@ -252,11 +252,11 @@ impl FaultyController {
 }
 
 /// Removes a key from the list of calls in flight when dropped.
-struct AtWork<'a>(&'a Mutex<Ledger>, &'a ObjectKey);
+struct InFlight<'a>(&'a Mutex<Ledger>, &'a ObjectKey);
 
-impl Drop for AtWork<'_> {
+impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        self.0.lock().at_work.retain(|key| key != self.1);
+        self.0.lock().in_flight.retain(|key| key != self.1);
     }
 }
 
@@ -323,8 +323,8 @@ async fn parallel_workers_never_share_a_key_and_miss_no_change() {
                 let key = request.key().clone();
                 let begun = {
                     let mut ledger = ledger.lock();
-                    assert!(!ledger.at_work.contains(&key), "{key} has two workers");
-                    ledger.at_work.push(key.clone());
+                    assert!(!ledger.in_flight.contains(&key), "{key} has two workers");
+                    ledger.in_flight.push(key.clone());
                     ledger.changed[&key]
                 };
                 tokio::task::yield_now().await;
@@ -333,7 +333,7 @@ async fn parallel_workers_never_share_a_key_and_miss_no_change() {
                     request.writes().wrote(&informer, &*written);
                 }
                 let mut ledger = ledger.lock();
-                ledger.at_work.retain(|other| *other != key);
+                ledger.in_flight.retain(|other| *other != key);
                 ledger.seen.insert(key, begun);
                 progress.notify_one();
                 Ok::<_, Infallible>(Reconciled::Done)

@@ -53,10 +53,10 @@ async fn informer_with_all_namespaces_refused_does_not_sync() {
     let running = server.start(&["a", "b"]);
     let error =
         wait_for_cache_sync(&[&running.informer], 10 * LONG).await.expect_err("no namespace is listed");
-    let said = error.to_string();
+    let message = error.to_string();
     assert!(
-        said.contains("namespace \"a\": forbidden") && said.contains("namespace \"b\": forbidden"),
-        "{said}"
+        message.contains("namespace \"a\": forbidden") && message.contains("namespace \"b\": forbidden"),
+        "{message}"
     );
     running.stop().await;
 }
@@ -69,7 +69,10 @@ async fn wait_for_refused_namespace_names_the_reason() {
     wait_for_cache_sync(&[informer, &informer.cache_in("a")], LONG).await.expect("a is listed");
     let error =
         wait_for_cache_sync(&[informer, &informer.cache_in("b")], LONG).await.expect_err("b is refused");
-    let said = error.to_string();
-    assert!(said.contains("namespace \"b\": forbidden") && !said.contains("namespace \"a\""), "{said}");
+    let message = error.to_string();
+    assert!(
+        message.contains("namespace \"b\": forbidden") && !message.contains("namespace \"a\""),
+        "{message}"
+    );
     running.stop().await;
 }

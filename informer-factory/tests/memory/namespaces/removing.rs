@@ -20,9 +20,9 @@ async fn removed_namespace_releases_its_objects() {
     let (_registration, mut recorded) = listen(informer, &HandlerOptions::default());
     assert_eq!(recorded.sorted(3).await, ["+one=1!", "+stays=1!", "+two=2!"]);
 
-    let gone = informer.remove_namespace("b").expect("a valid name");
+    let removed = informer.remove_namespace("b").expect("a valid name");
     assert_eq!(informer.namespaces(), ["a"]);
-    gone.wait().await.expect("the informer runs");
+    removed.wait().await.expect("the informer runs");
     assert_eq!((stored(informer), server.of("b").open_watches()), (vec!["a/stays=1".to_owned()], 0));
     assert_eq!(recorded.sorted(2).await, ["^one=1", "^two=2"]);
     assert!(informer.indexer().watermarks().get("b").is_none());
@@ -53,14 +53,14 @@ async fn i4_namespace_removed_and_added_again_is_listed_again() {
     informer.add_event_handler(replica.clone()).detach();
     assert_eq!(recorded.sorted(2).await, ["+goes=1!", "+stays=1!"]);
 
-    let gone = informer.remove_namespace("a").expect("a valid name");
+    let removed = informer.remove_namespace("a").expect("a valid name");
     assert!(
         !informer.remove_namespace("a").expect("a valid name").has_synced(),
         "the removal is not complete yet"
     );
     server.delete("a", "goes");
     let again = informer.add_namespace("a").expect("a valid name");
-    gone.wait().await.expect("the removal completes");
+    removed.wait().await.expect("the removal completes");
     again.wait().await.expect("the namespace is listed again");
     assert_eq!((stored(informer), server.of("a").open_watches()), (server.objects(&["a"]), 1));
     assert_eq!(recorded.sorted(3).await, ["+stays=1", "^goes=1", "^stays=1"]);
@@ -155,10 +155,10 @@ async fn handler_without_on_release_does_not_delete() {
     let server = Server::new();
     server.put("a", "one", "1");
     let running = server.start(&["a"]).synced().await;
-    let (tell, mut received) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut received) = tokio::sync::mpsc::unbounded_channel();
     let registration = running
         .informer
-        .add_handlers(|handlers| handlers.on_delete(move |deleted| _ = tell.send(deleted.key().clone())));
+        .add_handlers(|handlers| handlers.on_delete(move |deleted| _ = sender.send(deleted.key().clone())));
     registration.synced().wait().await.expect("synced");
     running.informer.remove_namespace("a").expect("a valid name").wait().await.expect("the informer runs");
     running.stop().await;
@@ -199,9 +199,9 @@ async fn i12_aborted_informer_leaves_no_watch_and_no_wait() {
     let server = Server::new();
     let running: Running = server.start(&["a"]).synced().await;
     server.of("a").wait_for_watches(1).await;
-    let gone = running.informer.remove_namespace("a").expect("a valid name");
+    let removed = running.informer.remove_namespace("a").expect("a valid name");
     running.task.abort();
     assert!(running.task.await.is_err());
-    assert!(gone.wait().await.is_err());
+    assert!(removed.wait().await.is_err());
     assert_eq!(server.of("a").open_watches(), 0);
 }

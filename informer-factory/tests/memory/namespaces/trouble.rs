@@ -28,11 +28,11 @@ async fn refused_namespace_is_named_and_delays_no_other() {
     let informer = &running.informer;
     let handler = informer.add_handlers(|handlers| handlers);
     let error = wait_for_cache_sync(&[informer, &handler], SOON).await.expect_err("a refusal");
-    let said = error.to_string();
+    let message = error.to_string();
     for part in ["configmaps of a", "namespace \"b\": forbidden", "not for you", "handler"] {
-        assert!(said.contains(part), "{said}");
+        assert!(message.contains(part), "{message}");
     }
-    assert!(!said.contains("namespace \"a\""), "{said}");
+    assert!(!message.contains("namespace \"a\""), "{message}");
     assert_eq!(stored(informer), ["a/one=1"]);
     assert!(matches!(informer.health(), Health::Forbidden { .. }), "the worst health of all namespaces");
     let each = informer.status().namespaces();
@@ -108,8 +108,8 @@ async fn i9_each_namespace_is_verified_and_corrected_separately() {
     let seen = server.put("b", "three", "2");
     assert_eq!(informer.wait_for_write(&seen, SOON).await, informer_factory::WaitOutcome::Reached);
     let verification = informer.verify().await.expect("the informer is synced");
-    let said: Vec<_> = verification.differences.iter().map(ToString::to_string).collect();
-    assert_eq!(said, ["b/two with version 2 should not be there"]);
+    let differences: Vec<_> = verification.differences.iter().map(ToString::to_string).collect();
+    assert_eq!(differences, ["b/two with version 2 should not be there"]);
     assert_eq!(informer.last_verification().as_deref(), Some(&verification));
     while stored(informer) != server.objects(&["a", "b"]) {
         tokio::task::yield_now().await;

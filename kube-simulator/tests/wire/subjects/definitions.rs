@@ -115,7 +115,7 @@ async fn a_deleted_definition_removes_its_resource(server: Server) {
     widgets.create("a", "red").await;
     let deleted = server.delete(&widgets.definition_path()).await.expect(200);
     assert!(deleted["metadata"]["deletionTimestamp"].is_string(), "{deleted}");
-    assert_eq!(widgets.gone().await.text(), "404 page not found\n");
+    assert_eq!(widgets.until_not_served().await.text(), "404 page not found\n");
 }
 
 async fn a_deleted_definition_ends_the_watches_of_its_resource(server: Server) {
@@ -133,7 +133,7 @@ async fn a_recreated_definition_has_no_objects(server: Server) {
     let widgets = Widgets::define(&server).await;
     widgets.create("a", "red").await;
     server.delete(&widgets.definition_path()).await.expect(200);
-    widgets.gone().await;
+    widgets.until_not_served().await;
     let mut ticks = tokio::time::interval(AGAIN);
     while server.post(DEFINITIONS, &widgets.definition()).await.code != 201 {
         ticks.tick().await;
