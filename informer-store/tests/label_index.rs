@@ -19,7 +19,7 @@ fn pod(namespace: u8, name: u8, version: u64, labels: &Labels) -> Cached<Pod> {
     pod.metadata.name = Some(format!("pod-{name}"));
     pod.metadata.resource_version = Some(version.to_string());
     pod.metadata.labels = Some(labels.clone()).filter(|labels| !labels.is_empty());
-    Cached::new(pod).expect("it has a name")
+    Cached::new(pod).expect("the object has a name")
 }
 
 fn labels(of: &[(&str, &str)]) -> Labels {
@@ -235,7 +235,7 @@ fn label_index_requested_twice_at_once_is_shared() {
             labels: Some(labels(&[("app", "web")])),
             ..ObjectMeta::default()
         };
-        Cached::new(Busy(meta)).expect("it has a name")
+        Cached::new(Busy(meta)).expect("the object has a name")
     };
     writer.put(object("a"));
     let (b, other) = (object("b"), indexer.clone());

@@ -17,7 +17,7 @@ fn named<K: Resource + Send + Sync + 'static + Default>(
     let labels: std::collections::BTreeMap<_, _> =
         labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     meta.labels = Some(labels).filter(|labels| !labels.is_empty());
-    Cached::new(object).expect("it has a name")
+    Cached::new(object).expect("the object has a name")
 }
 
 fn pods() -> (StoreWriter<Pod>, Lister<Pod>) {
@@ -122,7 +122,7 @@ fn dynamic_objects_are_listed() {
     for (name, size) in [("a", "s"), ("b", "l")] {
         let mut widget = DynamicObject::new(name, &resource).within("shop");
         widget.metadata.labels = Some([("size".to_owned(), size.to_owned())].into());
-        writer.transaction(vec![Change::Put(Cached::new(widget).expect("it has a name"))], None);
+        writer.transaction(vec![Change::Put(Cached::new(widget).expect("the object has a name"))], None);
     }
     let widgets = Lister::new(widgets);
     assert_eq!(widgets.namespace("shop").list(&selector([equal("size", "l")])).len(), 1);

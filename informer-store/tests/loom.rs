@@ -60,7 +60,7 @@ fn readers_see_either_state(before: u64, after: u64) {
             assert!(first <= second && (found == 0 || second == 2) && (found != 0 || first == 1));
         });
         writer.replace((0..after).map(|n| object(n, 2)).collect(), &2.into());
-        reader.join().expect("no mix");
+        reader.join().expect("no mixed states");
     });
 }
 
@@ -117,7 +117,7 @@ fn index_added_during_transactions_is_complete() {
             writer.transaction(vec![Change::Put(object(0, 2)), Change::Put(object(count, 2))], None);
             writer
                 .transaction((1..=count).map(|n| Change::Remove(object(n, 0).key().clone())).collect(), None);
-            let by_value = adding.join().expect("it was added");
+            let by_value = adding.join().expect("the index was added");
             assert_eq!((by_value.count(&1), by_value.count(&2)), (0, 1));
             writer.transaction(vec![Change::Put(object(0, 3))], None);
             assert_eq!((by_value.count(&2), by_value.count(&3)), (0, 1));
@@ -126,14 +126,14 @@ fn index_added_during_transactions_is_complete() {
 }
 
 #[test]
-fn removed_index_stays_gone_and_successor_is_complete() {
+fn removed_index_stays_removed_and_new_index_is_complete() {
     model(|| {
         let (mut writer, indexer, first) = filled(2);
         let kept = indexer.add_index("double", |value: &u64| Some(2 * *value)).expect("a free name");
         let removing = thread::spawn({
             let (indexer, first) = (indexer.clone(), first.clone());
             move || {
-                indexer.remove_index("value").expect("it exists");
+                indexer.remove_index("value").expect("the index exists");
                 assert!(first.get(&1).is_empty() && first.get(&2).is_empty());
                 let second = indexer.add_index("value", |value: &u64| Some(*value)).expect("a free name");
                 assert!(first.get(&1).is_empty() && first.get(&2).is_empty());
@@ -166,7 +166,7 @@ fn concurrent_adds_of_one_index_name_succeed_once() {
         let duplicate = IndexError::Duplicate { name: "value".into() };
         assert!(outcomes.contains(&Ok(())) && outcomes.contains(&Err(duplicate)));
         writer.put(object(7, 1));
-        assert_eq!(indexer.index::<u64>("value").expect("it was added").count(&1), 3);
+        assert_eq!(indexer.index::<u64>("value").expect("the index was added").count(&1), 3);
         assert_eq!(indexer.watermark(), ResourceVersion::empty());
     });
 }

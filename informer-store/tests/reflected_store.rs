@@ -35,7 +35,7 @@ fn reflected() -> (Arc<dyn ReflectorStore<u64>>, Indexer<u64>, informer_core::Co
 }
 
 #[test]
-fn i9_after_each_call_the_store_has_the_state_of_its_watermark() {
+fn i9_store_has_the_state_of_its_watermark_after_each_call() {
     let (store, indexer, synced) = reflected();
     assert!(!synced.has_synced());
     store.replace(list(&[("a", 1), ("b", 2)], 5));
@@ -56,11 +56,11 @@ fn i9_after_each_call_the_store_has_the_state_of_its_watermark() {
     store.apply(vec![Delta::Added(item("d", 13))], &ResourceVersion::empty());
     assert_eq!(indexer.watermark(), 12.into(), "an empty version does not move the watermark");
 
-    let unchanged = indexer.get_by_key("d").expect("it was added");
+    let unchanged = indexer.get_by_key("d").expect("the object was added");
     store.replace(list(&[("d", 13), ("e", 14)], 20));
     assert_eq!((content(&indexer), indexer.watermark()), (set(&[("d", 13), ("e", 14)]), 20.into()));
     assert!(
-        unchanged.ptr_eq(&indexer.get_by_key("d").expect("it is listed")),
+        unchanged.ptr_eq(&indexer.get_by_key("d").expect("the object is listed")),
         "the store keeps the old allocation"
     );
 }
@@ -117,7 +117,7 @@ fn i8_index_function_can_add_an_index_during_a_write() {
         })
         .expect("a free name");
     store.replace(list(&[("a", 1), ("b", 2)], 5));
-    let inner = indexer.index::<u64>("inner").expect("it was added");
+    let inner = indexer.index::<u64>("inner").expect("the index was added");
     assert_eq!((inner.count(&1), inner.count(&2)), (1, 1));
 }
 
@@ -139,7 +139,7 @@ fn initial_list_is_readable_before_it_has_a_version() {
 fn i9_a_later_list_changes_nothing_before_its_end() {
     let (store, indexer, _) = reflected();
     store.replace(list(&[("a", 1)], 5));
-    let known = indexer.get_by_key("a").expect("it is listed");
+    let known = indexer.get_by_key("a").expect("the object is listed");
     let listed = store.list_part(list(&[("a", 1), ("b", 6)], 0).objects);
     assert!(listed[0].ptr_eq(&known));
     assert_eq!(content(&indexer), set(&[("a", 1)]));

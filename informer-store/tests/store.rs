@@ -46,8 +46,13 @@ fn object_is_found_in_every_way_until_removed() {
     put(&mut writer, "ns/a", 1, &[1, 2]);
     put(&mut writer, "ns/b", 2, &[2]);
     let key = ObjectKey::namespaced("ns", "a");
-    assert_eq!(indexer.get(&key).expect("it was put").tags, [1, 2]);
-    assert!(indexer.get_by_key("ns/a").expect("it was put").ptr_eq(&indexer.get(&key).expect("it was put")));
+    assert_eq!(indexer.get(&key).expect("the object was added").tags, [1, 2]);
+    assert!(
+        indexer
+            .get_by_key("ns/a")
+            .expect("the object was added")
+            .ptr_eq(&indexer.get(&key).expect("the object was added"))
+    );
     assert_eq!(keys(&indexer.list()), set(&["ns/a", "ns/b"]));
     assert_eq!(keys(&by_tag.get(&2)), set(&["ns/a", "ns/b"]));
     assert_eq!(keys(&indexer.in_namespace("ns")), set(&["ns/a", "ns/b"]));
@@ -75,7 +80,7 @@ fn i7_snapshot_and_its_results_do_not_change() {
 }
 
 #[test]
-fn i3_readers_see_a_transaction_whole_or_not_at_all() {
+fn i3_readers_see_all_or_nothing_of_a_transaction() {
     let (mut writer, indexer) = store::<Item>();
     let by_tag = indexer.add_index("tag", |item: &Item| item.tags.clone()).expect("a free name");
     let stop = Arc::new(AtomicBool::new(false));
@@ -113,7 +118,7 @@ fn replace_keeps_unchanged_and_removes_unlisted_objects() {
     put(&mut writer, "same", 1, &[]);
     put(&mut writer, "changed", 2, &[]);
     put(&mut writer, "gone", 3, &[]);
-    let before = indexer.get_by_key("same").expect("it was put");
+    let before = indexer.get_by_key("same").expect("the object was added");
     writer.replace(vec![item("same", 1, &[]), item("changed", 5, &[7]), item("new", 6, &[])], &9.into());
     assert_eq!(keys(&indexer.list()), set(&["same", "changed", "new"]));
     assert!(before.ptr_eq(&indexer.get_by_key("same").expect("still there")));
@@ -172,7 +177,7 @@ fn removed_index_finds_nothing_and_frees_its_name() {
         indexer.add_index("tag", |_: &Item| None::<u8>).map(|_| ()),
         Err(IndexError::Duplicate { name: "tag".into() })
     );
-    indexer.remove_index("tag").expect("it exists");
+    indexer.remove_index("tag").expect("the index exists");
     let second = indexer.add_index("tag", |item: &Item| item.tags.first().copied()).expect("free again");
     assert_eq!((first.count(&1), second.count(&1)), (0, 1));
     assert!(matches!(indexer.remove_index("namespace"), Err(IndexError::Unknown { .. })));
@@ -366,7 +371,7 @@ fn objects_with_a_common_value_are_found_once_each() {
     put(&mut writer, "d", 4, &[4]);
     let sharing =
         |name: &str, tags: &[u8]| by_tag.with_common_value(&item(name, 9, tags)).map(|found| keys(&found));
-    let a = indexer.get_by_key("ns/a").expect("it was put");
+    let a = indexer.get_by_key("ns/a").expect("the object was added");
     assert_eq!(
         keys(&by_tag.with_common_value(&a).expect("the function succeeds")),
         set(&["ns/a", "ns/b", "c"])
@@ -382,9 +387,12 @@ fn objects_with_a_common_value_are_found_once_each() {
         Ok(3),
         "by name, without the value's type"
     );
-    assert_eq!(keys(&indexer.with_common_value("namespace", &a).expect("it exists")), set(&["ns/a", "ns/b"]));
+    assert_eq!(
+        keys(&indexer.with_common_value("namespace", &a).expect("the index exists")),
+        set(&["ns/a", "ns/b"])
+    );
     assert!(matches!(indexer.with_common_value("node", &a), Err(IndexError::Unknown { .. })));
-    indexer.remove_index("tag").expect("it exists");
+    indexer.remove_index("tag").expect("the index exists");
     assert!(by_tag.with_common_value(&a).expect("a removed index has no function").is_empty());
 }
 
@@ -402,8 +410,11 @@ fn index_keys_are_sorted() {
     assert_eq!(texts(by_tag.keys(&1)), ["ns/a", "ns/b", "other", "z"]);
     assert!(by_tag.keys(&2).is_empty());
     assert_eq!(texts(by_word.keys("w0")), ["none"]);
-    assert_eq!(texts(indexer.index_keys("word", "w1").expect("it exists")), ["ns/a", "ns/b", "other", "z"]);
-    assert_eq!(texts(indexer.index_keys("namespace", "ns").expect("it exists")), ["ns/a", "ns/b"]);
+    assert_eq!(
+        texts(indexer.index_keys("word", "w1").expect("the index exists")),
+        ["ns/a", "ns/b", "other", "z"]
+    );
+    assert_eq!(texts(indexer.index_keys("namespace", "ns").expect("the index exists")), ["ns/a", "ns/b"]);
     let mut values = indexer.index_values("word").expect("its values are strings");
     values.sort_unstable();
     assert_eq!(values, ["w0", "w1"]);
@@ -476,7 +487,7 @@ fn single_put_and_remove_keep_the_watermark() {
     let (mut writer, indexer) = store::<Item>();
     assert!(writer.put(item("a", 5, &[1])).is_empty());
     assert!(writer.put(item("a", 7, &[2])).is_empty());
-    assert_eq!(indexer.get_by_key("a").expect("it was put").tags, [2]);
+    assert_eq!(indexer.get_by_key("a").expect("the object was added").tags, [2]);
     assert!(indexer.watermark().is_empty(), "the version of one object is no watermark");
     put(&mut writer, "b", 8, &[]);
     let removed = writer.remove(&ObjectKey::cluster_scoped("a")).expect("the object existed");
@@ -655,7 +666,7 @@ fn i8_objects_values_and_functions_drop_without_lock() {
     assert!(dropped().iter().all(|what| *what != "locked"));
 
     writer.put(probe("0", 1));
-    indexer.remove_index("tag").expect("it exists");
+    indexer.remove_index("tag").expect("the index exists");
     assert_eq!(dropped(), ["value"]);
     writer.put(probe("0", 1));
     let drops = dropped();
@@ -736,7 +747,7 @@ fn i9_each_namespace_has_its_own_watermark() {
     let mut follow = || {
         let mut next = std::pin::pin!(queue.pop_batch());
         let Poll::Ready(Some(batch)) = next.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
-            panic!("there is no batch");
+            panic!("no batch");
         };
         drop(writer.prepare(Vec::new(), batch.watermark(), batch.namespaces()));
     };

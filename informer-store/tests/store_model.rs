@@ -280,7 +280,7 @@ fn check_queries(indexer: &Indexer<Item>, model: &Model, indices: &BTreeMap<Kind
             "each value once, and only values with objects"
         );
         for (name, (_, tags)) in model {
-            let object = indexer.get_by_key(name).expect("it is in the model");
+            let object = indexer.get_by_key(name).expect("the model has the object");
             let Some(values) = kind.values(tags) else {
                 assert!(index.with_common_value(&object).is_err());
                 continue;

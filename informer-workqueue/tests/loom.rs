@@ -255,7 +255,7 @@ fn cancelled_timekeeper_is_replaced() {
 }
 
 #[test]
-fn item_dropped_by_a_worker_goes_to_another() {
+fn item_dropped_by_a_worker_is_taken_by_another() {
     model(|| {
         let queue = queue();
         queue.add("a");

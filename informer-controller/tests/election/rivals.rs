@@ -44,7 +44,7 @@ async fn stopped_leader_is_replaced_within_longest_retry() {
         assert_eq!(holder(&simulator), name);
         names.push(name);
         shutdown.cancel();
-        let end = within(candidates.join_next()).await.expect("one ends").expect("no panic");
+        let end = within(candidates.join_next()).await.expect("a candidate ends").expect("no panic");
         assert_eq!(end, LeadershipEnd::Finished("done"));
     }
     names.sort_unstable();

@@ -114,7 +114,7 @@ async fn release_without_answer_ends_within_one_request_timeout() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_is_not_polled_after_its_deadline() {
+async fn leaders_work_is_not_polled_after_its_deadline() {
     let simulator = simulator();
     let mut elector = elector(&Link::to(&simulator), "ann");
     let run = elector.run(CancellationToken::new(), |_| async {

@@ -108,7 +108,7 @@ async fn a_deadline_ends_every_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deletion_ends_when_the_object_with_its_uid_is_gone() {
+async fn deletion_ends_when_the_object_with_its_uid_is_deleted() {
     let world = world().await;
     let informer = &world.running.informer;
     let child = create(&world.source, "child", "1");
@@ -229,7 +229,7 @@ async fn answer_replaces_request_during_a_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deletion_of_gone_object_waits_for_the_cache() {
+async fn deletion_of_a_deleted_object_waits_for_the_cache() {
     let world = world().await;
     let informer = &world.running.informer;
     let child = create(&world.source, "child", "1");

@@ -211,7 +211,7 @@ async fn run(is_tracking: bool, seed: u64) -> Account {
 
 fn assert_correct(simulator: &Simulator) {
     let pods = simulator.list_all::<Pod>().expect("pods are served");
-    for set in simulator.list_all::<ReplicaSet>().expect("they are served") {
+    for set in simulator.list_all::<ReplicaSet>().expect("replica sets are served") {
         let key = ObjectKey::namespaced("shop", &set.name_unchecked());
         let of_set = |pod: &Cached<Pod>| controller_key::<ReplicaSet, Pod>(pod).as_ref() == Some(&key);
         let children =

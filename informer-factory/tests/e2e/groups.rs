@@ -220,7 +220,7 @@ async fn accessors_of_every_stable_group_work() {
         ("priority classes", classes.indexer().len()),
         ("namespaces", namespaces.indexer().len()),
     ] {
-        assert!(count > 0, "there are {what}");
+        assert!(count > 0, "no {what}");
     }
     for status in [roles.status(), services.status(), schemas.status(), levels.status(), classes.status()] {
         assert!(status.quarantined().is_empty(), "{}", status.description());

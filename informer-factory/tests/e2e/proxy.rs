@@ -58,7 +58,7 @@ impl Proxy {
         let port = url.port_u16().expect("the server's URL has a port");
         let server = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let reserved = socket_on((Ipv4Addr::LOCALHOST, 0).into());
-        let address = reserved.local_addr().expect("it is bound");
+        let address = reserved.local_addr().expect("the socket is bound");
         let link = Link { server, rate, accepted: Arc::default() };
         let mut proxy = Self { address, link, _port: reserved, up: None };
         proxy.come_up();

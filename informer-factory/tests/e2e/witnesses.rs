@@ -67,7 +67,7 @@ impl<K: Object> Witnesses<K> {
     /// Unblocks the stuck witness once some of its events have been coalesced. The informer must
     /// have synced before the first change, because a list contains each object only once.
     pub(crate) async fn release(&self) {
-        let stuck = self.witnesses.iter().find(|witness| witness.name == "stuck").expect("one is stuck");
+        let stuck = self.witnesses.iter().find(|witness| witness.name == "stuck").expect("a stuck witness");
         eventually(async || (stuck.registration.stats().coalesced > 0).then_some(())).await;
         self.gate.open();
     }

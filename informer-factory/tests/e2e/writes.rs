@@ -26,7 +26,7 @@ async fn i9_write_is_readable_once_the_store_reaches_it() {
         let version = written.resource_version().as_deref().into();
         assert_eq!(config_maps.wait_until(&version, PATIENCE).await, WaitOutcome::Reached);
         let cached = config_maps.indexer().get_by_key(&key).expect("the object is cached");
-        assert_eq!(cached.data.as_ref().expect("it has data")["step"], step);
+        assert_eq!(cached.data.as_ref().expect("the object has data")["step"], step);
     }
     factory.shutdown().await;
 }
@@ -56,7 +56,7 @@ async fn i9_wait_for_write_considers_the_scope() {
     // version. If the deletion arrives before the call, the write is not covered.
     let outside = relabel(&server, "a", LABEL, "out").await;
     let outcome = selected.wait_for_write(&outside, PATIENCE).await;
-    assert!(matches!(outcome, WaitOutcome::Reached | WaitOutcome::NotCovered), "it was {outcome:?}");
+    assert!(matches!(outcome, WaitOutcome::Reached | WaitOutcome::NotCovered), "{outcome:?}");
     assert!(selected.indexer().is_empty());
     delete(&server, "a").await;
 }

@@ -93,7 +93,7 @@ async fn informer_started_later_delivers_its_list_as_init() {
     let running = tokio::spawn(task.run(shutdown.clone()));
     assert_eq!([next(&mut events).await, next(&mut events).await], ["InitApply a", "InitDone"]);
     shutdown.cancel();
-    assert!(events.next().await.is_none(), "it ends with the informer");
+    assert!(events.next().await.is_none(), "the stream ends with the informer");
     running.await.expect("no panic");
 }
 
@@ -147,7 +147,7 @@ async fn reader_behaves_like_kube_runtimes_store() {
     create(&source, "b", "2");
     let (informer, _running) = running(&source).await;
     let reader = StoreReader::new(&informer);
-    reader.wait_until_ready().await.expect("it has synced");
+    reader.wait_until_ready().await.expect("the reader has synced");
     assert_eq!((reader.len(), reader.is_empty(), reader.state().len()), (2, false, 2));
     let found = reader.get(&ObjectRef::new("a").within("shop")).expect("the object exists");
     assert_eq!(*found.key(), ObjectKey::namespaced("shop", "a"));

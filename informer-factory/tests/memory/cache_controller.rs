@@ -224,7 +224,7 @@ async fn controller_with_store_processes_batches_and_resyncs() {
             let change = match &pending.deltas[pending.deltas.len() - 1] {
                 Delta::Sync(_) => continue,
                 Delta::Deleted(deleted) => Change::Remove(deleted.key().clone()),
-                other => Change::Put(other.object().cloned().expect("it is not a deletion")),
+                other => Change::Put(other.object().cloned().expect("the delta has an object")),
             };
             changes.insert(pending.key.clone(), change);
         }

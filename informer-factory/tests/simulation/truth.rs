@@ -119,8 +119,8 @@ impl Truth {
         seen.collect()
     }
 
-    /// Returns whether an event with version `delivered` may have been delivered while the store has
-    /// version `stored`: the store has this version or a later state.
+    /// Returns whether a handler may have received version `delivered` while the store has version
+    /// `stored`: the store must have this version or a later state.
     pub(crate) fn may_deliver(&self, scope: &Scope, key: &str, stored: Option<u64>, delivered: u64) -> bool {
         let keys = self.0.lock();
         let observations = keys.get(key).into_iter().flatten().map(|change| scope.observation(key, change));

@@ -194,7 +194,10 @@ async fn i10_undecodable_pod_does_not_stop_the_stream() {
 
     let valid = simulator.update(&pod("broken", "n9")).expect("the object exists");
     assert_eq!(pods.wait_until(&valid.resource_version().into(), PATIENCE).await, WaitOutcome::Reached);
-    assert_eq!(pods.indexer().get_by_key("shop/broken").expect("it decodes now").spec.node_name, "n9");
+    assert_eq!(
+        pods.indexer().get_by_key("shop/broken").expect("the object decodes now").spec.node_name,
+        "n9"
+    );
     simulator.delete::<Pod>("shop/good").expect("the object exists");
     within(async {
         while !pods.status().quarantined().is_empty() {

@@ -198,11 +198,11 @@ fn run(server: &Hostile) {
         server.is_good.store(true, Ordering::Relaxed);
         let recovered = async {
             while !matches!(status.health(), Health::Live { .. }) {
-                status.health_changed().await.expect("it runs");
+                status.health_changed().await.expect("the reflector runs");
             }
         };
         // The longest wait is twice 30 seconds, and an open watch may last a while longer.
-        tokio::time::timeout(Duration::from_secs(100), recovered).await.expect("it recovers");
+        tokio::time::timeout(Duration::from_secs(100), recovered).await.expect("the reflector recovers");
     });
 }
 

@@ -72,7 +72,7 @@ async fn lists_and_watches_accept_gzip_by_default() -> Result<(), ListWatchError
 }
 
 #[tokio::test]
-async fn compressed_list_decodes_equally_however_it_is_split() -> Result<(), ListWatchError> {
+async fn compressed_list_decodes_equally_at_every_split() -> Result<(), ListWatchError> {
     let body = gzip(LIST);
     for at in 0..body.len() {
         let (front, back) = body.split_at(at);

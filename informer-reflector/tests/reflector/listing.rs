@@ -45,7 +45,7 @@ async fn invalid_version_is_replaced_by_the_newest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn list_after_the_newest_requests_not_older_again() {
+async fn relist_after_a_newest_list_requests_not_older() {
     let expired = || Line::WatchFails(failure(410, "Expired"));
     let lines = vec![
         page(vec![], "7"),

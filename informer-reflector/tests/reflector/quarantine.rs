@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use super::script::*;
 
 #[tokio::test(start_paused = true)]
-async fn i10_undecodable_object_returns_with_a_good_version() {
+async fn i10_undecodable_object_returns_with_a_valid_version() {
     let (events, line) = watch();
     let mut run = Run::new(vec![page(vec![item("a", "1"), Err(malformed(Some("b"), "2"))], "7"), line]);
     run.expect_notes(&["[a !b]@7"]).await;

@@ -113,7 +113,7 @@ async fn many_delays_end_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn delays_due_together_wake_as_many_workers() {
+async fn delays_due_together_wake_one_worker_each() {
     let queue = Workqueue::new();
     let workers: Vec<_> = (0..3)
         .map(|_| {

@@ -32,7 +32,7 @@ async fn cluster_has_the_requested_size_and_decodes() {
 }
 
 #[tokio::test]
-async fn pods_have_realistic_size_half_of_it_managed_fields() {
+async fn pods_have_a_realistic_size_and_managed_fields() {
     let (simulator, _) = populated(&ClusterSpec::default()).await;
     for pod in simulator.objects_of::<Pod>().unwrap().list() {
         let all = pod.json().len();

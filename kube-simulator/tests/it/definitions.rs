@@ -179,7 +179,7 @@ async fn deleted_definition_waits_for_objects_with_finalizers() {
 }
 
 #[tokio::test]
-async fn unserved_version_is_gone_and_its_watches_end() {
+async fn unserved_version_is_not_found_and_its_watches_end() {
     let simulator = simulator().await;
     let beta = "/apis/stable.example.com/v1beta1/namespaces/a/crontabs";
     let mut watch = Lines::open(&simulator, &format!("{beta}?watch=true&resourceVersion=0")).await;

@@ -133,7 +133,7 @@ async fn keys_are_processed_by_all_workers_in_parallel() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changed_key_is_called_again_and_never_twice_at_once() {
+async fn changed_key_is_called_again_but_never_concurrently() {
     let (source, running, runner) = watched().await;
     let (running_calls, go_on) = (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()));
     let (sender, mut receiver) = unbounded_channel();

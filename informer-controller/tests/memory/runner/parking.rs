@@ -76,9 +76,9 @@ async fn a_deadline_ends_the_wait_and_is_counted() {
         }
     });
     queue.add(key("a"));
-    let first = soon(receiver.recv()).await.expect("it is called");
+    let first = soon(receiver.recv()).await.expect("the function is called");
     queue.add(key("a"));
-    let second = soon(receiver.recv()).await.expect("it is called");
+    let second = soon(receiver.recv()).await.expect("the function is called");
     assert!(second - first >= Duration::from_secs(5) && second - first < Duration::from_secs(6));
     assert_eq!((controller.monitor.stats().parked_timed_out, tracker.timed_out()), (1, 1));
     controller.stop().await;
@@ -111,8 +111,8 @@ async fn write_of_dropped_call_parks_key_until_deadline() {
         }
     });
     queue.add(key("a"));
-    let first = soon(receiver.recv()).await.expect("it is called");
-    let second = soon(receiver.recv()).await.expect("it is called");
+    let first = soon(receiver.recv()).await.expect("the function is called");
+    let second = soon(receiver.recv()).await.expect("the function is called");
     let wait = second - first;
     assert!(wait >= ms(8_300) && wait < ms(8_400), "{wait:?}");
     controller.stop().await;
@@ -387,8 +387,8 @@ async fn key_of_write_answered_500_is_retried_without_the_deadline() {
         }
     });
     queue.add(key("a"));
-    let first = soon(receiver.recv()).await.expect("it is called");
-    let second = soon(receiver.recv()).await.expect("it is called");
+    let first = soon(receiver.recv()).await.expect("the function is called");
+    let second = soon(receiver.recv()).await.expect("the function is called");
     assert_eq!(second - first, ms(100), "as the rate limiter says");
     let line = warnings.with("call failed").remove(0);
     assert!(line.contains("retry_in=100ms") && line.contains("its object is read"), "{line}");

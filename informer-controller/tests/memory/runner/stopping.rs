@@ -78,7 +78,7 @@ async fn i12_dropped_controller_leaves_no_task() {
         }
     });
     create(&source, "a", "1");
-    soon(receiver.recv()).await.expect("it is called");
+    soon(receiver.recv()).await.expect("the function is called");
     controller.task.abort();
     assert!(soon(controller.task).await.expect_err("the task was aborted").is_cancelled());
     assert_eq!(soon(receiver.recv()).await, None, "workers and calls were dropped");
@@ -96,7 +96,7 @@ async fn queue_shutdown_ends_the_controller_when_drained() {
     queue.add(key("a"));
     queue.add(key("b"));
     assert!(soon(queue.shut_down_with_drain()).await);
-    soon(controller.task).await.expect("no panic").expect("there was nothing to sync");
+    soon(controller.task).await.expect("no panic").expect("no informer to sync");
     assert_eq!(called.rest(), ["a", "b"]);
 }
 
