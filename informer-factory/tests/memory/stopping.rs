@@ -142,7 +142,7 @@ impl ListerWatcher<ConfigMap> for StopsAfterTwoEvents {
         let (shutdown, logs_drop) = (self.shutdown.clone(), self.logs_drop.lock().take());
         let two = self.source.watch(options).await?.take(2);
         let stop = futures::stream::poll_fn(move |_| {
-            let _goes = &logs_drop;
+            let _captured = &logs_drop;
             shutdown.cancel();
             Poll::Pending
         });
@@ -179,7 +179,7 @@ async fn i12_stop_order_is_watch_queue_store_handlers() {
     let logs_drop = LogsDrop(Arc::clone(&log), "handler");
     let registration = informer.add_handlers(move |handlers| {
         handlers.on_add(move |_, _| {
-            let _goes = &logs_drop;
+            let _captured = &logs_drop;
         })
     });
     let run = tokio::spawn(task.run(shutdown));
