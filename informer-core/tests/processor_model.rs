@@ -20,16 +20,16 @@ const NAMES: u8 = 10;
 #[derive(Debug, Clone, Copy)]
 enum Change {
     Put(u8),
-    /// Deletes it. The watch reports this; the flag says whether with a newer last state.
+    /// Deletes the object. The watch reports the deletion, with a newer last state if the flag is set.
     Delete(u8, bool),
-    /// Deletes it. A relist notices this later.
+    /// Deletes the object. Only a relist notices the deletion.
     Lose(u8),
-    /// Replaces it with another object of the same name.
+    /// Replaces the object with another one of the same name.
     Recreate(u8),
-    /// Releases it, or watches it again.
+    /// Releases the object, or watches it again.
     Release(u8),
     Follow(u8),
-    /// Resyncs it.
+    /// Resyncs the object.
     Resync(u8),
 }
 
