@@ -20,7 +20,7 @@ const NAMES: u8 = 10;
 #[derive(Debug, Clone, Copy)]
 enum Change {
     Put(u8),
-    /// Deletes the object. The watch reports the deletion, with a newer last state if the flag is set.
+    /// Deletes the object. The watch reports this, with a newer last state if the flag is set.
     Delete(u8, bool),
     /// Deletes the object. Only a relist notices the deletion.
     Lose(u8),

@@ -45,7 +45,7 @@ pub(crate) struct Shared {
     pub(crate) pods: SharedIndexInformer<PodDemand>,
     pub(crate) client: Client,
     pub(crate) counts: Counts,
-    /// Notified after each change of the cache by the watch.
+    /// Notified after each change of the cache by the watch of pods.
     changed: watch::Sender<()>,
 }
 
