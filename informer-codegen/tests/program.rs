@@ -1,4 +1,4 @@
-//! Exit codes and messages of the program. A script acts as kopium.
+//! Exit codes and messages of the program. A script replaces kopium.
 #![cfg(unix)]
 
 use std::fs;
@@ -20,7 +20,7 @@ spec:
   - { name: v1, served: true, schema: { openAPIV3Schema: { properties: { spec: { properties: {} } } } } }
 ";
 
-/// A folder with a definition and a script that prints the output of kopium for it.
+/// Creates a folder with a definition and a script that prints kopium's output for it.
 fn folder(version: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("widgets.yaml"), DEFINITION).unwrap();
@@ -61,7 +61,7 @@ fn stale_file_fails_the_check_and_stays() {
 }
 
 #[test]
-fn unusable_kopium_fails_with_the_command_to_install_it() {
+fn unusable_kopium_fails_with_its_install_command() {
     let folder = folder("0.1.0");
     for kopium in ["./missing", "./kopium"] {
         let (code, message) = run(folder.path(), &format!("--kopium {kopium} --out groups widgets.yaml"));

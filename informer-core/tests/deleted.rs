@@ -1,4 +1,4 @@
-//! What is known of an object that is gone: client-go's tables for `DeletedObject` and
+//! `DeletedObject` and what it reports of a deleted object: client-go's table tests for
 //! `DeletionHandlingObjectToName`.
 
 use informer_core::{Cached, Deleted, ObjectKey, Uid};
@@ -37,18 +37,14 @@ fn deletion_of_a_known_object_has_its_uid() {
 }
 
 #[test]
-fn only_a_deletion_that_was_seen_has_the_last_state_for_certain() {
+fn only_an_observed_deletion_has_the_exact_last_state() {
     let key = ObjectKey::cluster_scoped("cart");
     let (older, newer) = (object(&key, "u", 1), object(&key, "u", 2));
     let seen = Deleted::exact(newer.clone()).after(older.clone());
     assert!(seen.is_exact());
-    assert_eq!(seen.last_known().map(|last| **last), Some(2), "the deletion brought a last change");
+    assert_eq!(seen.last_known().map(|last| **last), Some(2), "the delete event carried a newer state");
     assert_eq!(seen.previous().map(|previous| **previous), Some(1));
     let missed = Deleted::missed(key, None).after(older);
     assert!(!missed.is_exact());
-    assert_eq!(
-        missed.last_known().map(|last| **last),
-        Some(1),
-        "what handlers were told is the best there is"
-    );
+    assert_eq!(missed.last_known().map(|last| **last), Some(1), "the last state that handlers received");
 }

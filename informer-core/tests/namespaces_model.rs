@@ -1,6 +1,6 @@
-//! A queue that is fed by namespaces against a naive model: whichever come and go, whenever they
-//! list, and whatever the consumer is in the midst of, its store ends up with the truth of those
-//! that are followed, and with nothing of others.
+//! A queue with one feed per namespace, compared with a naive model. In any order of watched and
+//! released namespaces, lists and consumer steps, the consumer's store ends up with exactly the
+//! objects of the watched namespaces.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ const NAMESPACES: [&str; 3] = ["a", "b", "c"];
 
 type Objects = BTreeMap<ObjectKey, Cached<u64>>;
 
-/// What the consumer has processed so far.
+/// The objects that the consumer has processed.
 #[derive(Default)]
 struct Store(Mutex<Objects>);
 
@@ -32,24 +32,24 @@ impl KnownObjects<u64> for Store {
     }
 }
 
-/// What can happen next; the first number is always the namespace.
+/// The possible steps; the first number is the namespace.
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    /// From now on, what there is makes up the first list.
+    /// Ends the set of namespaces whose first list completes the initial list.
     Start,
     Follow(usize),
     Release(usize),
     MakeOptional(usize),
     Put(usize, u8),
     Delete(usize, u8),
-    /// What there is is listed in parts of this size; it may break off after so many, and nothing
-    /// follows then.
+    /// A list of the current objects arrives in parts of this size. If the third field is set, the
+    /// list is interrupted after that many parts and not repeated.
     List(usize, usize, Option<usize>),
     Resync,
     Take {
         all: bool,
     },
-    /// The oldest batch is processed, but for the item at this position (if there is one).
+    /// The consumer processes its batch, except for the item at this position, if any.
     Finish {
         fails: Option<usize>,
     },
@@ -72,13 +72,13 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// One namespace on the server, and how it is followed.
+/// A namespace on the server, and the feed that watches it.
 #[derive(Default)]
 struct Place {
     truth: Objects,
-    /// Its state after each change.
+    /// The state after each change, by version.
     history: BTreeMap<u64, Objects>,
-    /// The feed, and the version up to which it has been told, if it has listed.
+    /// The feed, and the version that it has reached, if it has listed.
     feed: Option<(NamespaceFeed<u64>, Option<u64>)>,
 }
 
@@ -92,9 +92,9 @@ struct World {
     least: ResourceVersion,
     has_started: bool,
     was_synced: bool,
-    /// Feeds that are not followed any more.
+    /// Feeds of namespaces that are no longer watched.
     released: Vec<NamespaceFeed<u64>>,
-    /// Every object that has ever been deleted.
+    /// The keys of all objects that have ever been deleted.
     deleted: BTreeSet<ObjectKey>,
 }
 
@@ -138,8 +138,11 @@ impl World {
                 }
             }
             Step::MakeOptional(place) => {
-                if let Some((feed, told)) = &self.places[place].feed {
-                    assert!(!(feed.make_optional() && told.is_some()), "it has listed");
+                if let Some((feed, reached_version)) = &self.places[place].feed {
+                    assert!(
+                        !(feed.make_optional() && reached_version.is_some()),
+                        "a namespace that has listed is not made optional"
+                    );
                 }
             }
             Step::Put(place, name) => self.put(place, name),
@@ -153,14 +156,14 @@ impl World {
         }
     }
 
-    /// If a completion of a removal is set, the namespace has no objects, until it is added again.
+    /// A namespace whose removal is complete has no objects until it is added again.
     fn check_released(&self) {
         for (name, place) in NAMESPACES.iter().zip(&self.places) {
             let last = self.released.iter().rfind(|feed| feed.namespace() == *name);
             if place.feed.is_none() && last.is_some_and(|feed| feed.released().has_synced()) {
                 let store = self.store.0.lock().expect("no panic while locked");
                 let left = store.keys().find(|key| key.namespace() == Some(name));
-                assert_eq!(left, None, "{name} is said to be gone");
+                assert_eq!(left, None, "{name} is reported as removed");
             }
         }
     }
@@ -170,7 +173,7 @@ impl World {
         let key = ObjectKey::namespaced(NAMESPACES[place], &name.to_string());
         let object = Cached::from_parts(key.clone(), self.version.into(), Uid::default(), self.version);
         let is_new = self.places[place].truth.insert(key, object.clone()).is_none();
-        self.happened(place, if is_new { Delta::Added(object) } else { Delta::Updated(object) });
+        self.record_change(place, if is_new { Delta::Added(object) } else { Delta::Updated(object) });
     }
 
     fn delete(&mut self, place: usize, name: u8) {
@@ -178,22 +181,22 @@ impl World {
         if let Some(last) = self.places[place].truth.remove(&key) {
             self.version += 1;
             self.deleted.insert(key);
-            self.happened(place, Delta::Deleted(Deleted::exact(last)));
+            self.record_change(place, Delta::Deleted(Deleted::exact(last)));
         }
     }
 
-    /// A watch tells of it, if there is one.
-    fn happened(&mut self, place: usize, delta: Delta<u64>) {
+    /// Sends a change to the feed of the namespace, if it watches.
+    fn record_change(&mut self, place: usize, delta: Delta<u64>) {
         let place = &mut self.places[place];
         place.history.insert(self.version, place.truth.clone());
-        if let Some((feed, Some(told))) = &mut place.feed {
+        if let Some((feed, Some(reached_version))) = &mut place.feed {
             feed.apply(vec![delta], &self.version.into());
-            *told = self.version;
+            *reached_version = self.version;
         }
     }
 
     fn list(&mut self, place: usize, size: usize, breaks_after: Option<usize>) {
-        let Some((feed, told)) = self.places[place].feed.take() else { return };
+        let Some((feed, reached_version)) = self.places[place].feed.take() else { return };
         let copy = |object: &Cached<u64>| {
             let version = object.resource_version().clone();
             Cached::from_parts(object.key().clone(), version, Uid::default(), **object)
@@ -202,23 +205,23 @@ impl World {
         let mut listed = Vec::new();
         for part in objects.chunks(size).take(breaks_after.unwrap_or(usize::MAX)) {
             listed.extend(feed.list_part(part.to_vec()));
-            // A consumer that is at work meanwhile.
+            // Between the parts, a consumer works.
             self.perform(Step::Take { all: part.len() % 2 == 0 });
             self.perform(Step::Finish { fails: None });
         }
-        self.places[place].feed = Some((feed, told));
+        self.places[place].feed = Some((feed, reached_version));
         if breaks_after.is_none() {
             self.version += 1;
             let (version, place) = (self.version, &mut self.places[place]);
             place.history.insert(version, place.truth.clone());
-            let Some((feed, told)) = &mut place.feed else { return };
+            let Some((feed, reached_version)) = &mut place.feed else { return };
             feed.replace(Replacement {
                 objects: listed,
                 quarantined: Vec::new(),
                 complete: true,
                 resource_version: version.into(),
             });
-            *told = Some(version);
+            *reached_version = Some(version);
         }
     }
 
@@ -235,19 +238,21 @@ impl World {
         }
         for (position, pending) in batch.items().iter().enumerate() {
             if Some(position) != fails {
-                pending.deltas.iter().for_each(|delta| self.follow(delta));
+                pending.deltas.iter().for_each(|delta| self.apply(delta));
             }
         }
         self.watermarks.apply(batch.namespaces());
         if let Some(least) = batch.watermark() {
             self.least = least.clone();
         }
-        for news in batch.namespaces() {
-            let of_place = |key: &ObjectKey| key.namespace() == Some(&*news.namespace);
-            let place = NAMESPACES.iter().position(|name| **name == *news.namespace).expect("one of them");
-            let Some(reached) = &news.reached else { continue };
-            // Where it was released and followed again meanwhile, only the last counts.
-            if self.watermarks.of_feed(&news.namespace, news.feed) != Some(reached) {
+        for progress in batch.namespaces() {
+            let of_place = |key: &ObjectKey| key.namespace() == Some(&*progress.namespace);
+            let place =
+                NAMESPACES.iter().position(|name| **name == *progress.namespace).expect("a known namespace");
+            let Some(reached) = &progress.reached else { continue };
+            // If the namespace was released and watched again meanwhile, only the newest feed
+            // counts.
+            if self.watermarks.of_feed(&progress.namespace, progress.feed) != Some(reached) {
                 continue;
             }
             let version: u64 = reached.to_string().parse().expect("a number");
@@ -256,12 +261,12 @@ impl World {
                 stored.iter().filter(|(key, _)| of_place(key)).map(|(_, object)| **object).collect();
             let truth: Vec<_> =
                 self.places[place].history[&version].values().map(|object| **object).collect();
-            assert_eq!(stored, truth, "I9: {} at {version}", news.namespace);
+            assert_eq!(stored, truth, "I9: {} at {version}", progress.namespace);
         }
     }
 
-    /// What a store does about a change.
-    fn follow(&self, delta: &Delta<u64>) {
+    /// Applies a change as a store does.
+    fn apply(&self, delta: &Delta<u64>) {
         let mut objects = self.store.0.lock().expect("no panic while locked");
         match delta {
             Delta::Added(object) | Delta::Updated(object) | Delta::Replaced(object) => {
@@ -269,7 +274,7 @@ impl World {
                 assert!(before.is_none_or(|before| *before <= **object), "I1: {} goes back", object.key());
             }
             Delta::Sync(key) => {
-                assert!(objects.contains_key(key), "a resync is of what the store has");
+                assert!(objects.contains_key(key), "a resync is of a stored object");
             }
             Delta::Deleted(deleted) => {
                 assert!(self.deleted.contains(deleted.key()), "{} was not deleted", deleted.key());
@@ -294,14 +299,16 @@ impl World {
         let store = self.store.0.lock().expect("no panic while locked");
         let stored: Vec<_> = store.values().map(|object| (object.key().clone(), **object)).collect();
         assert_eq!(stored, truth);
-        let told: BTreeMap<_, _> = followed
+        let reached_version: BTreeMap<_, _> = followed
             .clone()
-            .map(|(feed, told)| (feed.namespace(), ResourceVersion::from(told.expect("all have listed"))))
+            .map(|(feed, reached_version)| {
+                (feed.namespace(), ResourceVersion::from(reached_version.expect("every feed has listed")))
+            })
             .collect();
         let reached: BTreeMap<_, _> =
             self.watermarks.iter().map(|(namespace, version)| (namespace, version.clone())).collect();
-        assert_eq!(reached, told, "I9");
-        let least = followed.clone().filter_map(|(_, told)| *told).min();
+        assert_eq!(reached, reached_version, "I9");
+        let least = followed.clone().filter_map(|(_, reached_version)| *reached_version).min();
         assert_eq!(self.least, least.map_or_else(ResourceVersion::empty, ResourceVersion::from), "I9");
         assert!(followed.clone().all(|(feed, _)| feed.synced().has_synced()));
         assert!(self.released.iter().all(|feed| feed.released().has_synced()));
@@ -323,7 +330,7 @@ proptest! {
             world.run(Step::Start);
         }
         for place in 0..NAMESPACES.len() {
-            if world.places[place].feed.as_ref().is_some_and(|(_, told)| told.is_none()) {
+            if world.places[place].feed.as_ref().is_some_and(|(_, reached_version)| reached_version.is_none()) {
                 world.run(Step::List(place, 2, None));
             }
         }
@@ -334,7 +341,7 @@ proptest! {
     }
 }
 
-/// How many histories to try: two thousand, or what `INFORMER_CASES` says.
+/// The number of histories to try: two thousand, or `INFORMER_CASES`.
 fn cases() -> u32 {
     std::env::var("INFORMER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000)
 }
@@ -350,7 +357,7 @@ fn namespace_added_and_removed_at_once_is_released_in_order() {
         Step::Take { all: true },
         Step::Finish { fails: None },
         Step::Release(0),
-        // Nothing of this one has ever come, but what the one before had is in the store.
+        // The second feed never listed, but the store has objects of the first.
         Step::Follow(0),
         Step::Release(0),
         Step::Take { all: true },
@@ -373,12 +380,12 @@ fn first_list_is_complete_without_optional_namespaces() {
     }
     world.run(Step::MakeOptional(1));
     world.run(Step::MakeOptional(2));
-    assert!(!is_synced(&mut world), "the first namespace is missing");
+    assert!(!is_synced(&mut world), "the first namespace has not listed");
     world.run(Step::MakeOptional(0));
-    assert!(!is_synced(&mut world), "nothing has been listed at all");
+    assert!(!is_synced(&mut world), "no namespace has listed");
     world.run(Step::List(0, 1, None));
     assert!(is_synced(&mut world));
-    // Its objects are not of the first list, which is complete: the model checks that.
+    // These objects do not belong to the initial list, which is complete; the model checks that.
     world.run(Step::List(2, 1, None));
     assert!(is_synced(&mut world));
     assert_eq!(world.store.0.lock().expect("no panic while locked").len(), 1);

@@ -1,9 +1,9 @@
-//! The processor against a naive model: random batches are published while readers join, read a
-//! little, and leave. For each key, the events of a reader must be a possible history that ends
+//! The processor compared with a naive model: random batches are published while readers join, read
+//! some events, and leave. For each key, a reader's events must be a possible history that ends
 //! with the current state.
 //!
 //! Readers are streams, which can be stepped one event at a time. Handlers with a task of their own
-//! take the same path except for the last step.
+//! share all but the last step of this path.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,31 +16,31 @@ use proptest::prelude::*;
 
 const NAMES: u8 = 10;
 
-/// What can happen to an object.
+/// A change of one object.
 #[derive(Debug, Clone, Copy)]
 enum Change {
     Put(u8),
-    /// Its deletion is seen, and may bring a last change with it.
+    /// Deletes the object. The watch reports this, with a newer last state if the flag is set.
     Delete(u8, bool),
-    /// Its deletion is missed.
+    /// Deletes the object. Only a relist notices the deletion.
     Lose(u8),
-    /// Another object takes its name.
+    /// Replaces the object with another one of the same name.
     Recreate(u8),
-    /// It is not followed any more, or it is followed again.
+    /// Releases the object, or watches it again.
     Release(u8),
     Follow(u8),
-    /// It is resynced.
+    /// Resyncs the object.
     Resync(u8),
 }
 
-/// What can happen next.
+/// The possible steps.
 #[derive(Debug, Clone)]
 enum Step {
     Publish {
         changes: Vec<Change>,
         completes: bool,
     },
-    /// The informer's check for resyncs is due.
+    /// The period between the informer's resync checks has passed.
     Check,
     Join {
         threshold: Option<usize>,
@@ -88,28 +88,28 @@ fn key(name: u8) -> ObjectKey {
 struct World {
     processor: SharedProcessor<u64>,
     truth: BTreeMap<ObjectKey, Cached<u64>>,
-    /// What has not been deleted, and is not followed.
+    /// Objects that exist but are released.
     released: BTreeMap<ObjectKey, Cached<u64>>,
-    /// Every state that there ever was; values are unique and grow.
+    /// Every state that ever existed; values are unique and increase.
     history: BTreeSet<(ObjectKey, u64)>,
     value: u64,
     list_complete: bool,
     readers: Vec<Reader>,
 }
 
-/// A stream, and the state that its reader has from it.
+/// A stream, and the state that its reader has received.
 struct Reader {
     stream: EventStream<u64>,
     threshold: Option<usize>,
     wants_resyncs: bool,
     coalesce_drops_old: bool,
-    /// Objects that existed when it joined and that it has not received.
+    /// Objects that existed when the reader joined and that it has not received.
     replay: BTreeMap<ObjectKey, u64>,
     joined_late: bool,
     known: BTreeMap<ObjectKey, u64>,
     /// The newest received state of each key.
     newest: BTreeMap<ObjectKey, u64>,
-    /// Keys that it received as released; they can be added again in the same state.
+    /// Keys received as released, which may be added again in the same state.
     released: BTreeSet<ObjectKey>,
     largest_batch: usize,
 }
@@ -142,7 +142,7 @@ impl World {
         events.push(Event::Added { object, is_in_initial_list: !self.list_complete });
     }
 
-    /// Applies a change, and returns its event.
+    /// Applies a change and appends its events.
     fn change(&mut self, change: Change, events: &mut Vec<Event<u64>>) {
         match change {
             Change::Put(name) => match self.truth.get(&key(name)).cloned() {
@@ -241,38 +241,36 @@ impl World {
 }
 
 impl Reader {
-    /// Reads one event, if there is one, and checks that it can be true.
+    /// Reads one event, if available, and checks that it fits the history.
     fn read(&mut self, history: &BTreeSet<(ObjectKey, u64)>) -> bool {
-        // Unconstrained: otherwise the stream would pause now and then to let other tasks have
-        // their turn.
+        // Unconstrained, because otherwise the stream sometimes yields to other tasks.
         let next = tokio::task::unconstrained(self.stream.next()).now_or_never();
         let Some(event) = next.flatten() else { return false };
         let key = event.key().clone();
         let replayed = self.replay.remove(&key);
         match &event {
             Event::Added { object, is_in_initial_list } => {
-                // I5: what existed comes first, once, as it was; anything else comes after all of
-                // it.
+                // I5: each existing object is replayed once and unchanged, before any other event.
                 assert!(replayed.is_none_or(|value| value == **object && *is_in_initial_list));
                 assert!(
                     replayed.is_some() || self.replay.is_empty(),
                     "{event:?} before the replay has ended"
                 );
-                self.hear_of(&key, **object, history);
+                self.check_state(&key, **object, history);
                 assert_eq!(self.known.insert(key, **object), None, "I4: {event:?} is known already");
             }
             Event::Updated { old, new } => {
-                self.hear_of(&key, **new, history);
-                let told = self.known.insert(key, **new);
-                let is_forgone = self.coalesce_drops_old && old.ptr_eq(new) && told.is_some();
-                assert!(is_forgone || told == Some(**old), "I4: {event:?} of another state");
+                self.check_state(&key, **new, history);
+                let received = self.known.insert(key, **new);
+                let may_skip_states = self.coalesce_drops_old && old.ptr_eq(new) && received.is_some();
+                assert!(may_skip_states || received == Some(**old), "I4: {event:?} of another state");
             }
             Event::Released(object) => {
-                let told = self.known.remove(&key);
-                let is_forgone = self.coalesce_drops_old && told < Some(**object);
+                let received = self.known.remove(&key);
+                let may_skip_states = self.coalesce_drops_old && received < Some(**object);
                 assert!(
-                    told.is_some() && (is_forgone || told == Some(**object)),
-                    "I4: {event:?} after {told:?}"
+                    received.is_some() && (may_skip_states || received == Some(**object)),
+                    "I4: {event:?} after {received:?}"
                 );
                 self.released.insert(key);
             }
@@ -281,13 +279,13 @@ impl Reader {
                 assert_eq!(self.known.get(&key), Some(&**object), "{event:?} of another state");
             }
             Event::Deleted(deleted) => {
-                let told = self.known.remove(&key);
+                let received = self.known.remove(&key);
                 let previous = deleted.previous().map(|previous| **previous);
-                let is_forgone = self.coalesce_drops_old && told.is_some() && previous > told;
-                assert!(is_forgone || told == previous, "I4: {event:?}");
-                let last = **deleted.last_known().expect("somebody knew it");
-                if Some(last) != told && deleted.is_exact() {
-                    self.hear_of(&key, last, history);
+                let may_skip_states = self.coalesce_drops_old && received.is_some() && previous > received;
+                assert!(may_skip_states || received == previous, "I4: {event:?}");
+                let last = **deleted.last_known().expect("the reader received the object");
+                if Some(last) != received && deleted.is_exact() {
+                    self.check_state(&key, last, history);
                 }
             }
         }
@@ -295,9 +293,9 @@ impl Reader {
         true
     }
 
-    /// I1: a received state existed, and is newer than all earlier ones.
-    fn hear_of(&mut self, key: &ObjectKey, value: u64, history: &BTreeSet<(ObjectKey, u64)>) {
-        assert!(history.contains(&(key.clone(), value)), "{key} never was {value}");
+    /// I1: a received state existed, and is newer than all earlier ones of its key.
+    fn check_state(&mut self, key: &ObjectKey, value: u64, history: &BTreeSet<(ObjectKey, u64)>) {
+        assert!(history.contains(&(key.clone(), value)), "{key} never had the value {value}");
         let before = self.newest.insert(key.clone(), value);
         let is_again = self.released.remove(key) && before == Some(value);
         assert!(is_again || before.is_none_or(|before| before < value), "{key} goes back to {value}");
@@ -344,7 +342,7 @@ proptest! {
     }
 }
 
-/// How many histories to try: two thousand, or what `INFORMER_CASES` says.
+/// The number of histories to try: two thousand, or `INFORMER_CASES`.
 fn cases() -> u32 {
     std::env::var("INFORMER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000)
 }

@@ -1,6 +1,5 @@
-//! The queue against a naive model: whatever happens on the producer's side, and whenever the
-//! consumer takes, finishes or is in the midst of a batch, the consumer's store ends up with the
-//! producer's truth.
+//! The queue compared with a naive model. With any sequence of producer and consumer steps, the
+//! consumer's store ends up with the producer's state.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -14,7 +13,7 @@ use proptest::prelude::*;
 
 type Objects = BTreeMap<ObjectKey, Cached<u64>>;
 
-/// What the consumer has processed so far.
+/// The objects that the consumer has processed.
 #[derive(Default)]
 struct Store(Mutex<Objects>);
 
@@ -35,22 +34,23 @@ impl KnownObjects<u64> for Store {
     }
 }
 
-/// What can happen next.
+/// The possible steps.
 #[derive(Debug, Clone)]
 enum Step {
     /// The watch reports an object, new or changed.
     Put(u8),
     /// The watch reports a deletion.
     Delete(u8),
-    /// The watch breaks. The objects `changed` change and the objects `gone` are deleted without an
-    /// event, and then a list arrives in parts of `part` objects. Between the parts the consumer
-    /// continues. After `breaks_after` parts, if set, the list breaks off and starts again.
+    /// The watch is interrupted. The objects `changed` change and the objects `gone` are deleted
+    /// without an event, and then a list arrives in parts of `part` objects. Between the parts the
+    /// consumer works. After `breaks_after` parts, if set, the list is interrupted and starts
+    /// again.
     Relist { changed: Vec<u8>, gone: Vec<u8>, part: usize, breaks_after: Option<usize> },
     /// All known objects are resynced.
     Resync,
-    /// The consumer takes a batch, all or one key.
+    /// The consumer pops a batch: all keys or one.
     Take { all: bool },
-    /// The consumer has processed its oldest batch, except for the item at this position, if any.
+    /// The consumer processes its batch, except for the item at this position, if any.
     Finish { fails: Option<u8> },
 }
 
@@ -68,7 +68,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Producer's truth, queue, and consumer.
+/// The producer's state, the queue, and the consumer.
 struct World {
     truth: Objects,
     version: u64,
@@ -118,7 +118,7 @@ impl World {
                 self.version += 1;
                 if let Some(parts) = breaks_after {
                     self.list(part, parts);
-                    // What the next try will say is newer, and may lack what this one said.
+                    // The next attempt is newer and lacks an object that the interrupted list had.
                     let vanishes = self.truth.keys().next().cloned();
                     vanishes.into_iter().for_each(|key| _ = self.truth.remove(&key));
                     self.version += 1;
@@ -139,8 +139,8 @@ impl World {
         }
     }
 
-    /// Passes up to `parts` parts of a list to the queue, each of `size` objects, as copies of the
-    /// earlier objects.
+    /// Passes up to `parts` parts of a list to the queue, each of `size` objects. The listed
+    /// objects are copies, as if decoded again.
     fn list(&mut self, size: usize, parts: usize) -> Vec<Cached<u64>> {
         let copy = |object: &Cached<u64>| {
             let version = object.resource_version().clone();
@@ -150,7 +150,7 @@ impl World {
         let mut listed = Vec::new();
         for part in objects.chunks(size).take(parts) {
             listed.extend(self.queue.list_part(part.to_vec()));
-            // A consumer that is at work meanwhile.
+            // Between the parts, a consumer works.
             self.run(Step::Take { all: part.len() % 2 == 0 });
             self.run(Step::Finish { fails: None });
         }
@@ -167,12 +167,12 @@ impl World {
             (batch.items().iter().any(Pending::is_in_initial_list), batch.completes_initial_list());
         assert!(
             !self.was_synced || !(is_initial || completes),
-            "I6: the first list is over once it is synced"
+            "I6: no batch of the initial list after the sync"
         );
         let fails = fails.filter(|position| *position < batch.items().len());
         if let Some(position) = fails {
             batch.requeue(position);
-            assert!(batch.watermark().is_none(), "I9: without this item it is no whole state");
+            assert!(batch.watermark().is_none(), "I9: no watermark while an item is requeued");
         }
         {
             let mut objects = self.store.0.lock().expect("no panic while locked");
@@ -183,7 +183,7 @@ impl World {
                 assert!(!pending.deltas.is_empty(), "{} without a change", pending.key);
                 for delta in &pending.deltas {
                     assert_eq!(delta.key(), &pending.key);
-                    follow(&mut objects, delta);
+                    apply(&mut objects, delta);
                 }
             }
         }
@@ -191,20 +191,20 @@ impl World {
     }
 }
 
-/// What a store does about a change; versions of an object must not go back (I1).
-fn follow(objects: &mut Objects, delta: &Delta<u64>) {
+/// Applies a change as a store does; versions of an object must not go back (I1).
+fn apply(objects: &mut Objects, delta: &Delta<u64>) {
     match delta {
         Delta::Added(object) | Delta::Updated(object) | Delta::Replaced(object) => {
             let before = objects.insert(object.key().clone(), object.clone());
             assert!(before.is_none_or(|before| *before <= **object), "{} goes back", object.key());
         }
         Delta::Sync(key) => {
-            assert!(objects.contains_key(key), "a resync is of what the store has");
+            assert!(objects.contains_key(key), "a resync is of a stored object");
         }
         Delta::Deleted(deleted) => {
             objects.remove(deleted.key());
         }
-        Delta::Released(object) => panic!("{} is released, though no namespace is", object.key()),
+        Delta::Released(object) => panic!("{} is released, but no namespace was", object.key()),
     }
 }
 
@@ -221,16 +221,16 @@ proptest! {
         let watermark = world.in_flight.as_ref().and_then(|batch| batch.watermark().cloned());
         world.finish(None);
         prop_assert!(world.queue.is_empty());
-        // I6: whatever came first, all of it has been processed.
+        // I6: all items have been processed, so the initial list is complete.
         prop_assert_eq!(world.queue.has_synced(), world.version > 0);
-        // I9: the batch that empties the queue has the watermark, unless an earlier one has had it.
+        // I9: the batch that empties the queue has the watermark, unless an earlier batch had it.
         prop_assert!(watermark.is_none_or(|watermark| watermark == world.version.into()));
         let versions = |objects: &Objects| objects.values().map(|object| (object.key().clone(), **object)).collect::<Vec<_>>();
         prop_assert_eq!(versions(&world.store.objects()), versions(&world.truth));
     }
 }
 
-/// How many histories to try: two thousand, or what `INFORMER_CASES` says.
+/// The number of histories to try: two thousand, or `INFORMER_CASES`.
 fn cases() -> u32 {
     std::env::var("INFORMER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000)
 }

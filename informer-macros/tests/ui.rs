@@ -1,4 +1,5 @@
-//! Compile errors of `#[informer(...)]`: each mistake is one error at its place, with the remedy.
+//! Compile errors of `#[informer(...)]`: each mistake causes one error at its position, with the
+//! remedy.
 //!
 //! `TRYBUILD=overwrite cargo test -p informer-macros --test ui` rewrites the expected errors in
 //! `tests/ui/*.stderr`.

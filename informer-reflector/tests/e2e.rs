@@ -1,5 +1,6 @@
-//! Objects of every built-in kind and version, with random content, decode equally from JSON and
-//! protobuf. The serializers of the API server write both, in `xtask/clientgo/samples`.
+//! Compares objects of every built-in kind and version, with random content: each must decode
+//! equally from JSON and protobuf. The API server's serializers write both, in
+//! `xtask/clientgo/samples`.
 
 use std::fmt::Debug;
 use std::process::Command;
@@ -12,7 +13,7 @@ use k8s_openapi::api::core::v1::Pod;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// The variable with the path of `xtask/clientgo/samples`.
+/// The environment variable with the path of the program built from `xtask/clientgo/samples`.
 const SAMPLES: &str = "INFORMER_E2E_CLIENT_GO_SAMPLES";
 
 /// An object in both encodings.
@@ -27,7 +28,7 @@ impl Sample {
         Self { json: json.to_owned(), protobuf: BASE64_STANDARD.decode(encoded).expect("base64") }
     }
 
-    /// Decodes the object of a watch event in JSON.
+    /// Decodes an object as a JSON watch event.
     fn read_json<K: DeserializeOwned + Clone + Debug + Send + Sync + 'static>(
         &self,
         prune: &PrunePaths,
@@ -36,7 +37,7 @@ impl Sample {
         added(decoder.push(format!("{{\"type\":\"ADDED\",\"object\":{}}}\n", self.json).as_bytes()))
     }
 
-    /// Decodes the object of a watch event in protobuf.
+    /// Decodes an object as a protobuf watch event.
     fn read_protobuf<K: DeserializeOwned + Clone + Debug + Send + Sync + 'static>(
         &self,
         prune: &PrunePaths,
@@ -53,14 +54,14 @@ fn added<K: Clone + Debug + 'static>(events: Result<Vec<WatchEvent<K>>, informer
     }
 }
 
-/// Writes a frame with an event.
+/// Encodes a watch frame with one ADDED event.
 fn event(object: &[u8]) -> Vec<u8> {
     let extension = field(1, object);
     let event = [field(1, b"ADDED"), field(2, &extension)].concat();
     [&u32::try_from(event.len()).expect("a small event").to_be_bytes()[..], &event].concat()
 }
 
-/// Writes a field of bytes.
+/// Encodes a length-delimited protobuf field.
 fn field(number: u8, content: &[u8]) -> Vec<u8> {
     let (mut len, mut field) = (content.len(), vec![number << 3 | 2]);
     while len >= 0x80 {
@@ -72,7 +73,7 @@ fn field(number: u8, content: &[u8]) -> Vec<u8> {
     field
 }
 
-/// Removes members with `null`, which mean the same as missing ones.
+/// Removes members whose value is `null`, which are equivalent to absent members.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(members) => {

@@ -1,4 +1,4 @@
-//! When objects of an expiration cache are there, and when they are not.
+//! When an expiration cache returns an object, and when the object has expired.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ fn object<K: Send + Sync + 'static>(name: &str, value: K) -> Cached<K> {
     Cached::from_parts(key(name), ResourceVersion::from("1"), Uid::from("a"), value)
 }
 
-/// A clock that is set by hand, in seconds.
+/// A clock that the test advances, in seconds.
 #[derive(Clone, Default)]
 struct Time(Arc<AtomicU64>);
 
@@ -26,7 +26,7 @@ impl Time {
         move || start + Duration::from_secs(seconds.load(Ordering::Relaxed))
     }
 
-    fn pass(&self, seconds: u64) {
+    fn advance(&self, seconds: u64) {
         self.0.fetch_add(seconds, Ordering::Relaxed);
     }
 }
@@ -36,8 +36,7 @@ fn with_ttl(seconds: u64) -> (ExpirationCache<u32>, Time) {
     (ExpirationCache::new(Duration::from_secs(seconds)).with_clock(time.clock()), time)
 }
 
-/// A cache in which everything has expired but the names in the set, and a handle to tell what it
-/// still holds.
+/// A cache in which all objects are expired except those named in the returned set.
 fn with_immortals() -> (ExpirationCache<u32>, Arc<Mutex<BTreeSet<String>>>) {
     let immortals = Arc::new(Mutex::new(BTreeSet::<String>::new()));
     let kept = Arc::clone(&immortals);
@@ -58,12 +57,12 @@ fn expired_object_is_removed_on_lookup() {
     cache.put(object("foo", 1));
     assert!(cache.get(&key("foo")).is_none());
     keep(&immortals, "foo");
-    assert!(cache.get(&key("foo")).is_none(), "it is gone, not hidden");
+    assert!(cache.get(&key("foo")).is_none(), "the object was removed, not only hidden");
 }
 
 // client-go: TestReAddExpiredItem.
 #[test]
-fn an_expired_object_can_be_put_in_again() {
+fn expired_object_can_be_added_again() {
     let (cache, immortals) = with_immortals();
     cache.put(object("foo", 1));
     assert!(cache.get(&key("foo")).is_none());
@@ -88,44 +87,44 @@ fn list_returns_valid_objects_and_removes_expired_ones() {
 
 // client-go: TestTTLPolicy.
 #[test]
-fn an_object_expires_when_it_is_older_than_its_time() {
+fn object_expires_when_it_is_older_than_the_ttl() {
     let (cache, time) = with_ttl(30);
     cache.put(object("foo", 1));
     assert!(cache.get_by_key("foo").is_some());
-    time.pass(30);
-    assert!(cache.get_by_key("foo").is_some(), "not yet when it has just that age");
-    time.pass(1);
+    time.advance(30);
+    assert!(cache.get_by_key("foo").is_some(), "an object of exactly the TTL is valid");
+    time.advance(1);
     assert!(cache.get_by_key("foo").is_none());
 }
 
 #[test]
-fn with_a_time_of_zero_nothing_expires() {
+fn ttl_of_zero_disables_expiration() {
     let (cache, time) = with_ttl(0);
     cache.put(object("foo", 1));
-    time.pass(1_000_000);
+    time.advance(1_000_000);
     assert!(cache.get_by_key("foo").is_some());
 }
 
 #[test]
-fn putting_an_object_in_again_makes_it_young() {
+fn putting_an_object_again_resets_its_age() {
     let (cache, time) = with_ttl(30);
     let foo = object("foo", 1);
     cache.put(foo.clone());
-    time.pass(20);
+    time.advance(20);
     cache.put(foo);
-    time.pass(20);
-    assert!(cache.get_by_key("foo").is_some(), "also where nothing about it has changed");
-    time.pass(11);
+    time.advance(20);
+    assert!(cache.get_by_key("foo").is_some(), "even if the object has not changed");
+    time.advance(11);
     assert!(cache.get_by_key("foo").is_none());
 }
 
 #[test]
-fn reading_an_object_does_not_make_it_young() {
+fn reading_an_object_does_not_reset_its_age() {
     let (cache, time) = with_ttl(30);
     cache.put(object("foo", 1));
-    time.pass(20);
+    time.advance(20);
     assert!(cache.get_by_key("foo").is_some());
-    time.pass(11);
+    time.advance(11);
     assert!(cache.get_by_key("foo").is_none());
 }
 
@@ -133,43 +132,43 @@ fn reading_an_object_does_not_make_it_young() {
 fn keys_of_expired_objects_are_not_listed() {
     let (cache, time) = with_ttl(30);
     cache.put(object("old", 1));
-    time.pass(20);
+    time.advance(20);
     cache.put(object("young", 1));
-    time.pass(20);
+    time.advance(20);
     assert_eq!(cache.keys(), [key("young")]);
 }
 
 #[test]
-fn each_object_can_have_its_own_time() {
+fn policy_can_set_a_ttl_per_object() {
     let time = Time::default();
     let own_time = |object: &Cached<u64>, age| age >= Duration::from_secs(**object);
     let cache = ExpirationCache::with_policy(own_time).with_clock(time.clock());
     cache.put(object("short", 5));
     cache.put(object("long", 50));
-    time.pass(5);
+    time.advance(5);
     assert_eq!(cache.keys(), [key("long")]);
 }
 
 #[test]
-fn a_removed_object_is_returned_unless_it_had_expired() {
+fn remove_returns_the_object_unless_it_has_expired() {
     let (cache, time) = with_ttl(30);
     cache.put(object("foo", 1));
     assert_eq!(cache.remove(&key("foo")).map(|object| *object), Some(1));
     assert!(cache.remove(&key("foo")).is_none());
     cache.put(object("foo", 2));
-    time.pass(31);
+    time.advance(31);
     assert!(cache.remove(&key("foo")).is_none());
 }
 
 #[test]
-fn a_replacement_is_the_whole_content_and_young() {
+fn replace_sets_the_whole_content_and_resets_ages() {
     let (cache, time) = with_ttl(30);
     let kept = object("kept", 1);
     cache.put(kept.clone());
     cache.put(object("dropped", 1));
-    time.pass(20);
+    time.advance(20);
     cache.replace([kept, object("new", 1), object("new", 2)]);
-    time.pass(20);
+    time.advance(20);
     let mut keys = cache.keys();
     keys.sort();
     assert_eq!(keys, [key("kept"), key("new")]);
@@ -178,13 +177,13 @@ fn a_replacement_is_the_whole_content_and_young() {
 
 #[test]
 fn object_added_while_the_old_one_expires_stays() {
-    // The policy is in the midst of a decision on the old object when the new one comes.
-    let (asked, answer) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
-    let (policy_asked, policy_answer) = (Arc::clone(&asked), Arc::clone(&answer));
+    // The policy is evaluating the old object when the new object is added.
+    let (evaluating, proceed) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+    let (policy_evaluating, policy_proceed) = (Arc::clone(&evaluating), Arc::clone(&proceed));
     let cache = Arc::new(ExpirationCache::with_policy(move |object: &Cached<u32>, _age| {
         if **object == 1 {
-            policy_asked.wait();
-            policy_answer.wait();
+            policy_evaluating.wait();
+            policy_proceed.wait();
         }
         **object == 1
     }));
@@ -193,59 +192,59 @@ fn object_added_while_the_old_one_expires_stays() {
         let cache = Arc::clone(&cache);
         move || cache.get_by_key("foo").is_some()
     });
-    asked.wait();
+    evaluating.wait();
     cache.put(object("foo", 2));
-    answer.wait();
-    assert!(!reader.join().expect("no panic"), "this reader has found the old one");
+    proceed.wait();
+    assert!(!reader.join().expect("no panic"), "this reader found the old object");
     assert_eq!(cache.get_by_key("foo").map(|object| *object), Some(2));
 }
 
 /// An object that reads and writes the cache when it is dropped.
-struct Nosy(Weak<ExpirationCache<Nosy>>);
+struct CacheUser(Weak<ExpirationCache<CacheUser>>);
 
-impl Drop for Nosy {
+impl Drop for CacheUser {
     fn drop(&mut self) {
         if let Some(cache) = self.0.upgrade() {
             let _ = cache.get_by_key("foo");
-            cache.put(object("noted", Nosy(Weak::new())));
+            cache.put(object("noted", CacheUser(Weak::new())));
         }
     }
 }
 
 #[test]
-fn i8_expiration_drops_and_asks_without_lock() {
+fn i8_expiration_drops_and_calls_the_policy_without_lock() {
     let (done, finished) = mpsc::channel();
     std::thread::spawn(move || {
         let time = Time::default();
-        let cache = Arc::new_cyclic(|cache: &Weak<ExpirationCache<Nosy>>| {
-            let asked = cache.clone();
-            let policy = move |_: &Cached<Nosy>, age| {
-                if let Some(cache) = asked.upgrade() {
-                    cache.put(object("asked", Nosy(Weak::new())));
+        let cache = Arc::new_cyclic(|cache: &Weak<ExpirationCache<CacheUser>>| {
+            let policy_cache = cache.clone();
+            let policy = move |_: &Cached<CacheUser>, age| {
+                if let Some(cache) = policy_cache.upgrade() {
+                    cache.put(object("from-policy", CacheUser(Weak::new())));
                 }
                 age > Duration::from_secs(30)
             };
             ExpirationCache::with_policy(policy).with_clock(time.clock())
         });
-        let nosy = || object("foo", Nosy(Arc::downgrade(&cache)));
-        // Replaced, removed, replaced with all others, twice in one replacement, expired when got,
-        // when listed.
-        cache.put(nosy());
-        cache.put(nosy());
+        let cache_user = || object("foo", CacheUser(Arc::downgrade(&cache)));
+        // Replaced, removed, replaced with all others, listed twice in one replacement, expired at
+        // a get and at a list.
+        cache.put(cache_user());
+        cache.put(cache_user());
         drop(cache.remove(&key("foo")));
-        cache.put(nosy());
-        cache.replace([nosy(), nosy()]);
+        cache.put(cache_user());
+        cache.replace([cache_user(), cache_user()]);
         cache.replace([]);
-        cache.put(nosy());
-        time.pass(31);
+        cache.put(cache_user());
+        time.advance(31);
         assert!(cache.get_by_key("foo").is_none());
-        cache.put(nosy());
-        time.pass(31);
+        cache.put(cache_user());
+        time.advance(31);
         assert!(!cache.list().iter().any(|object| object.name() == "foo"));
-        assert!(cache.get_by_key("noted").is_some() && cache.get_by_key("asked").is_some());
+        assert!(cache.get_by_key("noted").is_some() && cache.get_by_key("from-policy").is_some());
         let _ = done.send(());
     });
     finished
         .recv_timeout(Duration::from_secs(30))
-        .expect("something has met a lock, or the thread has panicked");
+        .expect("a lock was held during a drop, or the thread panicked");
 }

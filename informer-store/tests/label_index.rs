@@ -1,5 +1,4 @@
-//! The label index: its answers are those of a scan, whatever the selector and whatever has
-//! happened before.
+//! The label index: with any selector and after any history, its results equal those of a scan.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -20,7 +19,7 @@ fn pod(namespace: u8, name: u8, version: u64, labels: &Labels) -> Cached<Pod> {
     pod.metadata.name = Some(format!("pod-{name}"));
     pod.metadata.resource_version = Some(version.to_string());
     pod.metadata.labels = Some(labels.clone()).filter(|labels| !labels.is_empty());
-    Cached::new(pod).expect("it has a name")
+    Cached::new(pod).expect("the object has a name")
 }
 
 fn labels(of: &[(&str, &str)]) -> Labels {
@@ -29,7 +28,7 @@ fn labels(of: &[(&str, &str)]) -> Labels {
 
 type Labels = BTreeMap<String, String>;
 
-/// What can happen to a store, and what it can be asked.
+/// A change of the store, or a query.
 #[derive(Debug, Clone)]
 enum Step {
     Put { namespace: u8, name: u8, labels: Labels },
@@ -81,7 +80,7 @@ fn sorted(objects: &[Cached<Pod>]) -> Vec<ObjectKey> {
     keys
 }
 
-/// Every object is looked at, in a model that knows of no index.
+/// Returns the matches of a selector among all objects of the model, without an index.
 fn scan(model: &BTreeMap<ObjectKey, Labels>, namespace: Option<&str>, selector: &Selector) -> Vec<ObjectKey> {
     let in_scope = |key: &ObjectKey| namespace.is_none_or(|namespace| key.namespace() == Some(namespace));
     let found = model.iter().filter(|(key, labels)| in_scope(key) && selector.matches(labels));
@@ -139,8 +138,8 @@ impl Run {
 }
 
 #[test]
-fn a_lister_finds_the_same_with_and_without_a_label_index() {
-    // How many histories to try: a thousand, or what `INFORMER_CASES` says.
+fn lister_results_are_equal_with_and_without_label_index() {
+    // The number of histories to try: a thousand, or `INFORMER_CASES`.
     let cases = std::env::var("INFORMER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(1_000);
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
     let histories = prop::collection::vec(a_step(), 0..80);
@@ -175,16 +174,16 @@ fn label_index_can_be_added_twice_and_removed() {
     let (mut writer, indexer) = store();
     writer.transaction(vec![Change::Put(pod(0, 0, 1, &labels(&[("app", "web")])))], None);
     assert_eq!(indexer.add_label_index(), Ok(()));
-    assert_eq!(indexer.add_label_index(), Ok(()), "two users of one informer may both want it");
+    assert_eq!(indexer.add_label_index(), Ok(()), "two users of an informer may both request the index");
     assert!(indexer.index_names().contains(&LABEL_INDEX.to_owned()));
     let web = parse_selector("app=web").expect("valid");
     assert_eq!(Lister::new(indexer.clone()).list(&web).len(), 1);
-    indexer.remove_index(LABEL_INDEX).expect("it is there");
+    indexer.remove_index(LABEL_INDEX).expect("the index exists");
     assert_eq!(Lister::new(indexer).list(&web).len(), 1);
 }
 
 #[test]
-fn an_index_of_the_users_under_the_same_name_is_left_alone() {
+fn user_index_with_the_label_indexs_name_is_kept() {
     let (mut writer, indexer) = store();
     writer.transaction(vec![Change::Put(pod(0, 0, 1, &labels(&[("app", "web")])))], None);
     let theirs = indexer.add_index(LABEL_INDEX, |_: &Pod| Some("app".to_owned())).expect("the name is free");
@@ -194,11 +193,11 @@ fn an_index_of_the_users_under_the_same_name_is_left_alone() {
 }
 
 thread_local! {
-    /// What is to happen when next an object is asked for its labels.
-    static MEANWHILE: RefCell<VecDeque<Box<dyn FnOnce()>>> = RefCell::default();
+    /// The actions to run at the next reads of an object's metadata.
+    static NEXT_ACTIONS: RefCell<VecDeque<Box<dyn FnOnce()>>> = RefCell::default();
 }
 
-/// An object that lets something else happen while an index looks at it.
+/// An object that runs the next action when an index reads its labels.
 struct Busy(ObjectMeta);
 
 impl Resource for Busy {
@@ -218,8 +217,8 @@ impl Resource for Busy {
         "busies".into()
     }
     fn meta(&self) -> &ObjectMeta {
-        let meanwhile = MEANWHILE.with_borrow_mut(VecDeque::pop_front);
-        meanwhile.into_iter().for_each(|meanwhile| meanwhile());
+        let action = NEXT_ACTIONS.with_borrow_mut(VecDeque::pop_front);
+        action.into_iter().for_each(|action| action());
         &self.0
     }
     fn meta_mut(&mut self) -> &mut ObjectMeta {
@@ -236,17 +235,17 @@ fn label_index_requested_twice_at_once_is_shared() {
             labels: Some(labels(&[("app", "web")])),
             ..ObjectMeta::default()
         };
-        Cached::new(Busy(meta)).expect("it has a name")
+        Cached::new(Busy(meta)).expect("the object has a name")
     };
     writer.put(object("a"));
     let (b, other) = (object("b"), indexer.clone());
     let outcome = Rc::new(Cell::new(None));
-    MEANWHILE.with_borrow_mut(|meanwhile| {
-        // The first round finds one object; so there is something left to look at when the name has
-        // been taken.
-        meanwhile.push_back(Box::new(move || _ = writer.put(b)));
+    NEXT_ACTIONS.with_borrow_mut(|actions| {
+        // The first pass finds one object, and `b` is added during that pass. Therefore the second
+        // pass still has an object to index when the other `add_label_index` takes the name.
+        actions.push_back(Box::new(move || _ = writer.put(b)));
         let outcome = Rc::clone(&outcome);
-        meanwhile.push_back(Box::new(move || outcome.set(Some(other.add_label_index()))));
+        actions.push_back(Box::new(move || outcome.set(Some(other.add_label_index()))));
     });
     assert_eq!(indexer.add_label_index(), Ok(()));
     assert_eq!(outcome.take(), Some(Ok(())));

@@ -1,4 +1,4 @@
-//! What a lister finds by namespace, name and label selector.
+//! Lookups by namespace, name and label selector.
 
 use informer_core::Cached;
 use informer_store::{Change, Lister, StoreWriter, parse_selector, store};
@@ -17,7 +17,7 @@ fn named<K: Resource + Send + Sync + 'static + Default>(
     let labels: std::collections::BTreeMap<_, _> =
         labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     meta.labels = Some(labels).filter(|labels| !labels.is_empty());
-    Cached::new(object).expect("it has a name")
+    Cached::new(object).expect("the object has a name")
 }
 
 fn pods() -> (StoreWriter<Pod>, Lister<Pod>) {
@@ -81,7 +81,7 @@ fn object_is_found_only_in_its_namespace() {
         Some("bank/web-1".into())
     );
     assert!(pods.namespace("bank").get("web-2").is_none());
-    assert!(pods.get("web-1").is_none(), "without a namespace it names a cluster-scoped object");
+    assert!(pods.get("web-1").is_none(), "a key without a namespace is a cluster-scoped object");
 
     let (mut writer, nodes) = store::<Node>();
     writer.transaction(vec![Change::Put(named(None, "node-1", &[]))], None);
@@ -89,7 +89,7 @@ fn object_is_found_only_in_its_namespace() {
 }
 
 #[test]
-fn a_selector_can_be_given_as_text() {
+fn selector_can_be_parsed_from_a_string() {
     let (_writer, pods) = pods();
     let selector = parse_selector("app=web,tier!=back").expect("valid");
     assert_eq!(keys(&pods.list(&selector)), ["bank/web-1", "shop/web-1"]);
@@ -98,7 +98,7 @@ fn a_selector_can_be_given_as_text() {
 }
 
 #[test]
-fn a_selector_that_can_match_nothing_finds_nothing() {
+fn unsatisfiable_selector_finds_nothing() {
     let (_writer, pods) = pods();
     let nothing = selector([Expression::In("app".into(), [].into())]);
     assert!(pods.list(&nothing).is_empty());
@@ -106,7 +106,7 @@ fn a_selector_that_can_match_nothing_finds_nothing() {
 }
 
 #[test]
-fn the_empty_namespace_stands_for_all_of_them() {
+fn empty_namespace_means_all_namespaces() {
     let (_writer, pods) = pods();
     let web = selector([equal("app", "web")]);
     assert_eq!(pods.namespace("").list(&web).len(), 3);
@@ -122,7 +122,7 @@ fn dynamic_objects_are_listed() {
     for (name, size) in [("a", "s"), ("b", "l")] {
         let mut widget = DynamicObject::new(name, &resource).within("shop");
         widget.metadata.labels = Some([("size".to_owned(), size.to_owned())].into());
-        writer.transaction(vec![Change::Put(Cached::new(widget).expect("it has a name"))], None);
+        writer.transaction(vec![Change::Put(Cached::new(widget).expect("the object has a name"))], None);
     }
     let widgets = Lister::new(widgets);
     assert_eq!(widgets.namespace("shop").list(&selector([equal("size", "l")])).len(), 1);

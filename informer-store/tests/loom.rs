@@ -1,5 +1,4 @@
-//! Every order in which a writer, readers and those who add and remove indices can come to a
-//! store's locks, tried by loom.
+//! Loom models of a store's locks: a writer, readers, and threads that add and remove indices.
 //!
 //! `RUSTFLAGS="--cfg informer_loom" CARGO_TARGET_DIR=target/loom cargo test -p informer-store --release --test loom`
 
@@ -11,7 +10,7 @@ use informer_core::{Cached, ObjectKey, ResourceVersion, Uid};
 use informer_store::{Change, Index, IndexError, Indexer, Snapshot, StoreWriter, store};
 use loom::thread;
 
-/// More changes than this are made beside the state that readers see.
+/// A transaction with more changes than this builds a new state beside the one that readers see.
 const IN_PLACE: u64 = 256;
 
 fn object(n: u64, value: u64) -> Cached<u64> {
@@ -22,8 +21,8 @@ fn put_all(count: u64, value: u64) -> Vec<Change<u64>> {
     (0..count).map(|n| Change::Put(object(n, value))).collect()
 }
 
-/// Three switches from a thread that could go on find nearly everything that any number finds, in
-/// far less time.
+/// Explores interleavings with at most three preemptions, which find nearly all bugs, in far less
+/// time than an exhaustive search.
 fn model(test: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
@@ -38,7 +37,7 @@ fn filled(count: u64) -> (StoreWriter<u64>, Indexer<u64>, Index<u64, u64>) {
     (writer, indexer, by_value)
 }
 
-/// The one value that all objects of a state have, in the objects, the index and the watermark.
+/// Returns the value that all objects of a state share, and checks that index and watermark agree.
 fn value_of(snapshot: &Snapshot<u64>, by_value: &Index<u64, u64>) -> u64 {
     let values: BTreeSet<u64> = snapshot.list().iter().map(|object| **object).collect();
     let value = *values.first().expect("there are objects");
@@ -53,7 +52,7 @@ fn readers_see_either_state(before: u64, after: u64) {
         let (mut writer, indexer, by_value) = filled(before);
         let reader = thread::spawn(move || {
             let first = indexer.snapshot();
-            // One query, and two of which the second may not go back.
+            // One query, then a snapshot whose state must not be older than the query's.
             let found = by_value.get(&2).len() as u64;
             let second = indexer.snapshot();
             let (first, second) = (value_of(&first, &by_value), value_of(&second, &by_value));
@@ -61,7 +60,7 @@ fn readers_see_either_state(before: u64, after: u64) {
             assert!(first <= second && (found == 0 || second == 2) && (found != 0 || first == 1));
         });
         writer.replace((0..after).map(|n| object(n, 2)).collect(), &2.into());
-        reader.join().expect("no mix");
+        reader.join().expect("no mixed states");
     });
 }
 
@@ -71,7 +70,7 @@ fn i7_reader_sees_all_or_nothing_of_a_transaction() {
 }
 
 #[test]
-fn i7_a_reader_sees_all_or_nothing_of_a_replace_made_beside() {
+fn i7_reader_sees_all_or_nothing_of_a_large_replace() {
     readers_see_either_state(2, IN_PLACE + 1);
 }
 
@@ -87,8 +86,11 @@ fn i3_transaction_is_visible_only_once_published() {
                     let begun = published.load(loom::sync::atomic::Ordering::SeqCst);
                     let value = value_of(&indexer.snapshot(), &by_value);
                     let ended = published.load(loom::sync::atomic::Ordering::SeqCst);
-                    assert!(value == 2 || begun < 2, "it was in place");
-                    assert!(value == 1 || ended > 0, "it was not to be seen yet");
+                    assert!(
+                        value == 2 || begun < 2,
+                        "the old state is not visible after the publication began"
+                    );
+                    assert!(value == 1 || ended > 0, "the new state is not visible before the publication");
                 }
             });
             let version = 2.into();
@@ -115,7 +117,7 @@ fn index_added_during_transactions_is_complete() {
             writer.transaction(vec![Change::Put(object(0, 2)), Change::Put(object(count, 2))], None);
             writer
                 .transaction((1..=count).map(|n| Change::Remove(object(n, 0).key().clone())).collect(), None);
-            let by_value = adding.join().expect("it was added");
+            let by_value = adding.join().expect("the index was added");
             assert_eq!((by_value.count(&1), by_value.count(&2)), (0, 1));
             writer.transaction(vec![Change::Put(object(0, 3))], None);
             assert_eq!((by_value.count(&2), by_value.count(&3)), (0, 1));
@@ -124,14 +126,14 @@ fn index_added_during_transactions_is_complete() {
 }
 
 #[test]
-fn removed_index_stays_gone_and_successor_is_complete() {
+fn removed_index_stays_removed_and_new_index_is_complete() {
     model(|| {
         let (mut writer, indexer, first) = filled(2);
         let kept = indexer.add_index("double", |value: &u64| Some(2 * *value)).expect("a free name");
         let removing = thread::spawn({
             let (indexer, first) = (indexer.clone(), first.clone());
             move || {
-                indexer.remove_index("value").expect("it exists");
+                indexer.remove_index("value").expect("the index exists");
                 assert!(first.get(&1).is_empty() && first.get(&2).is_empty());
                 let second = indexer.add_index("value", |value: &u64| Some(*value)).expect("a free name");
                 assert!(first.get(&1).is_empty() && first.get(&2).is_empty());
@@ -139,19 +141,19 @@ fn removed_index_stays_gone_and_successor_is_complete() {
             }
         });
         writer.transaction(put_all(IN_PLACE + 1, 2), None);
-        let second = removing.join().expect("it is gone");
+        let second = removing.join().expect("the name is free again");
         assert_eq!((first.count(&2), second.count(&2) as u64), (0, IN_PLACE + 1));
         assert_eq!(
             (kept.count(&2), kept.count(&4) as u64),
             (0, IN_PLACE + 1),
-            "it is not touched by all this"
+            "the other index is unaffected"
         );
         assert_eq!(indexer.index_names(), ["namespace", "double", "value"]);
     });
 }
 
 #[test]
-fn of_two_indices_of_one_name_one_is_added() {
+fn concurrent_adds_of_one_index_name_succeed_once() {
     model(|| {
         let (mut writer, indexer) = store::<u64>();
         writer.transaction(put_all(2, 1), None);
@@ -164,7 +166,7 @@ fn of_two_indices_of_one_name_one_is_added() {
         let duplicate = IndexError::Duplicate { name: "value".into() };
         assert!(outcomes.contains(&Ok(())) && outcomes.contains(&Err(duplicate)));
         writer.put(object(7, 1));
-        assert_eq!(indexer.index::<u64>("value").expect("it was added").count(&1), 3);
+        assert_eq!(indexer.index::<u64>("value").expect("the index was added").count(&1), 3);
         assert_eq!(indexer.watermark(), ResourceVersion::empty());
     });
 }

@@ -1,4 +1,4 @@
-//! What a mutation cache shows of this process's own writes, and when it stops.
+//! Which of this process's own writes a mutation cache returns, and until when.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use informer_core::{Cached, Deleted, EventHandler, ObjectKey, ResourceVersion};
 use informer_store::{Change, Index, MutationCache, MutationCacheOptions, StoreWriter, store};
 
-/// An object with one field that matters.
+/// An object reduced to one field, its node.
 type Object = &'static str;
 
 fn object(uid: &str, version: &str, node: Object) -> Cached<Object> {
@@ -18,7 +18,7 @@ fn named(name: &str, uid: &str, version: &str, node: Object) -> Cached<Object> {
     Cached::from_parts(ObjectKey::cluster_scoped(name), version.into(), uid.into(), node)
 }
 
-/// A clock that is set by hand.
+/// A clock that the test advances.
 #[derive(Clone, Default)]
 struct Time(Arc<AtomicU64>);
 
@@ -28,7 +28,7 @@ impl Time {
         move || start + Duration::from_secs(seconds.load(Ordering::Relaxed))
     }
 
-    fn pass(&self, seconds: u64) {
+    fn advance(&self, seconds: u64) {
         self.0.fetch_add(seconds, Ordering::Relaxed);
     }
 }
@@ -79,14 +79,14 @@ fn defaults() -> Setup {
 }
 
 #[test]
-fn the_later_one_of_store_and_write_is_read() {
+fn get_returns_the_newer_of_stored_and_written_object() {
     let mut setup = defaults();
     setup.put(object("a", "1", "x"));
     assert!(setup.cache.record(object("a", "2", "x")));
     assert_eq!(setup.version().as_deref(), Some("2"));
     setup.put(object("a", "3", "x"));
     assert_eq!(setup.version().as_deref(), Some("3"));
-    assert!(setup.cache.is_empty(), "a write that is out of date is forgotten when that is noticed");
+    assert!(setup.cache.is_empty(), "a read evicts an outdated write");
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn versions_are_compared_as_numbers() {
 }
 
 #[test]
-fn an_older_write_does_not_replace_a_newer_one() {
+fn older_write_does_not_replace_a_newer_write() {
     let mut setup = defaults();
     setup.put(object("a", "1", "x"));
     assert!(setup.cache.record(object("a", "3", "x")));
@@ -107,7 +107,7 @@ fn an_older_write_does_not_replace_a_newer_one() {
 }
 
 #[test]
-fn a_write_that_the_store_has_already_is_not_recorded() {
+fn write_that_the_store_already_has_is_not_recorded() {
     let mut setup = defaults();
     setup.put(object("a", "2", "x"));
     assert!(!setup.cache.record(object("a", "2", "x")));
@@ -131,15 +131,15 @@ fn written_object_is_found_by_its_new_index_values() {
     setup.put(object("a", "1", "x"));
     setup.put(named("other", "b", "1", "x"));
     setup.cache.record(object("a", "2", "y"));
-    assert_eq!(setup.on("x"), ["Cached(other@1)"], "no longer under its old value");
-    assert_eq!(setup.on("y"), ["Cached(pod@2)"], "but under its new one");
+    assert_eq!(setup.on("x"), ["Cached(other@1)"], "the old value no longer finds the object");
+    assert_eq!(setup.on("y"), ["Cached(pod@2)"], "the new value finds the object");
     setup.put(object("a", "3", "z"));
     assert_eq!((setup.on("y").len(), setup.on("z").len()), (0, 1));
     assert!(setup.cache.is_empty());
 }
 
 #[test]
-fn an_index_whose_function_fails_for_a_write_does_not_find_it() {
+fn failed_index_function_excludes_the_write_from_the_index() {
     let (_writer, indexer) = store::<Object>();
     let fails = |node: &Object| if node.is_empty() { Err("no node") } else { Ok([(*node).to_owned()]) };
     let by_node = indexer.try_add_index("node", fails).expect("a free name");
@@ -150,7 +150,7 @@ fn an_index_whose_function_fails_for_a_write_does_not_find_it() {
 }
 
 #[test]
-fn an_index_by_key_works_too_and_a_removed_one_finds_nothing() {
+fn namespace_index_finds_writes_and_removed_index_nothing() {
     let (_writer, indexer) = store::<Object>();
     let cache = MutationCache::with_options(indexer.clone(), MutationCacheOptions::new().include_adds(true));
     cache.record(named("shop/web", "a", "1", "x"));
@@ -158,25 +158,25 @@ fn an_index_by_key_works_too_and_a_removed_one_finds_nothing() {
     assert_eq!(cache.by_index(&by_namespace, "shop").len(), 1);
     let by_node = indexer.add_index("node", |node: &Object| Some((*node).to_owned())).expect("a free name");
     assert_eq!(cache.by_index(&by_node, "x").len(), 1);
-    indexer.remove_index("node").expect("it is there");
+    indexer.remove_index("node").expect("the index exists");
     assert!(cache.by_index(&by_node, "x").is_empty());
 }
 
 // client-go: TestMutationCacheOnAddOrUpdate, three cases.
 #[test]
 fn write_is_forgotten_when_handler_receives_newer() {
-    for (told, is_forgotten) in [("2", true), ("3", true), ("1", false)] {
+    for (received, is_forgotten) in [("2", true), ("3", true), ("1", false)] {
         for as_update in [false, true] {
             let mut setup = defaults();
             setup.put(object("a", "1", "x"));
             setup.cache.record(object("a", "2", "x"));
-            let told = object("a", told, "x");
+            let received = object("a", received, "x");
             if as_update {
-                setup.cache.on_update(&object("a", "1", "x"), &told);
+                setup.cache.on_update(&object("a", "1", "x"), &received);
             } else {
-                setup.cache.on_add(&told, false);
+                setup.cache.on_add(&received, false);
             }
-            assert_eq!(setup.cache.is_empty(), is_forgotten, "{told:?}");
+            assert_eq!(setup.cache.is_empty(), is_forgotten, "{received:?}");
             assert_eq!(setup.version().as_deref(), Some(if is_forgotten { "1" } else { "2" }));
         }
     }
@@ -186,7 +186,7 @@ fn write_is_forgotten_when_handler_receives_newer() {
 #[test]
 fn deletion_ends_writes_of_the_same_and_older_objects() {
     for (uid, version, is_shown) in [
-        // Could be the stale last state of an object whose deletion was missed.
+        // As if this were the last state known of an object whose deletion was missed.
         ("a", "1", false),
         ("b", "3", false),
         ("b", "4", false),
@@ -204,7 +204,7 @@ fn deletion_ends_writes_of_the_same_and_older_objects() {
 // client-go: TestMutationCacheUpdateConcurrentDelete.
 #[test]
 fn write_recorded_after_deletion_is_ignored() {
-    // Of the written version itself; of an older one, as when the deletion was missed; and of a
+    // The deleted version is the written one; an older one, as when the deletion was missed; or a
     // newer one.
     for deleted in ["2", "1", "3"] {
         let mut setup = Setup::with_adds();
@@ -235,14 +235,15 @@ fn late_write_of_a_former_uid_is_ignored() {
     let setup = Setup::with_adds();
     setup.cache.on_delete(&Deleted::missed(ObjectKey::cluster_scoped("pod"), Some(object("a", "1", "x"))));
     setup.cache.on_add(&object("b", "3", "x"), false);
-    // The store has lost the second life by now, which the handler has not heard of yet.
+    // The store has since lost the second object as well, but the handler has not received that
+    // deletion.
     assert!(!setup.cache.record(object("a", "1", "x")));
-    assert!(setup.cache.record(object("b", "4", "x")), "what is later than all that is known is believed");
+    assert!(setup.cache.record(object("b", "4", "x")), "a write newer than every received event is accepted");
 }
 
 // client-go: TestMutationCacheOnDeleteClearsStaleMutation.
 #[test]
-fn a_deletion_clears_an_added_object_from_the_indices() {
+fn deletion_removes_an_added_object_from_the_indices() {
     let setup = Setup::with_adds();
     setup.cache.record(object("a", "2", "x"));
     assert_eq!(setup.on("x").len(), 1);
@@ -256,13 +257,14 @@ fn recreated_object_replaces_the_deleted_one() {
     setup.cache.on_delete(&Deleted::exact(object("a", "2", "x")));
     assert!(setup.cache.record(object("b", "3", "x")));
     assert_eq!(setup.version().as_deref(), Some("3"));
-    assert!(!setup.cache.record(object("a", "2", "x")), "the former life stays dead");
+    assert!(!setup.cache.record(object("a", "2", "x")), "a write to the deleted object is refused");
     assert_eq!(setup.version().as_deref(), Some("3"));
 }
 
 #[test]
 fn object_that_reenters_the_selector_is_accepted() {
-    // To the informer it was deleted; but it is the same object, with the same UID.
+    // The object left the selector and entered it again, with the same UID. The informer reported a
+    // deletion.
     let mut setup = Setup::with_adds();
     setup.cache.on_delete(&Deleted::exact(object("a", "2", "x")));
     setup.put(object("a", "3", "x"));
@@ -272,7 +274,7 @@ fn object_that_reenters_the_selector_is_accepted() {
 }
 
 #[test]
-fn a_deletion_of_which_no_state_is_known_changes_nothing() {
+fn deletion_without_a_last_state_changes_nothing() {
     let setup = Setup::with_adds();
     setup.cache.record(object("a", "2", "x"));
     setup.cache.on_delete(&Deleted::missed(ObjectKey::cluster_scoped("pod"), None));
@@ -280,16 +282,16 @@ fn a_deletion_of_which_no_state_is_known_changes_nothing() {
 }
 
 #[test]
-fn i9_an_added_object_is_gone_once_the_watermark_has_passed_it() {
+fn i9_watermark_evicts_older_added_objects() {
     let mut setup = Setup::with_adds();
     setup.cache.record(object("a", "5", "x"));
     setup.writer.transaction(Vec::new(), Some(&ResourceVersion::from("4")));
     assert_eq!(setup.version().as_deref(), Some("5"));
-    // Added and deleted so quickly that the watch told of neither, or told no handler.
+    // The object was added and deleted so quickly that the watch reported neither.
     setup.writer.transaction(Vec::new(), Some(&ResourceVersion::from("6")));
     assert_eq!((setup.version(), setup.on("x").len()), (None, 0));
     assert!(setup.cache.is_empty());
-    assert!(!setup.cache.record(object("a", "5", "x")), "nor is it believed later");
+    assert!(!setup.cache.record(object("a", "5", "x")), "a late write is refused too");
 }
 
 #[test]
@@ -299,7 +301,7 @@ fn incomparable_versions_never_hide_stored_objects() {
     assert!(!setup.cache.record(object("a", "v2", "x")));
     assert_eq!(setup.version().as_deref(), Some("v1"));
     setup.remove("pod");
-    assert!(setup.cache.record(object("a", "v2", "x")), "nothing is known against it");
+    assert!(setup.cache.record(object("a", "v2", "x")), "the store has no object to compare with");
     assert_eq!(setup.version().as_deref(), Some("v2"));
     setup.put(object("a", "v3", "x"));
     assert_eq!(setup.version().as_deref(), Some("v3"));
@@ -310,17 +312,17 @@ fn writes_and_deletions_are_remembered_for_five_minutes() {
     let mut setup = Setup::with_adds();
     setup.cache.record(named("written", "a", "2", "x"));
     setup.cache.on_delete(&Deleted::exact(object("b", "3", "x")));
-    setup.time.pass(300);
+    setup.time.advance(300);
     assert!(setup.cache.get_by_key("written").is_some());
     assert!(!setup.cache.record(object("b", "2", "x")));
-    setup.time.pass(1);
+    setup.time.advance(1);
     assert!(setup.cache.get_by_key("written").is_none());
     assert!(setup.on("x").is_empty());
     assert!(setup.cache.record(object("b", "2", "x")));
-    // And an update no longer hides what the store has.
+    // A later update no longer hides the stored object.
     setup.put(object("b", "1", "x"));
     assert_eq!(setup.version().as_deref(), Some("2"));
-    setup.time.pass(301);
+    setup.time.advance(301);
     assert_eq!(setup.version().as_deref(), Some("1"));
 }
 
@@ -339,7 +341,7 @@ fn oldest_writes_are_evicted_first_and_deletions_kept() {
 }
 
 #[test]
-fn clones_are_handles_on_one_cache() {
+fn clones_share_one_cache() {
     let setup = Setup::with_adds();
     let handler: Box<dyn EventHandler<Object>> = Box::new(setup.cache.clone());
     setup.cache.record(object("a", "2", "x"));
@@ -348,20 +350,24 @@ fn clones_are_handles_on_one_cache() {
 }
 
 /// An object that writes to the cache when it is dropped.
-struct Nosy {
-    cache: Option<MutationCache<Nosy>>,
+struct CacheWriter {
+    cache: Option<MutationCache<CacheWriter>>,
 }
 
-impl Drop for Nosy {
+impl Drop for CacheWriter {
     fn drop(&mut self) {
         if let Some(cache) = &self.cache {
-            cache.record(nosy("noted", "1", None));
+            cache.record(cache_writer("noted", "1", None));
         }
     }
 }
 
-fn nosy(name: &str, version: &str, cache: Option<&MutationCache<Nosy>>) -> Cached<Nosy> {
-    let object = Nosy { cache: cache.cloned() };
+fn cache_writer(
+    name: &str,
+    version: &str,
+    cache: Option<&MutationCache<CacheWriter>>,
+) -> Cached<CacheWriter> {
+    let object = CacheWriter { cache: cache.cloned() };
     Cached::from_parts(ObjectKey::cluster_scoped(name), version.into(), "a".into(), object)
 }
 
@@ -369,27 +375,27 @@ fn nosy(name: &str, version: &str, cache: Option<&MutationCache<Nosy>>) -> Cache
 fn i8_objects_are_dropped_with_no_lock_held() {
     let (done, finished) = mpsc::channel();
     std::thread::spawn(move || {
-        let (mut writer, indexer) = store::<Nosy>();
+        let (mut writer, indexer) = store::<CacheWriter>();
         let cache = MutationCache::with_options(indexer, MutationCacheOptions::new().capacity(2));
-        let record = |version| cache.record(nosy("pod", version, Some(&cache)));
-        // Replaced, refused, pushed out, seen, deleted, and found to be out of date.
+        let record = |version| cache.record(cache_writer("pod", version, Some(&cache)));
+        // Replaced, refused, evicted, received from the watch, deleted, and found outdated.
         assert!(record("5"));
         assert!(record("6"));
         assert!(!record("4"));
-        cache.record(nosy("a", "1", None));
-        cache.record(nosy("b", "1", None));
+        cache.record(cache_writer("a", "1", None));
+        cache.record(cache_writer("b", "1", None));
         assert!(record("7"));
-        cache.on_add(&nosy("pod", "7", None), false);
+        cache.on_add(&cache_writer("pod", "7", None), false);
         assert!(record("8"));
-        cache.on_delete(&Deleted::exact(nosy("pod", "8", None)));
-        writer.transaction(vec![Change::Put(nosy("pod", "9", None))], None);
+        cache.on_delete(&Deleted::exact(cache_writer("pod", "8", None)));
+        writer.transaction(vec![Change::Put(cache_writer("pod", "9", None))], None);
         assert!(cache.get_by_key("pod").is_some());
         assert!(cache.len() <= 2);
         let _ = done.send(());
     });
     finished
         .recv_timeout(Duration::from_secs(30))
-        .expect("a drop has met a lock, or the thread has panicked");
+        .expect("a lock was held during a drop, or the thread panicked");
 }
 
 #[test]
@@ -399,9 +405,9 @@ fn i8_index_function_can_read_the_cache() {
         let (_writer, indexer) = store::<Object>();
         let cache =
             MutationCache::with_options(indexer.clone(), MutationCacheOptions::new().include_adds(true));
-        let asked = cache.clone();
+        let same_cache = cache.clone();
         let function = move |node: &Object| {
-            asked.record(named("noted", "a", "1", "y"));
+            same_cache.record(named("noted", "a", "1", "y"));
             Some((*node).to_owned())
         };
         let by_node = indexer.add_index("node", function).expect("a free name");
@@ -412,7 +418,7 @@ fn i8_index_function_can_read_the_cache() {
     });
     finished
         .recv_timeout(Duration::from_secs(30))
-        .expect("the function has met a lock, or the thread has panicked");
+        .expect("a lock was held during the function, or the thread panicked");
 }
 
 #[test]
@@ -421,8 +427,15 @@ fn release_drops_recorded_writes() {
     setup.put(object("a", "1", "x"));
     setup.cache.record(object("a", "9", "y"));
     setup.remove("pod");
-    assert_eq!(setup.version().as_deref(), Some("9"), "the store alone does not say that it won't come");
+    assert_eq!(
+        setup.version().as_deref(),
+        Some("9"),
+        "without an event, the store may still receive the write"
+    );
     setup.cache.on_release(&object("a", "1", "x"));
     assert!(setup.version().is_none() && setup.cache.is_empty());
-    assert!(setup.cache.record(object("a", "10", "z")), "it was not deleted, so it can be written again");
+    assert!(
+        setup.cache.record(object("a", "10", "z")),
+        "a released object was not deleted, so writes to it are accepted"
+    );
 }

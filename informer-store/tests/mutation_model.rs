@@ -1,6 +1,6 @@
-//! A mutation cache against the truth: a server with several writers, a store and a handler that
-//! lag behind it, and writes that are recorded late. Whatever is read is never older than the store
-//! or one's own writes, and never dead.
+//! A mutation cache compared with the truth: a server with several writers, a store and a handler
+//! that lag behind it, and writes that are recorded late. A read is never older than the store or
+//! than this process's writes, and never returns a deleted object.
 
 use informer_core::{Cached, Deleted, EventHandler, ObjectKey};
 use informer_store::{Change, Index, Indexer, MutationCache, MutationCacheOptions, StoreWriter, store};
@@ -9,22 +9,22 @@ use proptest::test_runner::{Config, TestRunner};
 
 const KEYS: u8 = 2;
 
-/// What happens next. Versions count the server's events, and so do UIDs, from the creation.
+/// The possible steps. Versions count the server's events. A UID is the version of the creation.
 #[derive(Debug, Clone)]
 enum Step {
-    /// This process creates or updates an object, and records that now or later.
+    /// This process creates or updates an object, and records the write now or later.
     Write {
         key: u8,
         record_now: bool,
     },
-    /// Somebody else does.
+    /// Another client creates or updates an object.
     WriteOfOthers {
         key: u8,
     },
     Delete {
         key: u8,
     },
-    /// The store takes so many events, with or without moving its watermark.
+    /// The store receives this number of events, with or without moving its watermark.
     Deliver {
         count: usize,
         watermark: bool,
@@ -34,9 +34,9 @@ enum Step {
         count: usize,
         exact: bool,
     },
-    /// The oldest write that is still to be recorded is.
+    /// Records the oldest pending write.
     Record,
-    /// Everything is read, which also makes the cache forget what it finds to be out of date.
+    /// Reads all objects, which evicts outdated writes.
     Read,
 }
 
@@ -53,16 +53,16 @@ fn a_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Something that happened on the server.
+/// An event on the server.
 #[derive(Debug, Clone, Copy)]
-struct Happening {
+struct ServerEvent {
     key: u8,
     version: u64,
     uid: u64,
     is_deletion: bool,
 }
 
-impl Happening {
+impl ServerEvent {
     fn object(&self, version: u64) -> Cached<()> {
         Cached::from_parts(key(self.key), version.into(), self.uid.to_string().as_str().into(), ())
     }
@@ -73,11 +73,11 @@ fn key(n: u8) -> ObjectKey {
 }
 
 struct World {
-    history: Vec<Happening>,
+    history: Vec<ServerEvent>,
     delivered: usize,
     handled: usize,
-    to_be_recorded: Vec<Happening>,
-    recorded: Vec<Happening>,
+    to_be_recorded: Vec<ServerEvent>,
+    recorded: Vec<ServerEvent>,
     writer: StoreWriter<()>,
     indexer: Indexer<()>,
     all: Index<(), String>,
@@ -102,24 +102,24 @@ impl World {
         }
     }
 
-    fn last(&self, key: u8) -> Option<Happening> {
-        self.history.iter().rev().find(|happening| happening.key == key).copied()
+    fn last(&self, key: u8) -> Option<ServerEvent> {
+        self.history.iter().rev().find(|event| event.key == key).copied()
     }
 
-    fn write(&mut self, key: u8) -> Happening {
+    fn write(&mut self, key: u8) -> ServerEvent {
         let version = self.history.len() as u64 + 1;
         let uid = self.last(key).filter(|last| !last.is_deletion).map_or(version, |last| last.uid);
-        let happening = Happening { key, version, uid, is_deletion: false };
-        self.history.push(happening);
-        happening
+        let event = ServerEvent { key, version, uid, is_deletion: false };
+        self.history.push(event);
+        event
     }
 
-    fn record(&mut self, write: Happening) {
+    fn record(&mut self, write: ServerEvent) {
         self.cache.record(write.object(write.version));
         self.recorded.push(write);
     }
 
-    fn handle(&self, event: &Happening, exact: bool) {
+    fn handle(&self, event: &ServerEvent, exact: bool) {
         if !event.is_deletion {
             self.cache.on_add(&event.object(event.version), false);
         } else if exact {
@@ -140,12 +140,12 @@ impl World {
             Step::Delete { key } => {
                 if let Some(last) = self.last(key).filter(|last| !last.is_deletion) {
                     let version = self.history.len() as u64 + 1;
-                    self.history.push(Happening { version, is_deletion: true, ..last });
+                    self.history.push(ServerEvent { version, is_deletion: true, ..last });
                 }
             }
             Step::Deliver { count, watermark } => {
                 let end = (self.delivered + count).min(self.history.len());
-                let change = |event: &Happening| match event.is_deletion {
+                let change = |event: &ServerEvent| match event.is_deletion {
                     true => Change::Remove(key(event.key)),
                     false => Change::Put(event.object(event.version)),
                 };
@@ -188,16 +188,16 @@ impl World {
                     prop_assert!(include_adds, "{read:?} is not in the store");
                     prop_assert!(
                         !self.was_deleted(&read.uid().to_string(), self.handled),
-                        "{read:?} is dead"
+                        "{read:?} is deleted"
                     );
                     prop_assert!(
                         !self.indexer.watermark().is_at_least(read.resource_version()),
-                        "{read:?} is dead"
+                        "{read:?} is deleted"
                     );
                 }
                 (None, None) => {}
             }
-            // One's own last write, unless the store knows that its object has been deleted since.
+            // The newest recorded write, unless the store has seen a deletion of its object.
             let own = self.recorded.iter().filter(|write| write.key == n).max_by_key(|write| write.version);
             if let Some(own) = own.filter(|_| include_adds || stored.is_some())
                 && !self.was_deleted(&own.uid.to_string(), self.delivered)
@@ -213,7 +213,7 @@ impl World {
 
 #[test]
 fn reads_are_never_older_than_store_or_own_writes() {
-    // How many histories to try: two thousand, or what `INFORMER_CASES` says.
+    // The number of histories to try: two thousand, or `INFORMER_CASES`.
     let cases = std::env::var("INFORMER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000);
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
     let histories = (any::<bool>(), prop::collection::vec(a_step(), 0..60));

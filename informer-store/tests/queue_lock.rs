@@ -1,4 +1,4 @@
-//! Objects are not dropped while the queue reads the store (I8).
+//! The queue does not hold its lock while objects are dropped during a scan of the store (I8).
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use informer_core::{Cached, DeltaFifo, KnownObjects, ObjectKey, ReflectorStore, 
 use informer_store::{Indexer, StoreWriter, store};
 use parking_lot::Mutex;
 
-/// An object that asks the queue something when it goes.
-struct Nosy(Option<(DeltaFifo<Nosy>, mpsc::Sender<bool>)>);
+/// An object that queries the queue when it is dropped.
+struct QueueUser(Option<(DeltaFifo<QueueUser>, mpsc::Sender<bool>)>);
 
-impl Drop for Nosy {
+impl Drop for QueueUser {
     fn drop(&mut self) {
         if let Some((queue, answers)) = self.0.take() {
             let (send, answered) = mpsc::channel();
@@ -20,18 +20,21 @@ impl Drop for Nosy {
     }
 }
 
-/// A store that is written to while the queue looks at it, as by the consumer of the queue.
+/// A store that is written to while the queue scans it, as the queue's consumer may do.
 struct Written {
-    indexer: Indexer<Nosy>,
-    meanwhile: Mutex<Option<(StoreWriter<Nosy>, Cached<Nosy>)>>,
+    indexer: Indexer<QueueUser>,
+    meanwhile: Mutex<Option<(StoreWriter<QueueUser>, Cached<QueueUser>)>>,
 }
 
-impl KnownObjects<Nosy> for Written {
-    fn known(&self, key: &ObjectKey) -> Option<Cached<Nosy>> {
+impl KnownObjects<QueueUser> for Written {
+    fn known(&self, key: &ObjectKey) -> Option<Cached<QueueUser>> {
         self.indexer.get(key)
     }
 
-    fn for_each_known(&self, visit: &mut dyn FnMut(&Cached<Nosy>)) -> Option<Box<dyn std::any::Any + Send>> {
+    fn for_each_known(
+        &self,
+        visit: &mut dyn FnMut(&Cached<QueueUser>),
+    ) -> Option<Box<dyn std::any::Any + Send>> {
         self.indexer.for_each_known(&mut |object| {
             let meanwhile = self.meanwhile.lock().take();
             meanwhile.into_iter().for_each(|(mut writer, newer)| _ = writer.put(newer));
@@ -43,8 +46,13 @@ impl KnownObjects<Nosy> for Written {
 #[test]
 fn i8_objects_changed_during_a_scan_drop_without_lock() {
     let (mut writer, indexer) = store();
-    let object = |version: u64, nosy| {
-        Cached::from_parts(ObjectKey::cluster_scoped("a"), version.into(), Uid::default(), Nosy(nosy))
+    let object = |version: u64, queue_user| {
+        Cached::from_parts(
+            ObjectKey::cluster_scoped("a"),
+            version.into(),
+            Uid::default(),
+            QueueUser(queue_user),
+        )
     };
     let known = std::sync::Arc::new(Written { indexer, meanwhile: Mutex::new(None) });
     let queue = DeltaFifo::with_known_objects(known.clone());

@@ -1,4 +1,4 @@
-//! A store as the direct end of a reflector: what each call of the reflector's makes of it.
+//! A store that a reflector fills directly, without a queue: the effect of each call.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ fn reflected() -> (Arc<dyn ReflectorStore<u64>>, Indexer<u64>, informer_core::Co
 }
 
 #[test]
-fn i9_after_each_call_the_store_has_the_state_of_its_watermark() {
+fn i9_store_has_the_state_of_its_watermark_after_each_call() {
     let (store, indexer, synced) = reflected();
     assert!(!synced.has_synced());
     store.replace(list(&[("a", 1), ("b", 2)], 5));
@@ -54,12 +54,15 @@ fn i9_after_each_call_the_store_has_the_state_of_its_watermark() {
     store.apply(vec![], &12.into());
     assert_eq!(indexer.watermark(), 12.into(), "a bookmark");
     store.apply(vec![Delta::Added(item("d", 13))], &ResourceVersion::empty());
-    assert_eq!(indexer.watermark(), 12.into(), "nothing can be said of it");
+    assert_eq!(indexer.watermark(), 12.into(), "an empty version does not move the watermark");
 
-    let unchanged = indexer.get_by_key("d").expect("it was added");
+    let unchanged = indexer.get_by_key("d").expect("the object was added");
     store.replace(list(&[("d", 13), ("e", 14)], 20));
     assert_eq!((content(&indexer), indexer.watermark()), (set(&[("d", 13), ("e", 14)]), 20.into()));
-    assert!(unchanged.ptr_eq(&indexer.get_by_key("d").expect("it is listed")), "its new copy is not kept");
+    assert!(
+        unchanged.ptr_eq(&indexer.get_by_key("d").expect("the object is listed")),
+        "the store keeps the old allocation"
+    );
 }
 
 #[test]
@@ -68,7 +71,7 @@ fn quarantined_object_of_a_list_keeps_its_last_state() {
     store.replace(list(&[("a", 1), ("b", 2), ("c", 3)], 5));
     let quarantined = vec![ObjectKey::cluster_scoped("unknown"), ObjectKey::cluster_scoped("b")];
     store.replace(Replacement { quarantined, ..list(&[("a", 6)], 9) });
-    assert_eq!(content(&indexer), set(&[("a", 6), ("b", 2)]), "c is gone, b exists but could not be decoded");
+    assert_eq!(content(&indexer), set(&[("a", 6), ("b", 2)]), "c is gone, b is quarantined");
 }
 
 #[test]
@@ -109,12 +112,12 @@ fn i8_index_function_can_add_an_index_during_a_write() {
     let same_store = indexer.clone();
     let _outer = indexer
         .add_index("outer", move |_: &u64| {
-            // The first one adds it.
+            // The first call adds the index.
             Some(same_store.add_index("inner", |version: &u64| Some(*version)).is_ok())
         })
         .expect("a free name");
     store.replace(list(&[("a", 1), ("b", 2)], 5));
-    let inner = indexer.index::<u64>("inner").expect("it was added");
+    let inner = indexer.index::<u64>("inner").expect("the index was added");
     assert_eq!((inner.count(&1), inner.count(&2)), (1, 1));
 }
 
@@ -124,9 +127,9 @@ fn initial_list_is_readable_before_it_has_a_version() {
     let first = store.list_part(list(&[("a", 1), ("b", 2)], 0).objects);
     assert_eq!(content(&indexer), set(&[("a", 1), ("b", 2)]));
     assert!(!synced.has_synced() && indexer.watermark().is_empty());
-    // That list broke off. This part belongs to the next attempt.
+    // The first list was interrupted. This part belongs to the next attempt.
     let listed = store.list_part(list(&[("a", 1), ("c", 3)], 0).objects);
-    assert!(listed[0].ptr_eq(&first[0]), "the copy of what is known is freed at once");
+    assert!(listed[0].ptr_eq(&first[0]), "the list reuses the stored object");
     store.replace(Replacement { objects: listed, ..list(&[], 5) });
     assert!(synced.has_synced());
     assert_eq!((content(&indexer), indexer.watermark()), (set(&[("a", 1), ("c", 3)]), 5.into()));
@@ -136,7 +139,7 @@ fn initial_list_is_readable_before_it_has_a_version() {
 fn i9_a_later_list_changes_nothing_before_its_end() {
     let (store, indexer, _) = reflected();
     store.replace(list(&[("a", 1)], 5));
-    let known = indexer.get_by_key("a").expect("it is listed");
+    let known = indexer.get_by_key("a").expect("the object is listed");
     let listed = store.list_part(list(&[("a", 1), ("b", 6)], 0).objects);
     assert!(listed[0].ptr_eq(&known));
     assert_eq!(content(&indexer), set(&[("a", 1)]));

@@ -1,5 +1,5 @@
-//! The store's guarantees to its readers and its writer, one behaviour per test; `store_model.rs`
-//! tests random histories.
+//! The store's guarantees to readers and writer, one behavior per test; `store_model.rs` tests
+//! random histories.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use informer_core::{
 };
 use informer_store::{Change, Index, IndexError, Indexer, StoreWriter, store};
 
-/// An object with tags to index it by.
+/// An object with tags, which the tests index.
 #[derive(Debug, Clone, PartialEq)]
 struct Item {
     tags: Vec<u8>,
@@ -46,8 +46,13 @@ fn object_is_found_in_every_way_until_removed() {
     put(&mut writer, "ns/a", 1, &[1, 2]);
     put(&mut writer, "ns/b", 2, &[2]);
     let key = ObjectKey::namespaced("ns", "a");
-    assert_eq!(indexer.get(&key).expect("it was put").tags, [1, 2]);
-    assert!(indexer.get_by_key("ns/a").expect("it was put").ptr_eq(&indexer.get(&key).expect("it was put")));
+    assert_eq!(indexer.get(&key).expect("the object was added").tags, [1, 2]);
+    assert!(
+        indexer
+            .get_by_key("ns/a")
+            .expect("the object was added")
+            .ptr_eq(&indexer.get(&key).expect("the object was added"))
+    );
     assert_eq!(keys(&indexer.list()), set(&["ns/a", "ns/b"]));
     assert_eq!(keys(&by_tag.get(&2)), set(&["ns/a", "ns/b"]));
     assert_eq!(keys(&indexer.in_namespace("ns")), set(&["ns/a", "ns/b"]));
@@ -56,7 +61,7 @@ fn object_is_found_in_every_way_until_removed() {
     writer.transaction(vec![Change::Remove(key.clone())], None);
     assert!(indexer.get(&key).is_none() && by_tag.get(&1).is_empty());
     assert_eq!(keys(&by_tag.get(&2)), set(&["ns/b"]));
-    assert_eq!(by_tag.values(), [2], "a value that nobody has is gone");
+    assert_eq!(by_tag.values(), [2], "a value without objects is removed");
 }
 
 #[test]
@@ -75,7 +80,7 @@ fn i7_snapshot_and_its_results_do_not_change() {
 }
 
 #[test]
-fn i3_readers_see_a_transaction_whole_or_not_at_all() {
+fn i3_readers_see_all_or_nothing_of_a_transaction() {
     let (mut writer, indexer) = store::<Item>();
     let by_tag = indexer.add_index("tag", |item: &Item| item.tags.clone()).expect("a free name");
     let stop = Arc::new(AtomicBool::new(false));
@@ -85,8 +90,8 @@ fn i3_readers_see_a_transaction_whole_or_not_at_all() {
             let mut seen = 0_u64;
             while !stop.load(Ordering::Relaxed) {
                 let snapshot = indexer.snapshot();
-                // Each transaction moves all objects to the next tag; so at any time they share
-                // one.
+                // Each transaction moves all objects to the next tag, so at any time all objects
+                // share one tag.
                 let tags: BTreeSet<u8> = snapshot.list().iter().map(|object| object.tags[0]).collect();
                 assert!(tags.len() <= 1, "half a transaction is visible: {tags:?}");
                 for tag in tags {
@@ -98,7 +103,7 @@ fn i3_readers_see_a_transaction_whole_or_not_at_all() {
         }
     });
     for round in 1..200_u64 {
-        // Both ways of applying a transaction: in place, and beside the old state.
+        // Transactions of both kinds: in place, and beside the old state.
         let count = if round % 2 == 0 { 10 } else { 600 };
         let objects = (0..count).map(|n| item(&n.to_string(), round, &[(round % 200) as u8])).collect();
         writer.replace(objects, &round.into());
@@ -113,7 +118,7 @@ fn replace_keeps_unchanged_and_removes_unlisted_objects() {
     put(&mut writer, "same", 1, &[]);
     put(&mut writer, "changed", 2, &[]);
     put(&mut writer, "gone", 3, &[]);
-    let before = indexer.get_by_key("same").expect("it was put");
+    let before = indexer.get_by_key("same").expect("the object was added");
     writer.replace(vec![item("same", 1, &[]), item("changed", 5, &[7]), item("new", 6, &[])], &9.into());
     assert_eq!(keys(&indexer.list()), set(&["same", "changed", "new"]));
     assert!(before.ptr_eq(&indexer.get_by_key("same").expect("still there")));
@@ -164,7 +169,7 @@ fn index_can_be_added_while_the_writer_runs() {
 }
 
 #[test]
-fn a_removed_index_finds_nothing_and_its_name_is_free_again() {
+fn removed_index_finds_nothing_and_frees_its_name() {
     let (mut writer, indexer) = store::<Item>();
     let first = indexer.add_index("tag", |item: &Item| item.tags.clone()).expect("a free name");
     put(&mut writer, "a", 1, &[1]);
@@ -172,7 +177,7 @@ fn a_removed_index_finds_nothing_and_its_name_is_free_again() {
         indexer.add_index("tag", |_: &Item| None::<u8>).map(|_| ()),
         Err(IndexError::Duplicate { name: "tag".into() })
     );
-    indexer.remove_index("tag").expect("it exists");
+    indexer.remove_index("tag").expect("the index exists");
     let second = indexer.add_index("tag", |item: &Item| item.tags.first().copied()).expect("free again");
     assert_eq!((first.count(&1), second.count(&1)), (0, 1));
     assert!(matches!(indexer.remove_index("namespace"), Err(IndexError::Unknown { .. })));
@@ -193,7 +198,7 @@ fn i10_failed_index_function_affects_only_that_index() {
     let (mut writer, indexer) = store::<Item>();
     let by_tag = indexer
         .try_add_index("tag", |item: &Item| match item.tags.first() {
-            Some(13) => panic!("told to"),
+            Some(13) => panic!("test panic"),
             Some(tag) => Ok(Some(*tag)),
             None => Err("no tag"),
         })
@@ -207,19 +212,19 @@ fn i10_failed_index_function_affects_only_that_index() {
         None,
     );
     assert_eq!(failures[0].to_string(), "index \"tag\" failed for bad at resource version 2: no tag");
-    assert_eq!(failures[1].error, "the index function panicked: told to");
+    assert_eq!(failures[1].error, "the index function panicked: test panic");
     assert_eq!((indexer.len(), by_tag.values()), (3, vec![1]));
     assert_eq!(indexer.index_failures().len(), 2);
 
     let again = writer.transaction(vec![Change::Put(item("bad", 4, &[]))], None);
-    assert!(again.is_empty(), "it is reported once, not with each version");
+    assert!(again.is_empty(), "each failure is reported once, not for each version");
     put(&mut writer, "bad", 5, &[2]);
     put(&mut writer, "ugly", 6, &[2]);
     assert!(indexer.index_failures().is_empty());
-    assert_eq!(by_tag.count(&2), 2, "it comes back with a good version");
+    assert_eq!(by_tag.count(&2), 2, "the next valid version is indexed");
 }
 
-/// A value that panics when it is hashed, or compared, if it says so.
+/// An index value whose `Hash` or `Eq` panics for large numbers.
 #[derive(Clone, Debug, PartialOrd, Ord, Eq)]
 struct Explosive(u8);
 
@@ -228,24 +233,24 @@ const COMPARE: u8 = 100;
 
 impl std::hash::Hash for Explosive {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        assert!(self.0 < HASH, "told to");
-        // All values meet in one place, so that they have to be compared.
+        assert!(self.0 < HASH, "test panic");
+        // All values hash equally, so that they have to be compared.
         0_u8.hash(state);
     }
 }
 
 impl PartialEq for Explosive {
     fn eq(&self, other: &Self) -> bool {
-        assert!(self.0 < COMPARE && other.0 < COMPARE, "told to");
+        assert!(self.0 < COMPARE && other.0 < COMPARE, "test panic");
         self.0 == other.0
     }
 }
 
 #[test]
-fn i3_index_value_that_panics_leaves_the_store_whole() {
+fn i3_panic_of_an_index_value_keeps_the_store_consistent() {
     let values = |item: &Item| item.tags.iter().map(|tag| Explosive(*tag)).collect::<Vec<_>>();
     for bad in [HASH, COMPARE] {
-        // So many are changed in place, and so many beside it.
+        // The two counts cover changes in place and beside the old state.
         for count in [3, 1_000] {
             let (mut writer, indexer) = store::<Item>();
             let by_tag = indexer.add_index("tag", values).expect("a free name");
@@ -267,7 +272,7 @@ fn i3_index_value_that_panics_leaves_the_store_whole() {
             assert_eq!((by_size.count(&1), by_size.count(&2)), (count, 1));
             put(&mut writer, "old", 4, &[4]);
             assert!(indexer.index_failures().is_empty());
-            assert_eq!(by_tag.count(&Explosive(4)), 1, "it comes back with a good version");
+            assert_eq!(by_tag.count(&Explosive(4)), 1, "the next valid version is indexed");
             let late = indexer.add_index("late", values).expect("a free name");
             assert_eq!(late.count(&Explosive(2)), count);
         }
@@ -290,13 +295,14 @@ fn i8_index_function_can_read_its_store() {
 }
 
 #[test]
-fn an_index_is_complete_under_a_writer_that_never_rests() {
+fn index_added_during_constant_writes_is_complete() {
     let (mut writer, indexer) = store::<Item>();
     (0..3_000).for_each(|n| put(&mut writer, &n.to_string(), n + 1, &[0]));
     let writer = Arc::new(Mutex::new((writer, 3_000)));
     let change = {
         let writer = Arc::clone(&writer);
-        // Unless it is the writer that asks: whenever an object is looked at, others change.
+        // Other objects change whenever the index function runs, except during the writer's own
+        // calls.
         move || {
             let Ok(mut guard) = writer.try_lock() else { return };
             let (writer, version) = &mut *guard;
@@ -316,11 +322,11 @@ fn an_index_is_complete_under_a_writer_that_never_rests() {
     let by_tag = indexer
         .try_add_index("tag", move |item: &Item| {
             change();
-            if item.tags == [13] { Err("told to") } else { Ok(item.tags.clone()) }
+            if item.tags == [13] { Err("test failure") } else { Ok(item.tags.clone()) }
         })
         .expect("a free name");
     let snapshot = indexer.snapshot();
-    assert!(snapshot.watermark().is_newer_than(&3_100.into()), "the writer did not rest");
+    assert!(snapshot.watermark().is_newer_than(&3_100.into()), "the writer kept changing objects");
     for tag in 0..6 {
         let expected = keys(snapshot.list().iter().filter(|object| object.tags == [tag]));
         assert_eq!(keys(&by_tag.get_in(&snapshot, &tag)), expected, "tag {tag}");
@@ -332,26 +338,26 @@ fn an_index_is_complete_under_a_writer_that_never_rests() {
 }
 
 #[test]
-fn the_name_of_an_index_is_taken_as_soon_as_it_joins() {
+fn index_added_by_an_index_function_takes_the_name() {
     let (mut writer, indexer) = store::<Item>();
     put(&mut writer, "a", 1, &[1]);
     let (same_store, second) = (indexer.clone(), Arc::new(OnceLock::new()));
-    let noted = Arc::clone(&second);
+    let result = Arc::clone(&second);
     let first = indexer.add_index("tag", move |item: &Item| {
         thread_local!(static NESTED: Cell<bool> = const { Cell::new(false) });
         if !NESTED.replace(true) {
-            _ = noted.set(same_store.add_index("tag", |item: &Item| item.tags.clone()).is_ok());
+            _ = result.set(same_store.add_index("tag", |item: &Item| item.tags.clone()).is_ok());
         }
         item.tags.clone()
     });
-    assert!(second.get().is_some_and(|added| *added), "it came first");
+    assert!(second.get().is_some_and(|added| *added), "the inner call added the index");
     assert_eq!(first.map(|_| ()), Err(IndexError::Duplicate { name: "tag".into() }));
     put(&mut writer, "b", 2, &[1]);
-    assert_eq!(indexer.index::<u8>("tag").expect("the one that came first").count(&1), 2);
+    assert_eq!(indexer.index::<u8>("tag").expect("the inner call's index").count(&1), 2);
 }
 
 #[test]
-fn objects_that_share_a_value_with_another_are_found_once_each() {
+fn objects_with_a_common_value_are_found_once_each() {
     let (mut writer, indexer) = store::<Item>();
     let by_tag = indexer
         .try_add_index("tag", |item: &Item| match item.tags.as_slice() {
@@ -365,9 +371,12 @@ fn objects_that_share_a_value_with_another_are_found_once_each() {
     put(&mut writer, "d", 4, &[4]);
     let sharing =
         |name: &str, tags: &[u8]| by_tag.with_common_value(&item(name, 9, tags)).map(|found| keys(&found));
-    let a = indexer.get_by_key("ns/a").expect("it was put");
-    assert_eq!(keys(&by_tag.with_common_value(&a).expect("it has tags")), set(&["ns/a", "ns/b", "c"]));
-    assert_eq!(by_tag.with_common_value(&a).expect("it has tags").len(), 3);
+    let a = indexer.get_by_key("ns/a").expect("the object was added");
+    assert_eq!(
+        keys(&by_tag.with_common_value(&a).expect("the function succeeds")),
+        set(&["ns/a", "ns/b", "c"])
+    );
+    assert_eq!(by_tag.with_common_value(&a).expect("the function succeeds").len(), 3);
     assert_eq!(sharing("not-in-the-store", &[3, 4, 9]), Ok(set(&["ns/b", "d"])));
     assert_eq!(sharing("nothing-in-common", &[9]), Ok(set(&[])));
     let error = sharing("x", &[]).expect_err("the function fails");
@@ -376,16 +385,19 @@ fn objects_that_share_a_value_with_another_are_found_once_each() {
     assert_eq!(
         indexer.with_common_value("tag", &a).map(|found| found.len()),
         Ok(3),
-        "by name, whatever the type"
+        "by name, without the value's type"
     );
-    assert_eq!(keys(&indexer.with_common_value("namespace", &a).expect("it exists")), set(&["ns/a", "ns/b"]));
+    assert_eq!(
+        keys(&indexer.with_common_value("namespace", &a).expect("the index exists")),
+        set(&["ns/a", "ns/b"])
+    );
     assert!(matches!(indexer.with_common_value("node", &a), Err(IndexError::Unknown { .. })));
-    indexer.remove_index("tag").expect("it exists");
-    assert!(by_tag.with_common_value(&a).expect("no function any more").is_empty());
+    indexer.remove_index("tag").expect("the index exists");
+    assert!(by_tag.with_common_value(&a).expect("a removed index has no function").is_empty());
 }
 
 #[test]
-fn the_keys_with_a_value_are_sorted() {
+fn index_keys_are_sorted() {
     let (mut writer, indexer) = store::<Item>();
     let by_tag = indexer.add_index("tag", |item: &Item| item.tags.clone()).expect("a free name");
     let by_word =
@@ -398,8 +410,11 @@ fn the_keys_with_a_value_are_sorted() {
     assert_eq!(texts(by_tag.keys(&1)), ["ns/a", "ns/b", "other", "z"]);
     assert!(by_tag.keys(&2).is_empty());
     assert_eq!(texts(by_word.keys("w0")), ["none"]);
-    assert_eq!(texts(indexer.index_keys("word", "w1").expect("it exists")), ["ns/a", "ns/b", "other", "z"]);
-    assert_eq!(texts(indexer.index_keys("namespace", "ns").expect("it exists")), ["ns/a", "ns/b"]);
+    assert_eq!(
+        texts(indexer.index_keys("word", "w1").expect("the index exists")),
+        ["ns/a", "ns/b", "other", "z"]
+    );
+    assert_eq!(texts(indexer.index_keys("namespace", "ns").expect("the index exists")), ["ns/a", "ns/b"]);
     let mut values = indexer.index_values("word").expect("its values are strings");
     values.sort_unstable();
     assert_eq!(values, ["w0", "w1"]);
@@ -408,24 +423,24 @@ fn the_keys_with_a_value_are_sorted() {
 }
 
 #[test]
-fn a_value_is_gone_with_its_last_object_and_not_before() {
+fn index_value_is_removed_with_its_last_object() {
     let (mut writer, indexer) = store::<Item>();
     let by_tag = indexer.add_index("tag", |item: &Item| item.tags.clone()).expect("a free name");
     put(&mut writer, "a", 1, &[1]);
     put(&mut writer, "b", 2, &[1]);
     _ = writer.remove(&ObjectKey::cluster_scoped("a"));
-    assert_eq!((by_tag.values(), by_tag.count(&1)), (vec![1], 1), "another has it still");
+    assert_eq!((by_tag.values(), by_tag.count(&1)), (vec![1], 1), "another object still has the value");
     _ = writer.remove(&ObjectKey::cluster_scoped("b"));
     assert_eq!((by_tag.values(), by_tag.count(&1)), (vec![], 0));
     put(&mut writer, "a", 3, &[1]);
     put(&mut writer, "a", 4, &[2]);
-    assert_eq!(by_tag.values(), [2], "it has moved on");
+    assert_eq!(by_tag.values(), [2], "the object has the new value");
     writer.replace(vec![], &5.into());
     assert!(by_tag.values().is_empty());
 }
 
 #[test]
-fn an_object_with_several_values_follows_each_of_them() {
+fn object_with_several_index_values_is_found_by_each() {
     let (mut writer, indexer) = store::<Item>();
     let by_tag = indexer.add_index("tag", |item: &Item| item.tags.clone()).expect("a free name");
     let histories: [&[&[u8]]; 6] = [
@@ -472,10 +487,10 @@ fn single_put_and_remove_keep_the_watermark() {
     let (mut writer, indexer) = store::<Item>();
     assert!(writer.put(item("a", 5, &[1])).is_empty());
     assert!(writer.put(item("a", 7, &[2])).is_empty());
-    assert_eq!(indexer.get_by_key("a").expect("it was put").tags, [2]);
-    assert!(indexer.watermark().is_empty(), "one object's version says nothing of the others");
+    assert_eq!(indexer.get_by_key("a").expect("the object was added").tags, [2]);
+    assert!(indexer.watermark().is_empty(), "the version of one object is no watermark");
     put(&mut writer, "b", 8, &[]);
-    let removed = writer.remove(&ObjectKey::cluster_scoped("a")).expect("it was there");
+    let removed = writer.remove(&ObjectKey::cluster_scoped("a")).expect("the object existed");
     assert_eq!(removed.tags, [2]);
     assert!(writer.remove(&ObjectKey::cluster_scoped("a")).is_none());
     assert_eq!((indexer.len(), indexer.watermark()), (1, 8.into()));
@@ -493,7 +508,7 @@ fn watermark_moves_only_with_transactions_and_lists() {
     writer.replace(vec![], &12.into());
     assert_eq!(indexer.watermark(), 12.into());
     writer.replace(vec![], &"rev-1".into());
-    assert_eq!(indexer.watermark(), "rev-1".into(), "what the server calls it");
+    assert_eq!(indexer.watermark(), "rev-1".into(), "the server's own version");
 }
 
 #[test]
@@ -527,18 +542,18 @@ fn prepared_transaction_dropped_by_a_panic_is_committed() {
         let changes = (0..count).map(|n| Change::Put(item(&n.to_string(), 1, &[1]))).collect();
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let _prepared = writer.prepare(changes, None, &[]);
-            std::panic::resume_unwind(Box::new("on purpose"));
+            std::panic::resume_unwind(Box::new("test panic"));
         }));
         assert!(outcome.is_err());
         assert_eq!((indexer.len(), by_tag.count(&1)), (count, count));
         put(&mut writer, "0", 2, &[2]);
-        assert_eq!((by_tag.count(&1), by_tag.count(&2)), (count - 1, 1), "writer and indices are in step");
+        assert_eq!((by_tag.count(&1), by_tag.count(&2)), (count - 1, 1), "writer and indices agree");
     }
 }
 
 #[test]
-fn a_store_holds_any_type_under_any_key() {
-    /// Not a Kubernetes object; its key is of its own kind, and there are no versions.
+fn store_accepts_any_object_and_key_type() {
+    /// Not a Kubernetes object: the key is of a custom type and there are no versions.
     struct Session {
         user: &'static str,
         hits: u32,
@@ -563,9 +578,9 @@ fn a_store_holds_any_type_under_any_key() {
     assert_eq!((by_user.count("ann"), by_user.values()), (2, vec!["ann"]));
 }
 
-/// Asks everything of a store that takes a lock, from another thread; so a lock that is held shows
-/// as a silence.
-fn asks_in_vain(indexer: &Indexer<Probe>) -> bool {
+/// Calls the locking methods of a store from another thread. Returns true if they do not return,
+/// because a lock is held.
+fn is_locked(indexer: &Indexer<Probe>) -> bool {
     let (done, answer) = mpsc::channel();
     let indexer = indexer.clone();
     std::thread::spawn(move || {
@@ -575,26 +590,26 @@ fn asks_in_vain(indexer: &Indexer<Probe>) -> bool {
     answer.recv_timeout(Duration::from_secs(20)).is_err()
 }
 
-/// Something that asks the store when it is dropped.
+/// Calls the store when dropped, and records that it was dropped.
 #[derive(Clone, Default)]
 struct OnDrop(Arc<OnceLock<Indexer<Probe>>>, Arc<Mutex<Vec<&'static str>>>, &'static str);
 
 impl Drop for OnDrop {
     fn drop(&mut self) {
         if let Some(indexer) = self.0.get() {
-            let what = if asks_in_vain(indexer) { "locked" } else { self.2 };
+            let what = if is_locked(indexer) { "locked" } else { self.2 };
             self.1.lock().expect("no panic while locked").push(what);
         }
     }
 }
 
-/// An object of the user's, with a tag that is one, too.
+/// An object of the user, with a tag and a drop hook.
 struct Probe {
     tag: u8,
     on_drop: OnDrop,
 }
 
-/// A value of the user's; equal ones need not be one in memory.
+/// An index value of the user; equal values need not be the same allocation.
 #[derive(Clone)]
 struct Tag(u8, #[allow(dead_code, reason = "for its drop")] Arc<OnDrop>);
 
@@ -636,9 +651,9 @@ fn i8_objects_values_and_functions_drop_without_lock() {
 
     writer.put(probe("0", 1));
     writer.put(probe("0", 1));
-    assert_eq!(dropped(), ["value", "object"], "the same value again, and another object");
+    assert_eq!(dropped(), ["value", "object"], "the equal value and the replaced object");
     writer.put(probe("0", 2));
-    assert_eq!(dropped().len(), 2, "a value that nobody has any more");
+    assert_eq!(dropped().len(), 2, "the object and the value without objects");
     writer.remove(&ObjectKey::cluster_scoped("0"));
     assert_eq!(dropped().len(), 2);
     writer.replace(probes(1), &ResourceVersion::empty());
@@ -651,7 +666,7 @@ fn i8_objects_values_and_functions_drop_without_lock() {
     assert!(dropped().iter().all(|what| *what != "locked"));
 
     writer.put(probe("0", 1));
-    indexer.remove_index("tag").expect("it exists");
+    indexer.remove_index("tag").expect("the index exists");
     assert_eq!(dropped(), ["value"]);
     writer.put(probe("0", 1));
     let drops = dropped();
@@ -679,33 +694,33 @@ fn i8_sharing_function_can_use_the_store() {
 }
 
 #[test]
-fn an_index_that_another_thread_is_just_adding_is_waited_for() {
+fn add_of_an_index_waits_for_another_threads_add() {
     let (mut writer, indexer) = store::<Item>();
     put(&mut writer, "a", 1, &[1]);
-    let (looking, looks) = mpsc::channel();
+    let (started, starts) = mpsc::channel();
     let (go_on, may_go_on) = mpsc::channel::<()>();
     let may_go_on = Mutex::new(may_go_on);
     let adding = std::thread::spawn({
         let indexer = indexer.clone();
-        // Stays with each object until it is told to go on.
+        // Waits at each object until the test allows it to continue.
         let slow = move |item: &Item| {
-            looking.send(()).expect("the test is there");
-            may_go_on.lock().expect("no panic").recv().expect("the test is there");
+            started.send(()).expect("the test receives");
+            may_go_on.lock().expect("no panic").recv().expect("the test sends");
             Ok::<_, String>(item.tags.clone())
         };
         move || indexer.index_or_try_add("tag", slow).expect("a free name")
     });
-    looks.recv().expect("the first object is looked at");
-    // Missed by the first look; the second is with the index half in place.
+    starts.recv().expect("the function runs for the first object");
+    // The first pass misses object b; the second pass indexes it while the index is half in place.
     put(&mut writer, "b", 2, &[2]);
-    go_on.send(()).expect("it waits");
-    looks.recv().expect("the second object is looked at");
+    go_on.send(()).expect("the function waits");
+    starts.recv().expect("the function runs for the second object");
     let released = std::thread::spawn(move || {
-        go_on.send(()).expect("it waits");
+        go_on.send(()).expect("the function waits");
         go_on
     });
-    let unused = |_: &Item| -> Result<Vec<u8>, String> { unreachable!("there is an index already") };
-    let by_tag = indexer.index_or_try_add("tag", unused).expect("it is waited for");
+    let unused = |_: &Item| -> Result<Vec<u8>, String> { unreachable!("the index exists already") };
+    let by_tag = indexer.index_or_try_add("tag", unused).expect("the other thread adds the index");
     assert_eq!((by_tag.count(&1), by_tag.count(&2)), (1, 1));
     drop(released.join());
     assert_eq!(adding.join().expect("no panic").count(&1), 1);
@@ -732,7 +747,7 @@ fn i9_each_namespace_has_its_own_watermark() {
     let mut follow = || {
         let mut next = std::pin::pin!(queue.pop_batch());
         let Poll::Ready(Some(batch)) = next.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
-            panic!("there is no batch");
+            panic!("no batch");
         };
         drop(writer.prepare(Vec::new(), batch.watermark(), batch.namespaces()));
     };

@@ -1,8 +1,8 @@
-//! A store against a naive one, a map that is searched from end to end, over random histories:
-//! transactions, replaces, indices that come and go, bursts that make tables grow and shrink, and
-//! snapshots that are held all the while.
+//! A store compared with a naive one, a map that is scanned, over random histories: transactions,
+//! replaces, indices that are added and removed, bursts that grow and shrink tables, and long-lived
+//! snapshots.
 //!
-//! Two thousand histories per run, or as many as `INFORMER_CASES` says.
+//! Runs two thousand histories, or as many as `INFORMER_CASES` says.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,27 +10,28 @@ use informer_core::{Cached, ObjectKey, Uid};
 use informer_store::{Change, Index, Indexer, Objects, Snapshot, StoreWriter, store};
 use proptest::prelude::*;
 
-/// An object, with tags to index it by.
+/// An object with tags, which the tests index.
 #[derive(Debug, Clone)]
 struct Item {
     tags: Vec<u16>,
 }
 
-/// The tags for which the function of the strict index fails and panics.
+/// The tags for which the function of the strict index fails or panics.
 const FAILS: u16 = 6;
 const PANICS: u16 = 7;
 
-/// Objects as they should be: version and tags by key.
+/// The expected objects: version and tags by key.
 type Model = BTreeMap<String, (u64, Vec<u16>)>;
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// One transaction: keys that get these tags, or are removed.
+    /// One transaction: each key gets these tags or is removed.
     Change(Vec<(u8, Option<Vec<u16>>)>),
-    /// A list: keys that have new tags, or that it has unchanged if they exist; all others are
-    /// gone.
+    /// A list: each key has these tags, or is unchanged if `None`. Keys that are not listed are
+    /// removed.
     Replace(Vec<(u8, Option<Vec<u16>>)>),
-    /// So many objects come in one transaction, and go again: in one transaction, or in a list.
+    /// Adds this many objects in one transaction and removes them in one transaction, or with a
+    /// list.
     Burst(u16, bool),
     AddIndex(Kind),
     RemoveIndex(Kind),
@@ -58,8 +59,8 @@ impl Kind {
         let added = match self {
             Self::Tags => indexer.add_index(self.name(), |item: &Item| item.tags.clone()),
             Self::Strict => indexer.try_add_index(self.name(), |item: &Item| match item.tags.first() {
-                Some(&FAILS) => Err("told to"),
-                // A panic that prints nothing.
+                Some(&FAILS) => Err("test failure"),
+                // A panic without a message on stderr.
                 Some(&PANICS) => std::panic::resume_unwind(Box::new(())),
                 first => Ok(first.copied()),
             }),
@@ -67,7 +68,7 @@ impl Kind {
         added.expect("a free name")
     }
 
-    /// What the index function says, if it doesn't fail.
+    /// Returns the values of the index function, or `None` if the function fails.
     fn values(self, tags: &[u16]) -> Option<BTreeSet<u16>> {
         match (self, tags.first()) {
             (Self::Tags, _) => Some(tags.iter().copied().collect()),
@@ -104,7 +105,7 @@ fn item(name: &str, version: u64, tags: &[u16]) -> Cached<Item> {
     Cached::from_parts(key, version.into(), Uid::default(), Item { tags: tags.to_vec() })
 }
 
-/// A snapshot, and what it has to go on showing.
+/// A snapshot and the content that it must keep.
 struct Held {
     snapshot: Snapshot<Item>,
     listed: Objects<Item>,
@@ -112,7 +113,7 @@ struct Held {
     indices: BTreeMap<Kind, Index<Item, u16>>,
 }
 
-/// The store, and what it should be.
+/// The store and its expected content.
 struct World {
     writer: StoreWriter<Item>,
     indexer: Indexer<Item>,
@@ -185,14 +186,14 @@ impl World {
         for (name, entry) in &model {
             let same = before.get_by_key(name).zip(self.indexer.get_by_key(name));
             let kept = same.is_some_and(|(before, after)| before.ptr_eq(&after));
-            assert_eq!(kept, self.model.get(name) == Some(entry), "{name} keeps its copy if it is unchanged");
+            assert_eq!(kept, self.model.get(name) == Some(entry), "{name} keeps its allocation if unchanged");
         }
         self.model = model;
     }
 
     fn burst(&mut self, count: u16, listed: bool) {
         let names: Vec<String> = (0..count).map(|n| format!("burst/{n}")).collect();
-        // Each with a value of its own, so that the indices burst, too.
+        // Each object has a unique value, so that the indices grow too.
         let put = |(name, tag): (&String, u16)| Change::Put(item(name, self.version, &[tag]));
         self.writer.transaction(names.iter().zip(100..).map(put).collect(), None);
         assert_eq!(self.indexer.len(), self.model.len() + usize::from(count));
@@ -210,7 +211,7 @@ impl World {
     fn check(&self) {
         check_state(&self.indexer.snapshot(), &self.indexer.list(), &self.model, &self.indices);
         assert!(self.removed.iter().all(|index| index.values().is_empty() && index.get(&0).is_empty()));
-        // I10: what can't be placed is known, and nothing else is.
+        // I10: exactly the objects that could not be indexed are reported.
         let failing = self.model.iter().filter(|(_, (_, tags))| Kind::Strict.values(tags).is_none());
         let expected: BTreeSet<(String, String)> = match self.indices.get(&Kind::Strict) {
             Some(_) => failing.map(|(name, (version, _))| (name.clone(), version.to_string())).collect(),
@@ -268,7 +269,7 @@ fn check_state(
     }
 }
 
-/// What can be asked of an index only in the present state.
+/// Checks the queries that an index supports only for the current state.
 fn check_queries(indexer: &Indexer<Item>, model: &Model, indices: &BTreeMap<Kind, Index<Item, u16>>) {
     for (kind, index) in indices {
         let all = model.values().filter_map(|(_, tags)| kind.values(tags));
@@ -276,10 +277,10 @@ fn check_queries(indexer: &Indexer<Item>, model: &Model, indices: &BTreeMap<Kind
         values.sort_unstable();
         assert!(
             values.iter().eq(&all.flatten().collect::<BTreeSet<u16>>()),
-            "values: each once, none without objects"
+            "each value once, and only values with objects"
         );
         for (name, (_, tags)) in model {
-            let object = indexer.get_by_key(name).expect("it is in the model");
+            let object = indexer.get_by_key(name).expect("the model has the object");
             let Some(values) = kind.values(tags) else {
                 assert!(index.with_common_value(&object).is_err());
                 continue;
@@ -287,7 +288,9 @@ fn check_queries(indexer: &Indexer<Item>, model: &Model, indices: &BTreeMap<Kind
             let shares = |tags: &[u16]| kind.values(tags).is_some_and(|other| !other.is_disjoint(&values));
             let expected: Vec<&String> =
                 model.iter().filter(|(_, (_, tags))| shares(tags)).map(|(name, _)| name).collect();
-            assert!(keys(&index.with_common_value(&object).expect("it has values")).iter().eq(expected));
+            assert!(
+                keys(&index.with_common_value(&object).expect("the function succeeds")).iter().eq(expected)
+            );
         }
         for value in index.values() {
             let keys: Vec<ObjectKey> = index.keys(&value);
@@ -299,7 +302,7 @@ fn check_queries(indexer: &Indexer<Item>, model: &Model, indices: &BTreeMap<Kind
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
     #[test]
-    fn i7_a_store_behaves_like_a_map_searched_from_end_to_end(steps in prop::collection::vec(step(), 1..40)) {
+    fn i7_store_behaves_like_a_scanned_map(steps in prop::collection::vec(step(), 1..40)) {
         let mut world = World::new();
         for step in steps {
             world.run(step);
@@ -312,7 +315,7 @@ proptest! {
     }
 }
 
-/// How many histories to try: two thousand, or what `INFORMER_CASES` says.
+/// The number of histories to try: two thousand, or `INFORMER_CASES`.
 fn cases() -> u32 {
     std::env::var("INFORMER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000)
 }

@@ -284,7 +284,7 @@ async fn expiry_refuses_old_versions_and_keeps_open_watches() {
     assert_eq!(source.watch_count(), 3);
 }
 
-/// An object whose copies can be counted.
+/// An object whose clones can be counted.
 #[derive(Clone, Default)]
 struct Counted {
     metadata: ObjectMeta,
@@ -321,7 +321,7 @@ impl Resource for Counted {
 }
 
 #[tokio::test]
-async fn expiry_frees_objects_that_no_watch_needs() {
+async fn expiry_drops_objects_without_open_watches() {
     let source = MemorySource::new("counted");
     let object = Counted {
         metadata: ObjectMeta { name: Some("one".into()), ..ObjectMeta::default() },
@@ -370,7 +370,7 @@ async fn bookmark_with_new_version_reaches_open_watches() {
 }
 
 #[tokio::test]
-async fn wait_for_watches_sees_open_and_close() {
+async fn wait_for_watches_counts_opened_and_closed_watches() {
     let source = source();
     let waited = source.wait_for_watches(1);
     let (watch, ()) = tokio::join!(source.watch(from(1)), waited);

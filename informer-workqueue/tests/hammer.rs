@@ -1,6 +1,6 @@
-//! A stress test on several threads. Producers add keys in all ways. Workers end items in all ways;
-//! some panic, or are cancelled while they wait or have an item. Two workers never have the same
-//! key, and at the end each key was processed after its last add.
+//! A stress test on several threads. Producers add keys in every way. Workers end items in every
+//! way; some panic, or are cancelled while they wait or while they have an item. Two workers never
+//! have the same key, and in the end each key has been processed after its last add.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 #[derive(Default)]
 struct Key {
-    /// Counts the adds; incremented before each add.
+    /// The number of adds; incremented before each add.
     wanted: AtomicU64,
-    /// The value of `wanted` when the last successful item was taken.
+    /// The value of `wanted` when the worker of the last successful item took the item.
     reached: AtomicU64,
     is_busy: AtomicBool,
 }
@@ -33,7 +33,7 @@ struct World {
     producing: AtomicUsize,
     taken: AtomicU64,
     failed: AtomicU64,
-    /// Notified when an item was processed or the last producer has ended.
+    /// Notified after each processed item, and when the last producer has ended.
     progress: Notify,
 }
 
@@ -64,7 +64,7 @@ impl World {
     async fn work(&self, worker: u64) {
         let mut random = Random(1_000 + worker);
         loop {
-            // Sometimes the worker does not wait for an item, and sometimes it cancels the wait.
+            // Sometimes the worker does not wait for an item, and sometimes it cancels its wait.
             let item = match random.below(10) {
                 0 => self.queue.get().now_or_never(),
                 1 => {
@@ -89,7 +89,7 @@ impl World {
 
     async fn process(&self, item: Item<usize>, random: &mut Random) {
         let key = &self.keys[*item.key()];
-        assert!(!key.is_busy.swap(true, SeqCst), "{} is with two workers", item.key());
+        assert!(!key.is_busy.swap(true, SeqCst), "two workers have {}", item.key());
         self.taken.fetch_add(1, SeqCst);
         let wanted = key.wanted.load(SeqCst);
         if random.below(4) == 0 {
@@ -118,7 +118,7 @@ impl World {
     }
 }
 
-/// A pseudo-random generator with a seed.
+/// A seeded pseudo-random generator.
 struct Random(u64);
 
 impl Random {
@@ -156,11 +156,11 @@ async fn hammer(queue: Workqueue<usize>) {
         worker.expect("a worker ends when the queue is drained");
     }
     producers.into_iter().for_each(|producer| producer.join().expect("no panic"));
-    assert!(world.is_settled(), "a drain loses nothing");
+    assert!(world.is_settled(), "a drain loses no keys");
     assert!(world.queue.is_empty() && world.queue.delayed() == 0);
     let (taken, failed) = (world.taken.load(SeqCst), world.failed.load(SeqCst));
     assert!(taken >= KEYS as u64 && failed > 0);
-    // Two of three failures are drops and panics, not retries.
+    // Two of three kinds of failures are drops and panics, which count as abandoned.
     assert!((1..=failed).contains(&world.queue.abandoned()));
 }
 
@@ -171,7 +171,7 @@ fn limiter() -> ItemExponential<usize> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn hammered_keys_are_processed_after_their_last_add() {
     let queue = Workqueue::builder().rate_limiter(limiter()).build();
-    tokio::time::timeout(LIMIT, hammer(queue)).await.expect("it settles");
+    tokio::time::timeout(LIMIT, hammer(queue)).await.expect("every key is processed");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -179,5 +179,5 @@ async fn hammered_keys_in_groups_are_processed_after_their_last_add() {
     let groups: Vec<usize> = (0..KEYS).map(|key| key % 7).collect();
     let groups: &'static [usize] = groups.leak();
     let queue = Workqueue::builder().rate_limiter(limiter()).fair_by(|key| &groups[*key]).build();
-    tokio::time::timeout(LIMIT, hammer(queue)).await.expect("it settles");
+    tokio::time::timeout(LIMIT, hammer(queue)).await.expect("every key is processed");
 }

@@ -1,6 +1,5 @@
-//! Models of the queue's lock with loom, which tries every interleaving: add, take, end, shut down,
-//! and the timekeeper of delayed keys. `cargo xtask loom` runs the models; in an ordinary build
-//! this file is empty.
+//! Loom models of the queue's lock: add, take, end, shutdown, and the timekeeper of delayed keys.
+//! `cargo xtask loom` runs the models; in an ordinary build this file is empty.
 #![cfg(informer_loom)]
 
 use std::time::Duration;
@@ -16,7 +15,7 @@ type Queue = Workqueue<&'static str>;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Tries every interleaving of `f` with up to three forced switches; nearly all bugs need only two.
+/// Explores all interleavings of `f` with at most three preemptions; nearly all bugs need only two.
 fn model(f: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
@@ -27,7 +26,7 @@ fn queue() -> Queue {
     Workqueue::builder().rate_limiter(ItemExponential::new(MINUTE, MINUTE)).build()
 }
 
-/// Takes items until the queue is shut down and empty; returns their keys, sorted.
+/// Takes items until the queue is shut down and empty. Returns their keys, sorted.
 fn work(queue: &Queue) -> Vec<&'static str> {
     let mut keys = Vec::new();
     while let Some(item) = block_on(queue.get()) {
@@ -70,7 +69,7 @@ fn key_is_exclusive_and_processed_after_its_last_add() {
             let (wanted, reached) = (Arc::clone(&wanted), Arc::clone(&reached));
             thread::spawn(move || {
                 while let Some(item) = block_on(queue.get()) {
-                    assert!(!is_busy.swap(true, SeqCst), "two workers");
+                    assert!(!is_busy.swap(true, SeqCst), "two workers have the key");
                     reached.store(wanted.load(SeqCst), SeqCst);
                     is_busy.store(false, SeqCst);
                     item.done();
@@ -113,7 +112,7 @@ fn two_keys_reach_two_workers_that_take_one_each() {
 fn cancelled_get_loses_no_wake_up() {
     model(|| {
         let queue = queue();
-        let given_up = thread::spawn({
+        let cancelled = thread::spawn({
             let queue = queue.clone();
             // Polls once, and drops a pending future.
             move || queue.get().now_or_never().flatten().map(|item| item.done()).is_some()
@@ -123,7 +122,7 @@ fn cancelled_get_loses_no_wake_up() {
             move || work(&queue).len()
         });
         queue.add("a");
-        let is_taken = given_up.join().expect("no panic");
+        let is_taken = cancelled.join().expect("no panic");
         assert!(block_on(queue.shut_down_with_drain()));
         assert_eq!(usize::from(is_taken) + worker.join().expect("no panic"), 1);
     });
@@ -183,7 +182,7 @@ fn shutdown_ends_an_endless_drain() {
             let queue = queue.clone();
             move || block_on(queue.shut_down_with_drain())
         });
-        // Waits for the drain to begin, so that this shutdown ends it.
+        // Waits for the drain to begin, so that the shutdown ends it.
         while !queue.is_shut_down() {
             thread::yield_now();
         }
@@ -237,7 +236,7 @@ fn cancelled_timekeeper_is_replaced() {
     model(|| {
         let queue = queue();
         queue.add_after("a", MINUTE);
-        let given_up = thread::spawn({
+        let cancelled = thread::spawn({
             let queue = queue.clone();
             move || queue.get().now_or_never().flatten().map(|item| item.done()).is_some()
         });
@@ -246,7 +245,7 @@ fn cancelled_timekeeper_is_replaced() {
             move || block_on(queue.get()).map(|item| item.done()).is_some()
         });
         queue.advance(MINUTE);
-        if given_up.join().expect("no panic") {
+        if cancelled.join().expect("no panic") {
             queue.shut_down();
             assert!(!worker.join().expect("no panic"));
         } else {
@@ -256,7 +255,7 @@ fn cancelled_timekeeper_is_replaced() {
 }
 
 #[test]
-fn item_dropped_by_a_worker_goes_to_another() {
+fn item_dropped_by_a_worker_is_taken_by_another() {
     model(|| {
         let queue = queue();
         queue.add("a");

@@ -1,5 +1,5 @@
-//! The queue against a naive model, with groups and without. Random histories contain adds, delays,
-//! takes, all ends of an item, time and a shutdown. After each step, the taken keys, their
+//! The queue compared with a naive model, with and without groups. Random histories contain adds,
+//! delays, takes, all ends of an item, time and a shutdown. After each step, the taken keys, their
 //! priorities and the remaining keys must be equal.
 
 use std::collections::BTreeMap;
@@ -11,12 +11,12 @@ use informer_workqueue::{Item, ItemExponential, Priority, Workqueue};
 use proptest::prelude::*;
 use tokio::time::advance;
 
-/// The first part is the group.
+/// The first number is the group.
 type Key = (u8, u8);
 
 const PRIORITIES: [Priority; 3] = [Priority::Low, Priority::Normal, Priority::High];
 
-/// Equals `MAX_PASSED` in `src/lanes.rs`.
+/// Must equal `MAX_PASSED` in `src/lanes.rs`.
 const MAX_PASSED: usize = 10;
 
 /// The longest wait of a retry, in milliseconds.
@@ -94,7 +94,7 @@ struct Model {
     /// The queued keys of each priority, in the order of the groups' turns.
     waiting: [Vec<(u8, Vec<Key>)>; 3],
     passed: [usize; 3],
-    /// Keys with workers, and the priority with which they are queued afterwards.
+    /// Keys that workers have, and the priority of their next add, if any.
     running: BTreeMap<Key, Option<usize>>,
     /// Due time, sequence number, key and priority.
     delayed: Vec<(u64, usize, Key, usize)>,
@@ -162,7 +162,7 @@ impl Model {
         (1 << (*failures - 1).min(20)).min(MAX_WAIT)
     }
 
-    /// Adds the keys that are due.
+    /// Queues the keys that are due.
     fn catch_up(&mut self) {
         self.delayed.sort_unstable();
         while self.delayed.first().is_some_and(|delayed| delayed.0 <= self.now) {
@@ -190,7 +190,7 @@ impl Model {
     }
 
     fn end(&mut self, key: Key, level: usize, end: &End) {
-        let again = self.running.remove(&key).expect("it is with a worker");
+        let again = self.running.remove(&key).expect("a worker has the key");
         if let Some(again) = again {
             self.enqueue(key, again);
         }
@@ -281,7 +281,7 @@ impl World {
             Some(Some(item)) => {
                 assert_eq!(Some((*item.key(), item.priority())), expected);
                 let is_alone = self.items.iter().all(|other| other.key() != item.key());
-                assert!(is_alone, "{:?} is with two workers", item.key());
+                assert!(is_alone, "two workers have {:?}", item.key());
                 self.items.push(item);
             }
             Some(None) => assert!(expected.is_none() && self.model.is_shut_down),
@@ -310,7 +310,7 @@ impl World {
         assert_eq!(self.queue.abandoned(), self.dropped);
     }
 
-    /// Reading the length makes due keys pending, so it is not done after each step.
+    /// Reading the length queues due keys, so the test does not read it after each step.
     fn compare_lengths(&mut self) {
         self.model.catch_up();
         assert_eq!(self.queue.len(), self.model.len());
@@ -318,7 +318,7 @@ impl World {
     }
 }
 
-async fn follow(steps: Vec<Step>, is_fair: bool) {
+async fn run_history(steps: Vec<Step>, is_fair: bool) {
     let mut world = World::new(is_fair);
     for (number, step) in steps.into_iter().enumerate() {
         world.run(step).await;
@@ -342,7 +342,7 @@ proptest! {
     #[test]
     fn queue_behaves_like_the_naive_model(steps in history(), is_fair in any::<bool>()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-        runtime.expect("a runtime").block_on(follow(steps, is_fair));
+        runtime.expect("a runtime").block_on(run_history(steps, is_fair));
     }
 }
 

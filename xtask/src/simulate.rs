@@ -36,7 +36,7 @@ impl Args {
 /// Runs the seeds.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let mut command = tests(args);
-    let test = if args.print { "the_history_of_one_seed" } else { "i9_" };
+    let test = if args.print { "print_history_of_one_seed" } else { "i9_" };
     command.args(["--", "--nocapture", "--include-ignored", test]);
     let status = process::run(&mut command, signals, || Ok(()))?;
     Ok(process::exit_code(status))

@@ -1,4 +1,4 @@
-//! Leases of other candidates: the conditions under which a candidate takes them over.
+//! When a candidate takes over the lease of another candidate.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{LONGEST_RETRY, elector, lease, simulator, within};
 use crate::network::Link;
 
-/// Writes the lease as another program does, with an arbitrary date.
+/// Writes the lease as another program does, with the given renewal date.
 fn write(simulator: &Simulator, holder: &str, seconds: i32, date: &str) {
     let lease = json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
@@ -21,7 +21,7 @@ fn write(simulator: &Simulator, holder: &str, seconds: i32, date: &str) {
             "acquireTime": date, "renewTime": date,
         },
     });
-    simulator.apply(&lease).expect("a good lease");
+    simulator.apply(&lease).expect("a valid lease");
 }
 
 /// Runs a candidate until it leads. Returns the time until then.
@@ -80,7 +80,7 @@ async fn released_lease_is_taken_at_once_and_keeps_its_metadata() {
     write(&simulator, "", 1, "2026-01-01T00:00:00.000000Z");
     assert_eq!(time_to_lead(&simulator).await, Duration::ZERO);
     let stored =
-        simulator.get::<k8s_openapi::api::coordination::v1::Lease>("shop/till").expect("it is there");
+        simulator.get::<k8s_openapi::api::coordination::v1::Lease>("shop/till").expect("the object exists");
     assert_eq!(stored.metadata.labels.expect("labels")["app"], "till");
 }
 

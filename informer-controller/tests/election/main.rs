@@ -33,50 +33,50 @@ fn config(identity: &str) -> LeaderElectionConfig {
 }
 
 fn elector(link: &Link, identity: &str) -> LeaderElector {
-    LeaderElector::new(link.client(), config(identity)).expect("a good config")
+    LeaderElector::new(link.client(), config(identity)).expect("a valid configuration")
 }
 
 fn lease(simulator: &Simulator) -> LeaseSpec {
-    simulator.get::<Lease>("shop/till").expect("there is one").spec.expect("it has a spec")
+    simulator.get::<Lease>("shop/till").expect("the lease exists").spec.expect("the lease has a spec")
 }
 
 fn holder(simulator: &Simulator) -> String {
     lease(simulator).holder_identity.unwrap_or_default()
 }
 
-/// The events of a piece of work, in order.
+/// The events of a leader's work, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Happened {
+enum WorkEvent {
     Began,
     Cancelled,
-    /// It was dropped, or has ended.
+    /// The work has ended or was dropped.
     Over,
 }
 
-/// Work that reports its events and runs until `ends`, even if it is cancelled.
-struct Diary(mpsc::UnboundedSender<Happened>);
+/// A leader's work, which reports its events and runs until `ends` is cancelled.
+struct LeaderWork(mpsc::UnboundedSender<WorkEvent>);
 
-impl Drop for Diary {
+impl Drop for LeaderWork {
     fn drop(&mut self) {
-        self.record(Happened::Over);
+        self.record(WorkEvent::Over);
     }
 }
 
-impl Diary {
-    fn new() -> (Self, mpsc::UnboundedReceiver<Happened>) {
+impl LeaderWork {
+    fn new() -> (Self, mpsc::UnboundedReceiver<WorkEvent>) {
         let (sender, receiver) = mpsc::unbounded_channel();
         (Self(sender), receiver)
     }
 
-    fn record(&self, what: Happened) {
+    fn record(&self, what: WorkEvent) {
         _ = self.0.send(what);
     }
 
-    async fn work(self, stop: CancellationToken, ends: CancellationToken) -> &'static str {
-        self.record(Happened::Began);
+    async fn run(self, stop: CancellationToken, ends: CancellationToken) -> &'static str {
+        self.record(WorkEvent::Began);
         let cancelled_work = async {
             stop.cancelled().await;
-            self.record(Happened::Cancelled);
+            self.record(WorkEvent::Cancelled);
             std::future::pending::<()>().await;
         };
         _ = ends.run_until_cancelled(cancelled_work).await;
@@ -84,8 +84,8 @@ impl Diary {
     }
 }
 
-async fn next(diary: &mut mpsc::UnboundedReceiver<Happened>) -> Happened {
-    within(diary.recv()).await.expect("the work reports its end")
+async fn next(events: &mut mpsc::UnboundedReceiver<WorkEvent>) -> WorkEvent {
+    within(events.recv()).await.expect("the work reports its end")
 }
 
 async fn within<T>(future: impl Future<Output = T>) -> T {

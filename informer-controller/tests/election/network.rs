@@ -1,4 +1,5 @@
-//! [`Link`]: a candidate's connection to the server, which can fail for this candidate alone.
+//! [`Link`]: a candidate's connection to the server, which can fail independently of other
+//! candidates.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,17 +10,17 @@ use kube::client::Body;
 use parking_lot::Mutex;
 use tower::Service as _;
 
-/// The treatment of requests.
+/// How a link handles requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Behavior {
     Open,
     /// Each request fails at once.
     Refused,
-    /// Requests do not arrive, and there are no responses.
+    /// The server receives no requests, and no response arrives.
     Silent,
     /// The server applies a write, but its response is lost.
     AnswersLost,
-    /// A random treatment for each request.
+    /// Each request is handled in one of these ways at random.
     Troubled(u64),
 }
 
@@ -27,16 +28,16 @@ pub(crate) enum Way {
 #[derive(Clone)]
 pub(crate) struct Link {
     simulator: informer_testing::Service,
-    way: Arc<Mutex<Way>>,
+    behavior: Arc<Mutex<Behavior>>,
 }
 
 impl Link {
     pub(crate) fn to(simulator: &Simulator) -> Self {
-        Self { simulator: simulator.service(), way: Arc::new(Mutex::new(Way::Open)) }
+        Self { simulator: simulator.service(), behavior: Arc::new(Mutex::new(Behavior::Open)) }
     }
 
-    pub(crate) fn set(&self, way: Way) {
-        *self.way.lock() = way;
+    pub(crate) fn set(&self, behavior: Behavior) {
+        *self.behavior.lock() = behavior;
     }
 
     pub(crate) fn client(&self) -> kube::Client {
@@ -47,34 +48,34 @@ impl Link {
 
     async fn pass(mut self, request: Request<Body>) -> std::io::Result<Response<ResponseBody>> {
         let is_write = request.method() != http::Method::GET;
-        match self.take_way() {
-            Way::Refused => Err(std::io::ErrorKind::ConnectionRefused.into()),
-            Way::Silent => std::future::pending().await,
-            Way::AnswersLost if is_write => {
+        match self.take_behavior() {
+            Behavior::Refused => Err(std::io::ErrorKind::ConnectionRefused.into()),
+            Behavior::Silent => std::future::pending().await,
+            Behavior::AnswersLost if is_write => {
                 _ = self.simulator.call(request).await?;
                 std::future::pending().await
             }
-            Way::Open | Way::AnswersLost => self.simulator.call(request).await,
-            Way::Troubled(random) => {
-                // The clock is paused (`start_paused`). A request that is dropped during this wait
-                // never arrives.
+            Behavior::Open | Behavior::AnswersLost => self.simulator.call(request).await,
+            Behavior::Troubled(random) => {
+                // The clock is paused. If the caller drops the request during this wait, the server
+                // never receives it.
                 tokio::time::sleep(Duration::from_millis(random % 300)).await;
                 self.simulator.call(request).await
             }
         }
     }
 
-    /// Returns the treatment of one request.
-    fn take_way(&self) -> Way {
-        let mut way = self.way.lock();
-        let Way::Troubled(seed) = &mut *way else { return *way };
+    /// Returns the behavior in which the link handles the next request.
+    fn take_behavior(&self) -> Behavior {
+        let mut behavior = self.behavior.lock();
+        let Behavior::Troubled(seed) = &mut *behavior else { return *behavior };
         let mut random = fastrand::Rng::with_seed(*seed);
         *seed = random.u64(..);
         match random.u8(..10) {
-            0 => Way::Refused,
-            1 => Way::Silent,
-            2 => Way::AnswersLost,
-            _ => Way::Troubled(random.u64(..)),
+            0 => Behavior::Refused,
+            1 => Behavior::Silent,
+            2 => Behavior::AnswersLost,
+            _ => Behavior::Troubled(random.u64(..)),
         }
     }
 }

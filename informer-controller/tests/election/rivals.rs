@@ -1,5 +1,5 @@
-//! Several candidates with faults of all kinds: at most one works at a time, and soon one works
-//! again.
+//! Several candidates with faults of all kinds: at most one works at a time, and after the faults
+//! one works again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,8 +10,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Diary, Happened, LONGEST_RETRY, elector, holder, next, simulator, within};
-use crate::network::{Link, Way};
+use super::{LONGEST_RETRY, LeaderWork, WorkEvent, elector, holder, next, simulator, within};
+use crate::network::{Behavior, Link};
 
 #[tokio::test(start_paused = true)]
 async fn stopped_leader_is_replaced_within_longest_retry() {
@@ -19,10 +19,10 @@ async fn stopped_leader_is_replaced_within_longest_retry() {
     let mut candidates = JoinSet::new();
     let shutdowns = ["ann", "bob", "cid"].map(|name| {
         let (mut elector, shutdown) = (elector(&Link::to(&simulator), name), CancellationToken::new());
-        let (diary, happened) = Diary::new();
+        let (work, events) = LeaderWork::new();
         let token = shutdown.clone();
-        candidates.spawn(async move { elector.run(token.clone(), |stop| diary.work(stop, token)).await });
-        (name, shutdown, happened)
+        candidates.spawn(async move { elector.run(token.clone(), |stop| work.run(stop, token)).await });
+        (name, shutdown, events)
     });
     let mut names = Vec::new();
     let mut waiting = Vec::from(shutdowns);
@@ -30,9 +30,8 @@ async fn stopped_leader_is_replaced_within_longest_retry() {
         let began = Instant::now();
         let leader = within(async {
             loop {
-                let begun = waiting
-                    .iter_mut()
-                    .position(|(_, _, happened)| happened.try_recv() == Ok(Happened::Began));
+                let begun =
+                    waiting.iter_mut().position(|(_, _, events)| events.try_recv() == Ok(WorkEvent::Began));
                 match begun {
                     Some(leader) => break leader,
                     None => tokio::time::sleep(Duration::from_millis(10)).await,
@@ -45,7 +44,7 @@ async fn stopped_leader_is_replaced_within_longest_retry() {
         assert_eq!(holder(&simulator), name);
         names.push(name);
         shutdown.cancel();
-        let end = within(candidates.join_next()).await.expect("one ends").expect("no panic");
+        let end = within(candidates.join_next()).await.expect("a candidate ends").expect("no panic");
         assert_eq!(end, LeadershipEnd::Finished("done"));
     }
     names.sort_unstable();
@@ -57,49 +56,49 @@ async fn takeover_waits_for_the_end_of_the_leaders_work() {
     let simulator = simulator();
     let (cut, open) = (Link::to(&simulator), Link::to(&simulator));
     let (mut ann, mut bob) = (elector(&cut, "ann"), elector(&open, "bob"));
-    let ((first, mut of_first), (second, mut of_second)) = (Diary::new(), Diary::new());
+    let ((first, mut of_first), (second, mut of_second)) = (LeaderWork::new(), LeaderWork::new());
     tokio::spawn(async move {
-        ann.run(CancellationToken::new(), |stop| first.work(stop, CancellationToken::new())).await
+        ann.run(CancellationToken::new(), |stop| first.run(stop, CancellationToken::new())).await
     });
-    assert_eq!(next(&mut of_first).await, Happened::Began);
+    assert_eq!(next(&mut of_first).await, WorkEvent::Began);
     tokio::spawn(async move {
-        bob.run(CancellationToken::new(), |stop| second.work(stop, CancellationToken::new())).await
+        bob.run(CancellationToken::new(), |stop| second.run(stop, CancellationToken::new())).await
     });
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert!(of_second.try_recv().is_err(), "ann leads");
-    cut.set(Way::Silent);
-    assert_eq!(next(&mut of_first).await, Happened::Cancelled);
-    assert_eq!(next(&mut of_first).await, Happened::Over);
-    assert!(of_second.try_recv().is_err(), "not yet");
-    assert_eq!(next(&mut of_second).await, Happened::Began);
+    assert!(of_second.try_recv().is_err(), "ann still leads");
+    cut.set(Behavior::Silent);
+    assert_eq!(next(&mut of_first).await, WorkEvent::Cancelled);
+    assert_eq!(next(&mut of_first).await, WorkEvent::Over);
+    assert!(of_second.try_recv().is_err(), "the leader's work has not ended");
+    assert_eq!(next(&mut of_second).await, WorkEvent::Began);
     assert_eq!(holder(&simulator), "bob");
 }
 
-/// Counts as working until it is dropped.
-struct AtWork(Arc<AtomicUsize>);
+/// Counts as a working candidate until dropped.
+struct Working(Arc<AtomicUsize>);
 
-impl AtWork {
+impl Working {
     fn begin(count: &Arc<AtomicUsize>) -> Self {
-        assert_eq!(count.fetch_add(1, Ordering::SeqCst), 0, "another candidate is at work");
+        assert_eq!(count.fetch_add(1, Ordering::SeqCst), 0, "another candidate is working");
         Self(count.clone())
     }
 }
 
-impl Drop for AtWork {
+impl Drop for Working {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// A candidate that contends repeatedly, and works for a while or until it is dropped. Sometimes
-/// its whole run is dropped.
-async fn contend(link: Link, name: String, seed: u64, at_work: Arc<AtomicUsize>, terms: Arc<AtomicUsize>) {
+/// A candidate that contends repeatedly, and works for a while or until its work is dropped.
+/// Sometimes the test drops its whole run.
+async fn contend(link: Link, name: String, seed: u64, working: Arc<AtomicUsize>, terms: Arc<AtomicUsize>) {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut candidate = elector(&link, &name);
     loop {
         let (length, ends_when_cancelled) = (Duration::from_millis(random.u64(..60_000)), random.bool());
         let work = |stop: CancellationToken| async {
-            let _at_work = AtWork::begin(&at_work);
+            let _at_work = Working::begin(&working);
             terms.fetch_add(1, Ordering::SeqCst);
             let length = tokio::time::sleep(length);
             if ends_when_cancelled { _ = stop.run_until_cancelled_owned(length).await } else { length.await }
@@ -117,32 +116,36 @@ async fn faulty_requests_leave_one_leader_and_recover() {
     for seed in 0..10 {
         fastrand::seed(seed);
         let simulator = simulator();
-        let (at_work, terms) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (working, terms) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let links = [0, 1, 2].map(|_| Link::to(&simulator));
         let mut candidates = JoinSet::new();
         for (number, link) in links.iter().enumerate() {
-            link.set(Way::Troubled(fastrand::u64(..)));
-            let (link, at_work, terms) = (link.clone(), at_work.clone(), terms.clone());
-            candidates.spawn(contend(link, format!("candidate-{number}"), fastrand::u64(..), at_work, terms));
+            link.set(Behavior::Troubled(fastrand::u64(..)));
+            let (link, working, terms) = (link.clone(), working.clone(), terms.clone());
+            candidates.spawn(contend(link, format!("candidate-{number}"), fastrand::u64(..), working, terms));
         }
         let all = async {
             for _ in 0..60 {
                 tokio::time::sleep(Duration::from_secs(10)).await;
                 let link = &links[fastrand::usize(..3)];
-                link.set(if fastrand::bool() { Way::Silent } else { Way::Troubled(fastrand::u64(..)) });
+                link.set(if fastrand::bool() {
+                    Behavior::Silent
+                } else {
+                    Behavior::Troubled(fastrand::u64(..))
+                });
             }
-            links.iter().for_each(|link| link.set(Way::Open));
-            // After this there is soon a leader again, even if a whole run was dropped.
+            links.iter().for_each(|link| link.set(Behavior::Open));
+            // From here a candidate leads soon, even if a whole run was dropped.
             let mut idle_since = Instant::now();
             let quiet_until = idle_since + Duration::from_secs(300);
             while Instant::now() < quiet_until {
                 tokio::time::sleep(Duration::from_millis(100)).await;
-                if at_work.load(Ordering::SeqCst) > 0 {
+                if working.load(Ordering::SeqCst) > 0 {
                     idle_since = Instant::now();
                 }
                 assert!(
                     idle_since.elapsed() < Duration::from_secs(30),
-                    "seed {seed}: no candidate is at work"
+                    "seed {seed}: no candidate is working"
                 );
             }
         };

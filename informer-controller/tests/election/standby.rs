@@ -1,4 +1,4 @@
-//! A warm standby: its informers are synced before it leads.
+//! A warm standby: its informers sync before it leads.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -17,8 +17,8 @@ use tokio_util::sync::CancellationToken;
 use super::{LONGEST_RETRY, elector, simulator, within};
 use crate::network::Link;
 
-/// A controller that works while it leads, and reports each key with the number of objects in the
-/// store.
+/// A controller that works while it leads, and reports each reconciled key with the number of
+/// stored objects.
 struct Replica {
     factory: SharedInformerFactory,
     maps: SharedIndexInformer<ConfigMap>,
@@ -37,7 +37,7 @@ impl Replica {
         let runner = runner.workers(2).watches(&maps, own_key);
         let monitor = runner.monitor();
         factory.start();
-        within(factory.wait_for_cache_sync()).await.expect("nothing stops it");
+        within(factory.wait_for_cache_sync()).await.expect("the informers sync");
         let (sender, calls) = mpsc::unbounded_channel();
         let reconcile = {
             let maps = maps.clone();
@@ -55,7 +55,7 @@ impl Replica {
     }
 
     async fn next_call(&mut self) -> (String, usize) {
-        let (key, known) = within(self.calls.recv()).await.expect("it runs");
+        let (key, known) = within(self.calls.recv()).await.expect("the controller runs");
         (key.to_string(), known)
     }
 
@@ -69,7 +69,7 @@ impl Replica {
 fn create(simulator: &Simulator, name: &str) -> u64 {
     let map =
         json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "namespace": "shop", "name": name } });
-    simulator.create(&map).expect("it is new").resource_version()
+    simulator.create(&map).expect("a new object").resource_version()
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,12 +93,12 @@ async fn standby_has_synced_informers_and_idle_workers() {
     let first =
         tokio::time::timeout(LONGEST_RETRY, standby.next_call()).await.expect("within a retry period");
     assert_eq!(first.1, 2, "the store has both objects");
-    // Events from before its term are not lost.
+    // Events from before its term are delivered.
     let second = standby.next_call().await;
     let mut keys = [first.0, second.0];
     keys.sort_unstable();
     assert_eq!(keys, ["shop/a", "shop/b"]);
     let lists = RequestFilter::any().path("/api/v1/configmaps");
-    assert_eq!(simulator.request_count(&lists), 0, "nothing had to be listed");
+    assert_eq!(simulator.request_count(&lists), 0, "no list after the takeover");
     standby.stop().await;
 }

@@ -10,7 +10,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Diary, Happened, elector, holder, lease, next, simulator, within};
+use super::{LeaderWork, WorkEvent, elector, holder, lease, next, simulator, within};
 use crate::network::Link;
 
 #[tokio::test(start_paused = true)]
@@ -18,11 +18,11 @@ async fn leader_renews_with_one_request_per_retry_period() {
     let simulator = simulator();
     let mut elector = elector(&Link::to(&simulator), "ann");
     let status = elector.status();
-    let (diary, mut happened) = Diary::new();
+    let (work, mut events) = LeaderWork::new();
     let running = tokio::spawn(async move {
-        elector.run(CancellationToken::new(), |stop| diary.work(stop, CancellationToken::new())).await
+        elector.run(CancellationToken::new(), |stop| work.run(stop, CancellationToken::new())).await
     });
-    assert_eq!(next(&mut happened).await, Happened::Began);
+    assert_eq!(next(&mut events).await, WorkEvent::Began);
     assert!(status.is_leading());
     let first = lease(&simulator);
     assert_eq!(first.holder_identity.as_deref(), Some("ann"));
@@ -39,7 +39,7 @@ async fn leader_renews_with_one_request_per_retry_period() {
         "renewals use the last written state"
     );
     assert_eq!(simulator.request_count(&RequestFilter::verb(Verb::Update)), 10);
-    assert_eq!(later.acquire_time, first.acquire_time, "it is the same term");
+    assert_eq!(later.acquire_time, first.acquire_time, "the term is the same");
     assert_ne!(later.renew_time, first.renew_time);
     assert_eq!(status.leader().as_deref(), Some("ann"));
     running.abort();
@@ -51,14 +51,14 @@ async fn shutdown_renews_until_work_ends_then_releases() {
     let mut elector = elector(&Link::to(&simulator), "ann");
     let status = elector.status();
     let (shutdown, ends) = (CancellationToken::new(), CancellationToken::new());
-    let (diary, mut happened) = Diary::new();
+    let (work, mut events) = LeaderWork::new();
     let running = tokio::spawn({
         let (shutdown, ends) = (shutdown.clone(), ends.clone());
-        async move { elector.run(shutdown, |stop| diary.work(stop, ends)).await }
+        async move { elector.run(shutdown, |stop| work.run(stop, ends)).await }
     });
-    assert_eq!(next(&mut happened).await, Happened::Began);
+    assert_eq!(next(&mut events).await, WorkEvent::Began);
     shutdown.cancel();
-    assert_eq!(next(&mut happened).await, Happened::Cancelled);
+    assert_eq!(next(&mut events).await, WorkEvent::Cancelled);
     let renewed = lease(&simulator).renew_time;
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(holder(&simulator), "ann", "the work is still running");
@@ -66,7 +66,7 @@ async fn shutdown_renews_until_work_ends_then_releases() {
 
     ends.cancel();
     assert_eq!(within(running).await.expect("no panic"), LeadershipEnd::Finished("done"));
-    assert_eq!(next(&mut happened).await, Happened::Over);
+    assert_eq!(next(&mut events).await, WorkEvent::Over);
     assert_eq!((holder(&simulator).as_str(), lease(&simulator).lease_duration_seconds), ("", Some(1)));
     assert!(!status.is_leading());
     assert_eq!(status.leader(), None);
@@ -89,32 +89,32 @@ async fn lease_labelled_by_others_is_released() {
     let simulator = simulator();
     let mut elector = elector(&Link::to(&simulator), "ann");
     let end = within(elector.run(CancellationToken::new(), |_| async {
-        let mut labelled = simulator.get::<Lease>("shop/till").expect("it is there");
+        let mut labelled = simulator.get::<Lease>("shop/till").expect("the object exists");
         labelled.metadata.labels = Some([("app".to_owned(), "till".to_owned())].into());
-        simulator.update(&labelled).expect("it is current");
+        simulator.update(&labelled).expect("the version is current");
     }))
     .await;
     assert_eq!(end, LeadershipEnd::Finished(()));
     assert_eq!(holder(&simulator), "");
-    assert!(simulator.get::<Lease>("shop/till").expect("it is there").metadata.labels.is_some());
+    assert!(simulator.get::<Lease>("shop/till").expect("the object exists").metadata.labels.is_some());
 }
 
 #[tokio::test(start_paused = true)]
 async fn candidate_shut_down_before_leading_returns_never_led() {
     let simulator = simulator();
     let mut leader = elector(&Link::to(&simulator), "ann");
-    let (diary, mut happened) = Diary::new();
-    let leading = leader.run(CancellationToken::new(), |stop| diary.work(stop, CancellationToken::new()));
+    let (work, mut events) = LeaderWork::new();
+    let leading = leader.run(CancellationToken::new(), |stop| work.run(stop, CancellationToken::new()));
     let mut other = elector(&Link::to(&simulator), "bob");
     let shutdown = CancellationToken::new();
     let test = async {
-        assert_eq!(next(&mut happened).await, Happened::Began);
+        assert_eq!(next(&mut events).await, WorkEvent::Began);
         shutdown.cancel();
         let end = within(other.run(shutdown.clone(), |_| async { unreachable!("ann leads") })).await;
         assert_eq!(end, LeadershipEnd::<()>::NeverLed);
     };
     tokio::select! {
-        _ = leading => unreachable!("nothing stops it"),
+        _ = leading => unreachable!("the leader keeps leading"),
         () = test => {}
     }
     assert_eq!(holder(&simulator), "ann");
@@ -124,15 +124,15 @@ async fn candidate_shut_down_before_leading_returns_never_led() {
 async fn lease_of_dropped_run_is_not_released() {
     let simulator = simulator();
     let mut first = elector(&Link::to(&simulator), "ann");
-    let (diary, mut happened) = Diary::new();
+    let (work, mut events) = LeaderWork::new();
     {
-        let run = first.run(CancellationToken::new(), |stop| diary.work(stop, CancellationToken::new()));
+        let run = first.run(CancellationToken::new(), |stop| work.run(stop, CancellationToken::new()));
         tokio::select! {
-            _ = run => unreachable!("nothing stops it"),
-            began = next(&mut happened) => assert_eq!(began, Happened::Began),
+            _ = run => unreachable!("the leader keeps leading"),
+            began = next(&mut events) => assert_eq!(began, WorkEvent::Began),
         }
     }
-    assert_eq!(next(&mut happened).await, Happened::Over);
+    assert_eq!(next(&mut events).await, WorkEvent::Over);
     assert_eq!(holder(&simulator), "ann");
     let died = Instant::now();
     let mut other = elector(&Link::to(&simulator), "bob");
@@ -146,16 +146,17 @@ async fn dropped_or_panicked_run_is_not_leading() {
     let simulator = simulator();
     let mut elector = elector(&Link::to(&simulator), "ann");
     let status = elector.status();
-    let (diary, mut happened) = Diary::new();
+    let (work, mut events) = LeaderWork::new();
     {
-        let run = elector.run(CancellationToken::new(), |stop| diary.work(stop, CancellationToken::new()));
+        let run = elector.run(CancellationToken::new(), |stop| work.run(stop, CancellationToken::new()));
         tokio::select! {
-            _ = run => unreachable!("nothing stops it"),
-            began = next(&mut happened) => assert_eq!(began, Happened::Began),
+            _ = run => unreachable!("the leader keeps leading"),
+            began = next(&mut events) => assert_eq!(began, WorkEvent::Began),
         }
     }
-    assert!(!status.is_leading(), "its work is over");
-    let run = elector.run(CancellationToken::new(), |_| async { assert!(!status.is_leading(), "it is") });
+    assert!(!status.is_leading(), "the run was dropped");
+    let run = elector
+        .run(CancellationToken::new(), |_| async { assert!(!status.is_leading(), "the candidate leads") });
     assert!(within(AssertUnwindSafe(run).catch_unwind()).await.is_err());
     assert!(!status.is_leading());
 }
@@ -164,16 +165,16 @@ async fn dropped_or_panicked_run_is_not_leading() {
 async fn leader_recreates_its_deleted_lease() {
     let simulator = simulator();
     let mut elector = elector(&Link::to(&simulator), "ann");
-    let (diary, mut happened) = Diary::new();
+    let (work, mut events) = LeaderWork::new();
     let running = tokio::spawn(async move {
-        elector.run(CancellationToken::new(), |stop| diary.work(stop, CancellationToken::new())).await
+        elector.run(CancellationToken::new(), |stop| work.run(stop, CancellationToken::new())).await
     });
-    assert_eq!(next(&mut happened).await, Happened::Began);
+    assert_eq!(next(&mut events).await, WorkEvent::Began);
     let acquired = lease(&simulator).acquire_time;
-    simulator.delete::<Lease>("shop/till").expect("it is there");
+    simulator.delete::<Lease>("shop/till").expect("the object exists");
     tokio::time::sleep(Duration::from_secs(30)).await;
     assert_eq!(holder(&simulator), "ann");
-    assert_eq!(lease(&simulator).acquire_time, acquired, "it is the same term");
-    assert!(happened.try_recv().is_err(), "the work goes on");
+    assert_eq!(lease(&simulator).acquire_time, acquired, "the term is the same");
+    assert!(events.try_recv().is_err(), "the work continues");
     running.abort();
 }

@@ -1,4 +1,4 @@
-//! A leader whose server is unreachable or slow, or whose lease is taken by another candidate.
+//! A leader whose server is unreachable or slow, or whose lease another candidate takes.
 
 use std::time::Duration;
 
@@ -9,32 +9,32 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Diary, Happened, elector, holder, lease, next, simulator, within};
-use crate::network::{Link, Way};
+use super::{LeaderWork, WorkEvent, elector, holder, lease, next, simulator, within};
+use crate::network::{Behavior, Link};
 
-/// Runs a candidate whose work runs until it is dropped.
-fn work_for_ever(
+/// Spawns a candidate whose work runs until it is dropped.
+fn work_until_dropped(
     mut elector: LeaderElector,
-) -> (JoinHandle<LeadershipEnd<&'static str>>, tokio::sync::mpsc::UnboundedReceiver<Happened>) {
-    let (diary, happened) = Diary::new();
+) -> (JoinHandle<LeadershipEnd<&'static str>>, tokio::sync::mpsc::UnboundedReceiver<WorkEvent>) {
+    let (work, events) = LeaderWork::new();
     let run = async move {
-        elector.run(CancellationToken::new(), |stop| diary.work(stop, CancellationToken::new())).await
+        elector.run(CancellationToken::new(), |stop| work.run(stop, CancellationToken::new())).await
     };
-    (tokio::spawn(run), happened)
+    (tokio::spawn(run), events)
 }
 
 #[tokio::test(start_paused = true)]
 async fn unreachable_server_stops_leader_before_lease_ends() {
-    for way in [Way::Refused, Way::Silent] {
+    for way in [Behavior::Refused, Behavior::Silent] {
         let simulator = simulator();
         let link = Link::to(&simulator);
-        let (running, mut happened) = work_for_ever(elector(&link, "ann"));
-        assert_eq!(next(&mut happened).await, Happened::Began);
+        let (running, mut events) = work_until_dropped(elector(&link, "ann"));
+        assert_eq!(next(&mut events).await, WorkEvent::Began);
         let renewed = Instant::now();
         link.set(way);
-        assert_eq!(next(&mut happened).await, Happened::Cancelled);
+        assert_eq!(next(&mut events).await, WorkEvent::Cancelled);
         assert_eq!(renewed.elapsed(), Duration::from_secs(10), "{way:?}");
-        assert_eq!(next(&mut happened).await, Happened::Over);
+        assert_eq!(next(&mut events).await, WorkEvent::Over);
         assert_eq!(renewed.elapsed(), Duration::from_millis(12_500), "{way:?}");
         assert_eq!(within(running).await.expect("no panic"), LeadershipEnd::Lost(None));
         assert_eq!(holder(&simulator), "ann", "the lease was not released");
@@ -47,23 +47,23 @@ async fn lost_leadership_returns_output_of_cancelled_work() {
     let link = Link::to(&simulator);
     let mut elector = elector(&link, "ann");
     let run = elector.run(CancellationToken::new(), |stop| async move {
-        link.set(Way::Refused);
+        link.set(Behavior::Refused);
         stop.cancelled().await;
-        "put away"
+        "cleaned up"
     });
-    assert_eq!(within(run).await, LeadershipEnd::Lost(Some("put away")));
+    assert_eq!(within(run).await, LeadershipEnd::Lost(Some("cleaned up")));
 }
 
 #[tokio::test(start_paused = true)]
 async fn leader_stops_when_it_reads_a_foreign_lease() {
     let simulator = simulator();
-    let (running, mut happened) = work_for_ever(elector(&Link::to(&simulator), "ann"));
-    assert_eq!(next(&mut happened).await, Happened::Began);
-    let mut stolen = simulator.get::<Lease>("shop/till").expect("it is there");
+    let (running, mut events) = work_until_dropped(elector(&Link::to(&simulator), "ann"));
+    assert_eq!(next(&mut events).await, WorkEvent::Began);
+    let mut stolen = simulator.get::<Lease>("shop/till").expect("the object exists");
     stolen.spec.get_or_insert_default().holder_identity = Some("eve".to_owned());
-    simulator.update(&stolen).expect("it is current");
+    simulator.update(&stolen).expect("the version is current");
     let began = Instant::now();
-    assert_eq!(next(&mut happened).await, Happened::Over);
+    assert_eq!(next(&mut events).await, WorkEvent::Over);
     assert_eq!(began.elapsed(), Duration::from_secs(2));
     assert_eq!(within(running).await.expect("no panic"), LeadershipEnd::Lost(None));
     assert_eq!(holder(&simulator), "eve");
@@ -73,15 +73,15 @@ async fn leader_stops_when_it_reads_a_foreign_lease() {
 async fn outage_below_renew_deadline_leaves_work_running() {
     let simulator = simulator();
     let link = Link::to(&simulator);
-    let (running, mut happened) = work_for_ever(elector(&link, "ann"));
-    assert_eq!(next(&mut happened).await, Happened::Began);
-    for way in [Way::Refused, Way::Silent, Way::AnswersLost] {
+    let (running, mut events) = work_until_dropped(elector(&link, "ann"));
+    assert_eq!(next(&mut events).await, WorkEvent::Began);
+    for way in [Behavior::Refused, Behavior::Silent, Behavior::AnswersLost] {
         link.set(way);
         tokio::time::sleep(Duration::from_secs(4)).await;
-        link.set(Way::Open);
+        link.set(Behavior::Open);
         tokio::time::sleep(Duration::from_secs(20)).await;
     }
-    assert!(happened.try_recv().is_err(), "the work goes on");
+    assert!(events.try_recv().is_err(), "the work continues");
     assert_eq!(lease(&simulator).lease_transitions, Some(0));
     running.abort();
 }
@@ -90,13 +90,13 @@ async fn outage_below_renew_deadline_leaves_work_running() {
 async fn write_with_lost_answer_is_recognised_as_own_claim() {
     let simulator = simulator();
     let link = Link::to(&simulator);
-    link.set(Way::AnswersLost);
-    let (running, mut happened) = work_for_ever(elector(&link, "ann"));
+    link.set(Behavior::AnswersLost);
+    let (running, mut events) = work_until_dropped(elector(&link, "ann"));
     simulator.wait_for_requests(&RequestFilter::verb(Verb::Create), 1).await;
     let made = Instant::now();
-    link.set(Way::Open);
-    assert_eq!(next(&mut happened).await, Happened::Began);
-    assert!(made.elapsed() < Duration::from_secs(10), "it did not wait for its own lease to end");
+    link.set(Behavior::Open);
+    assert_eq!(next(&mut events).await, WorkEvent::Began);
+    assert!(made.elapsed() < Duration::from_secs(10), "the candidate does not wait for its own lease to end");
     running.abort();
 }
 
@@ -106,20 +106,21 @@ async fn release_without_answer_ends_within_one_request_timeout() {
     let link = Link::to(&simulator);
     let mut elector = elector(&link, "ann");
     let began = Instant::now();
-    let end = within(elector.run(CancellationToken::new(), |_| async { link.set(Way::AnswersLost) })).await;
+    let end =
+        within(elector.run(CancellationToken::new(), |_| async { link.set(Behavior::AnswersLost) })).await;
     assert_eq!(end, LeadershipEnd::Finished(()));
     assert!(began.elapsed() <= Duration::from_secs(5));
     assert_eq!(holder(&simulator), "");
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_is_not_polled_after_its_deadline() {
+async fn leaders_work_is_not_polled_after_its_deadline() {
     let simulator = simulator();
     let mut elector = elector(&Link::to(&simulator), "ann");
     let run = elector.run(CancellationToken::new(), |_| async {
-        // Simulates a suspended machine.
+        // Simulates a machine that was suspended.
         tokio::time::advance(Duration::from_secs(13)).await;
-        unreachable!("its lease may be another's by now");
+        unreachable!("another candidate may hold the lease now");
     });
     assert_eq!(within(run).await, LeadershipEnd::<()>::Lost(None));
 }
@@ -133,15 +134,15 @@ async fn forbidden_lease_is_reported_and_retried() {
     let refused = simulator.fail_while(RequestFilter::any(), refusal);
     let elector = elector(&link, "ann");
     let mut status = elector.status();
-    let (running, mut happened) = work_for_ever(elector);
+    let (running, mut events) = work_until_dropped(elector);
     assert!(within(status.changed()).await);
-    let problem = status.problem().expect("it is forbidden");
+    let problem = status.problem().expect("a problem");
     assert_eq!(problem, ElectionProblem::Forbidden(message.to_owned()));
     assert!(problem.to_string().contains("grant get, create and update of leases"), "{problem}");
     assert!(!status.is_leading());
     tokio::time::sleep(Duration::from_secs(60)).await;
     refused.end();
-    assert_eq!(next(&mut happened).await, Happened::Began);
+    assert_eq!(next(&mut events).await, WorkEvent::Began);
     assert_eq!(status.problem(), None);
     running.abort();
 }

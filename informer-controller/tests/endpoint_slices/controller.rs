@@ -26,8 +26,7 @@ use crate::views::{PodEndpoint, PodEndpointInformers};
 /// A namespace, and a label with its value.
 type Label = (String, String, String);
 
-/// A running controller with its own client and caches. Dropping it has the effect of killing its
-/// process.
+/// A running controller with its own client and caches. To drop it is like killing its process.
 pub(crate) struct Controller {
     monitor: RunnerMonitor,
     running: JoinSet<Result<(), Failure>>,
@@ -54,7 +53,7 @@ impl Controller {
 
         let selecting = services.add_index("selecting", selected_label)?;
         let slices_of = slices.add_index("service", slices::service_key)?;
-        // For the lookup from a service to its pods.
+        // Finds the pods of a service.
         pods.indexer().add_label_index()?;
 
         let runner = ControllerRunner::new(Workqueue::builder().name("endpoint-slices").build())

@@ -1,8 +1,8 @@
-//! A controller of endpoint slices, as in Kubernetes: the addresses of the pods that a service
-//! selects. One index leads from pods to services, another from services to pods. The controller is
-//! killed during its work, and a second one continues.
+//! A controller of endpoint slices, as in Kubernetes: slices contain the addresses of the pods that
+//! a service selects. One index maps pods to services, another maps services to pods. The test
+//! kills the controller during its work, and a second controller continues.
 //!
-//! The server is simulated, or with `INFORMER_E2E_KUBECONFIG` a real one.
+//! The server is simulated, or a real one with `INFORMER_E2E_KUBECONFIG`.
 
 mod controller;
 #[allow(dead_code, reason = "objects are created many at a time here")]

@@ -1,8 +1,8 @@
 //! Computes the slices of a service from the service and its pods, without requests or caches.
 //!
 //! Kubernetes: `staging/src/k8s.io/endpointslice/reconciler.go`, which minimizes the number of
-//! writes. Here, pods are sorted, and each slice has the next hundred. Pods that are not ready are
-//! left out. So are named ports, because this view of pods has no containers.
+//! writes. This version sorts the pods and puts a hundred into each slice. It omits pods that are
+//! not ready, and named ports, because this view of pods has no containers.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use kube::Resource;
 use crate::views::PodEndpoint;
 
 /// The label that names the controller of a slice. The cluster's own controller ignores slices of
-/// others.
+/// other controllers.
 pub(crate) const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 pub(crate) const MANAGER: &str = "endpoint-slices-example";
 

@@ -1,4 +1,4 @@
-//! [`Witness`]: compares existing slices with expected ones, which it computes from plain lists.
+//! [`Witness`]: compares the slices on the server with slices computed from plain lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,8 +15,8 @@ use crate::Failure;
 use crate::slices::{self, MANAGED_BY, MANAGER};
 use crate::views::PodEndpoint;
 
-/// The sorted pods of each service with their addresses, with repetitions. Services without pods
-/// are left out.
+/// The sorted pods of each service with their addresses. A pod in several slices occurs several
+/// times. Services without pods are absent.
 pub(crate) type Endpoints = BTreeMap<String, Vec<(String, String)>>;
 
 /// Timeout of each wait; a working program never reaches it.
@@ -54,7 +54,7 @@ impl Witness {
     }
 
     /// Waits until all slices are as expected, and returns their content. Services and pods must
-    /// not change meanwhile.
+    /// not change during the wait.
     pub(crate) async fn settled(&mut self) -> Result<Endpoints, Failure> {
         let expected = self.expected().await?;
         let settled = async {

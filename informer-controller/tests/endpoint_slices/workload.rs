@@ -35,7 +35,7 @@ impl Workload {
         Ok(())
     }
 
-    /// Makes change number `step`. Equal numbers give equal changes.
+    /// Applies change number `step`. Equal numbers cause equal changes.
     pub(crate) async fn change(&self, step: usize) -> Result<(), Failure> {
         let (pod, service) = (step * 7919 % self.pods, step * 31 % self.services);
         let (pod_name, service_name) = (format!("pod-{pod}"), format!("service-{service}"));

@@ -1,4 +1,4 @@
-//! Controllers over informers with objects in memory: no HTTP, on a paused clock.
+//! Controllers over informers with in-memory objects: no HTTP, and a paused clock.
 
 #[allow(dead_code, reason = "some of it serves only the tests of informer-factory")]
 #[path = "../../../informer-factory/tests/memory/fixture.rs"]

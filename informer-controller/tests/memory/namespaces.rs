@@ -22,7 +22,7 @@ fn queue() -> Workqueue<ObjectKey> {
     Workqueue::builder().name("parents").build()
 }
 
-/// A controller that reports the keys of its calls.
+/// A controller that reports the key of each call.
 struct Controller {
     called: UnboundedReceiver<String>,
     monitor: RunnerMonitor,
@@ -56,11 +56,10 @@ impl Controller {
 
     async fn next(&mut self) -> String {
         let called = timeout(Duration::from_secs(3_600), self.called.recv()).await;
-        called.expect("it should have been called by now").expect("it is at work")
+        called.expect("no call before the timeout").expect("the controller runs")
     }
 
-    /// Waits until nothing more happens without an advance of time. Returns the keys of the calls,
-    /// sorted.
+    /// Waits until everything is idle at the current time. Returns the sorted keys of the calls.
     async fn settled(&mut self) -> Vec<String> {
         sleep(Duration::from_millis(1)).await;
         let mut called: Vec<_> = std::iter::from_fn(|| self.called.try_recv().ok()).collect();
@@ -70,12 +69,12 @@ impl Controller {
 
     async fn stop(self) {
         self.shutdown.cancel();
-        self.task.await.expect("no panic").expect("it was synced");
+        self.task.await.expect("no panic").expect("synced");
     }
 }
 
-/// Parents and children, both watched in `a`. There is a parent in `c`, whose children can't be
-/// listed at first.
+/// Parents and children, both watched in `a`. `c` has a parent, but lists of its children are
+/// refused at first.
 async fn with_children_refused_in_c() -> (Server, Running, Running) {
     let (of_parents, of_children) = (Server::new(), Server::new());
     of_parents.put("c", "late", "1");
@@ -90,8 +89,8 @@ async fn with_children_refused_in_c() -> (Server, Running, Running) {
 async fn i6_key_of_later_namespace_waits_for_all_caches() {
     let (of_parents, parents, children) = with_children_refused_in_c().await;
     let mut controller = Controller::start(&parents, &children);
-    children.informer.add_namespace("c").expect("a name");
-    parents.informer.add_namespace("c").expect("a name").wait().await.expect("it is listed");
+    children.informer.add_namespace("c").expect("a valid name");
+    parents.informer.add_namespace("c").expect("a valid name").wait().await.expect("the namespace is listed");
     assert!(!children.informer.synced_in("c").has_synced() && children.informer.synced_in("a").has_synced());
     of_parents.put("a", "other", "1");
     assert_eq!(controller.settled().await, ["a/other"]);
@@ -108,10 +107,10 @@ async fn i6_key_of_later_namespace_waits_for_all_caches() {
 async fn key_stops_waiting_for_a_removed_namespace() {
     let (_, parents, children) = with_children_refused_in_c().await;
     let mut controller = Controller::start(&parents, &children);
-    children.informer.add_namespace("c").expect("a name");
-    parents.informer.add_namespace("c").expect("a name").wait().await.expect("it is listed");
+    children.informer.add_namespace("c").expect("a valid name");
+    parents.informer.add_namespace("c").expect("a valid name").wait().await.expect("the namespace is listed");
     assert!(controller.settled().await.is_empty());
-    children.informer.remove_namespace("c").expect("a name");
+    children.informer.remove_namespace("c").expect("a valid name");
     assert_eq!(controller.settled().await, ["c/late"]);
     controller.stop().await;
     parents.stop().await;
@@ -119,16 +118,22 @@ async fn key_stops_waiting_for_a_removed_namespace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_that_are_released_queue_nothing() {
+async fn released_objects_queue_no_keys() {
     let (of_parents, of_children) = (Server::new(), Server::new());
     of_parents.put("b", "one", "1");
     let (parents, children) =
         (of_parents.start(&["a", "b"]).synced().await, of_children.start(&["a"]).synced().await);
     let mut controller = Controller::start(&parents, &children);
     assert_eq!(controller.next().await, "b/one");
-    parents.informer.remove_namespace("b").expect("a name").wait().await.expect("it is gone");
+    parents
+        .informer
+        .remove_namespace("b")
+        .expect("a valid name")
+        .wait()
+        .await
+        .expect("the removal completes");
     assert!(parents.informer.get(&"b/one".parse().expect("a key")).is_none());
-    assert!(controller.settled().await.is_empty(), "a released object would look deleted");
+    assert!(controller.settled().await.is_empty(), "a call would treat the released object as deleted");
     controller.stop().await;
     parents.stop().await;
     children.stop().await;
@@ -146,11 +151,23 @@ async fn parents_in_a_and_b() -> (Server, Running) {
 }
 
 async fn remove(running: &Running, namespace: &str) {
-    running.informer.remove_namespace(namespace).expect("a name").wait().await.expect("the informer runs");
+    running
+        .informer
+        .remove_namespace(namespace)
+        .expect("a valid name")
+        .wait()
+        .await
+        .expect("the informer runs");
 }
 
 async fn add(running: &Running, namespace: &str) {
-    running.informer.add_namespace(namespace).expect("a name").wait().await.expect("it is listed");
+    running
+        .informer
+        .add_namespace(namespace)
+        .expect("a valid name")
+        .wait()
+        .await
+        .expect("the namespace is listed");
 }
 
 #[tokio::test(start_paused = true)]
@@ -161,7 +178,7 @@ async fn delayed_key_of_removed_namespace_is_dropped() {
     assert_eq!(controller.settled().await, ["a/one", "b/two"]);
     remove(&parents, "b").await;
     sleep(MINUTE).await;
-    assert_eq!(controller.settled().await, ["a/one"], "b/two would look deleted");
+    assert_eq!(controller.settled().await, ["a/one"], "a call would treat b/two as deleted");
     assert_eq!(controller.monitor.stats().dropped, 1);
     sleep(MINUTE).await;
     assert_eq!((controller.settled().await, controller.monitor.stats().dropped), (vec!["a/one".into()], 1));
@@ -216,12 +233,12 @@ async fn custom_key_of_removed_namespace_is_dropped() {
     sleep(MINUTE * 2).await;
     assert_eq!((called.try_recv().ok(), monitor.stats().dropped), (None, 1));
     shutdown.cancel();
-    task.await.expect("no panic").expect("it was synced");
+    task.await.expect("no panic").expect("synced");
     parents.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn request_tells_released_object_from_deleted_object() {
+async fn request_distinguishes_released_from_deleted_objects() {
     let (server, parents) = parents_in_a_and_b().await;
     let queue = queue();
     let runner = ControllerRunner::new(queue.clone()).watches(&parents.informer, own_key).workers(2);
@@ -276,12 +293,12 @@ async fn families() -> (Server, Running, Running, Controller) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn key_waits_while_only_some_informers_follow_its_namespace() {
+async fn key_waits_while_only_some_informers_watch_its_namespace() {
     let (server, parents, children, mut controller) = families().await;
     remove(&children, "b").await;
     server.put("b", "two", "2");
     server.put("a", "one", "2");
-    assert_eq!(controller.settled().await, ["a/one"], "the children of b/two would look deleted");
+    assert_eq!(controller.settled().await, ["a/one"], "a call would treat the children of b/two as deleted");
     assert_eq!(controller.monitor.stats().parked_now, 1);
     add(&children, "b").await;
     assert_eq!(controller.settled().await, ["b/two"]);
@@ -292,7 +309,7 @@ async fn key_waits_while_only_some_informers_follow_its_namespace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn parked_key_is_dropped_when_no_informer_follows_its_namespace() {
+async fn parked_key_is_dropped_when_its_namespace_is_unwatched() {
     let (server, parents, children, mut controller) = families().await;
     remove(&children, "b").await;
     server.put("b", "two", "2");
@@ -307,7 +324,7 @@ async fn parked_key_is_dropped_when_no_informer_follows_its_namespace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn key_of_namespace_never_followed_is_reconciled() {
+async fn key_of_namespace_never_watched_is_reconciled() {
     let (_, parents) = parents_in_a_and_b().await;
     let queue = queue();
     let runner = ControllerRunner::new(queue.clone()).watches(&parents.informer, own_key);
@@ -343,20 +360,20 @@ async fn controller_works_without_refused_namespace() {
     let mut controller = Controller::run(runner, |_| Reconciled::Done);
     assert_eq!(controller.next().await, "a/one");
 
-    // A key of the refused namespace would look deleted. It stays parked, with a log line every two
-    // minutes.
+    // A call for a key of the refused namespace would treat the object as deleted. Such keys stay
+    // parked, with a log line every two minutes.
     queue.add("b/two".parse().expect("a key"));
     queue.add("b/three".parse().expect("a key"));
     sleep(3 * MINUTE).await;
     assert!(controller.settled().await.is_empty());
     assert_eq!(controller.monitor.stats().parked_now, 2);
     let lines = warnings.with("stay parked");
-    let [line] = lines.as_slice() else { panic!("it is said once: {lines:?}") };
+    let [line] = lines.as_slice() else { panic!("the parking is logged once: {lines:?}") };
     assert!(line.contains("namespace=\"b\"") && line.contains("forbidden"), "{line}");
     sleep(2 * MINUTE).await;
     assert_eq!(warnings.with("stay parked").len(), 2);
 
-    parents.informer.synced_in("b").wait().await.expect("it is granted");
+    parents.informer.synced_in("b").wait().await.expect("the namespace is granted");
     assert_eq!(controller.settled().await, ["b/three", "b/two"]);
     controller.stop().await;
     parents.stop().await;
@@ -370,7 +387,7 @@ async fn required_namespace_that_is_refused_ends_the_controller() {
         .watches(&parents.informer, own_key)
         .waits_for(parents.informer.cache_in("b"));
     let controller = Controller::run(runner, |_| Reconciled::Done);
-    let said = controller.task.await.expect("no panic").expect_err("it is refused").to_string();
-    assert!(said.contains("namespace \"b\": forbidden"), "{said}");
+    let message = controller.task.await.expect("no panic").expect_err("a refusal").to_string();
+    assert!(message.contains("namespace \"b\": forbidden"), "{message}");
     parents.stop().await;
 }

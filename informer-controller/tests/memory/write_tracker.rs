@@ -31,7 +31,8 @@ async fn world() -> World {
 }
 
 impl World {
-    /// Returns how long the key waits, and whether the caches then have all its writes.
+    /// Waits for the key's writes. Returns the duration, and whether the caches then have all
+    /// writes.
     async fn wait(&self) -> (Duration, bool) {
         let begun = Instant::now();
         let in_time = timeout(DEADLINE * 4, self.writes.ready()).await.expect("a deadline ends every wait");
@@ -51,11 +52,11 @@ fn unreachable() -> kube::Error {
 async fn i9_key_waits_until_the_store_has_its_write() {
     let world = world().await;
     assert_eq!(world.wait().await, (Duration::ZERO, true), "nothing was written");
-    // There is no await in between, so the informer cannot run.
+    // The test does not await in between, so the informer cannot run.
     let written = create(&world.source, "child", "1");
     world.writes.wrote(&world.running.informer, &*written);
     assert!(!world.writes.is_ready());
-    assert!(world.tracker.of(&key("another")).is_ready(), "only that key");
+    assert!(world.tracker.of(&key("another")).is_ready(), "other keys do not wait");
     assert_eq!(world.wait().await, (Duration::ZERO, true));
     assert!(world.running.informer.get(written.key()).is_some());
     assert_eq!(world.tracker.keys(), 0, "visible writes are removed");
@@ -67,7 +68,7 @@ async fn latest_of_several_writes_counts_in_any_order() {
     let world = world().await;
     let informer = &world.running.informer;
     let first = create(&world.source, "child", "1");
-    let second = world.source.update_unseen(config_map("child", "2")).expect("it exists");
+    let second = world.source.update_unseen(config_map("child", "2")).expect("the object exists");
     world.writes.wrote(informer, &*second);
     world.writes.wrote(informer, &*first);
     world.running.reach(&first).await;
@@ -107,15 +108,15 @@ async fn a_deadline_ends_every_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deletion_ends_when_the_object_with_its_uid_is_gone() {
+async fn deletion_ends_when_the_object_with_its_uid_is_deleted() {
     let world = world().await;
     let informer = &world.running.informer;
     let child = create(&world.source, "child", "1");
     world.running.reach(&child).await;
     let deletion = world.writes.begin_deletion(informer, &child);
     assert!(!world.writes.is_ready());
-    world.source.delete(child.key()).expect("it exists");
-    // A new object with the same name, before the informer receives the deletion.
+    world.source.delete(child.key()).expect("the object exists");
+    // Recreate the object under the same name before the informer receives the deletion.
     create(&world.source, "child", "2");
     drop(deletion);
     assert!(!world.writes.is_ready());
@@ -133,7 +134,7 @@ async fn deletion_with_finalizers_is_seen_when_marked() {
     let mark = |object: &mut ConfigMap| {
         object.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
     };
-    world.source.modify(child.key(), mark).expect("it exists");
+    world.source.modify(child.key(), mark).expect("the object exists");
     drop(deletion);
     assert!(!world.writes.is_ready());
     assert_eq!(world.wait().await, (Duration::ZERO, true));
@@ -148,7 +149,7 @@ async fn object_not_yet_in_the_cache_is_not_taken_for_deleted() {
     assert!(!world.writes.is_ready(), "the object is not in the store yet");
     world.running.reach(&child).await;
     assert!(!world.writes.is_ready());
-    world.source.delete(child.key()).expect("it exists");
+    world.source.delete(child.key()).expect("the object exists");
     drop(deletion);
     assert_eq!(world.wait().await, (Duration::ZERO, true));
     world.running.stop().await;
@@ -185,8 +186,8 @@ async fn unknown_create_of_a_generated_name_waits_for_deadline() {
             sleep(Duration::from_secs(3)).await;
             Err::<ConfigMap, _>(error())
         };
-        world.writes.track(&world.running.informer, &generated(), answer).await.expect_err("no answer");
-        assert_eq!(world.wait().await, (DEADLINE, false), "counted from the error");
+        world.writes.track(&world.running.informer, &generated(), answer).await.expect_err("a lost answer");
+        assert_eq!(world.wait().await, (DEADLINE, false), "the deadline counts from the error");
         world.running.stop().await;
     }
 }
@@ -197,9 +198,9 @@ async fn cancelled_request_counts_as_possibly_applied() {
     let child = config_map("child", "1");
     let answer = std::future::pending::<Result<ConfigMap, kube::Error>>();
     let request = world.writes.track(&world.running.informer, &child, answer);
-    timeout(Duration::from_secs(4), request).await.expect_err("it doesn't end");
+    timeout(Duration::from_secs(4), request).await.expect_err("an endless request");
     assert_eq!(world.wait().await, (DEADLINE, false));
-    // A request that was never polled was not sent.
+    // A request that was never polled has not been sent.
     let answer = std::future::pending::<Result<ConfigMap, kube::Error>>();
     drop(world.writes.track(&world.running.informer, &child, answer));
     assert!(world.writes.is_ready());
@@ -228,16 +229,16 @@ async fn answer_replaces_request_during_a_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deletion_of_gone_object_waits_for_the_cache() {
+async fn deletion_of_a_deleted_object_waits_for_the_cache() {
     let world = world().await;
     let informer = &world.running.informer;
     let child = create(&world.source, "child", "1");
     world.running.reach(&child).await;
-    world.source.delete_unseen(child.key()).expect("it exists");
+    world.source.delete_unseen(child.key()).expect("the object exists");
     let answer = async { Err::<ConfigMap, _>(api_error(404)) };
-    world.writes.track_deletion(informer, &child, answer).await.expect_err("it is gone");
+    world.writes.track_deletion(informer, &child, answer).await.expect_err("not found");
     assert!(!world.writes.is_ready());
-    // A list brings the deletion, which the watch has missed.
+    // Only a list delivers the deletion, because the watch has missed it.
     world.source.expire();
     world.source.disconnect();
     assert!(world.wait().await.1);
@@ -251,7 +252,7 @@ async fn stopped_informer_delays_no_key() {
     let child = create(&source, "child", "1");
     running.reach(&child).await;
     let informer = running.informer.clone();
-    let written = source.update_unseen(config_map("child", "2")).expect("it exists");
+    let written = source.update_unseen(config_map("child", "2")).expect("the object exists");
     writes.wrote(&informer, &*written);
     drop(writes.begin_deletion(&informer, &child));
     let (waited, ()) = tokio::join!(timeout(DEADLINE / 2, writes.ready()), running.stop());
@@ -272,7 +273,7 @@ async fn version_without_order_delays_no_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cleared_key_is_forgotten_with_its_writes() {
+async fn cleared_key_is_removed_with_its_writes() {
     let world = world().await;
     let _write = world.writes.begin();
     assert_eq!(world.tracker.keys(), 1);
@@ -309,7 +310,7 @@ async fn late_failure_parks_the_key_again() {
             sleep(DEADLINE * 2).await;
             Err::<ConfigMap, _>(unreachable())
         };
-        // Another check removes the write because its deadline is over.
+        // A check of another key removes the write, because its deadline has passed.
         let look = async {
             sleep(DEADLINE + DEADLINE / 2).await;
             assert!(world.writes.is_ready());
@@ -323,7 +324,7 @@ async fn late_failure_parks_the_key_again() {
         };
         let (answer, ()) = tokio::join!(answer, look);
         assert!(answer.is_err() && !world.writes.is_ready(), "the outcome is unknown");
-        // The object of a deletion is known, and can be read.
+        // The deleted object is known, so the tracker can read it.
         assert_eq!(world.wait().await, if is_deletion { (Duration::ZERO, true) } else { (DEADLINE, false) });
     }
     world.running.stop().await;
@@ -355,8 +356,12 @@ async fn write_not_applied_is_settled_by_a_read_of_its_object() {
         let world = world().await;
         let answer = async { Err::<ConfigMap, _>(error()) };
         let informer = &world.running.informer;
-        world.writes.track(informer, &config_map("child", "1"), answer).await.expect_err("it failed");
-        assert!(!world.writes.is_ready(), "it was not read yet");
+        world
+            .writes
+            .track(informer, &config_map("child", "1"), answer)
+            .await
+            .expect_err("an unknown outcome");
+        assert!(!world.writes.is_ready(), "the object has not been read yet");
         assert_eq!(world.wait().await, (Duration::ZERO, true));
         assert_eq!((world.tracker.keys(), world.source.list_count()), (0, 2));
         world.running.stop().await;
@@ -364,7 +369,7 @@ async fn write_not_applied_is_settled_by_a_read_of_its_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i9_write_applied_in_spite_of_an_error_is_waited_for() {
+async fn i9_write_applied_despite_an_error_is_waited_for() {
     for error in UNKNOWN {
         let world = world().await;
         let answer = async {
@@ -372,7 +377,11 @@ async fn i9_write_applied_in_spite_of_an_error_is_waited_for() {
             Err::<ConfigMap, _>(error())
         };
         let informer = &world.running.informer;
-        world.writes.track(informer, &config_map("child", "1"), answer).await.expect_err("it failed");
+        world
+            .writes
+            .track(informer, &config_map("child", "1"), answer)
+            .await
+            .expect_err("an unknown outcome");
         let bookmark = async {
             sleep(Duration::from_secs(3)).await;
             assert!(!world.writes.is_ready());
@@ -393,11 +402,11 @@ async fn deletion_with_unknown_outcome_is_settled_by_a_read() {
         world.running.reach(&child).await;
         let answer = async {
             if is_applied {
-                world.source.delete_unseen(child.key()).expect("it exists");
+                world.source.delete_unseen(child.key()).expect("the object exists");
             }
             Err::<ConfigMap, _>(unreachable())
         };
-        world.writes.track_deletion(informer, &child, answer).await.expect_err("it failed");
+        world.writes.track_deletion(informer, &child, answer).await.expect_err("an unknown outcome");
         let relist = async {
             sleep(Duration::from_secs(3)).await;
             world.source.expire();
@@ -418,7 +427,11 @@ async fn failing_read_is_repeated_and_ends_with_the_deadline() {
         (0..failures).for_each(|_| world.source.fail_next_list(refusal()));
         let answer = async { Err::<ConfigMap, _>(unreachable()) };
         let informer = &world.running.informer;
-        world.writes.track(informer, &config_map("child", "1"), answer).await.expect_err("it failed");
+        world
+            .writes
+            .track(informer, &config_map("child", "1"), answer)
+            .await
+            .expect_err("an unknown outcome");
         let (waited, in_time) = world.wait().await;
         assert_eq!((in_time, waited < DEADLINE), (is_settled, is_settled), "{waited:?}");
         world.running.stop().await;

@@ -1,6 +1,6 @@
 //! The scheduling loop: takes a pod, finds a node, and binds the pod to the node.
 //!
-//! Decisions are made one at a time, under the cache's lock. The requests follow concurrently,
+//! It makes one decision at a time, under the cache's lock, and sends the requests concurrently,
 //! without the lock. kube-scheduler: the scheduling cycle and the binding cycle of
 //! `pkg/scheduler/schedule_one.go`.
 
@@ -48,7 +48,7 @@ pub(crate) async fn expire(shared: Arc<Shared>) {
 }
 
 async fn place(shared: &Shared, key: &ObjectKey) -> Result<(), NotPlaced> {
-    // The queued key can be outdated.
+    // The queued key may be outdated.
     let Some(pod) = shared.pods.get(key).filter(|pod| pod.waits_for(NAME)) else { return Ok(()) };
     let choice = shared.cache().assume(key, pod.uid(), pod.request());
     let node = match choice {
@@ -69,8 +69,8 @@ async fn place(shared: &Shared, key: &ObjectKey) -> Result<(), NotPlaced> {
         shared.cache().forget(key, pod.uid());
         return Err(NotPlaced);
     }
-    // Without an answer, the outcome is unknown: the pod may be bound. If not, it is queued again
-    // after the deadline.
+    // Without a response, the outcome is unknown: the pod may be bound. If it is not, the pod is
+    // queued again after the deadline.
     match answer {
         Ok(()) => shared.counts.count_bound(),
         Err(_) => shared.counts.count_unanswered(),
@@ -81,7 +81,7 @@ async fn place(shared: &Shared, key: &ObjectKey) -> Result<(), NotPlaced> {
 
 async fn bind(shared: &Shared, pod: &Cached<PodDemand>, node: &str) -> Result<(), kube::Error> {
     let api = Api::<Pod>::namespaced(shared.client.clone(), pod.namespace().unwrap_or_default());
-    // The UID prevents that a new pod of the same name is bound to the old pod's node.
+    // The UID prevents binding a new pod of the same name to the old pod's node.
     let binding = json!({
         "apiVersion": "v1",
         "kind": "Binding",

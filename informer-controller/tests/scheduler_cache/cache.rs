@@ -1,9 +1,9 @@
-//! [`Cache`]: the resources that pods use on each node, from the watch and from decisions that it
-//! has not confirmed yet.
+//! [`Cache`]: the resources that pods use on each node, according to the watch and to decisions
+//! that the watch has not confirmed yet.
 //!
-//! kube-scheduler: `pkg/scheduler/backend/cache/cache.go`. A decision counts at once, because
-//! further decisions are made before the watch confirms it; such a pod is *assumed*. Without
-//! confirmation, the assumption expires. The cache has no lock, no clock and no I/O.
+//! kube-scheduler: `pkg/scheduler/backend/cache/cache.go`. A decision counts at once, because the
+//! next decisions precede its confirmation by the watch; until then the pod is *assumed*. An
+//! unconfirmed assumption expires. The cache has no lock, no clock and no I/O.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -20,7 +20,7 @@ pub(crate) struct Cache {
 
 #[derive(Debug, Default)]
 struct Node {
-    /// `None` if the cache has pods on the node and not the node itself.
+    /// `None` if the cache has pods of the node, but not the node itself.
     allocatable: Option<Resources>,
     used: Resources,
 }
@@ -37,7 +37,7 @@ struct Placed {
 enum Standing {
     /// The binding request is in flight.
     Assumed,
-    /// The pod may be bound; the watch should confirm it until then.
+    /// The pod may be bound; the watch should confirm the binding before this deadline.
     AssumedUntil(Instant),
     /// The watch has confirmed the binding.
     Confirmed,
@@ -60,7 +60,7 @@ impl Cache {
         self.nodes.entry(name.to_owned()).or_default().allocatable = Some(allocatable);
     }
 
-    /// Removes a node. Its pods count until they are removed too.
+    /// Removes a node. Its pods count until they are removed, too.
     pub(crate) fn remove_node(&mut self, name: &str) {
         if let Some(node) = self.nodes.get_mut(name) {
             node.allocatable = None;
@@ -70,7 +70,7 @@ impl Cache {
 
     /// Records a pod from the watch, with or without a node.
     pub(crate) fn observe(&mut self, key: &ObjectKey, uid: &Uid, request: Resources, node: Option<&str>) {
-        // An assumed pod keeps its node, because the watch can be behind.
+        // An assumed pod keeps its node, because the watch may lag.
         let is_another = self.pods.get(key).is_some_and(|placed| placed.uid != *uid);
         if node.is_some() || is_another {
             self.take_out(key);
@@ -87,8 +87,7 @@ impl Cache {
         }
     }
 
-    /// Chooses the node on which the scarcest resource will have most left, and assumes the pod
-    /// there.
+    /// Chooses the node whose scarcest resource will have most left, and assumes the pod there.
     pub(crate) fn assume(&mut self, key: &ObjectKey, uid: &Uid, request: Resources) -> Choice {
         if self.pods.contains_key(key) {
             return Choice::AlreadyPlaced;
@@ -103,17 +102,17 @@ impl Cache {
         Choice::Node(node)
     }
 
-    /// Sets the deadline for the watch to confirm an assumed pod that is bound or whose outcome is
+    /// Sets the deadline for the watch to confirm an assumed pod that is bound, or whose outcome is
     /// unknown.
     pub(crate) fn expect_until(&mut self, key: &ObjectKey, uid: &Uid, deadline: Instant) {
         let placed = self.pods.get_mut(key).filter(|placed| placed.uid == *uid);
-        // The watch can confirm the pod before the response arrives.
+        // The watch may confirm the pod before the response arrives.
         if let Some(placed) = placed.filter(|placed| placed.standing == Standing::Assumed) {
             placed.standing = Standing::AssumedUntil(deadline);
         }
     }
 
-    /// Removes an assumed pod that could not be bound.
+    /// Removes an assumed pod whose binding failed.
     pub(crate) fn forget(&mut self, key: &ObjectKey, uid: &Uid) {
         let placed = self.pods.get(key).filter(|placed| placed.uid == *uid);
         if placed.is_some_and(|placed| placed.standing != Standing::Confirmed) {

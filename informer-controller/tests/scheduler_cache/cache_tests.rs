@@ -54,11 +54,11 @@ fn watch_event_replaces_assumption() {
     cache.assume(&key("p"), &"p".into(), request(400));
     assert_eq!(cache.assume(&key("p"), &"p".into(), request(400)), Choice::AlreadyPlaced);
     cache.observe(&key("p"), &"p".into(), request(400), None);
-    assert_eq!(cache.sums()["b"], request(400), "the watch has not confirmed it");
+    assert_eq!(cache.sums()["b"], request(400), "the watch has not confirmed the pod");
     cache.observe(&key("p"), &"p".into(), request(400), Some("a"));
     assert_eq!(cache.assumed(), 0);
     assert_eq!(cache.sums()["b"], Resources::default());
-    assert_eq!(cache.sums()["a"].cpu, 700, "another scheduler has bound it here");
+    assert_eq!(cache.sums()["a"].cpu, 700, "another scheduler has bound the pod here");
     cache.forget(&key("p"), &"p".into());
     assert_eq!(cache.sums()["a"].cpu, 700, "confirmed pods do not expire");
 }
@@ -68,7 +68,7 @@ fn unconfirmed_assumption_expires_at_deadline() {
     let mut cache = cache();
     cache.assume(&key("p"), &"p".into(), request(400));
     let now = Instant::now();
-    assert!(cache.expire(now + Duration::from_secs(3600)).is_empty(), "its binding is in flight");
+    assert!(cache.expire(now + Duration::from_secs(3600)).is_empty(), "the binding is in flight");
     cache.expect_until(&key("p"), &"p".into(), now + Duration::from_secs(30));
     assert!(cache.expire(now + Duration::from_secs(29)).is_empty());
     assert_eq!(cache.expire(now + Duration::from_secs(30)), [key("p")]);

@@ -1,8 +1,8 @@
 //! A scheduler's cache, as in kube-scheduler: the handlers of two informers maintain the used
-//! resources of each node, and a loop binds pods to the nodes with most room. The scheduler is
-//! killed during its work, and a second one continues.
+//! resources of each node, and a loop binds pods to the nodes with most room. The test kills the
+//! scheduler during its work, and a second scheduler continues.
 //!
-//! The server is simulated, or with `INFORMER_E2E_KUBECONFIG` a real one.
+//! The server is simulated, or a real one with `INFORMER_E2E_KUBECONFIG`.
 
 mod bind;
 mod cache;
@@ -26,7 +26,7 @@ use tokio::time::Instant;
 use witness::Witness;
 use workload::Workload;
 
-/// Pods per node at most.
+/// The maximum number of pods per node.
 const PODS_PER_NODE: usize = 50;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -35,7 +35,7 @@ async fn second_scheduler_continues_with_correct_sums() -> Result<(), Box<dyn Er
     let server = Server::start().await?;
     let workload = Workload { client: server.client.clone(), namespace: server.namespace.clone() };
     let outcome = run(&workload, pods, pods / PODS_PER_NODE).await;
-    // Also after a failure, because nodes are not deleted with the namespace.
+    // Also runs after a failure, because nodes are not deleted with the namespace.
     let removed = workload.remove_nodes().await;
     drop(workload);
     outcome?;
@@ -47,7 +47,7 @@ async fn run(workload: &Workload, pods: usize, nodes: usize) -> Result<(), Box<d
     let (client, namespace) = (&workload.client, workload.namespace.as_str());
     let began = Instant::now();
     let mut witness = Witness::start(client.clone(), namespace).await?;
-    // Some nodes are added later; the first ones have enough room for all pods until then.
+    // Some nodes are added later; until then the first nodes have enough room for all pods.
     let first_nodes = (nodes * 3).div_ceil(4);
     workload.ensure_service_account().await?;
     workload.add_nodes(0..first_nodes).await?;
@@ -61,7 +61,7 @@ async fn run(workload: &Workload, pods: usize, nodes: usize) -> Result<(), Box<d
     println!("killed the scheduler after {bound} of {pods} pods were bound, {:?}", first.shared.counts);
     first.kill();
 
-    // The second scheduler starts without the state of the first, from lists.
+    // The second scheduler starts from lists, without the state of the first.
     let second = Scheduler::start(client.clone(), namespace).await?;
     create.await??;
     workload.add_nodes(first_nodes..nodes).await?;

@@ -50,11 +50,11 @@ impl Recount {
     }
 
     /// Waits until a scheduler's cache equals this recount and has no assumed pods. Nothing changes
-    /// meanwhile, so the cache only lacks events that the watch has not delivered yet.
+    /// meanwhile, so the cache can differ only by undelivered events.
     pub(crate) async fn equals(&self, shared: &Shared) -> Result<(), Box<dyn Error>> {
         let mut changes = shared.changes();
         let equal = async {
-            // Each comparison is on one state, with sums and assumed pods of the same time.
+            // Each comparison uses one state of the cache, with its sums and assumed pods.
             while !self.is_equal(shared) {
                 changes.changed().await?;
             }

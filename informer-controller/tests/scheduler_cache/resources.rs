@@ -3,7 +3,7 @@
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, SubAssign};
 
-/// Amounts have 128 bits, because a single request can have 64 bits and sums must not overflow.
+/// Amounts have 128 bits, because requests have up to 64 bits and sums must not overflow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Resources {
     /// Thousandths of a processor.
@@ -14,7 +14,7 @@ pub(crate) struct Resources {
 }
 
 impl Resources {
-    /// The minimum of any pod: one of the node's places for pods.
+    /// What any pod uses at least: one of the node's pod slots.
     pub(crate) const ONE_POD: Self = Self { cpu: 0, memory: 0, pods: 1 };
 
     /// Returns the maximum of each amount.

@@ -1,8 +1,8 @@
-//! [`Scheduler`]: informers fill the cache and a queue of pods without a node, and workers find and
-//! bind nodes for them.
+//! [`Scheduler`]: informers fill the cache and a queue of pods without a node, and workers choose a
+//! node for each pod and bind it.
 //!
-//! kube-scheduler: `pkg/scheduler/eventhandlers.go`. A scheduler has its own client and caches, so
-//! dropping it has the effect of killing its process.
+//! kube-scheduler: `pkg/scheduler/eventhandlers.go`. A scheduler has its own client and caches. To
+//! drop it is like killing its process.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -45,7 +45,7 @@ pub(crate) struct Shared {
     pub(crate) pods: SharedIndexInformer<PodDemand>,
     pub(crate) client: Client,
     pub(crate) counts: Counts,
-    /// Notified after each change of the cache by the watch.
+    /// Notified after each change of the cache by the watch of pods.
     changed: watch::Sender<()>,
 }
 
@@ -62,10 +62,10 @@ impl Scheduler {
     pub(crate) async fn start(client: Client, pool: &str) -> Result<Self, Box<dyn Error>> {
         let factory = SharedInformerFactory::new(client.clone());
         let nodes = factory.with_labels(&format!("{POOL}={pool}")).core().v1().node_rooms();
-        // Completed pods use no resources. With this selector they appear as deleted.
+        // Completed pods use no resources. This selector makes them appear as deleted.
         let alive = factory.with_fields("status.phase!=Succeeded,status.phase!=Failed");
         let pods = alive.core().v1().pod_demands();
-        // As in kube-scheduler. New nodes and deleted pods add room.
+        // As in kube-scheduler: new nodes and deleted pods make room, so refused pods are retried.
         let limiter = ItemExponential::new(Duration::from_secs(1), Duration::from_secs(10));
         let shared = Arc::new(Shared {
             cache: Mutex::default(),
@@ -81,7 +81,7 @@ impl Scheduler {
             pods.add_event_handler_with(feed_pods(&shared), &named("pods")),
         ];
         factory.start();
-        // Wait for the handlers too, because the first decision needs all sums.
+        // Wait for the handlers too, because the first decision needs complete sums.
         wait_for_cache_sync(&[&handlers[0], &handlers[1]], Duration::from_secs(120)).await?;
         let mut workers = JoinSet::new();
         workers.spawn(bind::expire(Arc::clone(&shared)));

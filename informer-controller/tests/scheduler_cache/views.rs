@@ -77,9 +77,9 @@ impl PodDemand {
     }
 
     /// Returns the resources that the pod needs on a node. Init containers run one after the other,
-    /// before the main containers and beside sidecars that have already started. kube-scheduler:
-    /// `PodRequests` of `component-helpers/resource`, without pod-level resources and resizes in
-    /// progress.
+    /// before the main containers and beside the sidecars that have already started.
+    /// kube-scheduler: `PodRequests` of `component-helpers/resource`, without pod-level resources
+    /// and resizes in progress.
     pub(crate) fn request(&self) -> Resources {
         let (mut running, mut most) = (Resources::default(), Resources::default());
         for container in &self.spec.init_containers {

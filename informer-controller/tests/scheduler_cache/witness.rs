@@ -63,8 +63,8 @@ impl Witness {
         Ok(Self { book, bound, handler, factory })
     }
 
-    /// Waits until `count` pods have been bound since the start, including pods that are deleted by
-    /// now.
+    /// Waits until `count` pods have been bound since the start, including pods that have been
+    /// deleted since.
     pub(crate) async fn bound(&mut self, count: usize) -> Result<usize, Box<dyn Error>> {
         let enough = self.bound.wait_for(|bound| *bound >= count);
         if let Ok(bound) = timeout(Duration::from_secs(300), enough).await {

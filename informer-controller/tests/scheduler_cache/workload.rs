@@ -44,8 +44,8 @@ impl Workload {
         send_all(numbers.map(|n| self.create(Pod::url_path(&(), Some(&self.namespace)), pod(n)))).await
     }
 
-    /// Creates an object from its JSON. The response is not decoded, because there are many
-    /// objects.
+    /// Creates an object from its JSON. The response is not decoded, because it would cost time for
+    /// many objects.
     async fn create(&self, path: String, object: Value) -> Result<(), kube::Error> {
         let body = object.to_string().into_bytes();
         let request = Request::new(path).create(&PostParams::default(), body);
@@ -61,7 +61,7 @@ impl Workload {
         .await
     }
 
-    /// Deletes the nodes, which are in no namespace.
+    /// Deletes the nodes. They are cluster-scoped, so deleting the namespace does not delete them.
     pub(crate) async fn remove_nodes(&self) -> Result<(), kube::Error> {
         let api = Api::<Node>::all(self.client.clone());
         let of_pool = ListParams::default().labels(&format!("{POOL}={}", self.namespace));

@@ -1,5 +1,5 @@
-//! A controller with a cache that lags by half a second: its errors without a `WriteTracker`, and
-//! none with one. Time is virtual.
+//! A controller whose cache lags by half a second: the errors without a `WriteTracker`, and that
+//! none occur with one. Time is virtual.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const LATE: Duration = Duration::from_millis(500);
 const PARENTS: u32 = 20;
 
 /// Makes a replica lag by half a second, plus up to ten milliseconds.
-async fn be_late(simulator: &Simulator, replica: &LaggingReplica) {
+async fn keep_lagging(simulator: &Simulator, replica: &LaggingReplica) {
     let mut past = VecDeque::<(Instant, u64)>::new();
     let mut ticks = interval(Duration::from_millis(10));
     loop {
@@ -38,7 +38,7 @@ async fn be_late(simulator: &Simulator, replica: &LaggingReplica) {
     }
 }
 
-/// The controller: it creates one child for each parent, and writes the number of children into the
+/// The controller. It creates one child per parent, and writes the number of children into the
 /// parent's status.
 struct OneChildEach {
     is_tracking: bool,
@@ -55,7 +55,7 @@ struct OneChildEach {
 impl OneChildEach {
     async fn reconcile(self: Arc<Self>, request: ReconcileRequest) -> Result<Reconciled, kube::Error> {
         let Some(set) = self.sets.get(request.key()) else { return Ok(Reconciled::Done) };
-        let children = self.by_owner.count(set.metadata.uid.as_deref().expect("it is the server's"));
+        let children = self.by_owner.count(set.metadata.uid.as_deref().expect("set by the server"));
         if children == 0 {
             self.create_child(&request, &set).await?;
         }
@@ -117,7 +117,7 @@ fn parent(n: u32) -> serde_json::Value {
     })
 }
 
-/// Changes by other clients: children vanish and change, and so do settings that concern a parent.
+/// Changes by other clients: they delete and change children, and change settings of the parents.
 async fn churn(simulator: &Simulator, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     for step in 0..400 {
@@ -128,7 +128,7 @@ async fn churn(simulator: &Simulator, seed: u64) {
             (1, Some(pod)) => {
                 let mut pod = pod.clone();
                 pod.labels_mut().insert("step".into(), step.to_string());
-                simulator.apply(&pod).expect("it exists");
+                simulator.apply(&pod).expect("the object exists");
             }
             _ => {
                 let name = format!("parent-{}", random.u32(0..PARENTS));
@@ -137,14 +137,14 @@ async fn churn(simulator: &Simulator, seed: u64) {
                     "metadata": { "namespace": "shop", "name": name },
                     "data": { "step": step.to_string() },
                 });
-                simulator.apply(&settings).expect("it is served");
+                simulator.apply(&settings).expect("the object is valid");
             }
         }
         sleep(Duration::from_millis(random.u64(0..50))).await;
     }
 }
 
-/// The errors of a controller in ten seconds of churn.
+/// The errors of a controller during ten seconds of churn.
 #[derive(Debug)]
 struct Account {
     writes: u32,
@@ -161,7 +161,7 @@ async fn run(is_tracking: bool, seed: u64) -> Account {
     let (sets, pods) = (factory.apps().v1().replica_sets(), factory.core().v1().pods());
     let settings = factory.core().v1().config_maps();
     let owners = |pod: &Pod| pod.owner_references().iter().map(|owner| owner.uid.clone()).collect::<Vec<_>>();
-    let by_owner = pods.add_index("owner", owners).expect("a free name");
+    let by_owner = pods.add_index("owner", owners).expect("a free index name");
     let runner = ControllerRunner::new(Workqueue::builder().name("parents").build())
         .workers(4)
         .watches(&sets, own_key)
@@ -192,10 +192,10 @@ async fn run(is_tracking: bool, seed: u64) -> Account {
     };
     tokio::select! {
         () = others => {}
-        () = be_late(&simulator, &replica) => {}
+        () = keep_lagging(&simulator, &replica) => {}
     }
     shutdown.cancel();
-    work.await.expect("no panic").expect("it was synced");
+    work.await.expect("no panic").expect("synced");
     factory.shutdown().await;
     let account = Account {
         writes: controller.writes.load(Ordering::Relaxed),
@@ -204,29 +204,29 @@ async fn run(is_tracking: bool, seed: u64) -> Account {
         stats: monitor.stats(),
     };
     if is_tracking {
-        is_as_it_should_be(&simulator);
+        assert_correct(&simulator);
     }
     account
 }
 
-fn is_as_it_should_be(simulator: &Simulator) {
+fn assert_correct(simulator: &Simulator) {
     let pods = simulator.list_all::<Pod>().expect("pods are served");
-    for set in simulator.list_all::<ReplicaSet>().expect("they are served") {
+    for set in simulator.list_all::<ReplicaSet>().expect("replica sets are served") {
         let key = ObjectKey::namespaced("shop", &set.name_unchecked());
         let of_set = |pod: &Cached<Pod>| controller_key::<ReplicaSet, Pod>(pod).as_ref() == Some(&key);
         let children =
-            pods.iter().filter(|pod| of_set(&Cached::new((*pod).clone()).expect("a name"))).count();
+            pods.iter().filter(|pod| of_set(&Cached::new((*pod).clone()).expect("a valid name"))).count();
         assert_eq!(children, 1, "{key}");
         assert_eq!(set.status.map(|status| status.replicas), Some(1), "{key}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn i9_late_cache_causes_no_duplicates_and_no_conflicts() {
+async fn i9_late_cache_causes_no_duplicates_or_conflicts() {
     let (with, without) = (run(true, 1).await, run(false, 1).await);
     println!("with a tracker {with:?}\nwithout {without:?}");
     assert_eq!((with.duplicates, with.conflicts, with.stats.failed), (0, 0, 0), "{with:?}");
     assert_eq!(with.stats.parked_timed_out, 0, "{with:?}");
     assert!(with.writes > 100 && with.stats.parked > 50, "too few writes or parked keys: {with:?}");
-    assert!(without.duplicates > 20 && without.conflicts > 20, "the cache was not late: {without:?}");
+    assert!(without.duplicates > 20 && without.conflicts > 20, "the cache did not lag: {without:?}");
 }

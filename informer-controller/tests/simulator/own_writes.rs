@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{TIMEOUT, factory, node_of, pod, simulator, within};
 
 fn cached(pod: Pod) -> Cached<Pod> {
-    Cached::new(pod).expect("the server has given it a name")
+    Cached::new(pod).expect("the object has a name")
 }
 
 #[tokio::test]
@@ -19,12 +19,12 @@ async fn mutation_cache_reads_writes_and_ends_empty() {
     let simulator = simulator().await;
     let factory = factory(&simulator);
     let pods = factory.informer::<Pod>();
-    let by_node = pods.add_index("node", |pod: &Pod| node_of(pod)).expect("a free name");
+    let by_node = pods.add_index("node", |pod: &Pod| node_of(pod)).expect("a free index name");
     let options = MutationCacheOptions::new().include_adds(true);
     let cache = MutationCache::with_options(pods.indexer().clone(), options);
     let _registration = pods.add_event_handler(cache.clone());
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
 
     let api = Api::<Pod>::namespaced(simulator.client().expect("a client"), "shop");
     let mut last = None;
@@ -45,7 +45,7 @@ async fn mutation_cache_reads_writes_and_ends_empty() {
         assert_eq!(cache.by_index(&by_node, "node-1").len(), n + 1);
         last = Some(patched);
     }
-    let last = last.expect("there were some");
+    let last = last.expect("at least one write");
     assert_eq!(pods.wait_until(last.resource_version(), TIMEOUT).await, WaitOutcome::Reached);
     assert_eq!(cache.by_index(&by_node, "node-1").len(), 30);
     assert!(cache.is_empty(), "{cache:?}");
@@ -61,7 +61,7 @@ async fn object_deleted_by_others_leaves_the_mutation_cache() {
     let options = MutationCacheOptions::new().include_adds(true);
     let cache = MutationCache::with_options(pods.indexer().clone(), options);
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
 
     let api = Api::<Pod>::namespaced(simulator.client().expect("a client"), "shop");
     let new: Pod = serde_json::from_value(pod("brief", "node-1")).expect("a pod");
@@ -82,7 +82,7 @@ async fn write_outside_the_informer_delays_no_key() {
     let factory = SharedInformerFactory::new(client.clone()).in_namespace("elsewhere");
     let pods = factory.informer::<Pod>();
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
 
     let tracker = WriteTracker::new();
     let writes = tracker.of(&ObjectKey::namespaced("shop", "parent"));
@@ -105,7 +105,7 @@ async fn each_kind_of_write_is_in_the_store_after_the_wait() {
     let factory = factory(&simulator);
     let pods = factory.informer::<Pod>();
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
     let tracker = WriteTracker::new();
     let writes = tracker.of(&ObjectKey::namespaced("shop", "parent"));
     let api = Api::<Pod>::namespaced(simulator.client().expect("a client"), "shop");
@@ -122,7 +122,7 @@ async fn each_kind_of_write_is_in_the_store_after_the_wait() {
         let request = api.patch(created.name(), &params, &patch);
         let patched = cached(writes.track(&pods, &*created, request).await.expect("patched"));
         assert!(within(writes.ready()).await);
-        let read = pods.get(created.key()).expect("it is there");
+        let read = pods.get(created.key()).expect("the object exists");
         assert!(read.resource_version().is_at_least(patched.resource_version()), "{read:?}");
 
         let params = DeleteParams::default().grace_period(0);
@@ -143,7 +143,7 @@ async fn failed_write_is_settled_by_a_read_of_its_object() {
     let factory = factory(&simulator);
     let pods = factory.informer::<Pod>();
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
     let tracker = WriteTracker::with_deadline(TIMEOUT * 10);
     let writes = tracker.of(&ObjectKey::namespaced("shop", "parent"));
     let api = Api::<Pod>::namespaced(simulator.client().expect("a client"), "shop");

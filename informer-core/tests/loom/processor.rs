@@ -1,6 +1,5 @@
-//! The hand-over to a handler: nothing published is missed while its reader goes to sleep, nothing
-//! comes after its removal, and waiters are woken when it ends. Streams and handlers with a task
-//! share it.
+//! Delivery to a handler: a reader that is about to sleep misses no event, receives none after its
+//! removal, and waiters wake when it ends. Streams and handlers with a task share this code.
 
 use std::sync::Arc;
 
@@ -30,14 +29,14 @@ fn events(processor: &SharedProcessor<u64>, threshold: usize) -> EventStream<u64
     processor.events(&HandlerOptions::new().threshold(Some(threshold)), std::iter::empty)
 }
 
-/// Reads until the object has this value; returns all values that were told.
+/// Reads until the object has this value. Returns all received values.
 fn read_until(stream: &mut EventStream<u64>, last: u64) -> Vec<u64> {
     let mut values = Vec::new();
     while values.last() != Some(&last) {
         match block_on(stream.next()).expect("not stopped") {
             Event::Added { object, .. } => values.push(*object),
             Event::Updated { old, new } => {
-                assert_eq!(values.last(), Some(&*old), "it follows from what was told before");
+                assert_eq!(values.last(), Some(&*old), "the old object is the last one received");
                 values.push(*new);
             }
             other => panic!("{other:?} was not published"),
@@ -63,7 +62,7 @@ fn i4_sleeping_reader_misses_no_event() {
         });
         assert_eq!(read_until(&mut stream, 1), [0, 1]);
         publisher.join().expect("no panic");
-        assert!(stream.next().now_or_never().is_none(), "and nothing twice");
+        assert!(stream.next().now_or_never().is_none(), "no event is delivered twice");
         assert!(stream.registration().has_synced());
     });
 }
@@ -93,7 +92,7 @@ fn i12_stop_wakes_a_waiting_reader() {
             while block_on(stream.next()).is_some() {
                 count += 1;
             }
-            assert!(block_on(stream.next()).is_none(), "it has ended for good");
+            assert!(block_on(stream.next()).is_none(), "the stream has ended");
             count
         });
         let publisher = thread::spawn({
@@ -145,7 +144,7 @@ fn i5_stream_added_during_a_publication_sees_it_once() {
         let mut stream = processor.events(&HandlerOptions::default(), stored);
         assert_eq!(read_until(&mut stream, 0), [0]);
         publisher.join().expect("no panic");
-        assert!(stream.next().now_or_never().is_none(), "not from the snapshot and from the batch");
+        assert!(stream.next().now_or_never().is_none(), "not both from the snapshot and from the batch");
         assert!(stream.registration().has_synced());
     });
 }

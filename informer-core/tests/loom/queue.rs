@@ -1,5 +1,5 @@
-//! The queue: nothing queued is missed, `close` wakes who waits, and what is out for processing is
-//! not forgotten.
+//! The queue: no item is missed, `close` wakes waiters, and items in flight are still known to the
+//! queue.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ fn object(name: &str) -> Cached<u64> {
     Cached::from_parts(ObjectKey::cluster_scoped(name), 1.into(), Uid::default(), 0)
 }
 
-/// Takes batches until the queue is closed and empty; returns the keys, sorted.
+/// Pops batches until the queue is closed and empty. Returns the keys, sorted.
 fn drain(queue: &DeltaFifo<u64>) -> Vec<String> {
     let mut keys = Vec::new();
     while let Some(batch) = block_on(queue.pop_batch()) {
@@ -82,16 +82,16 @@ fn pop_of_one_key_wakes_the_next_waiter() {
 fn cancelled_pop_does_not_consume_the_wake_up() {
     model(|| {
         let queue = DeltaFifo::new();
-        let given_up = thread::spawn({
+        let cancelled = thread::spawn({
             let queue = queue.clone();
-            // Looks once, and is dropped where it would have to wait.
+            // Polls the pop once and drops it if it would have to wait.
             move || queue.pop_batch().now_or_never().flatten().is_some()
         });
         let producer = thread::spawn({
             let queue = queue.clone();
             move || queue.add(object("a"))
         });
-        if !given_up.join().expect("no panic") {
+        if !cancelled.join().expect("no panic") {
             let batch = block_on(queue.pop_batch()).expect("not closed");
             assert_eq!(batch.items().len(), 1);
         }
@@ -165,7 +165,7 @@ fn i6_queue_syncs_when_the_initial_list_is_processed() {
             complete: true,
             resource_version: 2.into(),
         });
-        block_on(queue.synced().wait()).expect("nobody gives up");
+        block_on(queue.synced().wait()).expect("the queue is not dropped");
         assert!(*processed.lock().expect("no panic"));
         consumer.join().expect("no panic");
     });
@@ -197,7 +197,7 @@ fn i6_initial_list_in_parts_syncs_after_the_last_part() {
             complete: true,
             resource_version: 2.into(),
         });
-        block_on(queue.synced().wait()).expect("nobody gives up");
+        block_on(queue.synced().wait()).expect("the queue is not dropped");
         assert_eq!(store.0.lock().expect("no panic").len(), 1);
         queue.close();
         assert_eq!(consumer.join().expect("no panic"), 1);

@@ -104,7 +104,7 @@ async fn index_is_added_by_the_first_use_of_its_method() {
     synced(&factory).await;
     assert_eq!(names(&cron_tabs.by_image("nginx")), ["a", "b"]);
     assert_eq!(cron_tabs.indexer().index_names(), ["namespace", "by_image"]);
-    cron_tabs.indexer().remove_index("by_image").expect("it is there");
+    cron_tabs.indexer().remove_index("by_image").expect("the index exists");
     assert_eq!(names(&cron_tabs.by_image("nginx")), ["a", "b"]);
     factory.shutdown().await;
 }
@@ -119,11 +119,11 @@ async fn new_informer_without_factory_has_indices_and_prunes() {
     assert_eq!(cron_tabs.indexer().index_names(), ["namespace", "by_image", "by_owner"]);
     let shutdown = CancellationToken::new();
     let running = tokio::spawn(task.run(shutdown.clone()));
-    within(cron_tabs.synced().wait()).await.expect("it syncs");
+    within(cron_tabs.synced().wait()).await.expect("synced");
     assert_eq!(names(&cron_tabs.by_image("nginx")), ["a"]);
     assert!(cron_tabs.indexer().list().iter().all(|tab| tab.spec.history.is_empty()));
     shutdown.cancel();
-    within(running).await.expect("it ends");
+    within(running).await.expect("no panic");
     factory.shutdown().await;
 }
 
@@ -141,7 +141,7 @@ async fn first_resync(options: InformerOptions<CronTab>) -> u64 {
     assert_eq!(names(&cron_tabs.by_image("nginx")), ["a"]);
     drop(handlers);
     shutdown.cancel();
-    running.await.expect("it ends");
+    running.await.expect("no panic");
     started.elapsed().as_secs()
 }
 

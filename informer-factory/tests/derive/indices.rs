@@ -1,4 +1,5 @@
-//! Index values from every form of field in a path, and from every form of function.
+//! Index values from every form of field that a path may lead through, and from every form of
+//! function.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::num::ParseIntError;
@@ -65,7 +66,7 @@ fn panicking(form: &Form) -> Vec<String> {
     vec![form.plain.clone()]
 }
 
-/// Runs an informer over these objects until the guard is dropped.
+/// Runs an informer over these objects until the returned guard is dropped.
 async fn with(objects: &[Value]) -> (SharedIndexInformer<Form>, DropGuard) {
     let source = MemorySource::new("forms");
     for (number, object) in objects.iter().enumerate() {
@@ -76,12 +77,12 @@ async fn with(objects: &[Value]) -> (SharedIndexInformer<Form>, DropGuard) {
     let (forms, task) = Form::new_informer_from(Arc::new(source), InformerOptions::new());
     let shutdown = CancellationToken::new();
     tokio::spawn(task.run(shutdown.clone()));
-    within(forms.synced().wait()).await.expect("it syncs");
+    within(forms.synced().wait()).await.expect("synced");
     (forms, shutdown.drop_guard())
 }
 
 #[tokio::test]
-async fn a_path_leads_through_options_boxes_lists_sets_and_maps() {
+async fn index_path_traverses_options_boxes_lists_sets_and_maps() {
     let (forms, _running) = with(&[
         json!({
             "plain": "x", "deep": { "inner": { "name": "d" } }, "items": [{ "name": "i" }, { "name": "j" }, {}],

@@ -1,5 +1,5 @@
-//! `#[derive(Informer)]` on each form of type, against the API server simulator or a source in
-//! memory.
+//! `#[derive(Informer)]` on each form of type, against the API server simulator or an in-memory
+//! source.
 
 mod custom_resource;
 mod indices;
@@ -28,11 +28,11 @@ async fn start(builder: SimulatorBuilder) -> (Simulator, SharedInformerFactory) 
 
 async fn synced(factory: &SharedInformerFactory) {
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
 }
 
 async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.expect("it should have happened by now")
+    tokio::time::timeout(PATIENCE, future).await.expect("timed out")
 }
 
 /// Returns the names of the objects, sorted.

@@ -1,5 +1,5 @@
 //! User-defined names that equal names of generated code or of the standard library, or are raw
-//! identifiers. Inside the derive's attributes, they mean the same as beside them.
+//! identifiers. Within the derive's attributes they resolve as in the surrounding module.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ fn returned(named: &Named) -> Vec<String> {
     values(named)
 }
 
-/// A type with a method that a type of generated code also has.
+/// A type whose method has the same name as a method that the generated code calls.
 struct Own(String);
 
 trait IntoValues {
@@ -69,12 +69,12 @@ async fn index_function_can_have_any_name() {
     let source = MemorySource::new("names");
     for (name, color) in [("a", "red"), ("b", "blue")] {
         let named = serde_json::from_value(json!({ "metadata": { "name": name }, "color": color }));
-        source.create(named.expect("it is one")).expect("a new object");
+        source.create(named.expect("a valid object")).expect("a new object");
     }
     let (named, task) = Named::new_informer_from(Arc::new(source), InformerOptions::new());
     let shutdown = CancellationToken::new();
     let running = tokio::spawn(task.run(shutdown.clone()));
-    within(named.synced().wait()).await.expect("it syncs");
+    within(named.synced().wait()).await.expect("synced");
     let found = [
         named.by_values("red"),
         named.by_object("red"),
@@ -89,7 +89,7 @@ async fn index_function_can_have_any_name() {
         assert_eq!(names(&found), ["a"]);
     }
     shutdown.cancel();
-    within(running).await.expect("it ends");
+    within(running).await.expect("no panic");
 }
 
 /// A module where other items hide the names of the prelude. Many of them are otherwise unused.
@@ -97,7 +97,7 @@ async fn index_function_can_have_any_name() {
 mod without_a_prelude {
     use informer_factory::Informer;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-    // The names of these macros hide macros that generated code needs.
+    // These imports hide macros that the generated code needs.
     use schemars::JsonSchema as Debug;
     use serde::Deserialize;
     use serde::Serialize as Clone;
@@ -152,8 +152,8 @@ mod without_a_prelude {
     pub(super) trait AlsoUsed: Copy {}
 }
 
-/// Kinds whose names could equal those of another kind's generated group and version types.
-mod called_like_the_way {
+/// Kinds whose names equal the generated group and version types of another kind.
+mod named_like_generated_types {
     use informer_factory::Informer;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
     use serde::Deserialize;
@@ -186,10 +186,12 @@ struct r#RawThing {
     r#type: Option<String>,
 }
 
-/// Checks at compile time that the accessors resolve. It is not called, because a call would
-/// compile six informers.
-fn _accessors_are_found_beside_other_names(factory: &SharedInformerFactory) {
-    use called_like_the_way::{ModelGroupInformers as _, ModelInformers as _, ModelVersionInformers as _};
+/// Checks at compile time that the accessors resolve. Never called, because a call would compile
+/// six informers.
+fn _accessors_resolve_beside_other_names(factory: &SharedInformerFactory) {
+    use named_like_generated_types::{
+        ModelGroupInformers as _, ModelInformers as _, ModelVersionInformers as _,
+    };
     use without_a_prelude::{BareIndices as _, BareInformers as _, OtherInformers as _};
     _ = factory.models().v1().models();
     _ = factory.groups().v1().model_groups();

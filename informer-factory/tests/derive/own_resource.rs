@@ -64,7 +64,7 @@ struct Config {
 }
 
 #[tokio::test]
-async fn handwritten_resource_has_an_accessor_and_indexes() {
+async fn handwritten_resource_has_an_accessor_and_indices() {
     let (simulator, factory) = start(Simulator::builder().resource_of::<Widget>()).await;
     for (name, size) in [("a", 1), ("b", 2), ("c", 2)] {
         let widget = json!({
@@ -80,7 +80,7 @@ async fn handwritten_resource_has_an_accessor_and_indexes() {
 }
 
 #[tokio::test]
-async fn without_a_group_there_are_indices_and_no_accessor() {
+async fn derive_without_a_group_generates_indices_and_no_accessor() {
     let (simulator, factory) = start(Simulator::builder().built_in_kinds()).await;
     let client = simulator.client().expect("a client");
     let (configs, _task) = Config::new_informer(KubeListWatch::all(client), InformerOptions::new());

@@ -20,7 +20,7 @@ pub(crate) struct NewEngine {
     metadata: ObjectMeta,
 }
 
-/// A kind of another module.
+/// A kind that is defined in another module.
 pub(crate) mod elsewhere {
     use informer_factory::Informer;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -35,7 +35,7 @@ pub(crate) mod elsewhere {
 }
 
 informer_factory::group! {
-    /// The kinds of this module.
+    /// The accessor of the kinds in this module.
     pub(crate) trait SeveralInformers {
         fn several() -> Several {
             fn v1() -> SeveralV1 { engines: Engine, gizmos: elsewhere::Gizmo }

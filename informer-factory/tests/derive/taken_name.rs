@@ -1,4 +1,4 @@
-//! A derived index whose name another index already has.
+//! A derived index whose name is already registered.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ async fn index_with_taken_name_gets_a_longer_one() {
     let (log, _logging) = Log::keep(Level::ERROR);
     let made = factory.informer_with::<CronTab>(|list_watch, options| {
         let (informer, task) = SharedIndexInformer::new(Arc::new(list_watch), options);
-        informer.add_index("by_image", |tab: &CronTab| [tab.spec.image.len()]).expect("a free name");
+        informer.add_index("by_image", |tab: &CronTab| [tab.spec.image.len()]).expect("a free index name");
         (informer, task)
     });
     let cron_tabs = factory.stable().v1().cron_tabs();
@@ -25,16 +25,17 @@ async fn index_with_taken_name_gets_a_longer_one() {
     assert_eq!(names(&cron_tabs.by_image("nginx")), ["a", "b"]);
     assert_eq!(cron_tabs.by_image_index().count("redis"), 1);
     assert_eq!(names(&made.by_image("redis")), ["c"]);
-    let theirs = made.index::<usize>("by_image").expect("it stays");
+    let theirs = made.index::<usize>("by_image").expect("the user's index is kept");
     assert_eq!(names(&theirs.get(&5)), ["a", "b", "c"]);
     let (longer, expected) = ("by_image of alloc::string::String", ["namespace", "by_image"]);
     assert_eq!(made.indexer().index_names(), [&expected[..], &[longer, "by_owner"]].concat());
     let lines = log.with("ERROR");
-    let [line] = lines.as_slice() else { panic!("it is logged once: {lines:?}") };
+    let [line] = lines.as_slice() else { panic!("the conflict is logged once: {lines:?}") };
     assert!(line.contains("crontabs") && line.contains("by_image") && line.contains(longer), "{line}");
-    // The longer name can be taken, too.
-    made.indexer().remove_index(longer).expect("it is there");
-    made.add_index(longer, |_: &CronTab| [1_u8]).expect("a free name");
+    // The longer name can be registered by someone else, too; the derived index is then found by
+    // its type.
+    made.indexer().remove_index(longer).expect("the index exists");
+    made.add_index(longer, |_: &CronTab| [1_u8]).expect("a free index name");
     assert_eq!(names(&cron_tabs.by_image("redis")), ["c"]);
     factory.shutdown().await;
 }

@@ -14,7 +14,7 @@ struct Absent {
     metadata: ObjectMeta,
 }
 
-/// A view of a cluster-scoped kind with a wrong scope.
+/// A view of nodes that wrongly claims to be namespaced.
 #[derive(Informer, Deserialize)]
 #[informer(group = "", version = "v1", kind = "Node", namespaced)]
 struct MisplacedNode {
@@ -26,7 +26,7 @@ async fn not_served<K: kube::Resource + Send + Sync + 'static>(informer: &Shared
     within(async {
         let mut health = status.health();
         while !matches!(health, Health::NotServed { .. }) {
-            health = status.health_changed().await.expect("it runs");
+            health = status.health_changed().await.expect("the informer runs");
         }
         health
     })
@@ -34,7 +34,7 @@ async fn not_served<K: kube::Resource + Send + Sync + 'static>(informer: &Shared
 }
 
 #[tokio::test]
-async fn missing_kind_is_not_served_until_installed() {
+async fn missing_kind_is_reported_not_served_until_installed() {
     let (simulator, factory) = start(Simulator::builder()).await;
     let absent = factory.absent().v1().absents();
     factory.start();
@@ -46,7 +46,7 @@ async fn missing_kind_is_not_served_until_installed() {
             "apiVersion": "absent.example.com/v1", "kind": "Absent", "metadata": { "namespace": "a", "name": "b" },
         }))
         .expect("a new object");
-    within(absent.synced().wait()).await.expect("it syncs");
+    within(absent.synced().wait()).await.expect("synced");
     assert_eq!(absent.indexer().len(), 1);
     factory.shutdown().await;
 }

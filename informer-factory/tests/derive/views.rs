@@ -1,4 +1,4 @@
-//! The derive on slim views: types that have only some of a resource's fields.
+//! The derive on slim views: types with only some of a resource's fields.
 
 use std::borrow::Cow;
 
@@ -105,13 +105,13 @@ async fn view_has_its_fields_and_a_built_in_accessor() {
     assert_eq!(names(&placements.by_app("n2")), ["q"]);
     assert_eq!(names(&images.by_image("envoy")), ["p", "q"]);
     assert_eq!(names(&images.by_image("redis")), ["q"]);
-    let placed = placements.get(&ObjectKey::namespaced("shop", "p")).expect("it is there");
+    let placed = placements.get(&ObjectKey::namespaced("shop", "p")).expect("the object exists");
     assert_eq!(placed.spec.node_name.as_deref(), Some("n1"));
     assert_eq!(whole.indexer().len(), 2);
     assert_eq!(
         simulator.request_count(&RequestFilter::verb(Verb::Watch)),
         3,
-        "each type is an informer of its own"
+        "each type has its own informer"
     );
     factory.shutdown().await;
 }
@@ -123,7 +123,7 @@ async fn view_named_like_its_kind_sets_accessor_and_prunes() {
     simulator.create(&node).expect("a new node");
     let nodes = factory.core().v1().node_names();
     synced(&factory).await;
-    let node = nodes.get(&ObjectKey::cluster_scoped("n1")).expect("it is there");
+    let node = nodes.get(&ObjectKey::cluster_scoped("n1")).expect("the object exists");
     assert_eq!(node.metadata.annotations, None);
     factory.shutdown().await;
 }
@@ -138,7 +138,7 @@ async fn views_of_a_built_in_group_can_have_a_group_accessor() {
 }
 
 #[test]
-fn a_view_is_the_resource_that_its_attributes_say() {
+fn view_implements_resource_as_its_attributes_say() {
     let names = |kind: &str, group: &str, version: &str, plural: &str| {
         [kind, group, version, plural].map(str::to_owned)
     };
@@ -152,10 +152,10 @@ fn a_view_is_the_resource_that_its_attributes_say() {
 
 #[tokio::test]
 async fn handwritten_accessor_coexists_with_generated_ones() {
-    trait ByHand {
+    trait HandwrittenAccessor {
         fn placements(&self) -> SharedIndexInformer<PodPlacement>;
     }
-    impl ByHand for CoreV1<'_> {
+    impl HandwrittenAccessor for CoreV1<'_> {
         fn placements(&self) -> SharedIndexInformer<PodPlacement> {
             let factory: &SharedInformerFactory = self.factory();
             factory.informer()

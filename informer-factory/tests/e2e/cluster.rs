@@ -21,11 +21,11 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::objects::{node, object};
 use crate::{eventually, within};
 
-/// The variable with the path of the kubeconfig. KUBECONFIG is not used, because these tests create
-/// and delete objects, and must not change a cluster by accident.
+/// The environment variable with the path of the kubeconfig. These tests ignore KUBECONFIG, because
+/// they create and delete objects and must not change a cluster by accident.
 pub(crate) const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 
-/// The traits of each kind of object in these tests.
+/// The bounds of every object type in these tests.
 pub(crate) trait Object:
     Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned + Send + Sync + 'static
 {
@@ -36,7 +36,7 @@ impl<K> Object for K where
 {
 }
 
-/// Keys and resource versions, to compare states.
+/// Keys and resource versions, which tests compare.
 pub(crate) type Versions = BTreeMap<String, String>;
 
 /// Returns the configuration of a user, `admin` or `nobody`.
@@ -94,8 +94,8 @@ impl Cluster {
         names
     }
 
-    /// Waits until pods can be created here. They need a service account, which a controller
-    /// creates.
+    /// Waits until pods can be created in the namespace. They need a service account, which a
+    /// controller creates.
     pub(crate) async fn wait_for_pods_to_be_allowed(&self) {
         let (pods, accounts) = (self.api(), self.api::<ServiceAccount>());
         let dry_run = PostParams { dry_run: true, ..PostParams::default() };
@@ -107,7 +107,7 @@ impl Cluster {
                 Err(error) => panic!("{error}"),
             };
             assert!(refusal.contains("serviceaccount"), "{refusal}");
-            // The server watches the accounts too, so the next attempt can also be too early.
+            // The server watches service accounts too, so the next attempt may also be too early.
             _ = accounts.get_opt("default").await;
             None
         })
@@ -126,7 +126,7 @@ pub(crate) fn run<K: Object>(
     (informer, shutdown.drop_guard())
 }
 
-/// Waits for a health that matches, and returns it.
+/// Waits for a health that satisfies the predicate, and returns it.
 pub(crate) async fn health_that<K: Object>(
     informer: &SharedIndexInformer<K>,
     is_it: impl Fn(&Health) -> bool,
@@ -135,7 +135,7 @@ pub(crate) async fn health_that<K: Object>(
     let mut health = status.health();
     within(async {
         while !is_it(&health) {
-            health = status.health_changed().await.expect("it runs");
+            health = status.health_changed().await.expect("the informer runs");
         }
         health
     })
@@ -161,7 +161,7 @@ pub(crate) async fn create<K: Object>(server: &Api<K>, object: &K) -> K {
 /// Sets a label by an update of the whole object. Retries after conflicts with other writers.
 pub(crate) async fn relabel<K: Object>(server: &Api<K>, name: &str, label: &str, value: &str) -> K {
     eventually(async || {
-        let mut object = server.get(name).await.expect("it exists");
+        let mut object = server.get(name).await.expect("the object exists");
         object.labels_mut().insert(label.to_owned(), value.to_owned());
         match server.replace(name, &PostParams::default(), &object).await {
             Ok(updated) => Some(updated),
@@ -173,12 +173,12 @@ pub(crate) async fn relabel<K: Object>(server: &Api<K>, name: &str, label: &str,
 }
 
 pub(crate) async fn patch<K: Object>(server: &Api<K>, name: &str, patch: Value) -> K {
-    server.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.expect("it exists")
+    server.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.expect("the object exists")
 }
 
-/// Deletes without a grace period, because possibly no kubelet reports the end of a pod.
+/// Deletes without a grace period, because there may be no kubelet that reports the pod's end.
 pub(crate) async fn delete<K: Object>(server: &Api<K>, name: &str) {
-    server.delete(name, &DeleteParams::default().grace_period(0)).await.expect("it exists");
+    server.delete(name, &DeleteParams::default().grace_period(0)).await.expect("the object exists");
 }
 
 /// Waits until the server's watch cache has reached `version`.
@@ -186,7 +186,7 @@ pub(crate) async fn caught_up<K: Object>(server: &Api<K>, version: &ResourceVers
     let params = ListParams::default().at(&version.to_string()).matching(VersionMatch::NotOlderThan);
     eventually(async || match server.list(&params).await {
         Ok(_) => Some(()),
-        // The watch cache is being initialized, or the server's wait for it timed out.
+        // The watch cache is initializing, or the server's wait for the version timed out.
         Err(kube::Error::Api(status)) if matches!(status.code, 429 | 504) => None,
         Err(error) => panic!("{error}"),
     })

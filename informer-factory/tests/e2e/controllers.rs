@@ -20,8 +20,8 @@ use crate::{PATIENCE, eventually, within};
 
 const PARENTS: usize = 10;
 
-/// Creates one child for each parent, with a name that the server generates, and writes their
-/// number into the parent.
+/// Creates one child per parent, with a server-generated name, and writes the number of children
+/// into the parent.
 struct OneChildEach {
     parents: SharedIndexInformer<ConfigMap>,
     children: SharedIndexInformer<ConfigMap>,
@@ -48,13 +48,13 @@ impl OneChildEach {
         }
         let known = known.to_string();
         if parent.data.as_ref().is_none_or(|data| data["step"] != known) {
-            let mut told = ConfigMap::clone(&parent);
-            told.data = Some([("step".to_owned(), known)].into());
+            let mut updated = ConfigMap::clone(&parent);
+            updated.data = Some([("step".to_owned(), known)].into());
             // The write has the resource version of the cached object, so the server rejects it if
             // that version is outdated.
             let params = PostParams::default();
-            let update = self.server.replace(parent.name(), &params, &told);
-            request.writes().track(&self.parents, &told, update).await?;
+            let update = self.server.replace(parent.name(), &params, &updated);
+            request.writes().track(&self.parents, &updated, update).await?;
         }
         Ok(Reconciled::Done)
     }
@@ -79,10 +79,10 @@ async fn i9_controller_under_churn_makes_no_duplicates() {
     let owners = |child: &ConfigMap| {
         child.owner_references().iter().map(|owner| owner.uid.clone()).collect::<Vec<_>>()
     };
-    let by_owner = children.add_index("owner", owners).expect("a free name");
+    let by_owner = children.add_index("owner", owners).expect("a free index name");
     let runner = ControllerRunner::new(Workqueue::builder().name("parents").build())
         .workers(4)
-        // No write times out, however late the caches are.
+        // The deadline is so long that no write times out while the caches lag.
         .write_tracker(WriteTracker::with_deadline(PATIENCE))
         .watches(&parents, own_key)
         .watches(&children, controller_key::<ConfigMap, ConfigMap>);
@@ -105,9 +105,9 @@ async fn i9_controller_under_churn_makes_no_duplicates() {
     eventually(async || {
         let parents = server.list(&selector).await.expect("a list").items;
         for parent in &parents {
-            let uid = parent.uid().expect("it is the server's");
-            let told = parent.data.as_ref().is_some_and(|data| data["step"] == "1");
-            if !told || controller.children_on_server(&uid).await != 1 {
+            let uid = parent.uid().expect("set by the server");
+            let is_updated = parent.data.as_ref().is_some_and(|data| data["step"] == "1");
+            if !is_updated || controller.children_on_server(&uid).await != 1 {
                 return None;
             }
         }
@@ -115,7 +115,7 @@ async fn i9_controller_under_churn_makes_no_duplicates() {
     })
     .await;
     shutdown.cancel();
-    within(work).await.expect("no panic").expect("it was synced");
+    within(work).await.expect("no panic").expect("synced");
     let stats = monitor.stats();
     assert_eq!(controller.duplicates.load(Ordering::Relaxed), 0, "{stats:?}");
     // No other client writes to parents, so only an outdated cache could cause a conflict.

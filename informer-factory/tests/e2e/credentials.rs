@@ -53,12 +53,12 @@ async fn missing_rights_are_named_and_granted_without_restart() {
     assert!(matches!(health, Health::Forbidden { .. }), "{message}");
     let refusal = "pods is forbidden: User \"nobody\" cannot list resource \"pods\"";
     assert!(message.contains(refusal), "{message}");
-    let error = factory.wait_for_cache_sync_within(Duration::ZERO).await.expect_err("it is forbidden");
+    let error = factory.wait_for_cache_sync_within(Duration::ZERO).await.expect_err("forbidden");
     assert!(error.to_string().starts_with("not synced: pods in namespace"), "{error}");
     assert!(error.to_string().contains(refusal), "{error}");
 
     grant(&cluster).await;
-    within(factory.wait_for_cache_sync()).await.expect("it is allowed");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
     let [node] = cluster.nodes().await;
     create(&cluster.api(), &crate::objects::pod("granted", &node)).await;
     witnesses.agree().await;
@@ -67,7 +67,7 @@ async fn missing_rights_are_named_and_granted_without_restart() {
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn a_token_that_the_server_does_not_know_is_reported_as_such() {
+async fn unknown_token_is_reported_as_unauthorized() {
     let mut config = config("nobody").await;
     config.auth_info.token = Some("wrong".to_owned().into());
     let factory = factory(config, "default");
@@ -75,7 +75,7 @@ async fn a_token_that_the_server_does_not_know_is_reported_as_such() {
     factory.start();
     let (health, message) = health_with_error(&pods).await;
     assert!(health.error().is_some_and(informer_factory::ListWatchError::is_unauthorized), "{message}");
-    let error = factory.wait_for_cache_sync_within(Duration::ZERO).await.expect_err("nobody knows it");
+    let error = factory.wait_for_cache_sync_within(Duration::ZERO).await.expect_err("the token is unknown");
     assert!(error.to_string().contains("401 Unauthorized"), "{error}");
     factory.shutdown().await;
 }

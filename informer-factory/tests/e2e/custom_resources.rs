@@ -133,7 +133,7 @@ async fn custom_resource_is_watched_whenever_it_is_defined() {
     assert_eq!(widgets.indexer().len(), 2);
 
     let definitions = Api::<CustomResourceDefinition>::all(cluster.client.clone());
-    definitions.delete(&definition::<1>(), &DeleteParams::default()).await.expect("it exists");
+    definitions.delete(&definition::<1>(), &DeleteParams::default()).await.expect("the object exists");
     within(witnesses.early().wait_until(BTreeMap::is_empty)).await;
     health_that(&widgets, is_not_served).await;
     assert!(widgets.indexer().is_empty() && witnesses.early().violations().is_empty());

@@ -76,7 +76,7 @@ async fn derived_resource_is_indexed_and_pruned_once_installed() {
         create(&server, &cron_tab(name, image)).await;
     }
     let written = patch(&server, "a", json!({ "spec": { "image": "redis" } })).await;
-    assert_eq!(written.spec.history, ["yesterday"], "the server has it all the same");
+    assert_eq!(written.spec.history, ["yesterday"], "the server stores the pruned field");
     assert_eq!(cron_tabs.wait_for_write(&written, PATIENCE).await, WaitOutcome::Reached);
     assert_eq!(names(&cron_tabs.by_image("nginx")), BTreeSet::from(["b"]));
     assert_eq!(names(&cron_tabs.by_image("redis")), BTreeSet::from(["a", "c"]));
@@ -108,7 +108,7 @@ async fn slim_view_of_pods_agrees_with_whole_pods() {
     assert_eq!(names(&slim.by_node(&one)), BTreeSet::from(["a", "c"]));
     assert_eq!(slim.by_image("none.example/none:1").len(), 4);
     for pod in &whole.indexer().list() {
-        let placed = slim.get(pod.key()).expect("the view has it too");
+        let placed = slim.get(pod.key()).expect("the view has the pod");
         assert_eq!(placed.metadata.uid, pod.metadata.uid);
         assert!(placed.spec.containers.iter().all(|container| container.image.is_some()));
     }

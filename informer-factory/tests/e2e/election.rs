@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::cluster::{Cluster, KUBECONFIG, config};
 use super::{eventually, within};
 
-/// A candidate that can be killed or shut down, and reports when it leads.
+/// A candidate that can be killed or shut down, and that reports when it starts to lead.
 struct Candidate {
     running: JoinHandle<LeadershipEnd<()>>,
     shutdown: CancellationToken,
@@ -26,11 +26,11 @@ fn candidate(cluster: &Cluster, name: &str) -> Candidate {
     let timing = timing.lease_duration(Duration::from_secs(8)).renew_deadline(Duration::from_secs(6));
     let timing = timing.retry_period(Duration::from_secs(1));
     let mut elector = LeaderElector::new(cluster.client.clone(), timing).expect("a good config");
-    let (shutdown, (tell, begins)) = (CancellationToken::new(), mpsc::unbounded_channel());
+    let (shutdown, (sender, begins)) = (CancellationToken::new(), mpsc::unbounded_channel());
     let token = shutdown.clone();
     let running = tokio::spawn(async move {
         let work = |stop: CancellationToken| async move {
-            tell.send(()).expect("the test listens");
+            sender.send(()).expect("the receiver is open");
             stop.cancelled().await;
         };
         elector.run(token, work).await
@@ -39,7 +39,7 @@ fn candidate(cluster: &Cluster, name: &str) -> Candidate {
 }
 
 async fn lease(cluster: &Cluster) -> (String, i32) {
-    let lease = cluster.api::<Lease>().get("till").await.expect("there is one").spec.expect("a spec");
+    let lease = cluster.api::<Lease>().get("till").await.expect("the lease exists").spec.expect("a spec");
     (lease.holder_identity.unwrap_or_default(), lease.lease_transitions.unwrap_or_default())
 }
 
@@ -48,20 +48,20 @@ async fn lease(cluster: &Cluster) -> (String, i32) {
 async fn killed_leader_is_replaced_after_its_lease() {
     let cluster = Cluster::connect("election").await;
     let mut first = candidate(&cluster, "first");
-    within(first.begins.recv()).await.expect("it leads");
+    within(first.begins.recv()).await.expect("the candidate leads");
     assert_eq!(lease(&cluster).await, ("first".to_owned(), 0));
     let mut second = candidate(&cluster, "second");
 
     first.running.abort();
-    assert!(first.running.await.expect_err("it was killed").is_cancelled());
-    within(second.begins.recv()).await.expect("it takes over");
+    assert!(first.running.await.expect_err("the task was aborted").is_cancelled());
+    within(second.begins.recv()).await.expect("the candidate takes over");
     assert_eq!(lease(&cluster).await, ("second".to_owned(), 1));
 
     second.shutdown.cancel();
     assert_eq!(within(second.running).await.expect("no panic"), LeadershipEnd::Finished(()));
     assert_eq!(lease(&cluster).await, (String::new(), 1));
     let mut third = candidate(&cluster, "third");
-    within(third.begins.recv()).await.expect("it leads");
+    within(third.begins.recv()).await.expect("the candidate leads");
     assert_eq!(lease(&cluster).await, ("third".to_owned(), 2));
     third.shutdown.cancel();
     within(third.running).await.expect("no panic");
@@ -72,7 +72,7 @@ async fn killed_leader_is_replaced_after_its_lease() {
 async fn outlast(cluster: &Cluster) {
     let (leases, mut seen) = (cluster.api::<Lease>(), Vec::new());
     eventually(async || {
-        let renewed = leases.get("till").await.expect("there is one").spec.expect("a spec").renew_time;
+        let renewed = leases.get("till").await.expect("the lease exists").spec.expect("a spec").renew_time;
         if seen.last() != Some(&renewed) {
             seen.push(renewed);
         }
@@ -94,13 +94,13 @@ impl ClientGo {
         };
         let mut command = Command::new(variable("INFORMER_E2E_CLIENT_GO_ELECT"));
         command.args([&variable(KUBECONFIG), &cluster.namespace, "till", name]);
-        let mut child = command.stdout(Stdio::piped()).spawn().expect("it was built");
-        let output = BufReader::new(child.stdout.take().expect("it is piped"));
-        let (tell, begins) = mpsc::unbounded_channel();
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the program was built");
+        let output = BufReader::new(child.stdout.take().expect("stdout is piped"));
+        let (sender, begins) = mpsc::unbounded_channel();
         // The thread ends with the child process.
         std::thread::spawn(move || {
             let lines = output.lines().map_while(Result::ok);
-            lines.filter(|line| line == "leading").for_each(|_| _ = tell.send(()));
+            lines.filter(|line| line == "leading").for_each(|_| _ = sender.send(()));
         });
         Self { child, begins }
     }
@@ -115,23 +115,23 @@ impl Drop for ClientGo {
 
 #[tokio::test]
 #[ignore = "needs a real API server: `cargo xtask e2e`"]
-async fn a_candidate_of_client_go_and_ours_contend_for_one_lease() {
+async fn client_go_candidate_and_ours_contend_for_one_lease() {
     let cluster = Cluster::connect("election").await;
     let mut theirs = ClientGo::start(&cluster, "go");
-    within(theirs.begins.recv()).await.expect("it leads");
+    within(theirs.begins.recv()).await.expect("the candidate leads");
     let mut ours = candidate(&cluster, "rust");
     outlast(&cluster).await;
-    assert!(ours.begins.try_recv().is_err(), "theirs is renewed");
+    assert!(ours.begins.try_recv().is_err(), "the leader renews its lease");
     drop(theirs);
-    within(ours.begins.recv()).await.expect("it takes over");
+    within(ours.begins.recv()).await.expect("the candidate takes over");
     assert_eq!(lease(&cluster).await, ("rust".to_owned(), 1));
 
     let mut theirs = ClientGo::start(&cluster, "go again");
     outlast(&cluster).await;
-    assert!(theirs.begins.try_recv().is_err(), "ours is renewed");
+    assert!(theirs.begins.try_recv().is_err(), "the leader renews its lease");
     ours.shutdown.cancel();
     assert_eq!(within(ours.running).await.expect("no panic"), LeadershipEnd::Finished(()));
-    within(theirs.begins.recv()).await.expect("it leads");
+    within(theirs.begins.recv()).await.expect("the candidate leads");
     assert_eq!(lease(&cluster).await, ("go again".to_owned(), 2));
 }
 
@@ -145,7 +145,7 @@ async fn candidate_without_permissions_names_the_verbs_to_grant() {
     let mut status = elector.status();
     tokio::select! {
         end = elector.run(CancellationToken::new(), |_| async {}) => panic!("{end:?}"),
-        told = within(status.changed()) => assert!(told),
+        changed = within(status.changed()) => assert!(changed),
     }
     let problem = status.problem();
     assert!(matches!(problem, Some(ElectionProblem::Forbidden(_))), "{problem:?}");

@@ -21,9 +21,9 @@ use crate::interruptions::Interruptions;
 use crate::journal::journal;
 use crate::witnesses::Witnesses;
 
-/// Makes the server drop the history of widgets, and waits until it is dropped. Widgets must have
-/// changed since the version `known`.
-async fn forget_history<const TEST: u8>(cluster: &Cluster, known: &str) {
+/// Makes the server drop the history of widgets, and waits until the history is dropped. Widgets
+/// must have changed since the version `known`.
+async fn drop_history<const TEST: u8>(cluster: &Cluster, known: &str) {
     let definitions = Api::<CustomResourceDefinition>::all(cluster.client.clone());
     // A change of names would restart the watch cache twice: for the names, and for their
     // acceptance.
@@ -32,20 +32,20 @@ async fn forget_history<const TEST: u8>(cluster: &Cluster, known: &str) {
         json!([{ "name": "Size", "type": "integer", "jsonPath": ".spec.size" }]);
     patch(&definitions, &definition::<TEST>(), json!({ "spec": { "versions": [version] } })).await;
     let server = cluster.api::<Widget<TEST>>();
-    eventually(async || is_forgotten(&server, known).await.then_some(())).await;
+    eventually(async || is_dropped(&server, known).await.then_some(())).await;
 }
 
-/// Returns whether the server has dropped the changes since a version. Otherwise the watch returns
-/// a change at once.
-async fn is_forgotten<K: Object>(server: &Api<K>, version: &str) -> bool {
-    // The watch cache is possibly being restarted.
+/// Returns whether the server has dropped the changes since a version. If it has not, the watch
+/// returns a change at once.
+async fn is_dropped<K: Object>(server: &Api<K>, version: &str) -> bool {
+    // The watch cache may be restarting.
     let Ok(events) = server.watch(&WatchParams::default(), version).await else { return false };
     let first = pin!(events).next().await;
     matches!(first, Some(Ok(WatchEvent::Error(status))) if status.code == 410)
 }
 
 /// Changes widgets during an outage, after which the server no longer has these changes.
-async fn outlive_the_history<const TEST: u8>(config: ReflectorConfig) {
+async fn check_dropped_history<const TEST: u8>(config: ReflectorConfig) {
     let cluster = Cluster::connect("expiry").await;
     let (interruptions, server) = (Interruptions::default(), cluster.api::<Widget<TEST>>());
     install::<TEST>(&cluster.client).await;
@@ -58,13 +58,13 @@ async fn outlive_the_history<const TEST: u8>(config: ReflectorConfig) {
     for name in ["stays", "changes"] {
         create(&server, &widget(name)).await;
     }
-    let known = create(&server, &widget("goes")).await.resource_version().expect("it is the server's");
+    let known = create(&server, &widget("goes")).await.resource_version().expect("set by the server");
     assert_eq!(lines.next(3).await, ["+changes", "+goes", "+stays"]);
 
     let lists = || interruptions.lists() + interruptions.streams();
     let (before, outage) = (lists(), interruptions.outage());
     delete(&server, "goes").await;
-    forget_history::<TEST>(&cluster, &known).await;
+    drop_history::<TEST>(&cluster, &known).await;
     let last = patch(&server, "changes", json!({ "spec": { "size": 2 } })).await;
     caught_up(&server, &last.resource_version().as_deref().into()).await;
     drop(outage);
@@ -76,12 +76,12 @@ async fn outlive_the_history<const TEST: u8>(config: ReflectorConfig) {
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn lost_history_costs_one_list() {
-    outlive_the_history::<2>(ReflectorConfig::new()).await;
+async fn dropped_history_leads_to_one_list() {
+    check_dropped_history::<2>(ReflectorConfig::new()).await;
 }
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn lost_history_costs_one_paged_list() {
-    outlive_the_history::<3>(ReflectorConfig::new().streaming_lists(false).page_size(100)).await;
+async fn dropped_history_leads_to_one_paged_list() {
+    check_dropped_history::<3>(ReflectorConfig::new().streaming_lists(false).page_size(100)).await;
 }

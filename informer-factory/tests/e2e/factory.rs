@@ -36,14 +36,14 @@ async fn custom_resource_is_found_by_name_once_installed() {
     let cluster = Cluster::connect("by-name").await;
     let (factory, server) = (cluster.factory(), cluster.api::<Widget<TEST>>());
     let wanted = GroupVersionResource::gvr(&Widget::<TEST>::group(&()), "v1", "widgets");
-    let error = within(factory.for_resource(&wanted)).await.expect_err("it is not installed");
+    let error = within(factory.for_resource(&wanted)).await.expect_err("the resource is not installed");
     assert!(matches!(error, ForResourceError::VersionNotServed { .. }), "{error}");
     install::<TEST>(&cluster.client).await;
     let widgets = eventually(async || factory.for_resource(&wanted).await.ok()).await;
     let by_size =
-        widgets.add_index("size", |widget| widget.data["spec"]["size"].as_i64()).expect("a new name");
+        widgets.add_index("size", |widget| widget.data["spec"]["size"].as_i64()).expect("a new index name");
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
     for name in ["stays", "changes", "goes"] {
         create(&server, &widget(name)).await;
     }
@@ -52,10 +52,10 @@ async fn custom_resource_is_found_by_name_once_installed() {
     agree(&widgets, async || versions(&server, &ListParams::default()).await).await;
     assert_eq!((by_size.get(&1).len(), by_size.get(&2).len()), (1, 1));
     let misnamed = GroupVersionResource::gvr(&Widget::<TEST>::group(&()), "v1", "Widget");
-    let error = within(factory.for_resource(&misnamed)).await.expect_err("that is its kind");
+    let error = within(factory.for_resource(&misnamed)).await.expect_err("a kind is not a plural");
     assert!(error.to_string().ends_with("its plural is asked for, \"widgets\""), "{error}");
     let reviews = GroupVersionResource::gvr("authorization.k8s.io", "v1", "selfsubjectaccessreviews");
-    let error = within(factory.for_resource(&reviews)).await.expect_err("they can only be made");
+    let error = within(factory.for_resource(&reviews)).await.expect_err("these reviews can only be created");
     assert!(matches!(error, ForResourceError::NotWatchable { .. }), "{error}");
     factory.shutdown().await;
 }
@@ -69,16 +69,16 @@ async fn secrets_are_watched_as_metadata() {
         |name: &str| object(json!({ "metadata": { "name": name }, "stringData": { "key": "value" } }));
     create::<Secret>(&server, &secret("old")).await;
     let (typed, found) = (factory.metadata().of::<Secret>(), GroupVersionResource::gvr("", "v1", "secrets"));
-    let found = within(factory.metadata().for_resource(&found)).await.expect("it is served");
+    let found = within(factory.metadata().for_resource(&found)).await.expect("the resource is served");
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("they sync");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
     create::<Secret>(&server, &secret("new")).await;
     patch(&server, "old", json!({ "metadata": { "annotations": { "a": "b" } } })).await;
     agree(&typed, async || versions(&server, &ListParams::default()).await).await;
     agree(&found, async || versions(&server, &ListParams::default()).await).await;
-    let old = found.lister().namespace(&cluster.namespace).get("old").expect("it is there");
+    let old = found.lister().namespace(&cluster.namespace).get("old").expect("the object exists");
     assert_eq!(old.metadata.annotations.as_ref().and_then(|all| all.get("a")).map(String::as_str), Some("b"));
-    assert!(within(typed.verify()).await.expect("it is synced").is_equal());
+    assert!(within(typed.verify()).await.expect("the informer is synced").is_equal());
     factory.shutdown().await;
 }
 
@@ -94,9 +94,9 @@ async fn config_maps_and_nodes_are_watched_as_dynamic_objects() {
     let nodes = factory.dynamic().resource(&ApiResource::erase::<Node>(&()), &Scope::Cluster);
     let by_step = maps
         .add_index("step", |map| map.data["data"]["step"].as_str().map(str::to_owned))
-        .expect("a new name");
+        .expect("a new index name");
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("they sync");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
     create(&server, &config_map("new")).await;
     patch(&server, "old", json!({ "data": { "step": "1" } })).await;
     agree(&maps, async || versions(&server, &ListParams::default()).await).await;
@@ -118,7 +118,7 @@ async fn one_of_two_scopes_stops_and_the_other_continues() {
     let params = ListParams::default().labels(&format!("{LABEL}=green"));
     let witnesses = Witnesses::new(&green, &server, params);
     factory.start();
-    within(factory.wait_for_cache_sync_of::<ConfigMap>()).await.expect("they sync");
+    within(factory.wait_for_cache_sync_of::<ConfigMap>()).await.expect("synced");
     assert_eq!((blue.indexer().len(), green.indexer().len()), (1, 1));
     assert!(within(factory.stop(&blue)).await);
     assert_eq!(within(blue.stopped()).await, StopCause::Shutdown);
@@ -131,7 +131,7 @@ async fn one_of_two_scopes_stops_and_the_other_continues() {
     assert_eq!((blue.indexer().len(), green.indexer().len()), (1, 5));
     let again = labelled("blue");
     factory.start();
-    within(again.synced().wait()).await.expect("it syncs");
+    within(again.synced().wait()).await.expect("synced");
     assert_eq!(again.indexer().len(), 7);
     factory.shutdown().await;
 }

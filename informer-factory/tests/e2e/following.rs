@@ -1,4 +1,4 @@
-//! Informers watch real objects from creation to deletion, with several kinds of handlers.
+//! Informers watch real objects from creation to deletion, with several forms of handlers.
 
 use std::collections::BTreeSet;
 
@@ -26,14 +26,14 @@ fn name(prefix: &str, number: usize) -> String {
     format!("{prefix}-{number}")
 }
 
-/// Runs an action for many objects, several at a time.
+/// Runs an action for each number, several at a time.
 async fn each(numbers: impl Iterator<Item = usize>, action: impl AsyncFn(usize)) {
     stream::iter(numbers).for_each_concurrent(AT_ONCE, |number| action(number)).await;
 }
 
-/// Creates, updates, patches, deletes and recreates objects. One witness joins half-way, another is
-/// stuck all the time.
-async fn live_through_everything<K: Object>(
+/// Creates, updates, patches, deletes and recreates objects. One witness joins halfway, another is
+/// stuck throughout.
+async fn change_objects_in_every_way<K: Object>(
     server: &Api<K>,
     make: impl Fn(&str) -> K,
     prefix: &str,
@@ -59,23 +59,23 @@ async fn live_through_everything<K: Object>(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn pods_are_followed_and_found_by_node() {
+async fn pods_are_watched_and_indexed_by_node() {
     let cluster = Cluster::connect("pods").await;
     cluster.wait_for_pods_to_be_allowed().await;
     let nodes = cluster.nodes::<2>().await;
     let (factory, server) = (cluster.factory(), cluster.api::<Pod>());
     let pods = factory.core().v1().pods();
     let by_node =
-        pods.add_index("node", |pod: &Pod| pod.spec.as_ref()?.node_name.clone()).expect("a free name");
+        pods.add_index("node", |pod: &Pod| pod.spec.as_ref()?.node_name.clone()).expect("a free index name");
     let mut witnesses = Witnesses::new(&pods, &server, ListParams::default());
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
     let node_of = |name: &str| &nodes[usize::from(name.ends_with(['1', '3', '5', '7', '9']))];
-    live_through_everything(&server, |name| pod(name, node_of(name)), "pod", &mut witnesses).await;
+    change_objects_in_every_way(&server, |name| pod(name, node_of(name)), "pod", &mut witnesses).await;
 
     for node in &nodes {
         let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
-        // The simulated kubelet can still delete a pod that was recreated with its name.
+        // The simulated kubelet may still delete a pod that was recreated with the same name.
         eventually(async || {
             let listed = server.list(&params).await.expect("a list");
             let listed: BTreeSet<_> = listed.iter().map(ResourceExt::name_any).collect();
@@ -89,17 +89,17 @@ async fn pods_are_followed_and_found_by_node() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn config_maps_are_followed_and_found_by_label() {
+async fn config_maps_are_watched_and_indexed_by_label() {
     let cluster = Cluster::connect("config-maps").await;
     let (factory, server) = (cluster.factory(), cluster.api::<ConfigMap>());
     let config_maps = factory.core().v1().config_maps();
     let by_round = config_maps
         .add_index("round", |object: &ConfigMap| object.labels().get("round").cloned())
-        .expect("a free name");
+        .expect("a free index name");
     let mut witnesses = Witnesses::new(&config_maps, &server, ListParams::default());
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
-    live_through_everything(&server, config_map, "map", &mut witnesses).await;
+    within(factory.wait_for_cache_sync()).await.expect("synced");
+    change_objects_in_every_way(&server, config_map, "map", &mut witnesses).await;
     let listed = server.list(&ListParams::default().labels("round=1")).await.expect("a list").items.len();
     assert_eq!(by_round.count("1"), listed);
     let own =
@@ -110,7 +110,7 @@ async fn config_maps_are_followed_and_found_by_label() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn nodes_are_followed() {
+async fn nodes_are_watched() {
     let client = admin().await;
     // Nodes are cluster-scoped, so a label distinguishes them from those of other tests.
     let label = Cluster::connect("nodes").await.namespace;
@@ -119,7 +119,7 @@ async fn nodes_are_followed() {
     let list_watch = KubeListWatch::all(client).label_selector(selector.clone());
     let (nodes, _running) = run(list_watch, InformerOptions::new());
     let mut witnesses = Witnesses::new(&nodes, &server, ListParams::default().labels(&selector));
-    within(nodes.synced().wait()).await.expect("it syncs");
-    live_through_everything(&server, |name| node(name, &label), &label, &mut witnesses).await;
+    within(nodes.synced().wait()).await.expect("synced");
+    change_objects_in_every_way(&server, |name| node(name, &label), &label, &mut witnesses).await;
     assert_eq!(nodes.indexer().len(), COUNT - COUNT / 5 + COUNT / 10);
 }

@@ -1,4 +1,4 @@
-//! Handlers of every form: async handlers and readers of streams receive the server's changes.
+//! Handlers of every form: async handlers and event streams receive the server's changes.
 
 use futures::StreamExt;
 use informer_factory::{
@@ -38,7 +38,7 @@ impl AsyncEventHandler<ConfigMap> for Unhurried {
     }
 }
 
-/// Applies the informer's events to a replica, which it returns.
+/// Spawns a reader that applies the informer's events to the returned replica.
 fn read(informer: &SharedIndexInformer<ConfigMap>) -> Replica<ConfigMap> {
     let replica = Replica::new();
     // A low threshold, so that many later events are coalesced.
@@ -66,7 +66,7 @@ async fn i4_async_handlers_and_streams_equal_the_server() {
     for n in 0..10 {
         create(&server, &config_map(&format!("old-{n}"))).await;
     }
-    // Controllers create other objects in a namespace at any time.
+    // Other objects of the namespace are excluded, because controllers create them at any time.
     let list_watch =
         KubeListWatch::namespaced(cluster.client.clone(), &cluster.namespace).label_selector(LABEL);
     let (informer, _running) = run(list_watch, InformerOptions::new());
@@ -74,7 +74,7 @@ async fn i4_async_handlers_and_streams_equal_the_server() {
     let unhurried = Replica::new();
     let registration = informer.add_async_event_handler(Unhurried(unhurried.clone()));
     let reader = read(&informer);
-    wait_for_cache_sync(&[&informer, &registration], PATIENCE).await.expect("they sync");
+    wait_for_cache_sync(&[&informer, &registration], PATIENCE).await.expect("synced");
     let late = read(&informer);
     for n in 0..10 {
         delete(&server, &format!("old-{n}")).await;

@@ -1,6 +1,6 @@
-//! The typed accessors and the facts about built-in kinds, against the server: the kinds, their
-//! names, verbs, subresources, columns and selectable fields, and watches of them. To include every
-//! alpha and beta, start the server with `--runtime-config=api/all=true` and
+//! The typed accessors and the facts about built-in kinds, against the server: kinds, names, verbs,
+//! subresources, columns, selectable fields, and watches. To include every alpha and beta, start
+//! the server with `--runtime-config=api/all=true` and
 //! `--feature-gates=AllAlpha=true,AllBeta=true`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ const ALL_VERBS: [&str; 8] =
 
 #[derive(Deserialize)]
 struct Data {
-    /// The version feature of k8s-openapi for the server's version.
+    /// The k8s-openapi feature for the server's version.
     kubernetes: String,
     groups: Vec<Group>,
 }
@@ -38,7 +38,7 @@ struct Version {
     kinds: Vec<Kind>,
 }
 
-/// The facts about a kind. Texts have the format of the data.
+/// The facts about a kind. The strings have the data's format.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 struct Kind {
@@ -54,10 +54,10 @@ struct Kind {
     fields: Vec<String>,
 }
 
-/// By name of the kind.
+/// Kinds by name.
 type Kinds = BTreeMap<String, Kind>;
 
-/// Returns the data for the version of the server, by `apiVersion`.
+/// Returns the data for the server's version, by `apiVersion`.
 fn expected() -> BTreeMap<String, Kinds> {
     let data: Data = serde_json::from_str(DATA).expect("xtask checks it");
     let mut expected = BTreeMap::new();
@@ -75,8 +75,8 @@ fn expected() -> BTreeMap<String, Kinds> {
     expected
 }
 
-/// Returns the kinds of a version that the server lists and watches. `features` and `fields`, which
-/// the server does not describe, are those of `known`.
+/// Returns the kinds of a version that the server lists and watches. `features` and `fields` are
+/// copied from `known`, because the server does not describe them.
 async fn served(client: &Client, api_version: &str, known: &Kinds) -> Kinds {
     let resources = match api_version.contains('/') {
         true => client.list_api_group_resources(api_version).await,
@@ -122,7 +122,7 @@ fn path(api_version: &str, plural: &str) -> String {
     format!("/{root}/{api_version}/{plural}?limit=1")
 }
 
-/// Returns the columns of the table of a kind; empty if these are the usual ones.
+/// Returns the columns of a kind's table, or an empty list for the usual columns.
 async fn columns(client: &Client, api_version: &str, plural: &str) -> Vec<String> {
     let request = http::Request::get(path(api_version, plural))
         .header("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
@@ -210,7 +210,7 @@ async fn accessors_of_every_stable_group_work() {
         factory.storage().v1().volume_attributes_classes(),
     ));
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("they sync");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
     // The server creates these objects itself.
     for (what, count) in [
         ("cluster roles", roles.indexer().len()),
@@ -220,7 +220,7 @@ async fn accessors_of_every_stable_group_work() {
         ("priority classes", classes.indexer().len()),
         ("namespaces", namespaces.indexer().len()),
     ] {
-        assert!(count > 0, "there are {what}");
+        assert!(count > 0, "no {what}");
     }
     for status in [roles.status(), services.status(), schemas.status(), levels.status(), classes.status()] {
         assert!(status.quarantined().is_empty(), "{}", status.description());

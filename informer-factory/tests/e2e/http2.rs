@@ -39,19 +39,19 @@ async fn informers_survive_goaway_of_a_shared_connection() {
     let (nodes, _nodes) = run(KubeListWatch::<Node>::all(client.clone()), InformerOptions::new());
     let (pods, _pods) = run(KubeListWatch::<Pod>::all(client.clone()), InformerOptions::new());
     for synced in [informer.synced(), nodes.synced(), pods.synced()] {
-        within(synced.wait()).await.expect("it syncs");
+        within(synced.wait()).await.expect("synced");
     }
     let witnesses = Witnesses::new(&informer, &server, ListParams::default().labels(LABEL));
-    // Enough requests on the same connection for several GOAWAYs.
+    // Enough requests on one connection to receive several GOAWAYs.
     let others = kube::Api::<ConfigMap>::namespaced(client, &cluster.namespace);
-    let asked = stream::iter(0..400).map(async |number| {
+    let requests = stream::iter(0..400).map(async |number| {
         if number % 10 == 0 {
             create(&server, &config_map(&format!("map-{number}"))).await;
         }
-        // A request after the GOAWAY gets no response.
+        // A request that is sent after the GOAWAY gets no response.
         others.list_metadata(&ListParams::default().limit(1)).await.is_ok()
     });
-    let answered = within(asked.buffer_unordered(8).filter(|ok| std::future::ready(*ok)).count()).await;
+    let answered = within(requests.buffer_unordered(8).filter(|ok| std::future::ready(*ok)).count()).await;
     assert!(answered > 300, "{answered}");
     witnesses.agree().await;
     assert_eq!(informer.indexer().len(), 40);

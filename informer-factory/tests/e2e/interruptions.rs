@@ -1,5 +1,5 @@
-//! [`Interruptions`]: a layer between client and server that breaks the connection and rejects
-//! lists and watches, on demand. A real server does this after a restart, but not on demand.
+//! [`Interruptions`]: a layer between client and server that breaks connections and rejects lists
+//! and watches on demand. A real server does so after a restart, which a test cannot time.
 
 use std::collections::VecDeque;
 use std::io;
@@ -34,7 +34,7 @@ pub(crate) enum Expired {
     InStream,
 }
 
-/// Injects faults into one client's requests. Clones share their state.
+/// Injects faults into the requests of one client. Clones share their state.
 #[derive(Clone, Default)]
 pub(crate) struct Interruptions {
     state: Arc<State>,
@@ -77,12 +77,12 @@ impl Interruptions {
         self.state.watches.lock().push_back(how);
     }
 
-    /// Makes the next list expire, so that the list after it requests the latest state.
+    /// Makes the next list expire, so that the reflector's next list requests the latest state.
     pub(crate) fn expire_next_list(&self) {
         self.state.expire_next_list.store(true, Ordering::Relaxed);
     }
 
-    /// Makes the next request for a further page expire.
+    /// Makes the next request for a second or later page expire.
     pub(crate) fn expire_next_page(&self) {
         self.state.expire_next_page.store(true, Ordering::Relaxed);
     }
@@ -92,7 +92,7 @@ impl Interruptions {
         self.state.streams.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of requests for lists or their pages, without streaming lists.
+    /// Returns the number of requests for lists and pages, not counting streaming lists.
     pub(crate) fn lists(&self) -> usize {
         self.state.lists.load(Ordering::Relaxed)
     }
@@ -129,7 +129,7 @@ impl Kind {
 }
 
 impl State {
-    /// Returns the response that replaces the server's, if any.
+    /// Returns the response that replaces the server's response, if any.
     fn interruption(&self, kind: Kind) -> Option<Answer> {
         match kind {
             Kind::List | Kind::NextPage => _ = self.lists.fetch_add(1, Ordering::Relaxed),
@@ -154,7 +154,7 @@ impl State {
             // The sender is part of `self`, so this wait cannot fail.
             _ = is_down.wait_for(|is_down| !is_down).await;
             let cut = self.cut.lock().clone();
-            // An outage that begins after this check cancels the token.
+            // An outage that begins after the check cancels this token.
             if !*is_down.borrow() {
                 return cut;
             }
@@ -177,7 +177,7 @@ fn expired(how: Expired) -> Answer {
     answer
 }
 
-/// Returns the body, which fails when `cut` is cancelled.
+/// Returns a body that fails when `cut` is cancelled.
 fn breakable<B>(body: B, cut: CancellationToken) -> UnsyncBoxBody<Bytes, BoxError>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -185,7 +185,7 @@ where
 {
     let is_cut = cut.clone();
     let break_off = stream::once(async move {
-        // A body that ended by itself is complete.
+        // A body that has ended is complete.
         if is_cut.is_cancelled() {
             Err(io::Error::from(io::ErrorKind::ConnectionReset).into())
         } else {
@@ -230,7 +230,7 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let (state, kind) = (Arc::clone(&self.state), Kind::of(&request));
-        // No request is sent until this future is polled.
+        // The request is sent only when this future is polled.
         let response = self.inner.call(request);
         async move {
             let cut = state.wait_until_up().await;

@@ -27,13 +27,13 @@ impl Lines {
     pub(crate) async fn next(&mut self, count: usize) -> Vec<String> {
         let mut next = Vec::with_capacity(count);
         while next.len() < count {
-            next.push(within(self.lines.recv()).await.expect("the handler is in place"));
+            next.push(within(self.lines.recv()).await.expect("the handler is registered"));
         }
         next.sort_unstable();
         next
     }
 
-    /// Returns whether everything has been read.
+    /// Returns whether all lines have been read.
     pub(crate) fn is_at_end(&self) -> bool {
         self.lines.is_empty()
     }

@@ -1,5 +1,5 @@
-//! Metadata-only and dynamic objects against the real server, and stores that are compared with the
-//! server at exactly their version.
+//! Metadata-only and dynamic objects against the real server, and stores that `verify` compares
+//! with the server at exactly their version.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ async fn agree<K: Send + Sync + 'static>(replica: &Replica<K>, list: impl AsyncF
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn pods_are_followed_by_their_metadata_alone() {
+async fn pods_are_watched_as_metadata() {
     let cluster = Cluster::connect("metadata").await;
     cluster.wait_for_pods_to_be_allowed().await;
     let server = cluster.api::<Pod>();
@@ -56,7 +56,7 @@ async fn pods_are_followed_by_their_metadata_alone() {
     let by_label = pods
         .add_index("label", |pod| pod.metadata.labels.as_ref().and_then(|labels| labels.get("e2e")).cloned())
         .expect("a new index");
-    wait_for_cache_sync(&[&pods], PATIENCE).await.expect("it syncs");
+    wait_for_cache_sync(&[&pods], PATIENCE).await.expect("synced");
     let changed = json!({ "metadata": { "labels": { "e2e": "changed" } } });
     patch(&server, "old", changed).await;
     let _: Pod = create(&server, &pod("new", &node)).await;
@@ -83,7 +83,7 @@ async fn custom_resource_is_watched_dynamic_and_as_metadata() {
     let (_, by_metadata, _running_too) = run(metadata, InformerOptions::new());
     let by_size =
         widgets.add_index("size", |widget| widget.data["spec"]["size"].as_u64()).expect("a new index");
-    wait_for_cache_sync(&[&widgets], PATIENCE).await.expect("it syncs");
+    wait_for_cache_sync(&[&widgets], PATIENCE).await.expect("synced");
     create(&server, &widget("new")).await;
     patch(&server, "new", json!({ "spec": { "size": 7 } })).await;
     agree(&replica, async || versions(&server, &ListParams::default()).await).await;
@@ -104,7 +104,7 @@ async fn i9_store_after_churn_equals_the_server() {
     }
     let list_watch = KubeListWatch::<ConfigMap>::namespaced(cluster.client.clone(), &cluster.namespace);
     let (maps, _, _running) = run(list_watch, InformerOptions::new());
-    wait_for_cache_sync(&[&maps], PATIENCE).await.expect("it syncs");
+    wait_for_cache_sync(&[&maps], PATIENCE).await.expect("synced");
     let churn = async {
         let mut last = None;
         for round in 0..20 {
@@ -139,7 +139,7 @@ async fn i9_store_after_churn_equals_the_server() {
 async fn long_lists_are_compressed_and_complete() {
     let cluster = Cluster::connect("gzip").await;
     let server: Api<ConfigMap> = cluster.api();
-    let text = "How long a text must be before it is compressed, a server decides. ".repeat(1000);
+    let text = "A server compresses responses above a certain size. ".repeat(1000);
     let mut last = None;
     for n in 0..5 {
         let mut map = config_map(&format!("long-{n}"));
@@ -156,7 +156,7 @@ async fn long_lists_are_compressed_and_complete() {
             list_watch = list_watch.disable_compression();
         }
         let (maps, _, _running) = run(list_watch, InformerOptions::new());
-        wait_for_cache_sync(&[&maps], PATIENCE).await.expect("it syncs");
+        wait_for_cache_sync(&[&maps], PATIENCE).await.expect("synced");
         let stored = maps.indexer().list();
         assert_eq!(stored.len(), 5);
         assert!(stored.iter().all(|map| map.data.as_ref().is_some_and(|data| data["text"] == text)));

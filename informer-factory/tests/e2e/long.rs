@@ -1,9 +1,8 @@
-//! Connections that go dead without a close, and a slow connection. These tests take minutes:
+//! Connections that go dead without being closed, and a slow connection. These tests take minutes:
 //! `cargo xtask e2e --long`.
 //!
-//! Packets are dropped with `iptables`, which needs root. The kernel does not acknowledge them, so
-//! keepalive detects the loss. If a proxy swallows the data, only the reflector can detect the
-//! loss.
+//! `iptables`, which needs root, drops packets. They are not acknowledged, so TCP keepalive detects
+//! the loss. If a proxy acknowledges and discards the data, only the reflector can detect the loss.
 
 use std::process::Command;
 use std::time::Duration;
@@ -26,13 +25,13 @@ use crate::objects::{LABEL, config_map, object};
 use crate::proxy::Proxy;
 use crate::{eventually, stays, within};
 
-/// The age of the first connection that goes dead: idle, and too young for a bookmark.
+/// The age at which the first connection goes dead: it is idle and too young for a bookmark.
 const FIRST_FAULT: Duration = Duration::from_secs(13);
 
 /// The time until the next connection goes dead.
 const SECOND_FAULT: Duration = Duration::from_secs(60);
 
-/// The maximum delay of an object if packets are dropped and the client is one of `connect`.
+/// The maximum delay of an object if packets are dropped and the client comes from `connect`.
 const DROPPED: Duration = Duration::from_secs(60);
 
 /// The maximum silence of a watch.
@@ -41,8 +40,8 @@ const SILENCE: Duration = Duration::from_secs(65);
 /// The maximum silence of a watch after two silent watches.
 const THIRD_SILENCE: Duration = Duration::from_secs(125);
 
-/// The number of concurrent requests. Their connections go dead with that of the watch, so the next
-/// request must not use them.
+/// The number of concurrent requests, whose connections stay idle afterwards. They go dead with the
+/// watch's connection, so the next request must not use them.
 const IDLE: usize = 3;
 
 /// An informer that connects through a proxy.
@@ -65,7 +64,7 @@ impl Remote {
         let client = proxy.client().await;
         let list_watch = KubeListWatch::namespaced(client.clone(), &cluster.namespace).label_selector(LABEL);
         let (informer, running) = run(list_watch, InformerOptions::new());
-        within(informer.synced().wait()).await.expect("it syncs");
+        within(informer.synced().wait()).await.expect("synced");
         Self { server, proxy, client, informer, log, _running: running, _logging: logging }
     }
 
@@ -74,7 +73,7 @@ impl Remote {
         let remote = Self::start(purpose, Proxy::start().await, async |_| ()).await;
         let namespaces = Api::<Namespace>::all(remote.client.clone());
         for answer in join_all((0..IDLE).map(|_| namespaces.get("default"))).await {
-            _ = answer.expect("it exists");
+            _ = answer.expect("the object exists");
         }
         assert!(remote.proxy.client_ports().len() > 1, "no connection is idle");
         remote
@@ -124,7 +123,7 @@ async fn object_arrives_within_60_s_of_dropped_packets() {
     remote.is_live_for(SECOND_FAULT.saturating_sub(fault.elapsed())).await;
     let _second = DroppedPackets::of(&remote.proxy);
     remote.receives_within(DROPPED, "after-second-fault").await;
-    assert!(remote.silences().is_empty(), "keepalive notices first");
+    assert!(remote.silences().is_empty(), "keepalive detects the loss before the reflector does");
 }
 
 #[tokio::test]
@@ -163,7 +162,7 @@ async fn object_arrives_within_125_s_of_the_third_silent_watch() {
 #[tokio::test]
 #[ignore = "takes minutes and needs a kube-apiserver: cargo xtask e2e --long"]
 async fn large_object_arrives_over_a_link_of_2500_bytes_a_second() {
-    // Compressed, this is three quarters as long: 81 seconds without any other data.
+    // Compressed, the object has three quarters of this size: 81 seconds at this rate.
     const LENGTH: usize = 270_000;
     let random: String = std::iter::repeat_with(fastrand::alphanumeric).take(LENGTH).collect();
     let large = object(json!({
@@ -180,7 +179,7 @@ async fn large_object_arrives_over_a_link_of_2500_bytes_a_second() {
     assert!(remote.log.with("list or watch failed").is_empty(), "{:#?}", remote.log.with(""));
 }
 
-/// Until dropped, drops the packets of the connections that a proxy has accepted.
+/// Drops the packets of the connections that a proxy has accepted, until this is dropped.
 struct DroppedPackets {
     rules: Vec<[String; 4]>,
 }

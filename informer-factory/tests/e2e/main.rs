@@ -1,9 +1,9 @@
 //! The end-to-end tests: informers against a real kube-apiserver, which `cargo xtask e2e` starts.
 //!
-//! They pass with and without controller-manager, scheduler and KWOK, which only make more changes.
-//! Each test has its own namespace, labels or API group, so that tests can run in parallel. Nothing
-//! is cleaned up, because the control plane is deleted afterwards. The tests in `long` take
-//! minutes; `--long` runs them.
+//! They pass with and without controller-manager, scheduler and KWOK, which only cause more
+//! changes. Each test has its own namespace, labels or API group, so that tests can run in
+//! parallel. Tests do not clean up, because the control plane is deleted afterwards. The tests in
+//! `long` take minutes; `--long` runs them.
 
 mod cluster;
 mod controllers;
@@ -42,10 +42,10 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.expect("it should have happened by now")
+    tokio::time::timeout(PATIENCE, future).await.expect("timed out")
 }
 
-/// Polls until there is an answer, for state of the server that no event reports.
+/// Polls until `ask` returns a value. For server state that no event reports.
 async fn eventually<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
     let mut ticks = tokio::time::interval(Duration::from_millis(50));
     within(async {
@@ -59,13 +59,13 @@ async fn eventually<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
     .await
 }
 
-/// Checks during this time that `holds` returns `true`.
+/// Checks for the whole duration that `holds` returns `true`.
 async fn stays(long: Duration, holds: impl Fn() -> bool) {
     let mut ticks = tokio::time::interval(Duration::from_millis(50));
     let checked = async {
         loop {
             ticks.tick().await;
-            assert!(holds(), "it should have stayed so");
+            assert!(holds(), "the condition no longer holds");
         }
     };
     let Err(_) = tokio::time::timeout(long, checked).await;

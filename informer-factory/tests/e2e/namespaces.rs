@@ -1,4 +1,5 @@
-//! An informer of a changing set of namespaces, with a real server's versions and permissions.
+//! An informer of a changing set of namespaces, with a real server's resource versions and
+//! permissions.
 
 use std::sync::Arc;
 
@@ -16,8 +17,8 @@ use crate::journal::journal;
 use crate::objects::{LABEL, config_map};
 use crate::{PATIENCE, within};
 
-/// Runs an informer in these namespaces until the guard is dropped, for objects with the tests'
-/// label.
+/// Runs an informer of the objects with the tests' label in these namespaces, until the guard is
+/// dropped.
 fn run_in<K: Object + Resource<Scope = NamespaceResourceScope>>(
     client: Client,
     namespaces: &[&Cluster],
@@ -44,32 +45,32 @@ async fn objects_of_changing_namespaces_are_added_and_released() {
     let (journal, mut lines) = journal();
     informer.add_event_handler(journal).detach();
     assert_eq!(lines.next(1).await, ["+in-one"]);
-    let added = informer.add_namespace(&two.namespace).expect("a name");
-    within(added.wait()).await.expect("it is listed");
+    let added = informer.add_namespace(&two.namespace).expect("a valid name");
+    within(added.wait()).await.expect("the namespace is listed");
     assert_eq!(lines.next(1).await, ["+in-two"]);
 
-    // Resource versions are global, so each namespace can reach any of them.
+    // Resource versions are global, so a version of one namespace is reached in every namespace.
     let written = relabel(&one.api::<ConfigMap>(), "in-one", "other", "label").await;
     assert_eq!(informer.wait_for_write(&written, PATIENCE).await, WaitOutcome::Reached);
     assert_eq!(lines.next(1).await, ["~in-one"]);
-    let gone = informer.remove_namespace(&one.namespace).expect("a name");
-    within(gone.wait()).await.expect("it runs");
+    let removed = informer.remove_namespace(&one.namespace).expect("a valid name");
+    within(removed.wait()).await.expect("the informer runs");
     assert_eq!(lines.next(1).await, ["^in-one"]);
     let unseen = relabel(&one.api::<ConfigMap>(), "in-one", "other", "unseen").await;
     assert_eq!(informer.wait_for_write(&unseen, PATIENCE).await, WaitOutcome::NotCovered);
     delete(&two.api::<ConfigMap>(), "in-two").await;
     assert_eq!(lines.next(1).await, ["-in-two"]);
 
-    let again = informer.add_namespace(&one.namespace).expect("a name");
-    within(again.wait()).await.expect("it is listed");
+    let again = informer.add_namespace(&one.namespace).expect("a valid name");
+    within(again.wait()).await.expect("the namespace is listed");
     assert_eq!(lines.next(1).await, ["+in-one"]);
-    assert!(within(informer.verify()).await.expect("it is synced").is_equal());
+    assert!(within(informer.verify()).await.expect("the informer is synced").is_equal());
     assert!(lines.is_at_end());
 }
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn forbidden_namespace_delays_no_other() {
+async fn forbidden_namespace_does_not_delay_the_others() {
     let (open, closed) = (Cluster::connect("open").await, Cluster::connect("closed").await);
     grant(&open).await;
     let client = Client::try_from(config("nobody").await).expect("a well-formed config");
@@ -84,10 +85,10 @@ async fn forbidden_namespace_delays_no_other() {
         }
     })
     .await;
-    let error = wait_for_cache_sync(&[&pods], std::time::Duration::ZERO).await.expect_err("one is refused");
+    let error = wait_for_cache_sync(&[&pods], std::time::Duration::ZERO).await.expect_err("a refusal");
     assert!(error.to_string().contains(&closed.namespace), "{error}");
     assert!(!error.to_string().contains(&open.namespace), "{error}");
-    let gone = pods.remove_namespace(&closed.namespace).expect("a name");
-    within(gone.wait()).await.expect("nothing of it has come");
-    wait_for_cache_sync(&[&pods], PATIENCE).await.expect("all that is followed is there");
+    let removed = pods.remove_namespace(&closed.namespace).expect("a valid name");
+    within(removed.wait()).await.expect("the removal completes");
+    wait_for_cache_sync(&[&pods], PATIENCE).await.expect("all watched namespaces are synced");
 }

@@ -1,4 +1,4 @@
-//! A server that many informers cannot reach for a while: the log lines, and no missed objects.
+//! A server that many informers cannot reach for a while: few log lines, and no missed objects.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ const INFORMERS: usize = 40;
 /// The duration of each outage.
 const OUTAGE: Duration = Duration::from_secs(10);
 
-/// The time for which the log is read after an outage.
+/// The time after an outage until the log is read.
 const AFTERMATH: Duration = Duration::from_secs(12);
 
-/// The maximum number of lines per outage, for any number of informers.
+/// The maximum number of log lines per outage, for any number of informers.
 const MAX_LINES: usize = 4;
 
 #[tokio::test]
@@ -35,7 +35,7 @@ async fn outage_of_forty_informers_is_logged_in_four_lines() {
         .map(|number| factory.with_labels(&format!("{LABEL},{LABEL}!={number}")).core().v1().config_maps())
         .collect();
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
     let are_live = || informers.iter().all(|informer| informer.health().is_live());
     for outage in 1..=2 {
         let before = log.with("").len();

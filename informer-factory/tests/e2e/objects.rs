@@ -5,12 +5,12 @@ use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// Creates a typed object from JSON, which is shorter than the Rust form.
+/// Creates a typed object from JSON, which is shorter than a struct literal.
 pub(crate) fn object<K: DeserializeOwned>(json: Value) -> K {
     serde_json::from_value(json).expect("an object of this kind")
 }
 
-/// The label that distinguishes a test's objects from those of controllers.
+/// The label that separates a test's objects from those of controllers.
 pub(crate) const LABEL: &str = "e2e";
 
 pub(crate) fn config_map(name: &str) -> ConfigMap {

@@ -1,4 +1,4 @@
-//! Changes during an outage are delivered afterwards: every change, if the server still has its
+//! Changes during an outage are delivered afterwards: every change if the server still has the
 //! history.
 
 use informer_factory::{Cached, Health, InformerOptions, SharedIndexInformer};
@@ -47,7 +47,7 @@ async fn fixture() -> Fixture {
 impl Fixture {
     fn cached(&self, name: &str) -> Cached<ConfigMap> {
         let objects = self.informer.indexer().list();
-        objects.iter().find(|object| object.name() == name).expect("it is cached").clone()
+        objects.iter().find(|object| object.name() == name).expect("the object is cached").clone()
     }
 
     /// Changes objects while the connection is down, and returns the events that arrive afterwards.
@@ -57,7 +57,8 @@ impl Fixture {
         let outage = self.interruptions.outage();
         create(&self.server, &config_map("new")).await;
         delete(&self.server, "goes").await;
-        // Only a resumed watch receives this object, which is created and deleted.
+        // Only a resumed watch reports this object, because it is created and deleted during the
+        // outage.
         create(&self.server, &config_map("passes")).await;
         delete(&self.server, "passes").await;
         // The server ignores an update without a change.
@@ -68,9 +69,9 @@ impl Fixture {
         drop(outage);
         self.witnesses.agree().await;
         assert!(unchanged.ptr_eq(&self.cached("stays")));
-        let told = self.lines.next(if expired.is_some() { 3 } else { 5 }).await;
+        let delivered = self.lines.next(if expired.is_some() { 3 } else { 5 }).await;
         assert!(self.lines.is_at_end());
-        told
+        delivered
     }
 }
 
@@ -80,18 +81,14 @@ async fn broken_watch_resumes_without_loss() {
     let mut fixture = fixture().await;
     let lists = fixture.interruptions.streams();
     for _ in 0..2 {
-        let told = fixture.miss_changes(None).await;
-        assert_eq!(told, ["+new", "+passes", "-goes", "-passes", "~changes"]);
-        // The second outage breaks a watch that has delivered events.
+        let delivered = fixture.miss_changes(None).await;
+        assert_eq!(delivered, ["+new", "+passes", "-goes", "-passes", "~changes"]);
+        // The second outage breaks a watch that has already delivered events.
         delete(&fixture.server, "new").await;
         create(&fixture.server, &config_map("goes")).await;
         assert_eq!(fixture.lines.next(2).await, ["+goes", "-new"]);
     }
-    assert_eq!(
-        (fixture.interruptions.streams(), fixture.interruptions.lists()),
-        (lists, 0),
-        "it did not have to list again"
-    );
+    assert_eq!((fixture.interruptions.streams(), fixture.interruptions.lists()), (lists, 0), "no relist");
 }
 
 #[tokio::test]
@@ -100,8 +97,8 @@ async fn relist_after_expiry_finds_missed_changes() {
     for how in [Expired::AtOnce, Expired::InStream] {
         let mut fixture = fixture().await;
         let lists = fixture.interruptions.streams();
-        let told = fixture.miss_changes(Some(how)).await;
-        assert_eq!(told, ["+new", "-goes (missed)", "~changes"], "{how:?}");
+        let delivered = fixture.miss_changes(Some(how)).await;
+        assert_eq!(delivered, ["+new", "-goes (missed)", "~changes"], "{how:?}");
         assert_eq!(fixture.interruptions.streams(), lists + 1, "{how:?}");
         assert_eq!(fixture.interruptions.lists(), 0, "{how:?}");
     }

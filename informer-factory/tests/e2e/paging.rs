@@ -28,8 +28,8 @@ async fn populate(cluster: &Cluster, numbers: Range<usize>) {
 /// Starts an informer that lists in pages, and counts the requests.
 async fn paging_informer(cluster: &Cluster, page_size: u32) -> Paging {
     let interruptions = Interruptions::default();
-    // The server answers a first list from its watch cache, always in one piece. After a 410, the
-    // reflector requests the latest state, which the server returns in pages.
+    // The server answers an initial list from its watch cache, always without pages. After a 410,
+    // the reflector requests the latest state, which the server returns in pages.
     interruptions.expire_next_list();
     let list_watch = KubeListWatch::namespaced(interruptions.client().await, &cluster.namespace);
     let config = ReflectorConfig::new().streaming_lists(false).page_size(page_size);
@@ -47,14 +47,14 @@ struct Paging {
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn a_list_in_pages_is_whole_while_objects_are_still_being_made() {
+async fn paged_list_is_complete_during_concurrent_creates() {
     let cluster = Cluster::connect("paging").await;
     populate(&cluster, 0..1_000).await;
     let paging = paging_informer(&cluster, 100).await;
     populate(&cluster, 1_000..1_200).await;
     paging.witnesses.agree().await;
     assert!(paging.informer.indexer().len() >= 1_200);
-    // The rejected list and ten pages, or one more if there are other objects.
+    // The rejected list and ten pages, plus one page if the namespace has other objects.
     assert!(paging.interruptions.lists() > 10, "{} lists", paging.interruptions.lists());
 }
 
@@ -76,7 +76,7 @@ async fn invalid_continue_token_is_refused_by_the_server() {
     let cluster = Cluster::connect("bogus-token").await;
     let list_watch = KubeListWatch::<ConfigMap>::namespaced(cluster.client.clone(), &cluster.namespace);
     let options = ListOptions { continue_token: Some("bogus".into()), ..ListOptions::default() };
-    let Err(error) = list_watch.list(options).await else { panic!("the token is good for nothing") };
+    let Err(error) = list_watch.list(options).await else { panic!("the token is invalid") };
     assert!(error.to_string().contains("continue"), "{error}");
     assert!(error.status().is_some_and(|status| status.code == 400) && !error.is_expired(), "{error}");
 }

@@ -1,4 +1,4 @@
-//! [`Proxy`]: a TCP proxy in front of the server, whose network fails on demand.
+//! [`Proxy`]: a TCP proxy in front of the server that simulates network failures on demand.
 
 use std::future::pending;
 use std::io;
@@ -24,7 +24,7 @@ const TICK: Duration = Duration::from_millis(100);
 pub(crate) struct Proxy {
     address: SocketAddr,
     link: Link,
-    /// Reserves the port while nothing listens on it.
+    /// Reserves the port while no listener uses it.
     _port: TcpSocket,
     up: Option<(DropGuard, JoinHandle<()>)>,
 }
@@ -58,7 +58,7 @@ impl Proxy {
         let port = url.port_u16().expect("the server's URL has a port");
         let server = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let reserved = socket_on((Ipv4Addr::LOCALHOST, 0).into());
-        let address = reserved.local_addr().expect("it is bound");
+        let address = reserved.local_addr().expect("the socket is bound");
         let link = Link { server, rate, accepted: Arc::default() };
         let mut proxy = Self { address, link, _port: reserved, up: None };
         proxy.come_up();
@@ -83,12 +83,13 @@ impl Proxy {
 
     /// Closes all connections, and refuses new ones.
     pub(crate) async fn go_down(&mut self) {
-        let (up, accepting) = self.up.take().expect("it is up");
+        let (up, accepting) = self.up.take().expect("the proxy is up");
         drop(up);
         accepting.await.expect("no panic");
     }
 
-    /// Swallows all further data of the existing connections. They stay open, and new ones work.
+    /// Discards all further data of the existing connections. They stay open, and new connections
+    /// work.
     pub(crate) fn swallow(&self) {
         self.link.accepted.lock().iter().for_each(|accepted| accepted.swallowed.cancel());
     }
@@ -133,7 +134,7 @@ impl Link {
         };
         match swallowed.run_until_cancelled(forwarded).await {
             Some(done) => done,
-            // Both sockets stay open, and the kernel acknowledges what it receives.
+            // Both sockets stay open, and the kernel acknowledges the data that they receive.
             None => pending().await,
         }
     }

@@ -33,7 +33,7 @@ async fn selector_changes_are_adds_and_deletes() {
     assert_eq!(lines.next(1).await, ["-inside"]);
     relabel(&server, "inside", "other", "label").await;
     relabel(&server, "inside", LABEL, "in").await;
-    assert_eq!(lines.next(1).await, ["+inside"], "what happened outside is not told");
+    assert_eq!(lines.next(1).await, ["+inside"], "changes outside the selector are not delivered");
     relabel(&server, "outside", "other", "label").await;
     assert_eq!(lines.next(1).await, ["~outside"]);
     delete(&server, "inside").await;

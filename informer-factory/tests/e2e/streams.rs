@@ -1,4 +1,4 @@
-//! Streaming lists: they are used, and equal lists in pages.
+//! Streaming lists: the reflector uses them, and their content equals paged lists.
 
 use futures::{StreamExt, stream};
 use informer_factory::{InformerOptions, ResourceVersion, SharedIndexInformer};
@@ -30,7 +30,7 @@ async fn populate(server: &Api<ConfigMap>) -> ResourceVersion {
     let newer = |one: ResourceVersion, other: ResourceVersion| {
         if other.is_newer_than(&one) { other } else { one }
     };
-    versions.into_iter().reduce(newer).expect("there are many")
+    versions.into_iter().reduce(newer).expect("at least one version")
 }
 
 #[tokio::test]
@@ -50,8 +50,8 @@ async fn streaming_list_equals_pages_and_continues_as_watch() {
     let in_pages =
         InformerOptions::new().reflector(ReflectorConfig::new().streaming_lists(false).page_size(50));
     let (paged, _pages) = run(list_watch(&paging).await, in_pages);
-    within(streamed.synced().wait()).await.expect("it syncs");
-    within(paged.synced().wait()).await.expect("it syncs");
+    within(streamed.synced().wait()).await.expect("synced");
+    within(paged.synced().wait()).await.expect("synced");
     assert_eq!(content(&streamed).len(), 700);
     assert_eq!(content(&streamed), content(&paged));
     assert_eq!((streaming.streams(), streaming.lists()), (1, 0));
@@ -59,7 +59,7 @@ async fn streaming_list_equals_pages_and_continues_as_watch() {
     let witnesses = Witnesses::new(&streamed, &server, ListParams::default().labels(LABEL));
     create(&server, &config_map("later")).await;
     witnesses.agree().await;
-    assert_eq!((streaming.streams(), streaming.lists()), (1, 0), "the stream is the watch now");
+    assert_eq!((streaming.streams(), streaming.lists()), (1, 0), "the streaming list continues as the watch");
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn streaming_list_works_without_a_watch_cache() {
     let interruptions = Interruptions::default();
     let events = KubeListWatch::<Event>::namespaced(interruptions.client().await, &cluster.namespace);
     let (informer, _running) = run(events, InformerOptions::new());
-    within(informer.synced().wait()).await.expect("it syncs");
+    within(informer.synced().wait()).await.expect("synced");
     assert_eq!((interruptions.streams(), interruptions.lists()), (1, 0));
     assert!(!informer.watermark().is_empty());
 }

@@ -15,11 +15,10 @@ use parking_lot::{Condvar, Mutex};
 use crate::cluster::{Object, Versions, versions};
 use crate::{PATIENCE, eventually};
 
-/// The time after which the objects are listed again, because the server's state has possibly
-/// changed.
+/// The time after which `agree` lists the server's objects again, because they may have changed.
 const SETTLING: Duration = Duration::from_secs(5);
 
-/// The handlers of one informer, and the list that they must equal.
+/// The handlers of one informer, and the server's list that they must equal.
 pub(crate) struct Witnesses<K: Object> {
     informer: SharedIndexInformer<K>,
     server: Api<K>,
@@ -55,8 +54,8 @@ impl<K: Object> Witnesses<K> {
         self.witnesses.push(Witness { name, replica, registration });
     }
 
-    /// Adds a witness that is stuck in its first call until [`release`](Self::release), so that
-    /// its events are coalesced. Its thread is blocked, so the test needs a runtime with several.
+    /// Adds a witness that blocks in its first call until [`release`](Self::release), so that its
+    /// events are coalesced. The call blocks a thread, so the test needs a multi-threaded runtime.
     pub(crate) fn join_stuck(&mut self) {
         let replica = Replica::new();
         let handler = Stuck { replica: replica.clone(), gate: Arc::clone(&self.gate) };
@@ -66,9 +65,9 @@ impl<K: Object> Witnesses<K> {
     }
 
     /// Unblocks the stuck witness once some of its events have been coalesced. The informer must
-    /// have been synced before the first change, because a list has each object only once.
+    /// have synced before the first change, because a list contains each object only once.
     pub(crate) async fn release(&self) {
-        let stuck = self.witnesses.iter().find(|witness| witness.name == "stuck").expect("one is stuck");
+        let stuck = self.witnesses.iter().find(|witness| witness.name == "stuck").expect("a stuck witness");
         eventually(async || (stuck.registration.stats().coalesced > 0).then_some(())).await;
         self.gate.open();
     }
@@ -84,8 +83,7 @@ impl<K: Object> Witnesses<K> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let listed = versions(&self.server, &self.params).await;
-            // This wait times out if controllers still make changes. Then the objects are listed
-            // again.
+            // This wait times out if controllers are still making changes. Then list again.
             let all_there = async {
                 for witness in &self.witnesses {
                     witness.replica.wait_until(|objects| equal(objects, &listed)).await;
@@ -98,7 +96,7 @@ impl<K: Object> Witnesses<K> {
                 break;
             }
             if Instant::now() > deadline {
-                self.complain(&listed);
+                self.report_difference(&listed);
             }
         }
         for Witness { name, replica, .. } in &self.witnesses {
@@ -111,18 +109,18 @@ impl<K: Object> Witnesses<K> {
         self.informer.indexer().list().iter().map(version).collect()
     }
 
-    fn complain(&self, listed: &Versions) {
+    fn report_difference(&self, listed: &Versions) {
         assert_eq!(&self.stored(), listed, "the store, with health {}", self.informer.health());
         for Witness { name, replica, .. } in &self.witnesses {
             assert_eq!(&replica.versions(), listed, "the witness {name}");
         }
-        panic!("the server is never at rest");
+        panic!("the server's objects keep changing");
     }
 }
 
 impl<K: Object> Drop for Witnesses<K> {
     fn drop(&mut self) {
-        // A failed test must not wait for the stuck thread for ever.
+        // A failed test must not wait forever for the blocked thread.
         self.gate.open();
     }
 }
@@ -159,7 +157,7 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Stuck<K> {
     }
 }
 
-/// Blocks callers until it is opened, once.
+/// Blocks callers until `open` is called.
 #[derive(Default)]
 struct Gate {
     is_open: Mutex<bool>,

@@ -1,4 +1,4 @@
-//! Objects that controllers change all the time: a Deployment that is scaled and rolled out.
+//! Objects that controllers keep changing: a Deployment that is scaled and rolled out.
 
 use informer_factory::SharedIndexInformer;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
@@ -19,7 +19,7 @@ fn node_of(pod: &Pod) -> Option<String> {
     pod.spec.as_ref()?.node_name.clone()
 }
 
-/// Returns whether a Deployment equals its specification and has no old pods.
+/// Returns whether a Deployment matches its specification and has no old pods.
 fn is_rolled_out(deployment: &Deployment) -> bool {
     let Some((spec, status)) = deployment.spec.as_ref().zip(deployment.status.as_ref()) else { return false };
     let is_current = status.observed_generation == deployment.metadata.generation;
@@ -27,8 +27,9 @@ fn is_rolled_out(deployment: &Deployment) -> bool {
     is_current && counts.iter().all(|count| *count == spec.replicas)
 }
 
-/// Returns whether there are nodes, a scheduler and a controller-manager, which a Deployment needs.
-async fn is_cluster_at_work(cluster: &Cluster, pods: &Witnesses<Pod>) -> bool {
+/// Returns whether the cluster has the nodes, scheduler and controller-manager that a Deployment
+/// needs.
+async fn has_controllers(cluster: &Cluster, pods: &Witnesses<Pod>) -> bool {
     let nodes = Api::<Node>::all(cluster.client.clone());
     let played = nodes.list(&ListParams::default().labels("type=kwok")).await.expect("a list");
     // The controller-manager creates this account before any test begins.
@@ -37,7 +38,7 @@ async fn is_cluster_at_work(cluster: &Cluster, pods: &Witnesses<Pod>) -> bool {
     if played.items.is_empty() || account.is_none() {
         return false;
     }
-    // A scheduler can only be detected by its decisions.
+    // A scheduler is only detectable by its decisions.
     let scheduled = pods.early().wait_until(|objects| objects.values().any(|object| is_scheduled(object)));
     tokio::time::timeout(PATIENCE, scheduled).await.is_ok()
 }
@@ -60,15 +61,15 @@ async fn scaled_and_rolled_deployment_is_watched_completely() {
     let cluster = Cluster::connect("workloads").await;
     let (factory, all) = (cluster.factory(), ListParams::default);
     let informer: SharedIndexInformer<Pod> = factory.core().v1().pods();
-    let by_node = informer.add_index("node", node_of).expect("a free name");
+    let by_node = informer.add_index("node", node_of).expect("a free index name");
     let mut pods = Witnesses::new(&informer, &cluster.api(), all());
     let sets = Witnesses::new(&factory.apps().v1().replica_sets(), &cluster.api::<ReplicaSet>(), all());
     let server = cluster.api::<Deployment>();
     let deployments = Witnesses::new(&factory.apps().v1().deployments(), &server, all());
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
     create(&server, &deployment("web", 60)).await;
-    if !is_cluster_at_work(&cluster, &pods).await {
+    if !has_controllers(&cluster, &pods).await {
         eprintln!("skipped: needs --with controller-manager,scheduler,kwok --nodes 5");
         return;
     }

@@ -1,4 +1,4 @@
-//! Reads of own writes.
+//! Reads of the test's own writes.
 
 use informer_factory::{InformerOptions, WaitOutcome, wait_for_cache_sync};
 use informer_reflector::KubeListWatch;
@@ -17,7 +17,7 @@ async fn i9_write_is_readable_once_the_store_reaches_it() {
     let (factory, server) = (cluster.factory(), cluster.api::<ConfigMap>());
     let config_maps = factory.core().v1().config_maps();
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
     create(&server, &config_map("notes")).await;
     let key = format!("{}/notes", cluster.namespace);
     for step in 0..100 {
@@ -25,8 +25,8 @@ async fn i9_write_is_readable_once_the_store_reaches_it() {
         let written = patch(&server, "notes", json!({ "data": { "step": step } })).await;
         let version = written.resource_version().as_deref().into();
         assert_eq!(config_maps.wait_until(&version, PATIENCE).await, WaitOutcome::Reached);
-        let cached = config_maps.indexer().get_by_key(&key).expect("it is cached");
-        assert_eq!(cached.data.as_ref().expect("it has data")["step"], step);
+        let cached = config_maps.indexer().get_by_key(&key).expect("the object is cached");
+        assert_eq!(cached.data.as_ref().expect("the object has data")["step"], step);
     }
     factory.shutdown().await;
 }
@@ -42,7 +42,7 @@ async fn i9_wait_for_write_considers_the_scope() {
     let (here, _running_here) = run(here, InformerOptions::new());
     let (selected, _running_selected) = run(selected, InformerOptions::new());
     let (elsewhere, _running_elsewhere) = run(of_namespace("kube-system"), InformerOptions::new());
-    wait_for_cache_sync(&[&here, &selected, &elsewhere], PATIENCE).await.expect("they sync");
+    wait_for_cache_sync(&[&here, &selected, &elsewhere], PATIENCE).await.expect("synced");
 
     let outside = create(&server, &labelled_config_map("a", "out")).await;
     assert_eq!(here.wait_for_write(&outside, PATIENCE).await, WaitOutcome::Reached);
@@ -56,7 +56,7 @@ async fn i9_wait_for_write_considers_the_scope() {
     // version. If the deletion arrives before the call, the write is not covered.
     let outside = relabel(&server, "a", LABEL, "out").await;
     let outcome = selected.wait_for_write(&outside, PATIENCE).await;
-    assert!(matches!(outcome, WaitOutcome::Reached | WaitOutcome::NotCovered), "it was {outcome:?}");
+    assert!(matches!(outcome, WaitOutcome::Reached | WaitOutcome::NotCovered), "{outcome:?}");
     assert!(selected.indexer().is_empty());
     delete(&server, "a").await;
 }

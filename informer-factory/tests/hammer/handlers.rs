@@ -1,5 +1,5 @@
-//! Handlers of every form. Each ends in a [`Witness`], who remembers what it was told and what
-//! could not be.
+//! Handlers of every form. Each forwards its events to a [`Witness`], which records them and the
+//! invariant violations.
 
 use std::panic::panic_any;
 use std::sync::Arc;
@@ -20,37 +20,37 @@ use crate::Intended;
 use crate::item::{Item, Life};
 use crate::world::World;
 
-/// Receives the events of one handler and records those that must not happen.
+/// Records the events of one handler, and those that violate an invariant.
 pub(crate) struct Witness {
     pub(crate) replica: Replica<Item>,
     pub(crate) indexer: Indexer<Item>,
-    pub(crate) complaints: Arc<Mutex<Vec<String>>>,
-    /// Makes it panic now and then, after it has taken note.
+    pub(crate) violations: Arc<Mutex<Vec<String>>>,
+    /// If set, the witness panics at random after it has recorded an event.
     pub(crate) panics: Option<Mutex<Rng>>,
     pub(crate) _life: Life,
-    /// Gone when the handler is.
+    /// Dropped with the handler, so that tests can detect leaks.
     pub(crate) _token: Arc<()>,
 }
 
 impl Witness {
-    fn complain_if(&self, wrong: bool, key: &informer_core::ObjectKey, what: &str) {
+    fn report_if(&self, wrong: bool, key: &informer_core::ObjectKey, what: &str) {
         if wrong {
-            self.complaints.lock().push(format!("{key}: {what}"));
+            self.violations.lock().push(format!("{key}: {what}"));
         }
     }
 
-    fn panic_now_and_then(&self) {
+    fn maybe_panic(&self) {
         if self.panics.as_ref().is_some_and(|random| random.lock().u8(..32) == 0) {
             panic_any(Intended);
         }
     }
 
     /// I3: the store has every object before a handler receives it.
-    fn compare(&self, told: &Cached<Item>) {
-        let stored = self.indexer.get(told.key());
+    fn compare(&self, received: &Cached<Item>) {
+        let stored = self.indexer.get(received.key());
         let is_early =
-            stored.is_some_and(|stored| told.resource_version().is_newer_than(stored.resource_version()));
-        self.complain_if(is_early, told.key(), "told before it was in the store");
+            stored.is_some_and(|stored| received.resource_version().is_newer_than(stored.resource_version()));
+        self.report_if(is_early, received.key(), "delivered before the store had it");
     }
 }
 
@@ -58,13 +58,13 @@ impl EventHandler<Item> for Witness {
     fn on_add(&self, object: &Cached<Item>, is_in_initial_list: bool) {
         self.compare(object);
         self.replica.on_add(object, is_in_initial_list);
-        self.panic_now_and_then();
+        self.maybe_panic();
     }
 
     fn on_update(&self, old: &Cached<Item>, new: &Cached<Item>) {
         self.compare(new);
         self.replica.on_update(old, new);
-        self.panic_now_and_then();
+        self.maybe_panic();
     }
 
     fn on_delete(&self, object: &Deleted<Item>) {
@@ -72,14 +72,14 @@ impl EventHandler<Item> for Witness {
         let last = object.last_known().map(Cached::resource_version);
         let is_there =
             stored.zip(last).is_some_and(|(stored, last)| last.is_at_least(stored.resource_version()));
-        self.complain_if(is_there, object.key(), "told gone before it was");
+        self.report_if(is_there, object.key(), "deletion delivered while the store had it");
         self.replica.on_delete(object);
-        self.panic_now_and_then();
+        self.maybe_panic();
     }
 }
 
-/// Waits now and then in the middle of a call: for the others, or, if it stalls, for the next
-/// phase.
+/// Suspends calls at random: briefly, to let other tasks run, or, for stalling handlers, until the
+/// next phase.
 pub(crate) struct Pauses {
     pub(crate) random: Mutex<Rng>,
     pub(crate) phase: Option<watch::Receiver<u64>>,
@@ -94,7 +94,7 @@ impl Pauses {
         }
     }
 
-    /// Now and then, if it stalls at all, what is to be waited for.
+    /// Returns the phase to wait for, at random, if the handler stalls.
     fn stall(&self) -> Option<watch::Receiver<u64>> {
         self.phase.clone().filter(|_| self.random.lock().u8(..16) == 0)
     }
@@ -133,7 +133,7 @@ impl AsyncEventHandler<Item> for Asynchronous {
     }
 }
 
-/// A sync handler that blocks its thread now and then.
+/// A sync handler that blocks its thread at random.
 pub(crate) struct Blocking {
     pub(crate) witness: Witness,
     pub(crate) pauses: Pauses,
@@ -142,7 +142,7 @@ pub(crate) struct Blocking {
 impl Blocking {
     fn block(&self) {
         if let Some(phase) = self.pauses.stall() {
-            // The other tasks of this thread go on elsewhere.
+            // The runtime moves the other tasks of this thread to another thread.
             tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(next_phase(phase)));
         }
     }
@@ -169,12 +169,12 @@ impl EventHandler<Item> for Blocking {
 pub(crate) struct Leaver {
     pub(crate) witness: Witness,
     pub(crate) registration: Arc<Mutex<Option<HandlerRegistration>>>,
-    /// After so many.
+    /// The number of calls before the removal.
     pub(crate) after: u64,
 }
 
 impl Leaver {
-    fn leave_in_time(&self) {
+    fn leave_when_due(&self) {
         if self.witness.replica.calls() >= self.after {
             let registration = self.registration.lock().take();
             drop(registration);
@@ -185,21 +185,21 @@ impl Leaver {
 impl EventHandler<Item> for Leaver {
     fn on_add(&self, object: &Cached<Item>, is_in_initial_list: bool) {
         self.witness.on_add(object, is_in_initial_list);
-        self.leave_in_time();
+        self.leave_when_due();
     }
 
     fn on_update(&self, old: &Cached<Item>, new: &Cached<Item>) {
         self.witness.on_update(old, new);
-        self.leave_in_time();
+        self.leave_when_due();
     }
 
     fn on_delete(&self, object: &Deleted<Item>) {
         self.witness.on_delete(object);
-        self.leave_in_time();
+        self.leave_when_due();
     }
 }
 
-/// A handler made of closures.
+/// A handler that consists of closures.
 pub(crate) fn closures(witness: Witness) -> Handlers<Item> {
     let for_adds = Arc::new(witness);
     let (for_updates, for_deletes) = (Arc::clone(&for_adds), Arc::clone(&for_adds));
@@ -209,7 +209,7 @@ pub(crate) fn closures(witness: Witness) -> Handlers<Item> {
         .on_delete(move |object| for_deletes.on_delete(object))
 }
 
-/// Reads a stream until it is cancelled, or the stream ends.
+/// Reads a stream until the token is cancelled or the stream ends.
 pub(crate) async fn read(
     mut events: EventStream<Item>,
     witness: Witness,
@@ -222,7 +222,7 @@ pub(crate) async fn read(
             Event::Updated { old, new } => witness.on_update(old, new),
             Event::Resynced(object) => witness.on_update(object, object),
             Event::Deleted(deleted) => witness.on_delete(deleted),
-            Event::Released(_) => unreachable!("this informer has no namespaces that go"),
+            Event::Released(_) => unreachable!("this informer removes no namespaces"),
         }
         stop.run_until_cancelled(pauses.pause()).await;
     }

@@ -1,4 +1,4 @@
-//! The objects of the hammer test, and the [`Census`] that counts the objects in memory.
+//! The objects of the hammer test, and the [`Census`] that counts live instances.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use kube::Resource;
 /// The number of buckets of objects.
 pub(crate) const BUCKETS: u8 = 8;
 
-/// An object that is counted for as long as it is in memory.
+/// An object that its census counts while it is in memory.
 #[derive(Clone)]
 pub(crate) struct Item {
     metadata: ObjectMeta,
-    /// What it is indexed and filtered by.
+    /// The value by which items are indexed and filtered.
     pub(crate) bucket: u8,
     _life: Life,
 }
@@ -60,7 +60,7 @@ impl Resource for Item {
     }
 }
 
-/// Counts what is in memory.
+/// Counts live instances.
 #[derive(Default)]
 pub(crate) struct Census {
     alive: AtomicUsize,
@@ -73,18 +73,18 @@ impl Census {
         self.alive.load(Ordering::SeqCst)
     }
 
-    /// How many there have been, copies included.
+    /// Returns how many instances were created, including clones.
     pub(crate) fn born(&self) -> usize {
         self.born.load(Ordering::SeqCst)
     }
 
-    /// How many there were at most at a time.
+    /// Returns the largest number of simultaneous instances.
     pub(crate) fn most(&self) -> usize {
         self.most.load(Ordering::SeqCst)
     }
 }
 
-/// One that counts.
+/// A token that its census counts.
 pub(crate) struct Life(Arc<Census>);
 
 impl Life {

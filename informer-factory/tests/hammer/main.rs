@@ -1,13 +1,13 @@
-//! The hammer: everything at once, for ten seconds. Producers write, watches break and lose events,
-//! handlers of every form come and go, stall and panic, indices are added and removed, snapshots
-//! are kept. In the end the server, the store and every handler have the same objects; and when it
-//! is over, no task, no object and no handler is left, and the memory is as it was.
+//! The hammer test: for ten seconds, producers write, watches break and lose events, handlers of
+//! every form join, leave, stall and panic, indices are added and removed, and snapshots are kept.
+//! Afterwards the server, the store and every handler have the same objects. After the shutdown no
+//! task, object, handler or extra memory is left.
 //!
-//! A second test stops the informer in the midst of it.
+//! A second test stops the informer during the load.
 //!
-//! Nothing here depends on how fast things are. `INFORMER_HAMMER_SECONDS` says how long the
-//! producers write, and `INFORMER_HAMMER_SEED` what they do; how threads meet is another matter, so
-//! a seed doesn't repeat a run exactly.
+//! The assertions do not depend on timing. `INFORMER_HAMMER_SECONDS` sets how long the producers
+//! write, and `INFORMER_HAMMER_SEED` the random choices. The thread schedule is not seeded, so a
+//! seed does not repeat a run exactly.
 
 mod handlers;
 mod item;
@@ -33,19 +33,19 @@ use world::{Tally, World, within};
 #[global_allocator]
 static ALLOCATED: PeakAlloc = PeakAlloc;
 
-/// What panics on purpose panics with this.
+/// The payload of intended panics.
 struct Intended;
 
-/// What may be allocated afterwards and was not before: what the test prints, and what is kept for
-/// good for as many threads as there were at most, such as `parking_lot`'s table of those that
-/// wait. Objects and handlers are counted one by one.
+/// The memory that may stay allocated: the output of the test, and permanent per-thread state such
+/// as `parking_lot`'s wait table. Objects and handlers are counted exactly.
 const SLACK: usize = 64 * 1024;
 
 fn setting(name: &str) -> Option<u64> {
     env::var(name).ok().map(|value| value.parse().unwrap_or_else(|_| panic!("{name} is a number")))
 }
 
-/// Runs a test by itself, because what is allocated is counted for all, on a runtime of its own.
+/// Runs one test at a time, because allocations are counted for the whole process, on a runtime of
+/// its own.
 fn run<T: Future<Output = ()>>(test: impl FnOnce(u64) -> T) {
     static ALONE: Mutex<()> = Mutex::new(());
     static QUIET: Once = Once::new();
@@ -62,8 +62,7 @@ fn run<T: Future<Output = ()>>(test: impl FnOnce(u64) -> T) {
     println!("INFORMER_HAMMER_SEED={seed}");
     let before = ALLOCATED.current_usage();
     ALLOCATED.reset_peak_usage();
-    // More threads than most machines that test have processors, so that they are interrupted
-    // anywhere.
+    // More threads than typical CI machines have cores, so that threads are preempted anywhere.
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(4).enable_time().build().expect("a runtime");
     runtime.block_on(test(seed));
@@ -78,65 +77,65 @@ fn i12_hammered_server_store_and_handlers_are_equal() {
     let seconds = setting("INFORMER_HAMMER_SECONDS").unwrap_or(10);
     run(async |seed| {
         let (world, running) = World::new(Duration::from_secs(seconds), seed);
-        let (readers, managers) = (readers::set_to_work(&world), members::set_to_work(&world));
-        world.end(producers::set_to_work(&world)).await;
+        let (readers, managers) = (readers::spawn_all(&world), members::spawn_all(&world));
+        world.end(producers::spawn_all(&world)).await;
         readers.join_all().await;
         let survivors: Vec<_> = managers.join_all().await.into_iter().flatten().collect();
-        write_the_last(&world).await;
-        assert_the_store_is_the_servers(&world);
+        write_last_object(&world).await;
+        assert_store_equals_server(&world);
         for survivor in &survivors {
             survivor.catch_up(&world).await;
         }
-        tell(&world, survivors.len());
-        let survivors = only_survivors_are_registered(&world, survivors).await;
+        print_tally(&world, survivors.len());
+        let survivors = assert_only_survivors_are_registered(&world, survivors).await;
         world.shutdown.cancel();
-        nothing_is_left(world, running, survivors).await;
+        assert_nothing_is_left(world, running, survivors).await;
     });
 }
 
 #[test]
-fn i12_informer_stopped_under_the_hammer_leaves_nothing() {
+fn i12_informer_stopped_under_load_leaves_nothing() {
     run(async |seed| {
-        // Told to end after so much work, not after a time.
+        // The test ends after a number of writes, not after a time.
         let (world, running) = World::new(Duration::from_secs(3600), seed);
         let mut progress = world.progress.subscribe();
-        let (readers, managers) = (readers::set_to_work(&world), members::set_to_work(&world));
-        let producers = producers::set_to_work(&world);
-        within("some writes", progress.wait_for(|rounds| *rounds > 500)).await.expect("the world is there");
+        let (readers, managers) = (readers::spawn_all(&world), members::spawn_all(&world));
+        let producers = producers::spawn_all(&world);
+        within("some writes", progress.wait_for(|rounds| *rounds > 500)).await.expect("the world exists");
         world.shutdown.cancel();
-        // Handlers go on coming to an informer that has stopped, and leaving it.
+        // Handlers keep joining and leaving the stopped informer.
         assert_eq!(within("the informer to end", world.informer.stopped()).await, StopCause::Shutdown);
         let so_far = *progress.borrow();
         within("more writes", progress.wait_for(|rounds| *rounds > so_far + 500))
             .await
-            .expect("the world is there");
+            .expect("the world exists");
         world.enough.cancel();
         world.end(producers).await;
         readers.join_all().await;
         let survivors: Vec<_> = managers.join_all().await.into_iter().flatten().collect();
-        tell(&world, survivors.len());
-        nothing_is_left(world, running, survivors).await;
+        print_tally(&world, survivors.len());
+        assert_nothing_is_left(world, running, survivors).await;
     });
 }
 
-/// I12: when the informer has ended, there is no task, and when nobody uses it any more, no object
-/// and no handler.
-async fn nothing_is_left(world: Arc<World>, running: JoinHandle<()>, survivors: Vec<Member>) {
-    within("the informer to end", running).await.expect("it does not panic");
+/// I12: after the informer has ended, no task is left; after its handles are dropped, no object and
+/// no handler.
+async fn assert_nothing_is_left(world: Arc<World>, running: JoinHandle<()>, survivors: Vec<Member>) {
+    within("the informer to end", running).await.expect("no panic");
     assert_eq!(world.informer.stopped().await, StopCause::Shutdown);
     for survivor in survivors {
         survivor.leave(&world, &mut world.random(0)).await;
     }
     let (items, handlers) = (Arc::clone(&world.items), Arc::clone(&world.handlers));
     drop(world);
-    within("the tasks to end", no_task_is_left()).await;
+    within("the tasks to end", wait_until_no_task_is_left()).await;
     println!("items: {} made, at most {} at a time", items.born(), items.most());
     println!("handlers: {} made, at most {} at a time", handlers.born(), handlers.most());
-    assert_eq!((items.alive(), handlers.alive()), (0, 0), "items and handlers that are left");
+    assert_eq!((items.alive(), handlers.alive()), (0, 0), "leaked items and handlers");
 }
 
-/// I12: of a handler that has left, the informer keeps nothing, also while it runs.
-async fn only_survivors_are_registered(world: &World, survivors: Vec<Member>) -> Vec<Member> {
+/// I12: a running informer keeps nothing of a handler that has left.
+async fn assert_only_survivors_are_registered(world: &World, survivors: Vec<Member>) -> Vec<Member> {
     let (fickle, steady): (Vec<_>, Vec<_>) = survivors.into_iter().partition(Member::leaves_by_itself);
     for member in fickle {
         member.leave(world, &mut world.random(0)).await;
@@ -146,15 +145,15 @@ async fn only_survivors_are_registered(world: &World, survivors: Vec<Member>) ->
     steady
 }
 
-/// Writes once more, behind all trouble, and waits for it.
-async fn write_the_last(world: &World) {
+/// Writes once more, after all faults have ended, and waits until the store has the write.
+async fn write_last_object(world: &World) {
     let last = world.source.create(Item::new("own", "the-last", 0, &world.items)).expect("a new object");
     assert!(world.reach(last.resource_version()).await);
     assert!(world.informer.get(last.key()).is_some_and(|stored| stored.same_version(&last)));
 }
 
-/// I9: the store is the server's state, and its indices go with it.
-fn assert_the_store_is_the_servers(world: &World) {
+/// I9: the store equals the server's state, and so do its indices.
+fn assert_store_equals_server(world: &World) {
     let of_the_server: BTreeMap<_, _> = world
         .source
         .objects()
@@ -169,14 +168,14 @@ fn assert_the_store_is_the_servers(world: &World) {
     assert_eq!(world.informer.indexer().index_failures(), []);
 }
 
-async fn no_task_is_left() {
-    // Tasks that have ended are counted until the runtime removes them, without an event.
+async fn wait_until_no_task_is_left() {
+    // The runtime counts finished tasks until it removes them, and signals no event for that.
     while Handle::current().metrics().num_alive_tasks() > 0 {
         tokio::task::yield_now().await;
     }
 }
 
-fn tell(world: &World, survivors: usize) {
+fn print_tally(world: &World, survivors: usize) {
     let Tally {
         writes,
         refused,

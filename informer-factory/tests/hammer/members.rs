@@ -1,4 +1,4 @@
-//! How handlers join and leave, and what is asked of those that stay to the end.
+//! How handlers join and leave, and the checks of the handlers that stay to the end.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -16,10 +16,10 @@ use crate::handlers::{Asynchronous, Blocking, Leaver, Pauses, Witness, closures,
 use crate::item::{Item, Life};
 use crate::world::{World, count, within};
 
-/// How many handlers there are at any time.
+/// The number of handlers at any time.
 const HANDLERS: u64 = 100;
 
-/// How many tasks see to it.
+/// The number of tasks that add and remove handlers.
 const MANAGERS: u64 = 4;
 
 /// The forms in which a handler can be added.
@@ -74,19 +74,19 @@ fn is_even(item: &Item) -> bool {
     item.bucket.is_multiple_of(2)
 }
 
-/// A handler, seen from outside.
+/// A handler as its manager sees it.
 pub(crate) struct Member {
     form: Form,
     replica: Replica<Item>,
-    complaints: Arc<Mutex<Vec<String>>>,
+    violations: Arc<Mutex<Vec<String>>>,
     token: Weak<()>,
     hold: Hold,
 }
 
-/// What keeps a handler in place.
+/// The value that keeps a handler registered.
 enum Hold {
     Registration(HandlerRegistration),
-    /// It can have removed itself.
+    /// For a handler that may have removed itself.
     Own(Arc<Mutex<Option<HandlerRegistration>>>),
     Reader {
         synced: Completion,
@@ -100,22 +100,22 @@ impl Member {
         let form = FORMS[random.usize(..FORMS.len())];
         let token = Arc::new(());
         let weak = Arc::downgrade(&token);
-        let (replica, complaints) = (Replica::new(), Arc::default());
+        let (replica, violations) = (Replica::new(), Arc::default());
         let witness = Witness {
             replica: replica.clone(),
             indexer: world.informer.indexer().clone(),
-            complaints: Arc::clone(&complaints),
+            violations: Arc::clone(&violations),
             panics: form.panics().then(|| Mutex::new(random.fork())),
             _life: Life::new(&world.handlers),
             _token: token,
         };
         let hold = add(world, random, form, witness);
         count(&world.tally.joined);
-        Self { form, replica, complaints, token: weak, hold }
+        Self { form, replica, violations, token: weak, hold }
     }
 
-    /// I6: once it is synced, it has been told of what existed when it joined. What never is
-    /// synced, or only when the others have got on, is not waited for.
+    /// I6: once synced, a handler has received the objects that existed when it joined. Skips
+    /// handlers that may never sync, or only after other tasks have progressed.
     async fn wait_until_synced(&self, world: &World) {
         let synced = match &self.hold {
             _ if self.form.stalls() => return,
@@ -124,25 +124,21 @@ impl Member {
             Hold::Reader { synced, .. } => synced.clone(),
         };
         let outcome = within("a handler to sync", synced.wait()).await;
-        assert!(
-            outcome.is_ok() || world.shutdown.is_cancelled(),
-            "{:?} is not told of what exists",
-            self.form
-        );
+        assert!(outcome.is_ok() || world.shutdown.is_cancelled(), "{:?} has not synced", self.form);
     }
 
-    /// Leaves in one of the possible ways.
+    /// Removes the handler in one of the possible ways.
     pub(crate) async fn leave(self, world: &World, random: &mut Rng) {
-        let Self { form, replica, complaints, token, hold } = self;
+        let Self { form, replica, violations, token, hold } = self;
         match hold {
             Hold::Registration(registration) => {
                 let stats = registration.stats();
-                world.note(stats);
+                world.add_to_tally(stats);
                 if random.bool() {
                     registration.remove();
                 } else {
                     within("a handler to end", registration.remove_and_wait()).await;
-                    assert!(token.upgrade().is_none(), "{form:?} is still there");
+                    assert!(token.upgrade().is_none(), "{form:?} is not dropped");
                 }
             }
             Hold::Own(registration) => {
@@ -152,28 +148,27 @@ impl Member {
             Hold::Reader { stop, task, .. } => {
                 stop.cancel();
                 within("a reader to end", task).await.expect("a reader does not panic");
-                assert!(token.upgrade().is_none(), "{form:?} is still there");
+                assert!(token.upgrade().is_none(), "{form:?} is not dropped");
             }
         }
-        assert_no_complaints(form, &replica, &complaints);
+        assert_no_violations(form, &replica, &violations);
         count(&world.tally.left);
     }
 
-    /// Returns whether it may leave without being told to.
+    /// Returns whether the handler may remove itself.
     pub(crate) fn leaves_by_itself(&self) -> bool {
         self.form == Form::Leaving
     }
 
-    /// Returns whether it is still being told, unless it has removed itself.
-    fn is_in_place(&self) -> bool {
+    /// Returns whether the handler is still registered.
+    fn is_registered(&self) -> bool {
         match &self.hold {
             Hold::Own(registration) => registration.lock().is_some(),
             Hold::Registration(_) | Hold::Reader { .. } => true,
         }
     }
 
-    /// Waits until it has been told of everything that the server has; it need not have been, if it
-    /// has removed itself.
+    /// Waits until the handler has received the server's state, unless it has removed itself.
     pub(crate) async fn catch_up(&self, world: &World) {
         let of_the_server: BTreeMap<_, _> = world
             .source
@@ -182,12 +177,12 @@ impl Member {
             .filter(|item| self.form.matches(item))
             .map(|item| (item.key().to_string(), item.resource_version().to_string()))
             .collect();
-        if self.is_in_place() {
+        if self.is_registered() {
             let is_equal = || self.replica.versions() == of_the_server;
-            let caught_up = self.replica.wait_until(|_| is_equal() || !self.is_in_place());
+            let caught_up = self.replica.wait_until(|_| is_equal() || !self.is_registered());
             within(&format!("{:?} to catch up: {:?}", self.form, self.stats()), caught_up).await;
         }
-        assert_no_complaints(self.form, &self.replica, &self.complaints);
+        assert_no_violations(self.form, &self.replica, &self.violations);
     }
 
     fn stats(&self) -> Option<HandlerStats> {
@@ -199,19 +194,19 @@ impl Member {
 }
 
 impl World {
-    fn note(&self, stats: HandlerStats) {
+    fn add_to_tally(&self, stats: HandlerStats) {
         self.tally.delivered.fetch_add(stats.delivered, Ordering::Relaxed);
         self.tally.coalesced.fetch_add(stats.coalesced, Ordering::Relaxed);
         self.tally.panicked.fetch_add(stats.panicked, Ordering::Relaxed);
     }
 }
 
-fn assert_no_complaints(form: Form, replica: &Replica<Item>, complaints: &Mutex<Vec<String>>) {
+fn assert_no_violations(form: Form, replica: &Replica<Item>, violations: &Mutex<Vec<String>>) {
     assert_eq!(replica.violations(), [""; 0], "{form:?}");
-    assert_eq!(*complaints.lock(), [""; 0], "{form:?}");
+    assert_eq!(*violations.lock(), [""; 0], "{form:?}");
 }
 
-/// Adds a handler to the informer in the form that is asked for.
+/// Adds a handler of the given form to the informer.
 fn add(world: &World, random: &mut Rng, form: Form, witness: Witness) -> Hold {
     let informer = &world.informer;
     let phase = form.stalls().then(|| world.phase.subscribe());
@@ -251,7 +246,7 @@ fn add(world: &World, random: &mut Rng, form: Form, witness: Witness) -> Hold {
 fn some_options(random: &mut Rng, form: Form) -> HandlerOptions {
     let thresholds = [Some(0), Some(1), Some(16), Some(1024), None];
     let resyncs = [Resync::Never, Resync::Default, Resync::Every(Duration::from_secs(2))];
-    // The memory of a stalled handler without a threshold is unbounded.
+    // Without a threshold, a stalled handler would use unbounded memory.
     let threshold = random.usize(..if form.stalls() { 4 } else { 5 });
     HandlerOptions::new()
         .name(format!("{form:?}"))
@@ -259,13 +254,13 @@ fn some_options(random: &mut Rng, form: Form) -> HandlerOptions {
         .resync(resyncs[random.usize(..resyncs.len())])
 }
 
-/// Sets all managers to work; each returns the handlers that are there in the end.
-pub(crate) fn set_to_work(world: &Arc<World>) -> JoinSet<Vec<Member>> {
+/// Spawns all managers; each returns its remaining handlers.
+pub(crate) fn spawn_all(world: &Arc<World>) -> JoinSet<Vec<Member>> {
     (0..MANAGERS).map(|number| manage(Arc::clone(world), number)).collect()
 }
 
-/// Keeps its share of handlers in place, and replaces one at a time until the producers have
-/// stopped; returns those that are there in the end.
+/// Keeps its share of handlers registered and replaces one at a time until the producers have
+/// stopped. Returns the remaining handlers.
 async fn manage(world: Arc<World>, number: u64) -> Vec<Member> {
     let mut random = world.random(1000 + number);
     let mut members: Vec<_> = (0..HANDLERS / MANAGERS).map(|_| Member::join(&world, &mut random)).collect();

@@ -1,4 +1,4 @@
-//! Those who change objects, read what they have written, and make trouble for the watch meanwhile.
+//! Tasks that change objects, read their own writes, and disturb the watch.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use crate::item::{BUCKETS, Item};
 use crate::world::{World, count, refusal, within};
 
-/// How many write.
+/// The number of producers.
 const PRODUCERS: u64 = 8;
 
 /// The number of objects of each producer that no other producer writes.
@@ -23,7 +23,7 @@ const SHARED_KEYS: u64 = 160;
 enum Written {
     Stored(Cached<Item>),
     Removed(Cached<Item>),
-    /// Somebody else was faster.
+    /// Another producer changed the object first.
     Refused,
 }
 
@@ -34,12 +34,12 @@ enum Sight {
     Unseen,
 }
 
-/// Sets all producers to work.
-pub(crate) fn set_to_work(world: &Arc<World>) -> JoinSet<()> {
+/// Spawns all producers.
+pub(crate) fn spawn_all(world: &Arc<World>) -> JoinSet<()> {
     (0..PRODUCERS).map(|number| produce(Arc::clone(world), number)).collect()
 }
 
-/// Writes until the time is up.
+/// Writes until `time_is_up`.
 async fn produce(world: Arc<World>, number: u64) {
     let mut random = world.random(number);
     while !world.time_is_up() {
@@ -49,13 +49,13 @@ async fn produce(world: Arc<World>, number: u64) {
         }
         write_and_read(&world, &mut random, number).await;
         if random.u8(..64) == 0 {
-            make_trouble(&world, &mut random).await;
+            disturb_watch(&world, &mut random).await;
         }
         if random.u8(..32) == 0 {
             world.phase.send_modify(|phase| *phase += 1);
         }
         world.progress.send_modify(|progress| *progress += 1);
-        // Where the informer has stopped, nothing else lets the others have their turn.
+        // If the informer has stopped, no other await in this loop yields to other tasks.
         tokio::task::yield_now().await;
     }
 }
@@ -65,7 +65,7 @@ fn shared_key(random: &mut Rng) -> ObjectKey {
     ObjectKey::new(Some(&format!("shared-{}", number % 4)), &number.to_string())
 }
 
-/// Creates, changes or deletes an object; most of what happens to objects is that they change.
+/// Creates, changes or deletes an object; changes are the most frequent.
 fn write(world: &World, random: &mut Rng, key: &ObjectKey, sight: Sight) -> Written {
     let source = &world.source;
     let item = Item::new(key.namespace().unwrap_or_default(), key.name(), random.u8(..BUCKETS), &world.items);
@@ -91,7 +91,7 @@ fn write(world: &World, random: &mut Rng, key: &ObjectKey, sight: Sight) -> Writ
     }
 }
 
-/// I9: what one has written is in the store once its version has been reached.
+/// I9: a write is in the store once its version has been reached.
 async fn write_and_read(world: &World, random: &mut Rng, number: u64) {
     let key = ObjectKey::new(Some("own"), &format!("{number}-{}", random.u64(..OWN_KEYS)));
     let (version, expected) = match write(world, random, &key, Sight::Seen) {
@@ -100,7 +100,7 @@ async fn write_and_read(world: &World, random: &mut Rng, number: u64) {
             (version.clone(), Some(version))
         }
         Written::Removed(object) => (object.resource_version().clone(), None),
-        Written::Refused => panic!("nobody else writes {key}"),
+        Written::Refused => panic!("no other producer writes {key}"),
     };
     if !world.reach(&version).await {
         return;
@@ -110,15 +110,15 @@ async fn write_and_read(world: &World, random: &mut Rng, number: u64) {
     count(&world.tally.own_writes_read);
 }
 
-/// Disturbs the open watch, unless another producer is doing so.
-async fn make_trouble(world: &World, random: &mut Rng) {
+/// Disturbs the open watch, unless another producer is disturbing it.
+async fn disturb_watch(world: &World, random: &mut Rng) {
     let Ok(_alone) = world.trouble.try_lock() else { return };
     let source = &world.source;
     let open = world.shutdown.run_until_cancelled(source.wait_for_watches(1));
     if within("the watch to be open", open).await.is_none() {
         return;
     }
-    // What makes the reflector wait is rare, because all else waits with it.
+    // Faults with a reflector backoff are rare, because all other tasks wait too.
     match random.u8(..64) {
         0 => source.fail_watches(refusal(500, "InternalError")),
         1 => lose_events(world, random, Some(refusal(503, "ServiceUnavailable"))),
@@ -130,8 +130,8 @@ async fn make_trouble(world: &World, random: &mut Rng) {
     count(&world.tally.troubles);
 }
 
-/// Has the watch miss some changes, and end so that it can't be resumed: only a list can bring
-/// them. `list_error` meets the first list.
+/// Hides some changes from the watch and ends it with an expired version, so that only a list can
+/// deliver them. `list_error` fails the first list.
 fn lose_events(world: &World, random: &mut Rng, list_error: Option<ListWatchError>) {
     for _ in 0..random.u8(1..32) {
         let key = shared_key(random);

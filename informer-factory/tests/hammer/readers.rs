@@ -1,4 +1,4 @@
-//! Those who look: at indices, which come and go, and at snapshots, which they keep.
+//! Tasks that read: from indices, which they add and remove, and from snapshots, which they keep.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::panic_any;
@@ -13,49 +13,49 @@ use crate::Intended;
 use crate::item::{BUCKETS, Item};
 use crate::world::{World, count};
 
-/// How many snapshots are kept at a time.
+/// The number of snapshots kept at a time.
 const KEPT: usize = 8;
 
-/// Sets all readers to work.
-pub(crate) fn set_to_work(world: &Arc<World>) -> JoinSet<()> {
+/// Spawns all readers.
+pub(crate) fn spawn_all(world: &Arc<World>) -> JoinSet<()> {
     let mut readers: JoinSet<_> = (0..2).map(|number| index(Arc::clone(world), number)).collect();
     readers.spawn(keep_snapshots(Arc::clone(world)));
     readers
 }
 
-/// Adds indices, compares what they find with a search from end to end, and removes them.
+/// Adds indices, compares their results with a full scan, and removes them.
 async fn index(world: Arc<World>, number: u64) {
     let indexer = world.informer.indexer();
     let mut random = world.random(2000 + number);
     while world.progress().await {
         let name = format!("buckets-{number}");
-        let buckets = indexer.add_index(&name, |item: &Item| values(item)).expect("a new name");
+        let buckets = indexer.add_index(&name, |item: &Item| values(item)).expect("a new index name");
         let fallible = format!("some-buckets-{number}");
-        let some_buckets = indexer.try_add_index(&fallible, place).expect("a new name");
+        let some_buckets = indexer.try_add_index(&fallible, place).expect("a new index name");
         for _ in 0..random.u8(1..4) {
-            // I7: whatever is asked of a snapshot, the answers fit together.
+            // I7: all results of one snapshot are consistent.
             let snapshot = indexer.snapshot();
             for value in 0..=BUCKETS {
                 let with_value = |item: &Item| values(item).contains(&value);
-                assert_eq!(keys(&buckets.get_in(&snapshot, &value)), search(&snapshot, with_value));
+                assert_eq!(keys(&buckets.get_in(&snapshot, &value)), scan(&snapshot, with_value));
                 let placed = |item: &Item| item.bucket > 1 && with_value(item);
-                assert_eq!(keys(&some_buckets.get_in(&snapshot, &value)), search(&snapshot, placed));
+                assert_eq!(keys(&some_buckets.get_in(&snapshot, &value)), scan(&snapshot, placed));
             }
             world.progress().await;
         }
-        indexer.remove_index(&name).expect("it is there");
-        indexer.remove_index(&fallible).expect("it is there");
+        indexer.remove_index(&name).expect("the index exists");
+        indexer.remove_index(&fallible).expect("the index exists");
         assert!(buckets.get(&0).is_empty() && some_buckets.get(&2).is_empty());
         count(&world.tally.indices);
     }
 }
 
-/// Each item has two: its bucket, and the next.
+/// Returns the two index values of an item: its bucket and the next one.
 fn values(item: &Item) -> [u8; 2] {
     [item.bucket, item.bucket + 1]
 }
 
-/// An index function that fails for some, and panics for others.
+/// An index function that fails for one bucket and panics for another.
 fn place(item: &Item) -> Result<[u8; 2], &'static str> {
     match item.bucket {
         0 => panic_any(Intended),
@@ -68,12 +68,12 @@ fn keys(objects: &Objects<Item>) -> BTreeSet<ObjectKey> {
     objects.iter().map(|object| object.key().clone()).collect()
 }
 
-fn search(snapshot: &Snapshot<Item>, wanted: impl Fn(&Item) -> bool) -> BTreeSet<ObjectKey> {
+fn scan(snapshot: &Snapshot<Item>, wanted: impl Fn(&Item) -> bool) -> BTreeSet<ObjectKey> {
     snapshot.list().iter().filter(|item| wanted(item)).map(|item| item.key().clone()).collect()
 }
 
-/// Takes snapshots, keeps each for a while, and sees that they stay as they were, and the watermark
-/// never goes back.
+/// Takes snapshots, keeps each for a while, and checks that its content stays the same and that
+/// watermarks never go back.
 async fn keep_snapshots(world: Arc<World>) {
     let mut kept: VecDeque<(Snapshot<Item>, BTreeMap<ObjectKey, ResourceVersion>)> = VecDeque::new();
     while world.progress().await {
@@ -97,7 +97,7 @@ async fn keep_snapshots(world: Arc<World>) {
     }
 }
 
-/// The version of each object.
+/// Returns the version of each object.
 pub(crate) fn versions(snapshot: &Snapshot<Item>) -> BTreeMap<ObjectKey, ResourceVersion> {
     let entry =
         |object: &informer_core::Cached<Item>| (object.key().clone(), object.resource_version().clone());

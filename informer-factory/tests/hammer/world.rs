@@ -1,5 +1,4 @@
-//! What everybody in the hammer test shares: the server, the informer, the time that is left, and
-//! the counts.
+//! The shared state of the hammer test: server, informer, deadline and counters.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,38 +15,38 @@ use tokio_util::sync::CancellationToken;
 
 use crate::item::{Census, Item};
 
-/// Long enough for anything that is going to happen at all.
+/// Longer than any wait of a passing test.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The waits of the reflector after failures. The producers wait for their writes to arrive; with
-/// the default, up to 30 seconds long, all of them would mostly wait.
+/// The reflector's backoff after failures. With the default of up to 30 seconds, the producers
+/// would mostly wait for their writes to arrive.
 const BACKOFF: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(50)];
 
-/// What everybody shares.
+/// The state that all tasks share.
 pub(crate) struct World {
     pub(crate) source: MemorySource<Item>,
     pub(crate) informer: SharedIndexInformer<Item>,
     pub(crate) items: Arc<Census>,
     pub(crate) handlers: Arc<Census>,
     pub(crate) seed: u64,
-    /// When the producers stop, unless they are told to earlier.
+    /// When the producers stop, unless `enough` is cancelled earlier.
     pub(crate) deadline: Instant,
     pub(crate) enough: CancellationToken,
     /// Stops the informer.
     pub(crate) shutdown: CancellationToken,
     /// Set when the producers have stopped.
     pub(crate) over: CancellationToken,
-    /// Grows while the producers write; paces everybody else.
+    /// Increases while the producers write; the other tasks wait for it.
     pub(crate) progress: watch::Sender<u64>,
-    /// Stalled handlers go on when it changes, and at [`World::NO_MORE_STALLS`] don't stall again.
+    /// Stalled handlers continue when it changes; at [`World::NO_MORE_STALLS`] they stall no more.
     pub(crate) phase: watch::Sender<u64>,
-    /// Held by who makes trouble, so that no watch is closed unexpectedly between an unseen change
-    /// and the list after it.
+    /// Held while a producer disturbs the watch, so that no watch is closed between an unseen
+    /// change and the list after it.
     pub(crate) trouble: Mutex<()>,
     pub(crate) tally: Tally,
 }
 
-/// What has happened so far.
+/// Counters of a run.
 #[derive(Default)]
 pub(crate) struct Tally {
     pub(crate) writes: AtomicU64,
@@ -70,10 +69,10 @@ pub(crate) fn count(counter: &AtomicU64) {
 impl World {
     pub(crate) const NO_MORE_STALLS: u64 = u64::MAX;
 
-    /// Returns a world whose informer runs, in the task that comes with it.
+    /// Returns a world and the task of its running informer.
     pub(crate) fn new(duration: Duration, seed: u64) -> (Arc<Self>, JoinHandle<()>) {
         let source = MemorySource::new("items");
-        // Lists of both kinds come under the hammer, from run to run.
+        // Odd seeds test streaming lists, even seeds paged lists.
         let source = if seed % 2 == 1 { source.streaming_lists() } else { source };
         let [first, longest] = BACKOFF;
         let reflector = ReflectorConfig::new().backoff(first, longest);
@@ -99,12 +98,12 @@ impl World {
         (Arc::new(world), running)
     }
 
-    /// Whether it is time to stop writing.
+    /// Returns whether the producers should stop writing.
     pub(crate) fn time_is_up(&self) -> bool {
         self.enough.is_cancelled() || Instant::now() >= self.deadline
     }
 
-    /// Has the producers stop, and then everybody else.
+    /// Waits for the producers to finish, and then makes the other tasks finish.
     pub(crate) async fn end(&self, producers: JoinSet<()>) {
         // This propagates panics of the producers.
         producers.join_all().await;
@@ -113,19 +112,19 @@ impl World {
     }
 
     /// A separate random number generator for one task.
-    pub(crate) fn random(&self, whose: u64) -> fastrand::Rng {
-        fastrand::Rng::with_seed(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(whose))
+    pub(crate) fn random(&self, task: u64) -> fastrand::Rng {
+        fastrand::Rng::with_seed(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(task))
     }
 
-    /// Waits for the producers to get on; `false` when they have stopped.
+    /// Waits for the next round of a producer. Returns `false` when the producers have stopped.
     pub(crate) async fn progress(&self) -> bool {
         let mut progress = self.progress.subscribe();
         progress.mark_unchanged();
         matches!(self.over.run_until_cancelled(progress.changed()).await, Some(Ok(())))
     }
 
-    /// Waits until the store has reached a version, and fails if it doesn't; `false` if the
-    /// informer has been stopped short of it.
+    /// Waits until the store has reached a version, and panics on a timeout. Returns `false` if the
+    /// informer was stopped before.
     pub(crate) async fn reach(&self, version: &ResourceVersion) -> bool {
         match self.informer.wait_until(version, PATIENCE).await {
             WaitOutcome::Reached => true,
@@ -135,15 +134,15 @@ impl World {
     }
 }
 
-/// Waits, but not for ever; `what` says for what.
+/// Waits with a timeout; `what` describes the wait.
 pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     match tokio::time::timeout(PATIENCE, future).await {
         Ok(outcome) => outcome,
-        Err(_) => panic!("waited in vain: {what}"),
+        Err(_) => panic!("timed out waiting for {what}"),
     }
 }
 
-/// An answer of the server that is an error.
+/// An error response of the server.
 pub(crate) fn refusal(code: u16, reason: &str) -> ListWatchError {
     let status = json!({ "status": "Failure", "code": code, "reason": reason, "message": "hammered" });
     let status: Box<kube::core::Status> = serde_json::from_value(status).expect("a status");

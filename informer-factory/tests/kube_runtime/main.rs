@@ -1,5 +1,5 @@
-//! Programs written with kube-runtime, fed by informers: what its watcher, its store and its
-//! controller are given.
+//! Programs written with kube-runtime that informers feed: the input of its watcher, store and
+//! controller.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -33,23 +33,23 @@ fn create(source: &MemorySource<ConfigMap>, name: &str, value: &str) {
     source.create(config_map(name, value)).expect("a new object");
 }
 
-/// An informer that runs until the guard is dropped.
+/// Runs an informer until the guard is dropped.
 async fn running(source: &MemorySource<ConfigMap>) -> (SharedIndexInformer<ConfigMap>, DropGuard) {
     let (informer, task) = SharedIndexInformer::new(Arc::new(source.clone()), InformerOptions::new());
     let shutdown = CancellationToken::new();
     tokio::spawn(task.run(shutdown.clone()));
-    informer.synced().wait().await.expect("it syncs");
+    informer.synced().wait().await.expect("synced");
     (informer, shutdown.drop_guard())
 }
 
-/// Waits until the informer has what the source has.
+/// Waits until the informer has the source's state.
 async fn caught_up(informer: &SharedIndexInformer<ConfigMap>, source: &MemorySource<ConfigMap>) {
     let reached = informer.wait_until(&source.resource_version(), Duration::from_secs(5)).await;
     assert_eq!(reached, WaitOutcome::Reached);
 }
 
-/// An event in few words.
-fn told(event: watcher::Result<Event<ConfigMap>>) -> String {
+/// Formats an event.
+fn shown(event: watcher::Result<Event<ConfigMap>>) -> String {
     let name = |object: ConfigMap| object.metadata.name.unwrap_or_default();
     match event.expect("informers' events have no errors") {
         Event::Init => "Init".to_owned(),
@@ -61,7 +61,7 @@ fn told(event: watcher::Result<Event<ConfigMap>>) -> String {
 }
 
 async fn next(events: &mut (impl Stream<Item = watcher::Result<Event<ConfigMap>>> + Unpin)) -> String {
-    told(events.next().await.expect("the informer runs"))
+    shown(events.next().await.expect("the informer runs"))
 }
 
 #[tokio::test(start_paused = true)]
@@ -72,29 +72,29 @@ async fn initial_objects_are_init_and_later_ones_apply() {
     let mut events = watcher_events(&informer);
     assert_eq!([next(&mut events).await, next(&mut events).await], ["Init", "InitApply a"]);
     assert_eq!(next(&mut events).await, "InitDone");
-    assert!(events.next().now_or_never().is_none(), "nothing has happened");
+    assert!(events.next().now_or_never().is_none(), "no event before a change");
     create(&source, "b", "1");
     assert_eq!(next(&mut events).await, "Apply b");
-    source.update(config_map("a", "2")).expect("it exists");
+    source.update(config_map("a", "2")).expect("the object exists");
     assert_eq!(next(&mut events).await, "Apply a");
-    source.delete(&ObjectKey::namespaced("shop", "a")).expect("it exists");
+    source.delete(&ObjectKey::namespaced("shop", "a")).expect("the object exists");
     assert_eq!(next(&mut events).await, "Delete a");
 }
 
 #[tokio::test(start_paused = true)]
-async fn later_informer_delivers_its_list_as_init() {
+async fn informer_started_later_delivers_its_list_as_init() {
     let source = MemorySource::new("configmaps");
     create(&source, "a", "1");
     let (informer, task) = SharedIndexInformer::new(Arc::new(source.clone()), InformerOptions::new());
     let mut events = watcher_events(&informer);
     assert_eq!(next(&mut events).await, "Init");
-    assert!(events.next().now_or_never().is_none(), "it does not run yet");
+    assert!(events.next().now_or_never().is_none(), "no event before the start");
     let shutdown = CancellationToken::new();
     let running = tokio::spawn(task.run(shutdown.clone()));
     assert_eq!([next(&mut events).await, next(&mut events).await], ["InitApply a", "InitDone"]);
     shutdown.cancel();
-    assert!(events.next().await.is_none(), "it ends with the informer");
-    running.await.expect("it ends in good order");
+    assert!(events.next().await.is_none(), "the stream ends with the informer");
+    running.await.expect("no panic");
 }
 
 #[tokio::test(start_paused = true)]
@@ -105,14 +105,14 @@ async fn object_deleted_during_the_initial_list_is_deleted_after_it() {
     }
     let (informer, _running) = running(&source).await;
     let mut events = watcher_events(&informer);
-    let mut heard = vec![next(&mut events).await, next(&mut events).await];
-    let first = heard[1].strip_prefix("InitApply ").expect("one of the three").to_owned();
-    source.delete(&ObjectKey::namespaced("shop", &first)).expect("it exists");
+    let mut recorded = vec![next(&mut events).await, next(&mut events).await];
+    let first = recorded[1].strip_prefix("InitApply ").expect("one of the three objects").to_owned();
+    source.delete(&ObjectKey::namespaced("shop", &first)).expect("the object exists");
     caught_up(&informer, &source).await;
     for _ in 0..4 {
-        heard.push(next(&mut events).await);
+        recorded.push(next(&mut events).await);
     }
-    assert_eq!(heard[4..], ["InitDone".to_owned(), format!("Delete {first}")], "{heard:?}");
+    assert_eq!(recorded[4..], ["InitDone".to_owned(), format!("Delete {first}")], "{recorded:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -126,8 +126,8 @@ async fn kube_runtime_store_equals_the_informer() {
     for _ in 0..4 {
         events.next().await.expect("an event").expect("no error");
     }
-    store.wait_until_ready().await.expect("it is ready");
-    source.delete(&ObjectKey::namespaced("shop", "a")).expect("it exists");
+    store.wait_until_ready().await.expect("ready");
+    source.delete(&ObjectKey::namespaced("shop", "a")).expect("the object exists");
     create(&source, "c", "1");
     for _ in 0..2 {
         events.next().await.expect("an event").expect("no error");
@@ -141,19 +141,19 @@ async fn kube_runtime_store_equals_the_informer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reader_answers_as_kube_runtimes_store_does() {
+async fn reader_behaves_like_kube_runtimes_store() {
     let source = MemorySource::new("configmaps");
     create(&source, "a", "1");
     create(&source, "b", "2");
     let (informer, _running) = running(&source).await;
     let reader = StoreReader::new(&informer);
-    reader.wait_until_ready().await.expect("it has synced");
+    reader.wait_until_ready().await.expect("the reader has synced");
     assert_eq!((reader.len(), reader.is_empty(), reader.state().len()), (2, false, 2));
-    let found = reader.get(&ObjectRef::new("a").within("shop")).expect("it exists");
+    let found = reader.get(&ObjectRef::new("a").within("shop")).expect("the object exists");
     assert_eq!(*found.key(), ObjectKey::namespaced("shop", "a"));
-    assert!(reader.get(&ObjectRef::new("a")).is_none(), "it is in a namespace");
+    assert!(reader.get(&ObjectRef::new("a")).is_none(), "the object is namespaced");
     let is_b = |object: &ConfigMap| object.metadata.name.as_deref() == Some("b");
-    assert_eq!(reader.find(is_b).expect("it exists").key().name(), "b");
+    assert_eq!(reader.find(is_b).expect("the object exists").key().name(), "b");
     assert_eq!(reader.state_filter(is_b).len(), 1);
     let selector: Selector = Expression::Equal("value".into(), "2".into()).into();
     let selected = reader.state_filter_selector(&selector);
@@ -171,7 +171,7 @@ async fn cluster_scoped_object_is_found_in_any_namespace() {
     tokio::spawn(task.run(shutdown.clone()));
     let _running = shutdown.drop_guard();
     let reader = StoreReader::new(&informer);
-    reader.wait_until_ready().await.expect("it syncs");
+    reader.wait_until_ready().await.expect("synced");
     assert!(reader.get(&ObjectRef::new("n1").within("anything")).is_some());
     assert!(reader.get(&object_ref(&ObjectKey::cluster_scoped("n1"))).is_some());
 }
@@ -186,18 +186,18 @@ async fn kube_runtime_controller_reconciles_informer_events() {
     let (reconciled, mut seen) = unbounded_channel();
     let reconcile = move |object: Arc<ConfigMap>, _: Arc<()>| {
         let value = object.metadata.labels.as_ref().and_then(|labels| labels.get("value").cloned());
-        reconciled.send((object.metadata.name.clone(), value)).expect("the test listens");
+        reconciled.send((object.metadata.name.clone(), value)).expect("the receiver is open");
         ready(Ok::<_, Infallible>(Action::await_change()))
     };
     let controller = Controller::for_stream(objects, store)
         .run(reconcile, |_, error: &Infallible, _| match *error {}, Arc::new(()))
         .for_each(async |_| {});
     let controller = tokio::spawn(controller);
-    let told = |name: &str, value: &str| Some((Some(name.to_owned()), Some(value.to_owned())));
-    assert_eq!(seen.recv().await, told("a", "1"));
+    let shown = |name: &str, value: &str| Some((Some(name.to_owned()), Some(value.to_owned())));
+    assert_eq!(seen.recv().await, shown("a", "1"));
     create(&source, "b", "1");
-    assert_eq!(seen.recv().await, told("b", "1"));
-    source.update(config_map("a", "2")).expect("it exists");
-    assert_eq!(seen.recv().await, told("a", "2"));
+    assert_eq!(seen.recv().await, shown("b", "1"));
+    source.update(config_map("a", "2")).expect("the object exists");
+    assert_eq!(seen.recv().await, shown("a", "2"));
     controller.abort();
 }

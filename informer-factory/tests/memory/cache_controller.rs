@@ -1,4 +1,4 @@
-//! A controller alone: from a list and a watch to the function that processes what comes of them.
+//! A cache controller alone: from a list and a watch to the process function.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{create, source, value_of};
 
-/// What a process function was called with: the key, and a letter and the value for each delta.
+/// Formats a queue item: the key, then a letter and the value of each delta.
 fn shown(pending: &Pending<ConfigMap>) -> String {
     let delta = |delta: &Delta<ConfigMap>| {
         let letter = match delta {
@@ -46,7 +46,7 @@ fn spawn(controller: CacheController<ConfigMap>) -> (CancellationToken, tokio::t
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_hands_the_changes_of_each_key_to_its_function() {
+async fn controller_passes_each_keys_changes_to_its_function() {
     let source = source();
     create(&source, "a", "1");
     let (calls, mut called) = recorder();
@@ -56,10 +56,10 @@ async fn a_controller_hands_the_changes_of_each_key_to_its_function() {
     assert!(!controller.has_synced() && controller.last_sync_resource_version().is_empty());
     let (shutdown, run) = spawn(controller);
     assert_eq!(called.recv().await.as_deref(), Some("a R:1"));
-    synced.wait().await.expect("it syncs");
+    synced.wait().await.expect("synced");
     let changed = create(&source, "b", "2");
     assert_eq!(called.recv().await.as_deref(), Some("b A:2"));
-    source.delete(changed.key()).expect("it exists");
+    source.delete(changed.key()).expect("the object exists");
     assert_eq!(called.recv().await.as_deref(), Some("b D:2"));
     assert_eq!(status.last_sync_resource_version(), source.resource_version());
     shutdown.cancel();
@@ -74,7 +74,7 @@ async fn failed_key_is_retried_before_the_controller_syncs() {
     let config = CacheControllerConfig::new(Arc::new(source.clone())).retry_on_error();
     let mut failures_left = 3;
     let controller = CacheController::new(config, move |pending: &Pending<ConfigMap>| {
-        calls.send((shown(pending), Instant::now())).expect("the test listens");
+        calls.send((shown(pending), Instant::now())).expect("the receiver is open");
         failures_left -= 1;
         if failures_left < 0 { Ok(()) } else { Err("not yet") }
     });
@@ -83,11 +83,11 @@ async fn failed_key_is_retried_before_the_controller_syncs() {
     let mut times = Vec::new();
     for _ in 0..4 {
         assert!(!synced.has_synced());
-        let (call, at) = called.recv().await.expect("another try");
+        let (call, at) = called.recv().await.expect("another attempt");
         assert_eq!(call, "a R:1");
         times.push(at);
     }
-    synced.wait().await.expect("it syncs");
+    synced.wait().await.expect("synced");
     let waits: Vec<_> = times.windows(2).map(|pair| (pair[1] - pair[0]).as_millis()).collect();
     assert!(
         waits.iter().zip([5, 10, 20]).all(|(wait, least)| (least..least + 3).contains(wait)),
@@ -104,40 +104,40 @@ async fn failed_item_without_retries_waits_for_its_next_change() {
     let (calls, mut called) = recorder();
     let controller =
         CacheController::new(CacheControllerConfig::new(Arc::new(source.clone())), move |pending| {
-            calls.send(shown(pending)).expect("the test listens");
+            calls.send(shown(pending)).expect("the receiver is open");
             Err("never")
         });
     let synced = controller.synced();
     let (shutdown, run) = spawn(controller);
     assert_eq!(called.recv().await.as_deref(), Some("a R:1"));
-    synced.wait().await.expect("it was processed, if in vain");
-    source.modify(&ObjectKey::namespaced("shop", "a"), |_| {}).expect("it exists");
+    synced.wait().await.expect("a failed item counts as processed");
+    source.modify(&ObjectKey::namespaced("shop", "a"), |_| {}).expect("the object exists");
     assert_eq!(called.recv().await.as_deref(), Some("a U:1"));
     shutdown.cancel();
     run.await.expect("no panic");
 }
 
 #[tokio::test(start_paused = true)]
-async fn i12_a_controller_ends_also_while_everything_fails() {
+async fn i12_controller_stops_while_every_item_fails() {
     let source = source();
     create(&source, "a", "1");
     let (calls, mut called) = recorder();
     let config = CacheControllerConfig::new(Arc::new(source.clone())).retry_on_error();
     let controller = CacheController::new(config, move |pending| {
-        calls.send(shown(pending)).expect("the test listens");
+        calls.send(shown(pending)).expect("the receiver is open");
         Err("never")
     });
     let synced = controller.synced();
     let (shutdown, run) = spawn(controller);
     for _ in 0..20 {
-        called.recv().await.expect("another try");
+        called.recv().await.expect("another attempt");
     }
     shutdown.cancel();
     run.await.expect("no panic");
-    assert!(synced.wait().await.is_err(), "it never will be");
+    assert!(synced.wait().await.is_err(), "the controller never synced");
 }
 
-/// A source that stops its controller with the first event of the watch, and hands that on.
+/// A source that cancels its controller when it delivers the first watch event.
 struct StopsWithAnEvent {
     source: MemorySource<ConfigMap>,
     shutdown: CancellationToken,
@@ -169,11 +169,11 @@ async fn i12_items_at_the_stop_are_processed_despite_failures() {
     let controller = CacheController::new(config, move |pending| {
         let name = pending.key.name().to_owned();
         let outcome = if name == "bad" { Err("never") } else { Ok(()) };
-        calls.send(name).expect("the test listens");
+        calls.send(name).expect("the receiver is open");
         outcome
     });
     let run = tokio::spawn(controller.run(shutdown));
-    called.recv().await.expect("a try");
+    called.recv().await.expect("an attempt");
     source.wait_for_watches(1).await;
     create(&source, "good", "1");
     run.await.expect("no panic");
@@ -187,11 +187,11 @@ async fn i12_panic_of_the_function_ends_run_and_all_waits() {
     create(&source, "a", "1");
     let controller = CacheController::new(
         CacheControllerConfig::new(Arc::new(source.clone())),
-        |_| -> Result<(), Infallible> { panic!("told to") },
+        |_| -> Result<(), Infallible> { panic!("test panic") },
     );
     let synced = controller.synced();
     let (_shutdown, run) = spawn(controller);
-    assert!(run.await.expect_err("it panicked").is_panic());
+    assert!(run.await.expect_err("a panic").is_panic());
     assert!(synced.wait().await.is_err());
     assert_eq!(source.open_watches(), 0);
 }
@@ -206,7 +206,7 @@ async fn i12_controller_that_never_ran_ends_all_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn controller_with_store_takes_backlogs_and_resyncs() {
+async fn controller_with_store_processes_batches_and_resyncs() {
     let source = source();
     create(&source, "a", "1");
     create(&source, "b", "2");
@@ -220,11 +220,11 @@ async fn controller_with_store_takes_backlogs_and_resyncs() {
     let controller = CacheController::with_batches(config, move |batch| {
         let mut changes = HashMap::new();
         for pending in batch.items() {
-            calls.send(shown(pending)).expect("the test listens");
+            calls.send(shown(pending)).expect("the receiver is open");
             let change = match &pending.deltas[pending.deltas.len() - 1] {
                 Delta::Sync(_) => continue,
                 Delta::Deleted(deleted) => Change::Remove(deleted.key().clone()),
-                other => Change::Put(other.object().cloned().expect("it is not a deletion")),
+                other => Change::Put(other.object().cloned().expect("the delta has an object")),
             };
             changes.insert(pending.key.clone(), change);
         }
@@ -236,12 +236,12 @@ async fn controller_with_store_takes_backlogs_and_resyncs() {
     for expected in ["a R:1", "b R:2"] {
         assert_eq!(called.recv().await.as_deref(), Some(expected));
     }
-    synced.wait().await.expect("it syncs");
+    synced.wait().await.expect("synced");
     assert_eq!((indexer.len(), indexer.watermark()), (2, source.resource_version()));
     let mut resynced = [called.recv().await, called.recv().await].map(|call| call.expect("a resync"));
     resynced.sort();
     assert_eq!(resynced, ["a S:?", "b S:?"]);
-    assert_eq!(started.elapsed().as_secs(), 20, "not at the first check");
+    assert_eq!(started.elapsed().as_secs(), 20, "the second check resyncs");
     shutdown.cancel();
     run.await.expect("no panic");
 }
@@ -259,9 +259,10 @@ async fn queued_changes_are_processed_when_the_controller_stops() {
         CacheControllerConfig::new(Arc::new(source.clone())).queue(queue),
         move |pending| {
             if std::mem::take(&mut first) {
-                // Queued while this is being processed, and at that moment the end comes.
+                // Queue two more changes during this call, and stop the controller at the same
+                // time.
                 seen.iter().for_each(|object| other_producer.add(object.clone()));
-                let extra = Cached::new(crate::config_map("z", "9")).expect("a name");
+                let extra = Cached::new(crate::config_map("z", "9")).expect("a valid name");
                 other_producer.add(extra.clone());
                 seen.push(extra);
                 stop.cancel();
@@ -289,19 +290,19 @@ async fn good_keys_do_not_wait_for_failing_ones() {
         if pending.key.name() == "bad" { Err("always") } else { Ok(()) }
     });
     let (shutdown, run) = spawn(controller);
-    // 5 ms, 10 ms, ...: the twelfth try is followed by a wait of a second.
+    // The waits are 5 ms, 10 ms, and so on; a wait of a second follows the twelfth attempt.
     for _ in 0..12 {
-        assert_eq!(called.recv().await.expect("a try").0, "bad");
+        assert_eq!(called.recv().await.expect("an attempt").0, "bad");
     }
     let created = Instant::now();
     create(&source, "good", "1");
     let (_, at) = loop {
-        let call = called.recv().await.expect("it is processed");
+        let call = called.recv().await.expect("the good key is processed");
         if call.0 == "good" {
             break call;
         }
     };
-    assert!(at - created < Duration::from_millis(5), "it waited {:?}", at - created);
+    assert!(at - created < Duration::from_millis(5), "the good key waited {:?}", at - created);
     shutdown.cancel();
     run.await.expect("no panic");
 }
@@ -320,7 +321,7 @@ async fn failing_key_is_retried_with_waits_after_close() {
     });
     let synced = controller.synced();
     let (shutdown, run) = spawn(controller);
-    synced.wait().await.expect("it is processed in the end");
+    synced.wait().await.expect("the key succeeds in the end");
     assert!(begin.elapsed() > Duration::from_secs(60), "100 tries in {:?}", begin.elapsed());
     shutdown.cancel();
     run.await.expect("no panic");
@@ -330,16 +331,16 @@ async fn failing_key_is_retried_with_waits_after_close() {
 async fn fully_failed_batch_does_not_delay_the_stop() {
     let source = source();
     create(&source, "bad", "1");
-    let (tell, mut tries) = unbounded_channel();
+    let (sender, mut tries) = unbounded_channel();
     let config = CacheControllerConfig::new(Arc::new(source.clone()));
     let controller = CacheController::with_batches(config, move |batch| {
         (0..batch.items().len()).for_each(|position| batch.requeue(position));
-        _ = tell.send(batch.items().len());
+        _ = sender.send(batch.items().len());
     });
     let (begin, status) = (Instant::now(), controller.synced());
     let (shutdown, run) = spawn(controller);
     for _ in 0..100 {
-        tries.recv().await.expect("it is tried again");
+        tries.recv().await.expect("the batch is retried");
     }
     assert!(begin.elapsed() > Duration::from_secs(60), "100 tries in {:?}", begin.elapsed());
     assert!(!status.has_synced());

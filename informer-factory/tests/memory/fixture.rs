@@ -1,5 +1,5 @@
-//! An informer over objects in memory, and a handler that records its events. The tests of
-//! informer-controller use it too.
+//! An informer over in-memory objects, and a handler that records its events. The tests of
+//! informer-controller include this file.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,15 +40,15 @@ pub(crate) fn create(source: &MemorySource<ConfigMap>, name: &str, value: &str) 
 }
 
 pub(crate) fn update(source: &MemorySource<ConfigMap>, name: &str, value: &str) -> Cached<ConfigMap> {
-    source.update(config_map(name, value)).expect("it exists")
+    source.update(config_map(name, value)).expect("the object exists")
 }
 
-/// An informer that doesn't run yet.
+/// An informer that is not running yet.
 pub(crate) fn idle(source: &MemorySource<ConfigMap>) -> (SharedIndexInformer<ConfigMap>, InformerTask) {
     SharedIndexInformer::new(Arc::new(source.clone()), InformerOptions::new())
 }
 
-/// An informer that runs.
+/// A running informer.
 pub(crate) struct Running {
     pub(crate) informer: SharedIndexInformer<ConfigMap>,
     pub(crate) shutdown: CancellationToken,
@@ -74,11 +74,11 @@ impl Running {
     }
 
     pub(crate) async fn synced(self) -> Self {
-        self.informer.synced().wait().await.expect("it syncs");
+        self.informer.synced().wait().await.expect("synced");
         self
     }
 
-    /// Waits until a write is in the store.
+    /// Waits until a write has reached the store.
     pub(crate) async fn reach(&self, written: &Cached<ConfigMap>) {
         let outcome = self.informer.wait_until(written.resource_version(), Duration::from_secs(600)).await;
         assert_eq!(outcome, WaitOutcome::Reached);
@@ -91,16 +91,16 @@ impl Running {
     }
 }
 
-/// The events of a handler.
-pub(crate) struct Heard(UnboundedReceiver<String>);
+/// The events that a handler has recorded.
+pub(crate) struct RecordedEvents(UnboundedReceiver<String>);
 
-impl Heard {
-    /// The next event, waiting for it.
+impl RecordedEvents {
+    /// Waits for the next event.
     pub(crate) async fn next(&mut self) -> String {
-        self.0.recv().await.expect("the handler is in place")
+        self.0.recv().await.expect("the handler is registered")
     }
 
-    /// The next so many events, in the order of their names.
+    /// Waits for `count` events, and returns them sorted by name.
     pub(crate) async fn sorted(&mut self, count: usize) -> Vec<String> {
         let mut events = Vec::new();
         for _ in 0..count {
@@ -110,17 +110,17 @@ impl Heard {
         events
     }
 
-    /// What has been told and not been asked for.
+    /// Returns the recorded events that have not been read.
     pub(crate) fn rest(&mut self) -> Vec<String> {
         std::iter::from_fn(|| self.0.try_recv().ok()).collect()
     }
 }
 
-/// A handler that passes on what it is told: `+a=1!` an initial add, `+a=1` an add, `a=1>2` an
-/// update, `-a=2` a deletion, `^a=2` a release.
-pub(crate) fn recorder() -> (impl EventHandler<ConfigMap>, Heard) {
-    let (tell, heard) = unbounded_channel();
-    let [add, update, delete, release] = [(); 4].map(|()| tell.clone());
+/// Returns a handler that records its events: `+a=1!` for an initial add, `+a=1` for an add,
+/// `a=1>2` for an update, `-a=2` for a deletion, and `^a=2` for a release.
+pub(crate) fn recorder() -> (impl EventHandler<ConfigMap>, RecordedEvents) {
+    let (sender, recorded) = unbounded_channel();
+    let [add, update, delete, release] = [(); 4].map(|()| sender.clone());
     let handlers = Handlers::<ConfigMap>::new()
         .on_add(move |object, is_in_initial_list| {
             let mark = if is_in_initial_list { "!" } else { "" };
@@ -134,15 +134,15 @@ pub(crate) fn recorder() -> (impl EventHandler<ConfigMap>, Heard) {
             _ = delete.send(format!("-{}={last}", deleted.name()));
         })
         .on_release(move |object| _ = release.send(format!("^{}={}", object.name(), value_of(object))));
-    (handlers, Heard(heard))
+    (handlers, RecordedEvents(recorded))
 }
 
 pub(crate) fn listen(
     informer: &SharedIndexInformer<ConfigMap>,
     options: &HandlerOptions,
-) -> (HandlerRegistration, Heard) {
-    let (handler, heard) = recorder();
-    (informer.add_event_handler_with(handler, options), heard)
+) -> (HandlerRegistration, RecordedEvents) {
+    let (handler, recorded) = recorder();
+    (informer.add_event_handler_with(handler, options), recorded)
 }
 
 /// Formats an object as `namespace/name=value`.

@@ -1,4 +1,4 @@
-//! The ways in which an informer can be listened to.
+//! Forms of handlers: async handlers and event streams.
 
 use async_trait::async_trait;
 use futures::StreamExt;
@@ -8,7 +8,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::{Running, create, source, value_of};
 
-/// Reports each event after a short wait.
+/// Records each event after a short wait.
 struct Slow(UnboundedSender<String>);
 
 #[async_trait]
@@ -29,25 +29,25 @@ async fn i5_async_handler_receives_store_then_changes() {
     let source = source();
     let first = create(&source, "a", "1");
     let running = Running::start(&source, InformerOptions::new()).synced().await;
-    let (send, mut heard) = unbounded_channel();
+    let (send, mut recorded) = unbounded_channel();
     let registration = running.informer.add_async_event_handler(Slow(send));
-    registration.synced().wait().await.expect("it syncs");
+    registration.synced().wait().await.expect("synced");
     create(&source, "b", "1");
-    source.delete(first.key()).expect("it exists");
+    source.delete(first.key()).expect("the object exists");
     for expected in ["+a true", "+b false", "-a"] {
-        assert_eq!(heard.recv().await.as_deref(), Some(expected));
+        assert_eq!(recorded.recv().await.as_deref(), Some(expected));
     }
     running.stop().await;
-    assert_eq!(heard.recv().await, None, "the handler is gone");
+    assert_eq!(recorded.recv().await, None, "the handler was dropped");
 }
 
 #[tokio::test(start_paused = true)]
-async fn i12_a_stream_of_events_ends_when_its_informer_stops() {
+async fn i12_event_stream_ends_when_its_informer_stops() {
     let source = source();
     create(&source, "a", "1");
     let running = Running::start(&source, InformerOptions::new());
     let mut events = running.informer.events(&HandlerOptions::default());
-    let waiting_for = events.registration().waiting_for().expect("nothing has been listed");
+    let waiting_for = events.registration().waiting_for().expect("the handler has not synced");
     assert!(waiting_for.contains("initial list") && waiting_for.contains("configmaps"), "{waiting_for}");
     match events.next().await {
         Some(Event::Added { object, is_in_initial_list: true }) => assert_eq!(value_of(&object), "1"),

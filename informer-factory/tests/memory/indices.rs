@@ -1,11 +1,11 @@
-//! Indices of an informer that runs: client-go's `TestIndexer`.
+//! Indices of a running informer: client-go's `TestIndexer`.
 
 use informer_factory::{InformerOptions, Objects};
 use k8s_openapi::api::core::v1::ConfigMap;
 
 use crate::{Running, create, idle, key, source, update, value_of};
 
-/// One value for each word.
+/// Indexes an object by each word of its value.
 fn words(object: &ConfigMap) -> Vec<String> {
     value_of(object).split_whitespace().map(str::to_owned).collect()
 }
@@ -22,21 +22,24 @@ async fn object_is_found_under_each_of_its_current_values() {
     create(&source, "a", "red green");
     create(&source, "b", "green");
     let (informer, task) = idle(&source);
-    let by_word = informer.add_index("word", words).expect("a new name");
+    let by_word = informer.add_index("word", words).expect("a new index name");
     let running = Running::run((informer, task)).synced().await;
     assert_eq!(names(&by_word.get("green")), ["a", "b"]);
     assert_eq!(names(&by_word.get("red")), ["a"]);
     running.reach(&create(&source, "c", "red blue")).await;
-    assert_eq!(names(&by_word.get("red")), ["a", "c"], "an object that came later");
+    assert_eq!(names(&by_word.get("red")), ["a", "c"], "a later object is indexed");
     running.reach(&update(&source, "a", "blue")).await;
     assert_eq!(names(&by_word.get("red")), ["c"]);
     assert_eq!(names(&by_word.get("blue")), ["a", "c"]);
     let mut values = by_word.values();
     values.sort();
     assert_eq!(values, ["blue", "green", "red"]);
-    running.reach(&source.delete(&key("c")).expect("it exists")).await;
-    assert_eq!(names(&running.informer.indexer().by_index("word", "red").expect("it is there")), [""; 0]);
-    assert_eq!(by_word.values().len(), 2, "a value that nobody has is gone");
+    running.reach(&source.delete(&key("c")).expect("the object exists")).await;
+    assert_eq!(
+        names(&running.informer.indexer().by_index("word", "red").expect("the index exists")),
+        [""; 0]
+    );
+    assert_eq!(by_word.values().len(), 2, "a value without objects is removed");
     running.stop().await;
 }
 
@@ -45,7 +48,7 @@ async fn index_added_to_a_running_informer_is_usable_at_once() {
     let source = source();
     create(&source, "a", "red");
     let running = Running::start(&source, InformerOptions::new()).synced().await;
-    let by_word = running.informer.add_index("word", words).expect("a new name");
+    let by_word = running.informer.add_index("word", words).expect("a new index name");
     assert_eq!(names(&by_word.get("red")), ["a"]);
     running.reach(&create(&source, "b", "red")).await;
     assert_eq!(names(&by_word.get("red")), ["a", "b"]);
@@ -60,7 +63,7 @@ async fn index_added_after_the_stop_finds_the_last_state() {
     let running = Running::start(&source, InformerOptions::new()).synced().await;
     let informer = running.informer.clone();
     running.stop().await;
-    let by_word = informer.add_index("word", words).expect("a new name");
+    let by_word = informer.add_index("word", words).expect("a new index name");
     assert_eq!(names(&by_word.get("red")), ["a"]);
 }
 
@@ -68,12 +71,12 @@ async fn index_added_after_the_stop_finds_the_last_state() {
 async fn i3_handler_finds_its_object_by_index() {
     let source = source();
     let running = Running::start(&source, InformerOptions::new()).synced().await;
-    let by_word = running.informer.add_index("word", words).expect("a new name");
-    let (tell, mut found) = tokio::sync::mpsc::unbounded_channel();
+    let by_word = running.informer.add_index("word", words).expect("a new index name");
+    let (sender, mut found) = tokio::sync::mpsc::unbounded_channel();
     let _registration = running.informer.add_handlers(|handlers| {
         handlers.on_add(move |object, _| {
             let same = by_word.get(value_of(object)).iter().any(|found| found.ptr_eq(object));
-            _ = tell.send((object.key().name().to_owned(), same));
+            _ = sender.send((object.key().name().to_owned(), same));
         })
     });
     create(&source, "a", "red");

@@ -1,4 +1,4 @@
-//! What the library logs, for tests that check it.
+//! Collects log lines, for tests that check them.
 
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Once};
@@ -8,7 +8,7 @@ use tracing::Level;
 use tracing::field::{Field, Visit};
 use tracing::subscriber::DefaultGuard;
 
-/// Keeps what is logged in this thread, each message with its level and fields in one line.
+/// Collects the messages of this thread, each with its level and fields in one line.
 #[derive(Clone)]
 pub(crate) struct Log {
     level: Level,
@@ -16,11 +16,12 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Keeps messages of this level and above for as long as the guard lives.
+    /// Collects messages of this level and above until the guard is dropped.
     pub(crate) fn keep(level: Level) -> (Self, DefaultGuard) {
         let new = || Self { level, lines: Arc::default() };
-        // While there is only one subscriber, tracing asks whichever thread meets a message first
-        // whether anybody wants it, and remembers a no. So every thread has a subscriber.
+        // With a single subscriber, tracing caches a callsite's interest from the thread that
+        // reaches it first, even if that thread has no subscriber. Therefore install one for all
+        // threads.
         static FOR_ALL_THREADS: Once = Once::new();
         FOR_ALL_THREADS.call_once(|| _ = tracing::subscriber::set_global_default(new()));
         let log = new();
@@ -28,13 +29,13 @@ impl Log {
         (log, guard)
     }
 
-    /// Returns the lines that have `part` in them.
+    /// Returns the lines that contain `part`.
     pub(crate) fn with(&self, part: &str) -> Vec<String> {
         self.lines.lock().iter().filter(|line| line.contains(part)).cloned().collect()
     }
 }
 
-/// One line.
+/// A log line in the making.
 struct Line(String);
 
 impl Visit for Line {

@@ -1,6 +1,6 @@
-//! The guarantees of cache controllers and shared informers, over objects in memory: no HTTP, and a
-//! paused clock that only tests advance. One test per behaviour, most of them after
-//! client-go's `controller_test.go` and `shared_informer_test.go`.
+//! The guarantees of cache controllers and shared informers, over in-memory objects: no HTTP, and a
+//! paused clock. One test per behavior, most of them after client-go's `controller_test.go` and
+//! `shared_informer_test.go`.
 
 mod cache_controller;
 mod disruptions;

@@ -1,4 +1,4 @@
-//! Servers with invalid events: handlers still receive a valid sequence (I4).
+//! Servers that send invalid events: handlers still receive a valid sequence (I4).
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use crate::{Running, config_map, create, key, listen, source};
 
-/// A server that lists some objects and then sends some events.
+/// A server that lists the given objects and then sends the given events.
 struct Odd {
     objects: Vec<ConfigMap>,
     events: Mutex<Vec<WatchEvent<ConfigMap>>>,
@@ -50,13 +50,13 @@ fn odd(objects: Vec<ConfigMap>, mut events: Vec<WatchEvent<ConfigMap>>) -> Runni
     Running::over(Arc::new(Odd { objects, events: Mutex::new(events) }), InformerOptions::new())
 }
 
-/// The events of a handler before the end.
-async fn story(running: &Running) -> Vec<String> {
+/// Returns the events of a handler up to a final marker event.
+async fn events_of(running: &Running) -> Vec<String> {
     let options = HandlerOptions::new().resync(Resync::Never);
-    let (_registration, mut heard) = listen(&running.informer, &options);
+    let (_registration, mut recorded) = listen(&running.informer, &options);
     let mut events = Vec::new();
     loop {
-        match heard.next().await {
+        match recorded.next().await {
             event if event.starts_with("+the-end") => return events,
             event => events.push(event),
         }
@@ -64,10 +64,10 @@ async fn story(running: &Running) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i4_an_object_that_a_list_has_twice_is_added_once() {
+async fn i4_object_listed_twice_is_added_once() {
     let twice = vec![at_version("a", "1", "1"), at_version("b", "1", "2"), at_version("a", "1", "1")];
     let running = odd(twice, vec![]);
-    assert_eq!(story(&running).await, ["+a=1!", "+b=1!"]);
+    assert_eq!(events_of(&running).await, ["+a=1!", "+b=1!"]);
     assert_eq!(running.informer.indexer().len(), 3);
     running.stop().await;
 }
@@ -76,12 +76,12 @@ async fn i4_an_object_that_a_list_has_twice_is_added_once() {
 async fn i4_two_listed_versions_are_an_add_and_an_update() {
     let versions = vec![at_version("a", "1", "1"), at_version("a", "2", "3")];
     let running = odd(versions, vec![]);
-    assert_eq!(story(&running).await, ["+a=1!", "a=1>2"]);
+    assert_eq!(events_of(&running).await, ["+a=1!", "a=1>2"]);
     running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn i4_unexpected_events_are_delivered_by_their_meaning() {
+async fn i4_events_of_wrong_type_are_delivered_as_the_right_type() {
     let events = vec![
         WatchEvent::Added(at_version("known", "2", "6").into()),
         WatchEvent::Modified(at_version("unknown", "1", "7").into()),
@@ -90,9 +90,9 @@ async fn i4_unexpected_events_are_delivered_by_their_meaning() {
         WatchEvent::Deleted(at_version("known", "3", "9").into()),
     ];
     let running = odd(vec![at_version("known", "1", "1")], events);
-    let mut story = story(&running).await;
-    story.sort();
-    assert_eq!(story, ["+known=1!", "+unknown=1", "-known=3", "known=1>2"]);
+    let mut events = events_of(&running).await;
+    events.sort();
+    assert_eq!(events, ["+known=1!", "+unknown=1", "-known=3", "known=1>2"]);
     running.stop().await;
 }
 
@@ -102,12 +102,12 @@ async fn deletion_of_an_unknown_object_is_not_delivered() {
     create(&source, "a", "1");
     let running = Running::start(&source, InformerOptions::new()).synced().await;
     source.wait_for_watches(1).await;
-    let (_registration, mut heard) = listen(&running.informer, &HandlerOptions::new());
-    source.create_unseen(config_map("ghost", "1")).expect("it is new");
-    let gone = source.delete(&key("ghost")).expect("it exists");
+    let (_registration, mut recorded) = listen(&running.informer, &HandlerOptions::new());
+    source.create_unseen(config_map("ghost", "1")).expect("a new object");
+    let gone = source.delete(&key("ghost")).expect("the object exists");
     running.reach(&gone).await;
     running.reach(&create(&source, "b", "1")).await;
-    assert_eq!([heard.next().await, heard.next().await], ["+a=1!", "+b=1"]);
+    assert_eq!([recorded.next().await, recorded.next().await], ["+a=1!", "+b=1"]);
     running.stop().await;
 }
 
@@ -118,7 +118,7 @@ async fn i9_bookmark_without_version_keeps_the_watermark() {
         vec![],
         vec![WatchEvent::Added(at_version("a", "1", "7").into()), WatchEvent::Bookmark(bookmark)],
     );
-    story(&running).await;
+    events_of(&running).await;
     assert_eq!(running.informer.watermark(), "99".into());
     assert_eq!(running.informer.status().last_sync_resource_version(), "99".into());
     running.stop().await;

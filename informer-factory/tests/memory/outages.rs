@@ -1,4 +1,4 @@
-//! A server that is away for long: how often it is asked, and what follows when it is back.
+//! A server with a long outage: the waits between requests, and the recovery.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,24 +14,23 @@ use tokio::time::Instant;
 
 use crate::{Running, create, listen, source};
 
-/// A server that can't be reached for some time, counted from the first request, and notes when it
-/// was asked.
-struct Away {
+/// A server that is unreachable until `back`, and records the time of each request.
+struct UnreachableServer {
     source: MemorySource<ConfigMap>,
     back: Instant,
-    asked: Arc<Mutex<Vec<Instant>>>,
+    request_times: Arc<Mutex<Vec<Instant>>>,
 }
 
-impl Away {
+impl UnreachableServer {
     fn answer(&self) -> Result<&MemorySource<ConfigMap>, ListWatchError> {
         let now = Instant::now();
-        self.asked.lock().push(now);
+        self.request_times.lock().push(now);
         if now < self.back { Err(ListWatchError::Unreachable("away".into())) } else { Ok(&self.source) }
     }
 }
 
 #[async_trait]
-impl ListerWatcher<ConfigMap> for Away {
+impl ListerWatcher<ConfigMap> for UnreachableServer {
     fn description(&self) -> &str {
         "configmaps"
     }
@@ -46,21 +45,25 @@ impl ListerWatcher<ConfigMap> for Away {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waits_grow_with_the_outage_and_stay_long() {
+async fn backoff_grows_with_the_outage_up_to_a_limit() {
     const OUTAGE: Duration = Duration::from_secs(600);
     let source = source();
     create(&source, "a", "1");
-    let asked = Arc::default();
-    let away = Away { source, back: Instant::now() + OUTAGE, asked: Arc::clone(&asked) };
+    let request_times = Arc::default();
+    let away = UnreachableServer {
+        source,
+        back: Instant::now() + OUTAGE,
+        request_times: Arc::clone(&request_times),
+    };
     let running = Running::over(Arc::new(away), InformerOptions::new()).synced().await;
-    let (_registration, mut heard) = listen(&running.informer, &HandlerOptions::new());
-    assert_eq!(heard.next().await, "+a=1!");
-    let asked = asked.lock().clone();
-    let lists_in_vain = asked.iter().filter(|at| **at < asked[0] + OUTAGE).count();
+    let (_registration, mut recorded) = listen(&running.informer, &HandlerOptions::new());
+    assert_eq!(recorded.next().await, "+a=1!");
+    let request_times = request_times.lock().clone();
+    let failed_lists = request_times.iter().filter(|at| **at < request_times[0] + OUTAGE).count();
     let waits: Vec<_> =
-        asked.windows(2).take(lists_in_vain).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect();
-    // client-go's figures: from 0.8 s on twice as long each time up to 30 s, and up to as much
-    // again by chance; but never longer than half of the outage so far.
+        request_times.windows(2).take(failed_lists).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect();
+    // client-go's backoff: 0.8 s, doubled up to 30 s, plus up to the same again at random; but
+    // never more than half of the outage so far.
     let (mut least, mut so_far) = (0.8_f64, 0.0);
     for (number, wait) in waits.iter().enumerate() {
         let half = (so_far / 2.0_f64).max(1.6);
@@ -69,6 +72,6 @@ async fn waits_grow_with_the_outage_and_stay_long() {
         least = (least * 2.0).min(30.0);
         so_far += wait;
     }
-    assert!((15..=30).contains(&lists_in_vain), "{lists_in_vain} lists in vain");
+    assert!((15..=30).contains(&failed_lists), "{failed_lists} failed lists");
     running.stop().await;
 }

@@ -1,4 +1,4 @@
-//! Relists: the events that handlers receive, and the content of the store meanwhile.
+//! Relists: the events that handlers receive, and the store's content at each event.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,13 +26,12 @@ fn shown(event: &Event<ConfigMap>) -> String {
     }
 }
 
-/// Listens from now on, and says of each event what it is and at which version the handler found
-/// the store.
+/// Adds a handler that records each event with the store's watermark at the time of the call.
 fn listen(
     running: &Running,
 ) -> (informer_factory::HandlerRegistration, tokio::sync::mpsc::UnboundedReceiver<(String, ResourceVersion)>)
 {
-    let (send, heard) = unbounded_channel();
+    let (send, recorded) = unbounded_channel();
     let (on_update, on_delete) = (send.clone(), send.clone());
     let [add, update, delete] = [(); 3].map(|()| running.informer.clone());
     let registration = running.informer.add_handlers(|handlers| {
@@ -52,7 +51,7 @@ fn listen(
                 _ = on_delete.send((shown(&Event::Deleted(deleted.clone())), delete.watermark()));
             })
     });
-    (registration, heard)
+    (registration, recorded)
 }
 
 #[tokio::test(start_paused = true)]
@@ -60,20 +59,20 @@ async fn i3_relist_events_find_the_store_at_the_new_version() {
     let source = source();
     ["a", "b", "c"].into_iter().for_each(|name| _ = create(&source, name, "1"));
     let running = Running::start(&source, InformerOptions::new());
-    let (_registration, mut heard) = listen(&running);
+    let (_registration, mut recorded) = listen(&running);
     let first_list = source.resource_version();
     for expected in ["+a=1!", "+b=1!", "+c=1!"] {
-        assert_eq!(heard.recv().await, Some((expected.to_owned(), first_list.clone())));
+        assert_eq!(recorded.recv().await, Some((expected.to_owned(), first_list.clone())));
     }
-    // Only the next list shows this.
-    source.delete_unseen(&key("a")).expect("it exists");
-    source.update_unseen(config_map("b", "2")).expect("it exists");
-    source.create_unseen(config_map("d", "1")).expect("it is new");
+    // Only the next list reports these changes.
+    source.delete_unseen(&key("a")).expect("the object exists");
+    source.update_unseen(config_map("b", "2")).expect("the object exists");
+    source.create_unseen(config_map("d", "1")).expect("a new object");
     source.expire();
     source.disconnect();
     let mut events = Vec::new();
     for _ in 0..3 {
-        let (event, found_at) = heard.recv().await.expect("three changes");
+        let (event, found_at) = recorded.recv().await.expect("three changes");
         assert_eq!(found_at, source.resource_version(), "{event}");
         events.push(event);
     }
@@ -83,18 +82,18 @@ async fn i3_relist_events_find_the_store_at_the_new_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_relist_of_an_empty_cluster_deletes_everything() {
+async fn relist_of_an_empty_cluster_deletes_every_object() {
     let source = source();
     ["a", "b"].into_iter().for_each(|name| _ = create(&source, name, "1"));
     let running = Running::start(&source, InformerOptions::new());
-    let (_registration, mut heard) = listen(&running);
+    let (_registration, mut recorded) = listen(&running);
     for _ in 0..2 {
-        heard.recv().await.expect("an initial add");
+        recorded.recv().await.expect("an initial add");
     }
-    ["a", "b"].into_iter().for_each(|name| _ = source.delete_unseen(&key(name)).expect("it exists"));
+    ["a", "b"].into_iter().for_each(|name| _ = source.delete_unseen(&key(name)).expect("the object exists"));
     source.expire();
     source.disconnect();
-    let mut events = [heard.recv().await, heard.recv().await].map(|event| event.expect("a deletion").0);
+    let mut events = [recorded.recv().await, recorded.recv().await].map(|event| event.expect("a deletion").0);
     events.sort();
     assert_eq!(events, ["-a=1?", "-b=1?"]);
     assert!(running.informer.indexer().is_empty());
@@ -106,15 +105,15 @@ async fn changes_missed_by_a_watch_are_delivered_normally() {
     let source = source();
     create(&source, "a", "1");
     let running = Running::start(&source, InformerOptions::new()).synced().await;
-    let (_registration, mut heard) = listen(&running);
-    assert_eq!(heard.recv().await.map(|(event, _)| event).as_deref(), Some("+a=1!"));
-    source.update_unseen(config_map("a", "2")).expect("it exists");
-    source.create_unseen(config_map("b", "1")).expect("it is new");
+    let (_registration, mut recorded) = listen(&running);
+    assert_eq!(recorded.recv().await.map(|(event, _)| event).as_deref(), Some("+a=1!"));
+    source.update_unseen(config_map("a", "2")).expect("the object exists");
+    source.create_unseen(config_map("b", "1")).expect("a new object");
     source.disconnect();
     for expected in ["a=1>2", "+b=1"] {
-        assert_eq!(heard.recv().await.map(|(event, _)| event).as_deref(), Some(expected));
+        assert_eq!(recorded.recv().await.map(|(event, _)| event).as_deref(), Some(expected));
     }
-    assert_eq!(source.list_count(), 1, "the watch goes on where it ended");
+    assert_eq!(source.list_count(), 1, "the watch resumes without a list");
     running.stop().await;
 }
 
@@ -125,8 +124,8 @@ async fn i4_unseen_recreation_is_a_delete_and_an_add() {
     let running = Running::start(&source, InformerOptions::new()).synced().await;
     let mut events = running.informer.events(&HandlerOptions::new());
     assert_eq!(shown(&events.next().await.expect("an initial add")), "+a=1!");
-    source.delete_unseen(first.key()).expect("it exists");
-    source.create_unseen(config_map("a", "2")).expect("it is gone");
+    source.delete_unseen(first.key()).expect("the object exists");
+    source.create_unseen(config_map("a", "2")).expect("the name is free");
     source.expire();
     source.disconnect();
     for expected in ["-a=1?", "+a=2"] {
@@ -136,16 +135,16 @@ async fn i4_unseen_recreation_is_a_delete_and_an_add() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i9_the_watermark_follows_updates_and_deletions() {
+async fn i9_watermark_follows_updates_and_deletions() {
     let source = source();
     let object = create(&source, "a", "1");
     let running = Running::start(&source, InformerOptions::new()).synced().await;
     assert_eq!(&running.informer.watermark(), object.resource_version());
-    let updated = source.modify(object.key(), |_| {}).expect("it exists");
+    let updated = source.modify(object.key(), |_| {}).expect("the object exists");
     let wait = running.informer.wait_until(updated.resource_version(), Duration::from_secs(1));
     assert_eq!(wait.await, WaitOutcome::Reached);
     assert_eq!(&running.informer.watermark(), updated.resource_version());
-    let deleted = source.delete(object.key()).expect("it exists");
+    let deleted = source.delete(object.key()).expect("the object exists");
     assert!(deleted.resource_version().is_newer_than(updated.resource_version()));
     let wait = running.informer.wait_until(deleted.resource_version(), Duration::from_secs(1));
     assert_eq!(wait.await, WaitOutcome::Reached);
@@ -165,7 +164,7 @@ async fn i10_object_is_transformed_once_per_version() {
         Ok::<_, std::convert::Infallible>(())
     });
     let running = Running::start(&source, options);
-    let (send, mut heard) = unbounded_channel();
+    let (send, mut recorded) = unbounded_channel();
     let resyncing = HandlerOptions::new().resync(Resync::Every(Duration::from_secs(1)));
     let handlers =
         informer_factory::Handlers::new().on_update(move |_, new: &informer_factory::Cached<ConfigMap>| {
@@ -173,9 +172,9 @@ async fn i10_object_is_transformed_once_per_version() {
         });
     let _registration = running.informer.add_event_handler_with(handlers, &resyncing);
     let running = running.synced().await;
-    source.modify(&key("a"), |object| object.immutable = Some(false)).expect("it exists");
+    source.modify(&key("a"), |object| object.immutable = Some(false)).expect("the object exists");
     for _ in 0..20 {
-        assert_eq!(heard.recv().await, Some(true));
+        assert_eq!(recorded.recv().await, Some(true));
     }
     assert_eq!(transformed.load(Ordering::Relaxed), 3);
     running.stop().await;
@@ -191,12 +190,15 @@ async fn i10_relisted_version_is_not_transformed_again() {
     });
     let running = Running::start(&source, options).synced().await;
     let seen = |name| running.informer.get(&key(name)).and_then(|it| it.data.as_ref()?.get("seen").cloned());
-    let unchanged = running.informer.get(&key("a")).expect("it exists");
+    let unchanged = running.informer.get(&key("a")).expect("the object exists");
     source.wait_for_watches(1).await;
     source.expire();
     source.disconnect();
     running.reach(&update(&source, "b", "2")).await;
     assert_eq!([seen("a"), seen("b")], [Some("x".to_owned()), Some("x".to_owned())]);
-    assert!(running.informer.get(&key("a")).is_some_and(|it| it.ptr_eq(&unchanged)), "the old one stays");
+    assert!(
+        running.informer.get(&key("a")).is_some_and(|it| it.ptr_eq(&unchanged)),
+        "the stored object is kept"
+    );
     running.stop().await;
 }

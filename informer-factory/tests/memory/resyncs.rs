@@ -1,5 +1,5 @@
-//! Resyncs of an informer that runs: client-go's `TestListenerResyncPeriods`, and what they are
-//! not.
+//! Resyncs of a running informer: client-go's `TestListenerResyncPeriods`. Relists and reconnects
+//! are no resyncs.
 
 use std::time::Duration;
 
@@ -28,8 +28,8 @@ async fn each_handler_has_its_own_resync_period() {
     let (_four, mut heard_four) = listen(&informer, &every(4));
     let started = Instant::now();
     let running = Running::run((informer, task));
-    for heard in [&mut heard_never, &mut heard_two, &mut heard_four] {
-        assert_eq!(heard.sorted(2).await, ["+a=1!", "+b=1!"]);
+    for recorded in [&mut heard_never, &mut heard_two, &mut heard_four] {
+        assert_eq!(recorded.sorted(2).await, ["+a=1!", "+b=1!"]);
     }
     for seconds in [2, 4] {
         assert_eq!(heard_two.sorted(2).await, ["a=1>1", "b=1>1"]);
@@ -38,7 +38,7 @@ async fn each_handler_has_its_own_resync_period() {
     assert_eq!(heard_four.sorted(2).await, ["a=1>1", "b=1>1"]);
     assert_eq!(started.elapsed().as_secs(), 4);
     assert_eq!((heard_never.rest().len(), heard_two.rest().len(), heard_four.rest().len()), (0, 0, 0));
-    assert_eq!((source.list_count(), source.watch_count()), (1, 1), "a resync asks nothing of the server");
+    assert_eq!((source.list_count(), source.watch_count()), (1, 1), "a resync sends no request");
     running.stop().await;
 }
 
@@ -48,27 +48,27 @@ async fn disruption_delivers_changes_and_resyncs_stay_periodic() {
     for name in ["kept", "changed", "gone"] {
         create(&source, name, "1");
     }
-    // So long that none comes into the rest of it.
+    // The period is so long that no resync occurs before the end of the test.
     let options = InformerOptions::new().resync_period(Duration::from_secs(3600));
     let running = Running::start(&source, options).synced().await;
-    let (plain, mut heard) = listen(&running.informer, &never());
+    let (plain, mut recorded) = listen(&running.informer, &never());
     let (resynced, mut heard_all) = listen(&running.informer, &HandlerOptions::new());
-    for (registration, heard) in [(&plain, &mut heard), (&resynced, &mut heard_all)] {
-        registration.synced().wait().await.expect("it syncs");
-        assert_eq!(heard.rest().len(), 3);
+    for (registration, recorded) in [(&plain, &mut recorded), (&resynced, &mut heard_all)] {
+        registration.synced().wait().await.expect("synced");
+        assert_eq!(recorded.rest().len(), 3);
     }
-    source.update_unseen(config_map("changed", "2")).expect("it exists");
-    source.delete_unseen(&key("gone")).expect("it exists");
-    source.create_unseen(config_map("new", "1")).expect("it is new");
+    source.update_unseen(config_map("changed", "2")).expect("the object exists");
+    source.delete_unseen(&key("gone")).expect("the object exists");
+    source.create_unseen(config_map("new", "1")).expect("a new object");
     source.expire();
     source.disconnect();
-    assert_eq!(heard.sorted(3).await, ["+new=1", "-gone=1", "changed=1>2"]);
+    assert_eq!(recorded.sorted(3).await, ["+new=1", "-gone=1", "changed=1>2"]);
     assert_eq!(heard_all.sorted(3).await, ["+new=1", "-gone=1", "changed=1>2"]);
     running.reach(&update(&source, "kept", "2")).await;
-    assert_eq!((heard.next().await, heard_all.next().await), ("kept=1>2".into(), "kept=1>2".into()));
-    assert_eq!((heard.rest().len(), heard_all.rest().len()), (0, 0));
+    assert_eq!((recorded.next().await, heard_all.next().await), ("kept=1>2".into(), "kept=1>2".into()));
+    assert_eq!((recorded.rest().len(), heard_all.rest().len()), (0, 0));
     assert_eq!(heard_all.sorted(3).await, ["changed=2>2", "kept=2>2", "new=1>1"]);
-    assert!(heard.rest().is_empty());
+    assert!(recorded.rest().is_empty());
     running.stop().await;
 }
 
@@ -82,14 +82,14 @@ async fn transform_applies_once_to_store_and_handlers() {
     };
     let options = InformerOptions::new().resync_period(Duration::from_secs(2)).transform(twice);
     let running = Running::start(&source, options).synced().await;
-    let (_registration, mut heard) = listen(&running.informer, &HandlerOptions::new());
+    let (_registration, mut recorded) = listen(&running.informer, &HandlerOptions::new());
     for expected in ["+a=11!", "a=11>11", "a=11>11"] {
-        assert_eq!(heard.next().await, expected);
+        assert_eq!(recorded.next().await, expected);
     }
     running.reach(&update(&source, "a", "2")).await;
-    assert_eq!(heard.next().await, "a=11>22");
+    assert_eq!(recorded.next().await, "a=11>22");
     assert_eq!(running.informer.get(&key("a")).as_deref().map(value_of), Some("22"));
-    running.reach(&source.delete(&key("a")).expect("it exists")).await;
-    assert_eq!(heard.next().await, "-a=22");
+    running.reach(&source.delete(&key("a")).expect("the object exists")).await;
+    assert_eq!(recorded.next().await, "-a=22");
     running.stop().await;
 }

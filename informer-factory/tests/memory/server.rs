@@ -1,4 +1,4 @@
-//! A server with four namespaces. The tests of informer-controller use it too.
+//! A server with four namespaces. The tests of informer-controller include this file.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 
 use crate::fixture::{Running, config_map, shown};
 
-/// A server with four namespaces, each a source of its own.
+/// A server with four namespaces, each with its own source.
 #[derive(Clone)]
 pub(crate) struct Server(Arc<BTreeMap<&'static str, MemorySource<ConfigMap>>>);
 
@@ -31,11 +31,11 @@ impl Server {
         let source = self.of(namespace);
         let exists = source.get(&ObjectKey::namespaced(namespace, name)).is_some();
         let put = if exists { source.update(object) } else { source.create(object) };
-        put.expect("it is as expected")
+        put.expect("the write succeeds")
     }
 
     pub(crate) fn delete(&self, namespace: &str, name: &str) -> Cached<ConfigMap> {
-        self.of(namespace).delete(&ObjectKey::namespaced(namespace, name)).expect("it exists")
+        self.of(namespace).delete(&ObjectKey::namespaced(namespace, name)).expect("the object exists")
     }
 
     pub(crate) fn idle(
@@ -46,14 +46,14 @@ impl Server {
         let server = self.clone();
         let make = move |namespace: &str| Arc::new(server.of(namespace).clone()) as Arc<_>;
         let namespaces = namespaces.iter().copied();
-        SharedIndexInformer::new_in_namespaces(make, namespaces, options).expect("these are names")
+        SharedIndexInformer::new_in_namespaces(make, namespaces, options).expect("valid names")
     }
 
     pub(crate) fn start(&self, namespaces: &[&str]) -> Running {
         Running::run(self.idle(namespaces, InformerOptions::new()))
     }
 
-    /// What there is in these namespaces, as `shown` formats it.
+    /// Returns the objects in these namespaces, as `shown` formats them.
     pub(crate) fn objects(&self, namespaces: &[&str]) -> Vec<String> {
         namespaces
             .iter()

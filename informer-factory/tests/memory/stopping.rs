@@ -1,4 +1,4 @@
-//! An informer's life: idle, running, stopped, and why.
+//! An informer's states: idle, running, stopped, and the cause of the stop.
 
 use std::convert::Infallible;
 use std::sync::{Arc, mpsc};
@@ -28,7 +28,7 @@ async fn state_is_idle_then_running_then_stopped() {
     assert_eq!(informer.state(), InformerState::Idle);
     let shutdown = CancellationToken::new();
     let run = tokio::spawn(task.run(shutdown.clone()));
-    informer.synced().wait().await.expect("it syncs");
+    informer.synced().wait().await.expect("synced");
     assert_eq!(informer.state(), InformerState::Running);
     shutdown.cancel();
     run.await.expect("no panic");
@@ -50,12 +50,12 @@ async fn i12_dropped_task_ends_all_waits() {
     running.task.abort();
     assert_eq!(running.informer.stopped().await, StopCause::Dropped);
     let late = running.informer.add_handlers(|handlers| handlers);
-    assert!(late.synced().wait().await.is_err(), "a stopped informer has nothing to say");
+    assert!(late.synced().wait().await.is_err(), "a handler of a stopped informer never syncs");
 }
 
 #[tokio::test(start_paused = true)]
 async fn i12_informer_whose_task_panicked_reports_it() {
-    /// Panics when it is asked to list.
+    /// Panics on each request.
     struct Broken;
 
     #[async_trait::async_trait]
@@ -68,14 +68,14 @@ async fn i12_informer_whose_task_panicked_reports_it() {
             &self,
             _: informer_core::ListOptions,
         ) -> Result<informer_core::ListStream<ConfigMap>, informer_factory::ListWatchError> {
-            panic!("told to")
+            panic!("test panic")
         }
 
         async fn watch(
             &self,
             _: informer_core::WatchOptions,
         ) -> Result<informer_core::WatchStream<ConfigMap>, informer_factory::ListWatchError> {
-            panic!("told to")
+            panic!("test panic")
         }
     }
 
@@ -84,7 +84,7 @@ async fn i12_informer_whose_task_panicked_reports_it() {
     let registration = informer.add_handlers(|handlers| handlers);
     let run = tokio::spawn(task.run(CancellationToken::new()));
     assert_eq!(informer.stopped().await, StopCause::Panicked);
-    assert!(run.await.expect_err("it panicked").is_panic());
+    assert!(run.await.expect_err("a panic").is_panic());
     assert!(registration.synced().wait().await.is_err());
 }
 
@@ -106,26 +106,26 @@ async fn several_informers_of_one_type_run_side_by_side() {
 
 type Log = Arc<Mutex<Vec<&'static str>>>;
 
-/// Says when it is dropped.
-struct Goes(Log, &'static str);
+/// Logs its drop.
+struct LogsDrop(Log, &'static str);
 
-impl Drop for Goes {
+impl Drop for LogsDrop {
     fn drop(&mut self) {
         self.0.lock().push(self.1);
     }
 }
 
-/// Reports its drop, also to waiters.
-struct WatchGoes {
-    _log: Goes,
+/// Logs its drop, and wakes the receiver of `_gone`.
+struct WatchDrop {
+    _log: LogsDrop,
     _gone: mpsc::Sender<Infallible>,
 }
 
-/// A source that stops its informer as soon as the second event of the watch has been taken.
+/// A source that cancels its informer after the second watch event.
 struct StopsAfterTwoEvents {
     source: MemorySource<ConfigMap>,
     shutdown: CancellationToken,
-    goes: Mutex<Option<WatchGoes>>,
+    logs_drop: Mutex<Option<WatchDrop>>,
 }
 
 #[async_trait]
@@ -139,10 +139,10 @@ impl ListerWatcher<ConfigMap> for StopsAfterTwoEvents {
     }
 
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream<ConfigMap>, ListWatchError> {
-        let (shutdown, goes) = (self.shutdown.clone(), self.goes.lock().take());
+        let (shutdown, logs_drop) = (self.shutdown.clone(), self.logs_drop.lock().take());
         let two = self.source.watch(options).await?.take(2);
         let stop = futures::stream::poll_fn(move |_| {
-            let _goes = &goes;
+            let _captured = &logs_drop;
             shutdown.cancel();
             Poll::Pending
         });
@@ -154,18 +154,18 @@ impl ListerWatcher<ConfigMap> for StopsAfterTwoEvents {
 async fn i12_stop_order_is_watch_queue_store_handlers() {
     let (source, shutdown, log) = (source(), CancellationToken::new(), Log::default());
     let (gone, watch_gone) = mpsc::channel();
-    let goes = WatchGoes { _log: Goes(Arc::clone(&log), "watch"), _gone: gone };
+    let logs_drop = WatchDrop { _log: LogsDrop(Arc::clone(&log), "watch"), _gone: gone };
     let stops = StopsAfterTwoEvents {
         source: source.clone(),
         shutdown: shutdown.clone(),
-        goes: Mutex::new(Some(goes)),
+        logs_drop: Mutex::new(Some(logs_drop)),
     };
     let (informer, task) = SharedIndexInformer::new(Arc::new(stops), InformerOptions::new());
     let (stored, storing, watch_gone) = (Arc::clone(&log), Arc::new(Notify::new()), Mutex::new(watch_gone));
     let is_storing = Arc::clone(&storing);
     let index = informer.add_index("log", move |object: &ConfigMap| {
         match object.name_any().as_str() {
-            // Until the watch has ended, what comes behind it can only be queued.
+            // Blocks until the watch has ended, so that later events can only be queued.
             "early" => {
                 is_storing.notify_one();
                 _ = tokio::task::block_in_place(|| watch_gone.lock().recv_timeout(Duration::from_secs(60)));
@@ -175,15 +175,15 @@ async fn i12_stop_order_is_watch_queue_store_handlers() {
         }
         None::<String>
     });
-    index.expect("a free name");
-    let goes = Goes(Arc::clone(&log), "handler");
+    index.expect("a free index name");
+    let logs_drop = LogsDrop(Arc::clone(&log), "handler");
     let registration = informer.add_handlers(move |handlers| {
         handlers.on_add(move |_, _| {
-            let _goes = &goes;
+            let _captured = &logs_drop;
         })
     });
     let run = tokio::spawn(task.run(shutdown));
-    informer.synced().wait().await.expect("it syncs");
+    informer.synced().wait().await.expect("synced");
     source.wait_for_watches(1).await;
     create(&source, "early", "1");
     storing.notified().await;

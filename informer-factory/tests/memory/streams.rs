@@ -1,5 +1,5 @@
-//! Streaming lists through the whole informer: what its store and handlers see of them, before
-//! their end and after.
+//! Streaming lists through a whole informer: the store and the events, before and after the end of
+//! the list.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,10 +23,10 @@ async fn streaming_informer_sends_one_request() {
     let source = source().streaming_lists();
     ["a", "b"].into_iter().for_each(|name| _ = create(&source, name, "1"));
     let running = Running::start(&source, InformerOptions::new()).synced().await;
-    let (_registration, mut heard) = listen(&running.informer, &HandlerOptions::new());
-    assert_eq!(heard.sorted(2).await, ["+a=1!", "+b=1!"]);
+    let (_registration, mut recorded) = listen(&running.informer, &HandlerOptions::new());
+    assert_eq!(recorded.sorted(2).await, ["+a=1!", "+b=1!"]);
     running.reach(&update(&source, "a", "2")).await;
-    assert_eq!(heard.next().await, "a=1>2");
+    assert_eq!(recorded.next().await, "a=1>2");
     assert_eq!((source.list_count(), source.watch_count()), (0, 1));
     running.stop().await;
 }
@@ -36,21 +36,21 @@ async fn i9_streaming_relist_queues_only_changes() {
     let source = source().streaming_lists();
     ["kept", "changed", "gone"].into_iter().for_each(|name| _ = create(&source, name, "1"));
     let running = Running::start(&source, InformerOptions::new()).synced().await;
-    let (_registration, mut heard) = listen(&running.informer, &HandlerOptions::new());
-    heard.sorted(3).await;
-    let kept = running.informer.get(&key("kept")).expect("it is there");
-    source.update_unseen(config_map("changed", "2")).expect("it exists");
-    source.delete_unseen(&key("gone")).expect("it exists");
+    let (_registration, mut recorded) = listen(&running.informer, &HandlerOptions::new());
+    recorded.sorted(3).await;
+    let kept = running.informer.get(&key("kept")).expect("the object exists");
+    source.update_unseen(config_map("changed", "2")).expect("the object exists");
+    source.delete_unseen(&key("gone")).expect("the object exists");
     source.expire();
     source.disconnect();
-    assert_eq!(heard.sorted(2).await, ["-gone=1", "changed=1>2"]);
+    assert_eq!(recorded.sorted(2).await, ["-gone=1", "changed=1>2"]);
     assert_eq!(running.informer.watermark(), source.resource_version());
     assert!(running.informer.get(&key("kept")).is_some_and(|object| object.ptr_eq(&kept)));
     assert_eq!(source.list_count(), 0);
     running.stop().await;
 }
 
-/// A server whose streaming lists are sent by the test.
+/// A server whose streaming lists the test sends.
 struct Streamed {
     batches: Mutex<Vec<tokio::sync::mpsc::UnboundedReceiver<Vec<WatchEvent<ConfigMap>>>>>,
 }
@@ -100,32 +100,34 @@ fn end(version: &str) -> WatchEvent<ConfigMap> {
 async fn i6_handlers_receive_a_streamed_list_before_its_end() {
     let (server, send) = Streamed::new();
     let running = Running::over(server, InformerOptions::new());
-    let (registration, mut heard) = listen(&running.informer, &HandlerOptions::new());
+    let (registration, mut recorded) = listen(&running.informer, &HandlerOptions::new());
     for name in ["a", "b"] {
-        send.send(vec![added(name, "1")]).expect("it is read");
-        assert_eq!(heard.next().await, format!("+{name}=1!"));
+        send.send(vec![added(name, "1")]).expect("the reflector reads the stream");
+        assert_eq!(recorded.next().await, format!("+{name}=1!"));
         assert!(running.informer.get(&key(name)).is_some());
         assert!(!running.informer.has_synced() && !registration.has_synced());
-        assert!(running.informer.watermark().is_empty(), "I9: it is not the whole of any state");
+        assert!(running.informer.watermark().is_empty(), "I9: a partial list is no complete state");
     }
-    let late = wait_for_cache_sync(&[&running.informer], Duration::from_secs(5)).await.expect_err("not yet");
+    let late = wait_for_cache_sync(&[&running.informer], Duration::from_secs(5))
+        .await
+        .expect_err("the list is not complete");
     assert!(late.to_string().contains("2 objects so far"), "{late}");
-    // Who joins now gets what there is, and what is still to come.
+    // A handler that joins now receives the objects so far, and later the rest.
     let (late_registration, mut late_heard) = listen(&running.informer, &HandlerOptions::new());
     assert_eq!(late_heard.sorted(2).await, ["+a=1!", "+b=1!"]);
     assert!(!late_registration.has_synced());
-    send.send(vec![added("c", "3"), end("7")]).expect("it is read");
-    for heard in [&mut heard, &mut late_heard] {
-        assert_eq!(heard.next().await, "+c=3!");
+    send.send(vec![added("c", "3"), end("7")]).expect("the reflector reads the stream");
+    for recorded in [&mut recorded, &mut late_heard] {
+        assert_eq!(recorded.next().await, "+c=3!");
     }
-    registration.synced().wait().await.expect("it syncs");
-    late_registration.synced().wait().await.expect("it syncs");
+    registration.synced().wait().await.expect("synced");
+    late_registration.synced().wait().await.expect("synced");
     assert_eq!(running.informer.watermark(), "7".into());
     running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn i10_failed_transform_of_a_streamed_object_delays_nothing() {
+async fn i10_failed_transform_of_a_streamed_object_does_not_block() {
     let source = source().streaming_lists();
     create(&source, "a", "bad");
     create(&source, "b", "1");
@@ -138,7 +140,7 @@ async fn i10_failed_transform_of_a_streamed_object_delays_nothing() {
     let running = Running::start(&source, options).synced().await;
     assert_eq!(running.informer.indexer().len(), 1);
     assert_eq!(running.informer.status().quarantined().len(), 1);
-    assert_eq!(calls.load(Ordering::Relaxed), 2, "once for each");
+    assert_eq!(calls.load(Ordering::Relaxed), 2, "one transform per object");
     running.reach(&update(&source, "a", "2")).await;
     assert_eq!(running.informer.indexer().len(), 2);
     running.stop().await;
@@ -150,8 +152,8 @@ async fn failed_streaming_list_is_retried_without_repetition() {
     create(&source, "a", "1");
     source.fail_next_list(ListWatchError::Interrupted("connection reset".into()));
     let running = Running::start(&source, InformerOptions::new()).synced().await;
-    let (_registration, mut heard) = listen(&running.informer, &HandlerOptions::new());
-    assert_eq!(heard.next().await, "+a=1!");
-    assert!(heard.rest().is_empty());
+    let (_registration, mut recorded) = listen(&running.informer, &HandlerOptions::new());
+    assert_eq!(recorded.next().await, "+a=1!");
+    assert!(recorded.rest().is_empty());
     running.stop().await;
 }

@@ -1,4 +1,4 @@
-//! `verify()`: a store that differs from the server is found out, and put right.
+//! `verify()` finds and corrects differences between store and server.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 
 use crate::{Running, config_map, create, idle, key, listen, source, update, value_of};
 
-fn said(verification: &Verification) -> Vec<String> {
+fn differences(verification: &Verification) -> Vec<String> {
     verification.differences.iter().map(ToString::to_string).collect()
 }
 
@@ -32,30 +32,30 @@ async fn i9_verify_finds_and_corrects_missed_events() {
     let informer = &running.informer;
     source.wait_for_watches(1).await;
     assert_eq!(informer.last_verification(), None);
-    let verification = informer.verify().await.expect("it is synced");
+    let verification = informer.verify().await.expect("the informer is synced");
     assert!(verification.is_equal() && verification.objects == 3, "{verification:?}");
-    let (_registration, mut heard) = listen(informer, &HandlerOptions::default());
-    assert_eq!(heard.sorted(3).await, ["+changes=1!", "+goes=1!", "+stays=1!"]);
+    let (_registration, mut recorded) = listen(informer, &HandlerOptions::default());
+    assert_eq!(recorded.sorted(3).await, ["+changes=1!", "+goes=1!", "+stays=1!"]);
 
     source.create_unseen(config_map("new", "1")).expect("a new object");
-    source.update_unseen(config_map("changes", "2")).expect("it exists");
-    source.delete_unseen(&key("goes")).expect("it exists");
+    source.update_unseen(config_map("changes", "2")).expect("the object exists");
+    source.delete_unseen(&key("goes")).expect("the object exists");
     running.reach(&create(&source, "seen", "1")).await;
-    assert_eq!(heard.next().await, "+seen=1");
-    let verification = informer.verify().await.expect("it is synced");
+    assert_eq!(recorded.next().await, "+seen=1");
+    let verification = informer.verify().await.expect("the informer is synced");
     let expected = [
         "shop/changes has version 3 instead of 6",
         "shop/goes with version 4 should not be there",
         "shop/new is missing, which has version 5",
     ];
-    assert_eq!(said(&verification), expected);
+    assert_eq!(differences(&verification), expected);
     assert_eq!((verification.resource_version.to_string(), verification.objects), ("8".into(), 4));
     assert_eq!(informer.last_verification().as_deref(), Some(&verification));
 
-    assert_eq!(heard.sorted(3).await, ["+new=1", "-goes=1", "changes=1>2"]);
-    assert!(informer.verify().await.expect("it is synced").is_equal());
+    assert_eq!(recorded.sorted(3).await, ["+new=1", "-goes=1", "changes=1>2"]);
+    assert!(informer.verify().await.expect("the informer is synced").is_equal());
     assert!(informer.last_verification().is_some_and(|last| last.is_equal()));
-    assert!(heard.rest().is_empty());
+    assert!(recorded.rest().is_empty());
     running.stop().await;
 }
 
@@ -66,16 +66,16 @@ async fn verification_leaves_a_correct_store_unchanged() {
     let running = Running::start(&source, InformerOptions::new()).synced().await;
     source.wait_for_watches(1).await;
     let before = (source.list_count(), source.watch_count());
-    assert!(running.informer.verify().await.expect("it is synced").is_equal());
+    assert!(running.informer.verify().await.expect("the informer is synced").is_equal());
     running.reach(&update(&source, "a", "2")).await;
     assert_eq!((source.list_count(), source.watch_count()), (before.0 + 1, before.1));
     running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_state_there_is_nothing_to_compare() {
+async fn verify_before_the_first_list_is_an_error() {
     let (informer, _task) = idle(&source());
-    let error = informer.verify().await.expect_err("it has never listed");
+    let error = informer.verify().await.expect_err("the informer has never listed");
     assert!(matches!(error, VerifyError::NotSynced), "{error}");
 }
 
@@ -87,13 +87,13 @@ async fn verify_of_a_compacted_state_is_expired() {
     source.wait_for_watches(1).await;
     let lists = source.list_count();
     source.create_unseen(config_map("b", "1")).expect("a new object");
-    let error = running.informer.verify().await.expect_err("the state is gone");
+    let error = running.informer.verify().await.expect_err("the state is compacted");
     assert!(matches!(error, VerifyError::Expired { .. }), "{error}");
     assert_eq!(error.to_string(), "resource version 2 has expired on the server");
     assert_eq!((running.informer.last_verification(), source.list_count()), (None, lists + 2));
 
     source.fail_next_list(ListWatchError::Unreachable("no route".into()));
-    let error = running.informer.verify().await.expect_err("nobody answers");
+    let error = running.informer.verify().await.expect_err("the server is unreachable");
     assert!(error.to_string().contains("no route"), "{error}");
     running.stop().await;
 }
@@ -104,10 +104,10 @@ async fn verify_of_a_compacted_state_waits_for_the_next_bookmark() {
     create(&source, "a", "1");
     let running = Running::start(&source, InformerOptions::new()).synced().await;
     source.wait_for_watches(1).await;
-    // The server's version moves on, and leaves the resource as it was.
+    // The server's version increases, but the resource is unchanged.
     source
         .delete_unseen(source.create_unseen(config_map("b", "1")).expect("a new object").key())
-        .expect("it is there");
+        .expect("the object exists");
     let lists = source.list_count();
     let verify = tokio::spawn({
         let informer = running.informer.clone();
@@ -118,7 +118,7 @@ async fn verify_of_a_compacted_state_waits_for_the_next_bookmark() {
     }
     tokio::time::advance(Duration::from_secs(50)).await;
     source.bookmark();
-    let verification = verify.await.expect("no panic").expect("the second try");
+    let verification = verify.await.expect("no panic").expect("the second attempt");
     assert_eq!((verification.resource_version.to_string(), verification.objects), ("5".into(), 1));
     assert!(verification.is_equal());
     running.stop().await;
@@ -130,7 +130,7 @@ async fn i10_quarantined_objects_are_not_reported_as_different() {
     create(&source, "good", "1");
     create(&source, "bad", "refused");
     let transform = |object: &mut ConfigMap| match value_of(object) {
-        "refused" => Err("it is to be refused"),
+        "refused" => Err("refused value"),
         _ => Ok(()),
     };
     let options = InformerOptions::new().transform(transform);
@@ -138,28 +138,28 @@ async fn i10_quarantined_objects_are_not_reported_as_different() {
     source.wait_for_watches(1).await;
     let last = update(&source, "good", "refused");
     running.reach(&last).await;
-    let verification = running.informer.verify().await.expect("it is synced");
+    let verification = running.informer.verify().await.expect("the informer is synced");
     assert!(verification.is_equal(), "{verification:?}");
     assert_eq!((verification.objects, verification.quarantined), (2, 2));
     running.stop().await;
 }
 
-/// Has the informer move on while the first list is on its way.
-struct Overtaken {
+/// A source whose informer receives a change during the first list of a verification.
+struct ChangesDuringList {
     source: MemorySource<ConfigMap>,
     informer: OnceLock<SharedIndexInformer<ConfigMap>>,
-    overtaking: OnceLock<()>,
+    has_changed: OnceLock<()>,
 }
 
 #[async_trait]
-impl ListerWatcher<ConfigMap> for Overtaken {
+impl ListerWatcher<ConfigMap> for ChangesDuringList {
     fn description(&self) -> &str {
         "configmaps"
     }
 
     async fn list(&self, options: ListOptions) -> Result<ListStream<ConfigMap>, ListWatchError> {
         if let Some(informer) = self.informer.get()
-            && self.overtaking.set(()).is_ok()
+            && self.has_changed.set(()).is_ok()
         {
             let written = create(&self.source, "late", "1");
             let reached = informer.wait_until(written.resource_version(), Duration::from_secs(60)).await;
@@ -177,15 +177,15 @@ impl ListerWatcher<ConfigMap> for Overtaken {
 async fn store_changed_during_verification_is_compared_again() {
     let source = source();
     create(&source, "a", "1");
-    let overtaken = Arc::new(Overtaken {
+    let changing = Arc::new(ChangesDuringList {
         source: source.clone(),
         informer: OnceLock::new(),
-        overtaking: OnceLock::new(),
+        has_changed: OnceLock::new(),
     });
-    let running = Running::over(Arc::clone(&overtaken) as _, InformerOptions::new()).synced().await;
+    let running = Running::over(Arc::clone(&changing) as _, InformerOptions::new()).synced().await;
     source.wait_for_watches(1).await;
-    overtaken.informer.set(running.informer.clone()).expect("nobody else does");
-    let verification = running.informer.verify().await.expect("the second try");
+    changing.informer.set(running.informer.clone()).expect("the informer is set once");
+    let verification = running.informer.verify().await.expect("the second attempt");
     assert_eq!((verification.resource_version.to_string(), verification.objects), ("3".into(), 2));
     assert!(verification.is_equal());
     running.stop().await;
@@ -197,13 +197,13 @@ async fn store_is_verified_at_the_configured_period() {
     let options = InformerOptions::new().verify_every(Duration::from_secs(3600));
     let running = Running::start(&source, options).synced().await;
     source.wait_for_watches(1).await;
-    let (_registration, mut heard) = listen(&running.informer, &HandlerOptions::default());
+    let (_registration, mut recorded) = listen(&running.informer, &HandlerOptions::default());
     source.create_unseen(config_map("missed", "1")).expect("a new object");
     create(&source, "seen", "1");
-    assert_eq!(heard.next().await, "+seen=1");
-    // Time passes as nothing else does.
-    assert_eq!(heard.next().await, "+missed=1");
-    let last = running.informer.last_verification().expect("it has been verified");
+    assert_eq!(recorded.next().await, "+seen=1");
+    // The paused clock advances because nothing else happens.
+    assert_eq!(recorded.next().await, "+missed=1");
+    let last = running.informer.last_verification().expect("the store has been verified");
     assert!(matches!(&last.differences[..], [Difference::Missing { .. }]), "{last:?}");
     running.stop().await;
 
@@ -214,7 +214,7 @@ async fn store_is_verified_at_the_configured_period() {
     running.stop().await;
 }
 
-/// A server that takes a version for no more than a wish.
+/// A server that ignores the requested version.
 struct Imprecise(MemorySource<ConfigMap>);
 
 #[async_trait]
@@ -241,7 +241,7 @@ async fn verify_with_another_state_is_an_error() {
     source.wait_for_watches(1).await;
     source.create_unseen(config_map("b", "1")).expect("a new object");
     let lists = source.list_count();
-    let error = running.informer.verify().await.expect_err("it is another state");
+    let error = running.informer.verify().await.expect_err("the list has another version");
     let expected = "the list at resource version 2 was answered with the state at 3";
     assert!(error.to_string().contains(expected), "{error}");
     assert_eq!((running.informer.last_verification(), source.list_count()), (None, lists + 1));
@@ -249,8 +249,8 @@ async fn verify_with_another_state_is_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_can_be_verified_as_rarely_as_one_likes() {
-    // Periods vary at random, and each of these may be too long for a clock.
+async fn verify_period_may_exceed_the_range_of_the_clock() {
+    // Periods are randomized, and each of these may exceed the clock's range.
     for _ in 0..50 {
         let options = InformerOptions::new().verify_every(Duration::MAX);
         let running = Running::start(&source(), options).synced().await;
@@ -258,10 +258,11 @@ async fn a_store_can_be_verified_as_rarely_as_one_likes() {
     }
 }
 
-/// A server whose pages of a list at an exact version lead to each other.
+/// A server whose pages of a list at an exact version form a cycle.
 struct Circular {
     source: MemorySource<ConfigMap>,
-    /// What the page has at its end that is asked for by each token, and the first page.
+    /// Returns the continue token of the page that a token requests; `None` requests the first
+    /// page.
     next: fn(Option<&str>) -> &'static str,
 }
 
@@ -295,15 +296,15 @@ impl ListerWatcher<ConfigMap> for Circular {
 
 #[tokio::test(start_paused = true)]
 async fn verify_with_circular_pages_is_an_error() {
-    let to_itself = |_: Option<&str>| "on and on";
-    let round = |token: Option<&str>| if token == Some("there") { "and back" } else { "there" };
-    for next in [to_itself as fn(Option<&str>) -> &'static str, round] {
+    let one_page = |_: Option<&str>| "first";
+    let two_pages = |token: Option<&str>| if token == Some("second") { "first" } else { "second" };
+    for next in [one_page as fn(Option<&str>) -> &'static str, two_pages] {
         let source = source();
         create(&source, "a", "1");
         let circular = Circular { source: source.clone(), next };
         let running = Running::over(Arc::new(circular), InformerOptions::new()).synced().await;
         source.wait_for_watches(1).await;
-        let error = running.informer.verify().await.expect_err("it never ends");
+        let error = running.informer.verify().await.expect_err("the pages repeat");
         assert!(error.to_string().contains("the same continue token"), "{error}");
         running.stop().await;
     }

@@ -1,4 +1,4 @@
-//! Waiting: for a resource version, and for informers and handlers to be synced.
+//! Waits for a resource version, and for informers and handlers to sync.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -36,20 +36,21 @@ async fn i9_version_wait_ends_reached_timed_out_or_stopped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i9_a_bookmark_is_enough_to_reach_a_version() {
+async fn i9_bookmark_reaches_a_version() {
     let source = source();
     create(&source, "a", "1");
     let running = Running::start(&source, InformerOptions::new()).synced().await;
     source.wait_for_watches(1).await;
-    let unseen =
-        source.modify(&informer_factory::ObjectKey::namespaced("shop", "a"), |_| {}).expect("it exists");
+    let unseen = source
+        .modify(&informer_factory::ObjectKey::namespaced("shop", "a"), |_| {})
+        .expect("the object exists");
     source.bookmark();
     assert_eq!(running.informer.wait_until(unseen.resource_version(), SOON).await, WaitOutcome::Reached);
     running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn i9_write_is_waited_for_by_its_returned_object() {
+async fn i9_wait_for_write_takes_the_returned_object() {
     let source = source();
     let running = Running::start(&source, InformerOptions::new()).synced().await;
     let written = create(&source, "a", "1");
@@ -59,12 +60,12 @@ async fn i9_write_is_waited_for_by_its_returned_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_for_informers_and_handlers_ends_when_all_are_synced() {
+async fn wait_for_informers_and_handlers_ends_when_all_are_synced() {
     let source = source();
     create(&source, "a", "1");
     let running = Running::start(&source, InformerOptions::new());
     let handler = running.informer.add_handlers(|handlers| handlers);
-    wait_for_cache_sync(&[&running.informer, &handler], SOON).await.expect("they sync");
+    wait_for_cache_sync(&[&running.informer, &handler], SOON).await.expect("synced");
     assert!(running.informer.has_synced() && handler.has_synced());
     running.stop().await;
 }
@@ -83,7 +84,7 @@ async fn failed_wait_names_unsynced_caches_and_reasons() {
     let handler = refused.informer.add_event_handler_with(informer_factory::Handlers::new(), &options);
     let error = wait_for_cache_sync(&[&running.informer, &refused.informer, &handler], SOON)
         .await
-        .expect_err("one is refused");
+        .expect_err("a refusal");
     assert_eq!(error.pending.len(), 2, "{error}");
     for part in ["configmaps", "pods are not for you", "bookkeeper"] {
         assert!(error.to_string().contains(part), "{error}");
@@ -93,13 +94,13 @@ async fn failed_wait_names_unsynced_caches_and_reasons() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i12_waiting_ends_when_an_informer_has_stopped() {
+async fn i12_wait_ends_when_an_informer_has_stopped() {
     let (informer, task) = SharedIndexInformer::<ConfigMap>::new(
         std::sync::Arc::new(source()),
         informer_factory::InformerOptions::new(),
     );
     drop(task);
-    let error = wait_for_cache_sync(&[&informer], Duration::MAX).await.expect_err("it has stopped");
+    let error = wait_for_cache_sync(&[&informer], Duration::MAX).await.expect_err("the informer has stopped");
     assert!(error.to_string().contains("configmaps"), "{error}");
 }
 
@@ -111,11 +112,12 @@ async fn i12_sync_wait_ends_when_any_informer_stops() {
         SharedIndexInformer::<ConfigMap>::new(std::sync::Arc::new(source()), Default::default());
     drop(task);
     let begin = tokio::time::Instant::now();
-    let error = wait_for_cache_sync(&[&refusing, &stopped], 60 * SOON).await.expect_err("one has stopped");
+    let error =
+        wait_for_cache_sync(&[&refusing, &stopped], 60 * SOON).await.expect_err("one informer has stopped");
     assert_eq!((error.pending.len(), begin.elapsed()), (2, Duration::ZERO), "{error}");
 }
 
-/// A cache that syncs just when the time is up.
+/// A cache that syncs exactly at the deadline.
 #[derive(Default)]
 struct LastMoment(AtomicBool);
 
@@ -135,5 +137,5 @@ impl CacheSync for LastMoment {
 
 #[tokio::test(start_paused = true)]
 async fn cache_that_syncs_at_the_last_moment_is_synced() {
-    wait_for_cache_sync(&[&LastMoment::default()], SOON).await.expect("there is nothing left to name");
+    wait_for_cache_sync(&[&LastMoment::default()], SOON).await.expect("every cache has synced");
 }

@@ -1,5 +1,4 @@
-//! What a user can get wrong with a factory, and what is said then; docs/errors.md has it in a
-//! table.
+//! User errors with a factory, and the error messages; docs/errors.md lists them in a table.
 
 use std::error::Error;
 
@@ -11,13 +10,13 @@ use kube::core::{DynamicObject, GroupVersionKind, GroupVersionResource};
 
 use crate::{factory, keys, synced, with_pods, within};
 
-/// What is said of a resource that can't be followed.
+/// Returns the error for a resource that cannot be watched.
 async fn refused(group: &str, version: &str, resource: &str) -> ForResourceError {
     let simulator = with_pods();
     let factory = factory(&simulator);
     let wanted = GroupVersionResource::gvr(group, version, resource);
-    let error = within(factory.for_resource(&wanted)).await.expect_err("it can't be followed");
-    assert!(factory.informers().is_empty(), "nothing was made");
+    let error = within(factory.for_resource(&wanted)).await.expect_err("the resource can't be watched");
+    assert!(factory.informers().is_empty(), "no informer was created");
     error
 }
 
@@ -29,7 +28,7 @@ async fn health_that<K: Send + Sync + 'static>(
     within(async {
         let mut health = status.health();
         while !is_expected(&health) {
-            health = status.health_changed().await.expect("it runs");
+            health = status.health_changed().await.expect("the informer runs");
         }
         health
     })
@@ -37,7 +36,7 @@ async fn health_that<K: Send + Sync + 'static>(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resource_that_can_not_be_followed_is_named_with_the_remedy() {
+async fn unwatchable_resource_is_an_error_with_a_remedy() {
     for ((group, version, resource), expected) in [
         (
             ("stable.example.com", "v1", "crontabs"),
@@ -78,19 +77,19 @@ async fn failed_discovery_is_an_error_with_its_cause() {
     simulator.fail_next(1, RequestFilter::any().path("/api/v1"), refusal);
     let factory = factory(&simulator);
     let pods = GroupVersionResource::gvr("", "v1", "pods");
-    let error = within(factory.for_resource(&pods)).await.expect_err("it is refused");
+    let error = within(factory.for_resource(&pods)).await.expect_err("a refusal");
     assert_eq!(error.to_string(), "discovery of v1 failed");
     assert!(error.source().expect("a cause").to_string().contains("not for you"));
-    within(factory.for_resource(&pods)).await.expect("errors are not remembered");
+    within(factory.for_resource(&pods)).await.expect("the error is not cached");
 }
 
 #[tokio::test(start_paused = true)]
-async fn unknown_kind_or_scope_is_not_served_until_it_is() {
+async fn unknown_kind_or_scope_is_not_served_until_installed() {
     let simulator = with_pods();
     let factory = factory(&simulator).in_namespace("shop");
     let kind = GroupVersionKind::gvk("bad.example.com", "v1", "Widget");
     let widgets = factory.dynamic().resource(&ApiResource::from_gvk(&kind), &Scope::Namespaced);
-    // Pods are in namespaces, and nodes are not.
+    // Pods are namespaced, and nodes are cluster-scoped.
     let nodes = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Node"));
     let namespaced_nodes: SharedIndexInformer<DynamicObject> =
         factory.dynamic().resource(&nodes, &Scope::Namespaced);
@@ -112,7 +111,7 @@ async fn invalid_selector_shows_only_in_its_informers_health() {
     factory.start();
     let health = health_that(&bad, |health| health.error().is_some()).await;
     assert!(health.to_string().contains("400"), "{health}");
-    within(good.synced().wait()).await.expect("it syncs");
+    within(good.synced().wait()).await.expect("synced");
     factory.shutdown().await;
 }
 
@@ -122,7 +121,7 @@ async fn second_index_with_the_same_name_is_an_error() {
     let factory = factory(&simulator);
     let pods = factory.core().v1().pods();
     let by_app = |pod: &Pod| pod.metadata.labels.as_ref()?.get("app").cloned();
-    let first = pods.add_index("app", by_app).expect("a new name");
+    let first = pods.add_index("app", by_app).expect("a new index name");
     let second = factory.core().v1().pods().add_index("app", by_app);
     assert!(matches!(&second, Err(IndexError::Duplicate { name }) if name == "app"), "{second:?}");
     synced(&factory).await;
@@ -131,23 +130,23 @@ async fn second_index_with_the_same_name_is_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i10_failed_index_function_keeps_other_indexes() {
+async fn i10_failed_index_function_keeps_other_indices() {
     let simulator = with_pods();
     let factory = factory(&simulator);
     let pods = factory.core().v1().pods();
     let panics = pods
         .add_index("panics", |pod: &Pod| match pod.metadata.name.as_deref() {
-            Some("db") => panic!("not this one"),
+            Some("db") => panic!("test panic"),
             name => name.map(str::to_owned),
         })
-        .expect("a new name");
+        .expect("a new index name");
     let fails = pods
         .indexer()
         .try_add_index("fails", |pod: &Pod| match pod.metadata.name.as_deref() {
-            Some("db") => Err("nor here".to_owned()),
+            Some("db") => Err("test failure".to_owned()),
             name => Ok(name.map(str::to_owned)),
         })
-        .expect("a new name");
+        .expect("a new index name");
     synced(&factory).await;
     assert_eq!(keys(&pods), ["else/web", "shop/db", "shop/web"]);
     assert_eq!((panics.get("web").len(), fails.get("web").len()), (2, 2));
@@ -155,7 +154,7 @@ async fn i10_failed_index_function_keeps_other_indexes() {
     failures.sort_unstable();
     assert_eq!(failures.len(), 2);
     assert!(
-        failures[0].contains("\"fails\" failed for shop/db") && failures[0].contains("nor here"),
+        failures[0].contains("\"fails\" failed for shop/db") && failures[0].contains("test failure"),
         "{failures:?}"
     );
     assert!(failures[1].contains("\"panics\" failed for shop/db"), "{failures:?}");

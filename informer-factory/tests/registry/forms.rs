@@ -1,4 +1,5 @@
-//! Dynamic objects and metadata: informers of the same factory, found by name if need be.
+//! Dynamic objects and metadata: informers of the same factory, which can be requested by resource
+//! name.
 
 use std::time::Duration;
 
@@ -28,8 +29,9 @@ async fn each_form_of_a_resource_has_one_shared_informer() {
     let dynamic = factory.dynamic().resource(&described, &Scope::Namespaced);
     let of_type = factory.metadata().of::<Pod>();
     let metadata = factory.metadata().resource(&described, &Scope::Namespaced);
-    let by_name = within(factory.for_resource(&pods())).await.expect("it is served");
-    let metadata_by_name = within(factory.metadata().for_resource(&pods())).await.expect("it is served");
+    let by_name = within(factory.for_resource(&pods())).await.expect("the resource is served");
+    let metadata_by_name =
+        within(factory.metadata().for_resource(&pods())).await.expect("the resource is served");
     synced(&factory).await;
     assert_eq!(simulator.open_watches(&watches()), 4);
     for keys in [
@@ -45,9 +47,9 @@ async fn each_form_of_a_resource_has_one_shared_informer() {
     let nodes: Vec<_> =
         dynamic.indexer().list().iter().map(|pod| pod.data["spec"]["nodeName"].clone()).collect();
     assert!(nodes.contains(&json!("node-of-web")), "{nodes:?}");
-    let asked = simulator.requests(&watches().path("/api/v1/namespaces/shop/pods"));
+    let requests = simulator.requests(&watches().path("/api/v1/namespaces/shop/pods"));
     let only_metadata =
-        asked.iter().filter(|it| it.headers["accept"].to_str().is_ok_and(|it| it.contains("Partial")));
+        requests.iter().filter(|it| it.headers["accept"].to_str().is_ok_and(|it| it.contains("Partial")));
     assert_eq!(only_metadata.count(), 2);
     factory.shutdown().await;
 }
@@ -62,7 +64,7 @@ async fn resources_of_one_form_have_separate_informers() {
     let pods = factory.dynamic().resource(&ApiResource::erase::<Pod>(&()), &Scope::Namespaced);
     let found = within(factory.for_resource(&GroupVersionResource::gvr("", "v1", "nodes")))
         .await
-        .expect("it is served");
+        .expect("the resource is served");
     synced(&factory).await;
     assert_eq!((keys(&nodes), keys(&found)), (vec!["n".to_owned()], vec!["n".to_owned()]));
     assert_eq!(keys(&pods).len(), 2);
@@ -79,30 +81,30 @@ async fn resource_is_found_once_served_and_then_cached() {
     let simulator = with_pods();
     let factory = factory(&simulator);
     let discovery = RequestFilter::any().path("/apis/forms.example.com/v1");
-    let asked = || simulator.request_count(&discovery);
-    within(factory.for_resource(&widgets())).await.expect_err("it isn't served");
+    let discovery_requests = || simulator.request_count(&discovery);
+    within(factory.for_resource(&widgets())).await.expect_err("the resource is not served");
     simulator.register(ResourceKind::namespaced("forms.example.com", "v1", "Widget", "widgets"));
-    within(factory.for_resource(&widgets())).await.expect("it is served by now");
-    assert_eq!(asked(), 2);
-    within(factory.in_namespace("shop").for_resource(&widgets())).await.expect("it is served");
-    within(factory.metadata().for_resource(&widgets())).await.expect("it is served");
-    assert_eq!(asked(), 2, "the answer is remembered");
-    // What is not in it may have come since.
+    within(factory.for_resource(&widgets())).await.expect("the resource is served now");
+    assert_eq!(discovery_requests(), 2);
+    within(factory.in_namespace("shop").for_resource(&widgets())).await.expect("the resource is served");
+    within(factory.metadata().for_resource(&widgets())).await.expect("the resource is served");
+    assert_eq!(discovery_requests(), 2, "the discovery response is cached");
+    // A resource that is missing in the cached response may have been installed since.
     let gadgets = GroupVersionResource::gvr("forms.example.com", "v1", "gadgets");
-    within(factory.for_resource(&gadgets)).await.expect_err("it isn't served");
+    within(factory.for_resource(&gadgets)).await.expect_err("the resource is not served");
     simulator.register(ResourceKind::cluster_scoped("forms.example.com", "v1", "Gadget", "gadgets"));
-    within(factory.for_resource(&gadgets)).await.expect("it is served by now");
-    assert_eq!(asked(), 4);
+    within(factory.for_resource(&gadgets)).await.expect("the resource is served now");
+    assert_eq!(discovery_requests(), 4);
     tokio::time::sleep(Duration::from_secs(601)).await;
-    within(factory.for_resource(&widgets())).await.expect("it is served");
-    assert_eq!(asked(), 5);
+    within(factory.for_resource(&widgets())).await.expect("the resource is served");
+    assert_eq!(discovery_requests(), 5);
     let widget = json!({
         "apiVersion": "forms.example.com/v1", "kind": "Widget",
         "metadata": { "namespace": "shop", "name": "w" }, "spec": { "size": 3 },
     });
     simulator.create(&widget).expect("a new widget");
-    let informer = within(factory.for_resource(&widgets())).await.expect("it is served");
+    let informer = within(factory.for_resource(&widgets())).await.expect("the resource is served");
     synced(&factory).await;
-    assert_eq!(informer.indexer().get_by_key("shop/w").expect("it is there").data["spec"]["size"], 3);
+    assert_eq!(informer.indexer().get_by_key("shop/w").expect("the object exists").data["spec"]["size"], 3);
     factory.shutdown().await;
 }

@@ -1,4 +1,4 @@
-//! Unused informers are stopped, if the factory has an idle period.
+//! A factory with an idle period stops unused informers.
 
 use std::time::Duration;
 
@@ -11,8 +11,7 @@ use crate::{builder, keys, synced, with_pods, within};
 
 const IDLE: Duration = Duration::from_secs(600);
 
-/// A factory that stops what is idle, and has a synced informer of pods, to which nobody has a
-/// handle.
+/// A factory with an idle period and a synced informer of pods without handles.
 async fn with_idle_pods(simulator: &Simulator) -> SharedInformerFactory {
     let factory = builder(simulator).stop_idle_after(IDLE).build();
     drop(factory.core().v1().pods());
@@ -54,7 +53,7 @@ async fn every_handle_keeps_an_informer_alive() {
         Box::new(
             pods()
                 .add_index("app", |pod: &Pod| pod.metadata.labels.as_ref()?.get("app").cloned())
-                .expect("a new name"),
+                .expect("a new index name"),
         ),
         Box::new(pods().add_handlers(|handlers| handlers)),
         Box::new(pods().events(&HandlerOptions::default())),
@@ -96,12 +95,12 @@ async fn request_after_idle_stop_starts_a_new_informer() {
     let factory = with_idle_pods(&simulator).await;
     all_stopped(&factory).await;
     let pods = factory.core().v1().pods();
-    within(pods.synced().wait()).await.expect("it syncs");
+    within(pods.synced().wait()).await.expect("synced");
     assert_eq!(keys(&pods).len(), 3);
     factory.shutdown().await;
     assert!(
         within(factory.core().v1().nodes().synced().wait()).await.is_err(),
-        "after the shutdown none is started"
+        "no informer starts after the shutdown"
     );
 }
 

@@ -1,6 +1,5 @@
-//! The factory as a registry: which informers there are, how they are made, started and stopped,
-//! and what is said where that can't be. Over the simulator in this process, so that time can stand
-//! still.
+//! The factory as a registry: how informers are created, shared, started and stopped, and the
+//! errors. The simulator runs in this process, so that the tests can pause time.
 
 mod bad_input;
 mod forms;
@@ -17,7 +16,7 @@ use informer_factory::{Cached, FactoryBuilder, SharedIndexInformer, SharedInform
 use informer_testing::{RequestFilter, Simulator, Verb};
 use serde_json::{Value, json};
 
-/// Long enough for anything that is going to happen at all.
+/// Longer than any wait of a passing test, in paused time.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
 fn simulator() -> Simulator {
@@ -40,7 +39,7 @@ fn pod(namespace: &str, name: &str, app: &str) -> Value {
     })
 }
 
-/// Three pods: `shop/web`, `shop/db` and `else/web`.
+/// A server with three pods: `shop/web`, `shop/db` and `else/web`.
 fn with_pods() -> Simulator {
     let simulator = simulator();
     for (namespace, name) in [("shop", "web"), ("shop", "db"), ("else", "web")] {
@@ -51,10 +50,10 @@ fn with_pods() -> Simulator {
 
 async fn synced(factory: &SharedInformerFactory) {
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
 }
 
-/// The keys of what an informer has, in order.
+/// Returns the sorted keys of an informer's objects.
 fn keys<K: Send + Sync + 'static>(informer: &SharedIndexInformer<K>) -> Vec<String> {
     let mut keys: Vec<_> =
         informer.indexer().list().iter().map(|object: &Cached<K>| object.key().to_string()).collect();
@@ -67,5 +66,5 @@ fn watches() -> RequestFilter {
 }
 
 async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.expect("it should have happened by now")
+    tokio::time::timeout(PATIENCE, future).await.expect("timed out")
 }

@@ -1,5 +1,4 @@
-//! Factories of several namespaces that come and go: what is said once holds for all of its
-//! informers.
+//! Factories of a changing set of namespaces: a change applies to all informers of the factory.
 
 use futures::StreamExt;
 use informer_factory::{Event, HandlerOptions, Informer, NamespaceError, SharedInformerFactory};
@@ -25,13 +24,13 @@ fn of_namespaces(simulator: &Simulator, namespaces: &[&str]) -> SharedInformerFa
 
 async fn added(factory: &SharedInformerFactory, namespace: &str) {
     for promise in factory.add_namespace(namespace).expect("a factory of namespaces") {
-        within(promise.wait()).await.expect("it syncs");
+        within(promise.wait()).await.expect("synced");
     }
 }
 
 async fn removed(factory: &SharedInformerFactory, namespace: &str) {
     for promise in factory.remove_namespace(namespace).expect("a factory of namespaces") {
-        within(promise.wait()).await.expect("it ends");
+        within(promise.wait()).await.expect("no panic");
     }
 }
 
@@ -40,7 +39,7 @@ async fn every_form_watches_the_factorys_namespaces() {
     let simulator = with_pods();
     simulator
         .create(&json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n" } }))
-        .expect("a node");
+        .expect("a new node");
     let factory = of_namespaces(&simulator, &["shop"]);
     let (pods, nodes) = (factory.core().v1().pods(), factory.core().v1().nodes());
     let apps = factory.core().v1().pod_apps();
@@ -52,7 +51,7 @@ async fn every_form_watches_the_factorys_namespaces() {
     assert_eq!(keys(&pods), of_shop);
     assert_eq!((keys(&apps), keys(&metadata), keys(&dynamic)), (keys(&pods), keys(&pods), keys(&pods)));
     assert_eq!(apps.by_app("web").len(), 1);
-    assert_eq!(keys(&nodes), ["n"], "what is in no namespace is not affected");
+    assert_eq!(keys(&nodes), ["n"], "cluster-scoped objects are not affected");
     assert_eq!(simulator.open_watches(&watches()), 5);
 
     added(&factory, "else").await;
@@ -84,7 +83,7 @@ async fn later_informer_watches_the_current_namespaces() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handle_of_another_scope_is_not_affected() {
+async fn handle_of_another_scope_ignores_added_namespaces() {
     let simulator = with_pods();
     let factory = of_namespaces(&simulator, &["else"]);
     let (all, shop) =
@@ -115,15 +114,21 @@ async fn objects_of_a_removed_namespace_are_released() {
 async fn fixed_factory_and_invalid_names_are_refused() {
     let simulator = with_pods();
     let fixed = factory(&simulator);
-    assert_eq!(fixed.add_namespace("shop").expect_err("it is for all"), NamespaceError::FixedFactory);
-    assert_eq!(fixed.remove_namespace("shop").expect_err("it is for all"), NamespaceError::FixedFactory);
+    assert_eq!(
+        fixed.add_namespace("shop").expect_err("the factory is not for namespaces"),
+        NamespaceError::FixedFactory
+    );
+    assert_eq!(
+        fixed.remove_namespace("shop").expect_err("the factory is not for namespaces"),
+        NamespaceError::FixedFactory
+    );
     assert!(fixed.namespaces().is_empty());
     let invalid = NamespaceError::InvalidName { name: "Shop!".to_owned() };
-    assert_eq!(builder(&simulator).namespaces(["Shop!"]).expect_err("it is no name"), invalid);
+    assert_eq!(builder(&simulator).namespaces(["Shop!"]).expect_err("an invalid name"), invalid);
     let factory = of_namespaces(&simulator, &["shop"]);
-    assert_eq!(factory.add_namespace("Shop!").expect_err("it is no name"), invalid);
+    assert_eq!(factory.add_namespace("Shop!").expect_err("an invalid name"), invalid);
     assert_eq!(factory.namespaces(), ["shop"]);
-    // Of a resource that has no namespaces there is nothing to add.
+    // A cluster-scoped resource has no namespaces to add.
     let nodes = factory.informer::<Node>();
     assert!(matches!(nodes.add_namespace("shop"), Err(NamespaceError::Fixed { .. })));
 }
@@ -140,7 +145,7 @@ async fn second_add_or_remove_waits_like_the_first() {
             _ => factory.add_namespace("shop").expect("a factory of namespaces"),
         };
         let (first, second) = (change(), change());
-        assert_eq!((first.len(), second.len()), (1, 1), "one for each informer");
+        assert_eq!((first.len(), second.len()), (1, 1), "one completion per informer");
         assert!(!second[0].has_synced());
         within(second[0].wait()).await.expect("the informer runs");
         assert_eq!(

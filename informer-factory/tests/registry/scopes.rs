@@ -1,4 +1,4 @@
-//! Handles that ask for another scope: one informer for each, whatever the accessor.
+//! Handles with another scope: one informer per scope, whatever the accessor.
 
 use informer_factory::{Informer, SharedIndexInformer};
 use informer_testing::RequestFilter;
@@ -42,14 +42,14 @@ async fn each_scope_has_one_shared_informer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handle_of_another_scope_is_one_on_the_same_factory() {
+async fn handles_of_all_scopes_share_one_factory() {
     let simulator = with_pods();
     let factory = factory(&simulator);
     let shop = factory.in_namespace("shop");
     let (own, other) = (factory.core().v1().pods(), shop.core().v1().pods());
-    // What is started by one is started for both, and shut down likewise.
+    // Starting or shutting down through one handle affects both.
     shop.start();
-    within(shop.wait_for_cache_sync()).await.expect("they sync");
+    within(shop.wait_for_cache_sync()).await.expect("synced");
     assert!(own.has_synced() && other.has_synced());
     assert_eq!(keys(&shop.in_all_namespaces().core().v1().pods()).len(), 3);
     drop(factory);
@@ -93,7 +93,7 @@ async fn all_accessors_use_the_scope_of_their_handle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_selector_of_a_handle_takes_the_place_of_the_factorys() {
+async fn selector_of_a_handle_replaces_the_factorys() {
     let simulator = with_pods();
     let factory =
         builder(&simulator).tweak_list_options(|options| options.label_selector = "app=web".into()).build();
@@ -108,7 +108,7 @@ async fn the_selector_of_a_handle_takes_the_place_of_the_factorys() {
 }
 
 #[tokio::test]
-async fn asking_for_everything_is_the_same_as_saying_nothing() {
+async fn handles_without_restrictions_share_the_default_informer() {
     let simulator = with_pods();
     let factory = factory(&simulator);
     let handles = [

@@ -1,4 +1,4 @@
-//! What the builder says: for all informers, for those of one type, and next to a derive.
+//! Builder settings: for all informers, for those of one type, and together with a derive.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,8 +20,7 @@ use tokio::time::Instant;
 
 use crate::{builder, factory, keys, synced, with_pods, within};
 
-/// What is derived for pods says that annotations are pruned, and that there is a resync every ten
-/// minutes.
+/// The derive prunes annotations and sets a resync period of ten minutes.
 #[derive(Informer, Deserialize)]
 #[informer(
     group = "",
@@ -39,11 +38,11 @@ fn metadata_of<K>(informer: &SharedIndexInformer<K>, meta: impl Fn(&K) -> &Objec
 where
     K: Send + Sync + 'static,
 {
-    let pod = informer.indexer().get_by_key("shop/web").expect("it is there");
+    let pod = informer.indexer().get_by_key("shop/web").expect("the object exists");
     meta(&pod).clone()
 }
 
-/// The time until the next resync.
+/// Returns the seconds until the next resync.
 async fn first_resync<K: Send + Sync + 'static>(informer: &SharedIndexInformer<K>) -> u64 {
     let started = Instant::now();
     let mut events = informer.events(&HandlerOptions::default());
@@ -52,7 +51,7 @@ async fn first_resync<K: Send + Sync + 'static>(informer: &SharedIndexInformer<K
             return started.elapsed().as_secs();
         }
     }
-    unreachable!("it goes on")
+    unreachable!("the stream does not end")
 }
 
 #[tokio::test(start_paused = true)]
@@ -78,13 +77,13 @@ async fn type_settings_transform_and_prune_only_their_type() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn metadata_of_every_type_is_transformed_before_the_type_is() {
+async fn metadata_transform_of_all_types_runs_before_the_types() {
     let simulator = with_pods();
     let factory = builder(&simulator)
         .transform_metadata(|metadata| metadata.annotations = None)
         .configure::<Pod>(|pods| {
             pods.transform(|pod| match &pod.metadata.annotations {
-                None if pod.metadata.namespace.as_deref() == Some("else") => Err("not from there"),
+                None if pod.metadata.namespace.as_deref() == Some("else") => Err("refused namespace"),
                 None => Ok(()),
                 Some(_) => Err("annotated"),
             })
@@ -94,8 +93,8 @@ async fn metadata_of_every_type_is_transformed_before_the_type_is() {
     synced(&factory).await;
     assert!(metadata_of(&metadata, |pod| &pod.metadata).annotations.is_none());
     assert_eq!(crate::keys(&pods), ["shop/db", "shop/web"]);
-    let aside = pods.status().quarantined();
-    assert!(aside.len() == 1 && aside[0].error.contains("not from there"), "{aside:?}");
+    let quarantined = pods.status().quarantined();
+    assert!(quarantined.len() == 1 && quarantined[0].error.contains("refused namespace"), "{quarantined:?}");
     factory.shutdown().await;
 }
 
@@ -134,7 +133,7 @@ async fn zero_resync_period_disables_the_factorys() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn builders_prune_paths_replace_the_derives() {
+async fn prune_paths_of_the_builder_replace_the_derives() {
     let simulator = with_pods();
     let no_generation = PrunePaths::default().with_path("metadata.generation").expect("a path");
     let derived = builder(&simulator).build();
@@ -199,7 +198,7 @@ async fn watch_timeout_applies_to_all_types_or_to_one() {
     factory.shutdown().await;
 }
 
-/// How many seconds after `started` there were so many requests.
+/// Waits for `count` requests, and returns the seconds from `started` until then.
 async fn after(simulator: &Simulator, started: Instant, filter: RequestFilter, count: usize) -> u64 {
     within(simulator.wait_for_requests(&filter, count)).await;
     started.elapsed().as_secs()
@@ -221,7 +220,7 @@ async fn watch_idle_timeout_applies_for_all_or_a_type() {
     synced(&factory).await;
     let silent = Instant::now() + Duration::from_secs(60);
     tokio::time::sleep_until(silent + Duration::from_secs(2)).await;
-    // Each has had one, so that they count on more.
+    // Each watch has received a bookmark, so it expects more.
     simulator.lose_bookmarks(true);
     for (path, expected) in [("/api/v1/pods", 200), ("/api/v1/nodes", 300)] {
         let waited = after(&simulator, silent, crate::watches().path(path), 2).await;
@@ -242,7 +241,7 @@ async fn list_stall_timeout_applies_for_all_or_a_type() {
     let (pods, nodes) = (factory.core().v1().pods(), factory.core().v1().nodes());
     let started = Instant::now();
     factory.start();
-    // Each pause is longer by up to a half, at random.
+    // Each wait is lengthened by up to a half, at random.
     for (path, expected) in [("/api/v1/pods", 2..=3), ("/api/v1/nodes", 30..=45)] {
         let lists = RequestFilter::verb(Verb::List).path(path);
         let waited = after(&simulator, started, lists, 1).await;
@@ -255,8 +254,8 @@ async fn list_stall_timeout_applies_for_all_or_a_type() {
 #[tokio::test(start_paused = true)]
 async fn on_failure_has_the_names_of_factory_and_type() {
     let simulator = with_pods();
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let hears = Arc::clone(&heard);
+    let failures = Arc::new(Mutex::new(Vec::new()));
+    let record = Arc::clone(&failures);
     let refused = CannedResponse::failure(http::StatusCode::FORBIDDEN, "Forbidden", "because");
     simulator.fail_next(1, RequestFilter::any().path("/api/v1/pods"), refused.clone());
     simulator.fail_next(1, RequestFilter::any().path("/api/v1/nodes"), refused);
@@ -265,14 +264,14 @@ async fn on_failure_has_the_names_of_factory_and_type() {
         .configure::<Node>(|nodes| nodes.name("spare"))
         .reflector(
             ReflectorConfig::new()
-                .on_failure(move |failure| hears.lock().push(failure.description.to_owned())),
+                .on_failure(move |failure| record.lock().push(failure.description.to_owned())),
         )
         .build();
     let (pods, nodes) = (factory.core().v1().pods(), factory.core().v1().nodes());
     synced(&factory).await;
-    let mut heard = std::mem::take(&mut *heard.lock());
-    heard.sort_unstable();
-    assert_eq!(heard, ["scheduler/pods", "scheduler/spare/nodes"]);
+    let mut failures = std::mem::take(&mut *failures.lock());
+    failures.sort_unstable();
+    assert_eq!(failures, ["scheduler/pods", "scheduler/spare/nodes"]);
     assert!(format!("{pods:?}").contains("scheduler/pods") && format!("{factory:?}").contains("scheduler"));
     let descriptions: Vec<_> = factory.informers().into_iter().map(|it| it.description).collect();
     assert_eq!(descriptions, ["scheduler/pods", "scheduler/spare/nodes"]);
@@ -289,7 +288,7 @@ async fn verify_period_of_the_factory_applies() {
     let exact = RequestFilter::verb(Verb::List).parameter("resourceVersionMatch", "Exact");
     tokio::time::timeout(Duration::from_secs(3 * 3_600), simulator.wait_for_requests(&exact, 1))
         .await
-        .expect("it is verified");
+        .expect("the store is verified");
     drop(pods);
     factory.shutdown().await;
 }
@@ -307,7 +306,7 @@ async fn options_of_informer_with_override_the_factory() {
     let other_scope = factory.in_namespace("shop").informer_with(make);
     synced(&factory).await;
     assert_eq!(first_resync(&pods).await, 90);
-    assert_eq!(made.load(Ordering::Relaxed), 2, "once for each scope");
+    assert_eq!(made.load(Ordering::Relaxed), 2, "one call per scope");
     assert_eq!(crate::keys(&other_scope).len(), 2);
     factory.shutdown().await;
 }
@@ -322,19 +321,19 @@ async fn storage_form_of_a_type_is_invisible_to_readers() {
     synced(&plain).await;
     assert_eq!(keys(&encoded), keys(&decoded));
     for pod in &decoded.indexer().list() {
-        let other = encoded.get(pod.key()).expect("the same objects");
+        let other = encoded.get(pod.key()).expect("the encoded store has the pod");
         assert_eq!(*other, **pod, "{}", pod.key());
         assert_eq!((other.uid(), other.resource_version()), (pod.uid(), pod.resource_version()));
     }
     let by_node =
-        encoded.add_index("node", |pod: &Pod| pod.spec.as_ref()?.node_name.clone()).expect("a name");
+        encoded.add_index("node", |pod: &Pod| pod.spec.as_ref()?.node_name.clone()).expect("a valid name");
     assert_eq!(by_node.get("node-of-web").len(), 2);
     assert!(encoded.indexer().list().iter().all(Cached::is_encoded));
     encoding.shutdown().await;
     plain.shutdown().await;
 }
 
-/// How often the content of a pod was read from JSON.
+/// Counts how often the content of a pod is decoded from JSON.
 static READ: AtomicUsize = AtomicUsize::new(0);
 
 fn read<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<serde_json::Value, D::Error> {
@@ -355,18 +354,18 @@ async fn encoded_object_is_decoded_when_it_is_read() {
     let simulator = with_pods();
     let factory = builder(&simulator).configure::<CountedPod>(|it| it.storage(Storage::Encoded)).build();
     let pods = factory.core().v1().counted_pods();
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let tell = Arc::clone(&told);
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let record = Arc::clone(&received);
     let handler =
-        pods.add_handlers(|handlers| handlers.on_add(move |pod, _| tell.lock().push(pod.key().clone())));
+        pods.add_handlers(|handlers| handlers.on_add(move |pod, _| record.lock().push(pod.key().clone())));
     synced(&factory).await;
-    within(handler.synced().wait()).await.expect("it syncs");
-    assert_eq!((told.lock().len(), pods.indexer().in_namespace("shop").len()), (3, 2));
+    within(handler.synced().wait()).await.expect("synced");
+    assert_eq!((received.lock().len(), pods.indexer().in_namespace("shop").len()), (3, 2));
     // Each was decoded once, to check it.
     assert_eq!(READ.load(Ordering::Relaxed), 3);
-    let web = pods.indexer().get_by_key("shop/web").expect("it exists");
+    let web = pods.indexer().get_by_key("shop/web").expect("the object exists");
     assert_eq!((web.spec["nodeName"].as_str(), READ.load(Ordering::Relaxed)), (Some("node-of-web"), 4));
-    let again = pods.indexer().get_by_key("shop/web").expect("it exists");
+    let again = pods.indexer().get_by_key("shop/web").expect("the object exists");
     assert_eq!((again.metadata.name.as_deref(), READ.load(Ordering::Relaxed)), (Some("web"), 4));
     factory.shutdown().await;
 }

@@ -1,4 +1,4 @@
-//! One informer is stopped, and the others go on.
+//! Stopping one informer of a factory while the others continue.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Pod;
 use crate::{factory, keys, synced, with_pods, within};
 
 #[tokio::test(start_paused = true)]
-async fn i12_one_informer_stops_and_the_others_go_on() {
+async fn i12_one_informer_stops_and_the_others_continue() {
     let simulator = with_pods();
     let factory = factory(&simulator);
     let (pods, nodes) = (factory.core().v1().pods(), factory.core().v1().nodes());
@@ -25,7 +25,7 @@ async fn i12_one_informer_stops_and_the_others_go_on() {
     assert_eq!(nodes.state(), InformerState::Running);
     assert_eq!((keys(&pods).len(), lister.namespace("shop").get("db").is_some()), (3, true));
     within(handler.remove_and_wait()).await;
-    assert!(!within(factory.stop(&pods)).await, "it has left the factory");
+    assert!(!within(factory.stop(&pods)).await, "the informer has left the factory");
     assert_eq!(factory.informers().len(), 1);
     factory.shutdown().await;
 }
@@ -37,24 +37,24 @@ async fn request_after_a_stop_returns_a_new_informer() {
     let old = factory.core().v1().pods();
     synced(&factory).await;
     factory.stop(&old).await;
-    simulator.delete::<Pod>("shop/db").expect("it exists");
+    simulator.delete::<Pod>("shop/db").expect("the object exists");
     let new = factory.core().v1().pods();
     assert_eq!(new.state(), InformerState::Idle);
     synced(&factory).await;
     assert_eq!((keys(&old).len(), keys(&new).len()), (3, 2));
-    assert!(!factory.stop(&old).await, "the new one is another");
+    assert!(!factory.stop(&old).await, "the factory now has another informer");
     assert_eq!(new.state(), InformerState::Running);
     factory.shutdown().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_scopes_side_by_side_one_is_stopped() {
+async fn stop_of_one_scope_keeps_the_other_running() {
     let simulator = with_pods();
     let factory = factory(&simulator);
     let (shop, other) = (factory.in_namespace("shop"), factory.in_namespace("else"));
     let (shop, other) = (shop.core().v1().pods(), other.core().v1().pods());
     synced(&factory).await;
-    assert!(factory.stop(&shop).await, "whatever the scope of the handle that is asked to");
+    assert!(factory.stop(&shop).await, "a handle of any scope can stop it");
     simulator.create(&crate::pod("else", "new", "new")).expect("a new pod");
     within(async {
         while other.indexer().len() < 2 {
@@ -80,7 +80,7 @@ async fn i12_unstarted_informer_can_be_stopped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_of_another_factory_is_left_alone() {
+async fn informer_of_another_factory_is_not_stopped() {
     let simulator = with_pods();
     let (one, other) = (factory(&simulator), factory(&simulator));
     let pods = one.core().v1().pods();
@@ -105,7 +105,7 @@ async fn stop_completes_without_a_waiter() {
     factory.shutdown().await;
 }
 
-/// A source with a bug.
+/// A source that panics.
 struct Broken;
 
 #[async_trait::async_trait]
@@ -115,11 +115,11 @@ impl ListerWatcher<Pod> for Broken {
     }
 
     async fn list(&self, _: ListOptions) -> Result<ListStream<Pod>, ListWatchError> {
-        panic!("told to")
+        panic!("test panic")
     }
 
     async fn watch(&self, _: WatchOptions) -> Result<WatchStream<Pod>, ListWatchError> {
-        panic!("told to")
+        panic!("test panic")
     }
 }
 
@@ -131,8 +131,9 @@ async fn request_after_a_panic_returns_a_new_informer() {
         factory.informer_with::<Pod>(|_, options| SharedIndexInformer::new(Arc::new(Broken), options));
     factory.start();
     assert_eq!(within(broken.stopped()).await, StopCause::Panicked);
-    let told = within(factory.wait_for_cache_sync()).await.expect_err("it will never sync").to_string();
-    assert!(told.contains("broken pods"), "{told}");
+    let error =
+        within(factory.wait_for_cache_sync()).await.expect_err("a panicked informer never syncs").to_string();
+    assert!(error.contains("broken pods"), "{error}");
     assert_eq!(factory.informers()[0].state, InformerState::Stopped(StopCause::Panicked));
     let new = factory.core().v1().pods();
     assert_eq!((new.state(), factory.informers().len()), (InformerState::Idle, 1));
@@ -140,5 +141,5 @@ async fn request_after_a_panic_returns_a_new_informer() {
     assert_eq!(keys(&new).len(), 3);
     factory.shutdown().await;
     let after = factory.core().v1().pods();
-    assert_eq!(after.state(), InformerState::Stopped(StopCause::Shutdown), "it is the one that was stopped");
+    assert_eq!(after.state(), InformerState::Stopped(StopCause::Shutdown), "the same informer was stopped");
 }

@@ -1,4 +1,4 @@
-//! Waiting for informers, and the state that the factory reports for each of them.
+//! Waits for informers, and the factory's report of each informer's state.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ fn refused() -> CannedResponse {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_informer_says_how_it_fares() {
+async fn report_describes_the_state_of_each_informer() {
     let simulator = with_pods();
     simulator.fail_next(usize::MAX, RequestFilter::any().path("/api/v1/pods"), refused());
     let factory = factory(&simulator);
     let (_pods, _nodes) = (factory.core().v1().pods(), factory.core().v1().nodes());
     factory.start();
     let _secrets = factory.core().v1().secrets();
-    within(factory.wait_for_cache_sync_of::<Node>()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync_of::<Node>()).await.expect("synced");
     sleep(Duration::from_millis(1)).await;
     let reports = factory.informers();
     let lines: Vec<_> = reports.iter().map(ToString::to_string).collect();
@@ -33,7 +33,7 @@ async fn each_informer_says_how_it_fares() {
             "secrets (not started)",
         ]
     );
-    let pods = reports.iter().find(|report| report.is_of::<Pod>()).expect("it is among them");
+    let pods = reports.iter().find(|report| report.is_of::<Pod>()).expect("a report of the pods");
     assert!(matches!(pods.health, Health::Forbidden { .. }) && !pods.has_synced);
     assert!(pods.object.ends_with("::Pod"), "{}", pods.object);
     let states: Vec<_> = reports.iter().map(|report| report.state).collect();
@@ -51,20 +51,20 @@ async fn wait_for_a_type_covers_all_its_scopes() {
     let (all, shop) = (factory.core().v1().pods(), factory.in_namespace("shop").core().v1().pods());
     drop(factory.core().v1().nodes());
     factory.start();
-    within(factory.wait_for_cache_sync_of::<Pod>()).await.expect("they sync");
+    within(factory.wait_for_cache_sync_of::<Pod>()).await.expect("synced");
     assert!(all.has_synced() && shop.has_synced());
     factory.shutdown().await;
-    assert!(within(factory.wait_for_cache_sync_of::<Node>()).await.is_err(), "it has been stopped");
+    assert!(within(factory.wait_for_cache_sync_of::<Node>()).await.is_err(), "the informer has been stopped");
 }
 
 #[tokio::test(start_paused = true)]
 async fn wait_for_a_missing_or_unstarted_type_ends_at_once() {
     let simulator = with_pods();
     let factory = factory(&simulator);
-    let error = factory.wait_for_cache_sync_of::<Pod>().await.expect_err("there is none");
+    let error = factory.wait_for_cache_sync_of::<Pod>().await.expect_err("no informer of this type");
     assert!(error.to_string().ends_with("Pod (no informer of it has been asked for)"), "{error}");
     let _pods = factory.core().v1().pods();
-    let error = factory.wait_for_cache_sync_of::<Pod>().await.expect_err("it isn't started");
+    let error = factory.wait_for_cache_sync_of::<Pod>().await.expect_err("the informer is not started");
     assert_eq!(error.to_string(), "not synced: pods (not started)");
 }
 
@@ -100,12 +100,12 @@ async fn wait_after_the_start_names_informers_not_started() {
             None => within(factory.wait_for_cache_sync()).await,
             Some(timeout) => factory.wait_for_cache_sync_within(timeout).await,
         };
-        let said = waited.expect_err("two of them are empty").to_string();
+        let message = waited.expect_err("two informers are not started").to_string();
         assert_eq!(
-            said,
+            message,
             "not synced: nodes (not started: call `start` again); secrets (not started: call `start` again)"
         );
-        assert!(pods.has_synced(), "those that were started are waited for first");
+        assert!(pods.has_synced(), "the wait covers the started informers first");
     }
     factory.start();
     within(factory.wait_for_cache_sync()).await.expect("all are started");
@@ -116,7 +116,7 @@ async fn wait_after_the_start_names_informers_not_started() {
 async fn wait_before_the_start_names_informers_not_started() {
     let simulator = with_pods();
     let factory = factory(&simulator);
-    within(factory.wait_for_cache_sync()).await.expect("there is none");
+    within(factory.wait_for_cache_sync()).await.expect("no informer yet");
     let _pods = factory.core().v1().pods();
     assert!(within(factory.wait_for_cache_sync()).await.is_err());
 }
@@ -134,8 +134,10 @@ async fn wait_after_shutdown_names_informers_requested_later() {
         factory.shutdown().await;
         let pods = factory.core().v1().pods();
         factory.start();
-        let error =
-            factory.wait_for_cache_sync_within(Duration::from_secs(5)).await.expect_err("it never runs");
+        let error = factory
+            .wait_for_cache_sync_within(Duration::from_secs(5))
+            .await
+            .expect_err("the informer never runs");
         assert_eq!(error.to_string(), "not synced: pods (stopped)");
         assert!(!pods.has_synced());
     }

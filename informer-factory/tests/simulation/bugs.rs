@@ -1,8 +1,8 @@
-//! Bugs to be found: an informer's source that makes a mistake now and then, at the seam between
-//! client and reflector.
+//! Seeded bugs: a source that makes an occasional mistake at the interface between client and
+//! reflector.
 //!
-//! Each is one that informers have had: the event that was taken for handled, the list that was not
-//! to the end. If the simulation did not find them, it would be worth nothing.
+//! Each bug is typical of informers, such as an unprocessed event or an incomplete list. The
+//! simulation must find every one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,28 +20,28 @@ use parking_lot::Mutex;
 
 use crate::item::Item;
 
-/// A mistake.
+/// A kind of mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bug {
-    /// A deletion is overlooked.
+    /// A deletion is dropped.
     SkippedTombstone,
-    /// An addition or a change is overlooked.
+    /// An addition or a change is dropped.
     SkippedEvent,
-    /// An object that can't be decoded is passed over in silence, and the version goes on.
+    /// An object that cannot be decoded is skipped silently, and the version advances.
     AdvancedAfterFailedDecode,
-    /// What has come is not told before something else comes.
+    /// A batch is held back until another batch arrives.
     LostWakeUp,
-    /// An old state comes once more, after a newer one.
-    OldEventAgain,
-    /// The word that the history is gone is not followed by a list.
+    /// An old state is repeated after a newer one.
+    RepeatedOldEvent,
+    /// An expired version does not lead to a list.
     NoListAfterExpiry,
-    /// An item of a list is lost.
+    /// An item of a list is dropped.
     LostListItem,
-    /// When the rest of a list can't be had, its beginning is taken for the whole.
-    BeginningTakenForTheWhole,
-    /// A list is said to be newer than it is.
-    ListSaidToBeNewer,
-    /// A bookmark comes before the events that it covers.
+    /// If the next page of a list fails, the pages so far are taken as the complete list.
+    PartialListTakenAsComplete,
+    /// A list claims a newer version than it has.
+    ListVersionTooNew,
+    /// A bookmark precedes the events that it covers.
     WatermarkTooEarly,
 }
 
@@ -63,9 +63,9 @@ struct Memory {
     last: BTreeMap<String, Item>,
     /// The end of the last page.
     page: Option<ListEnd>,
-    /// A 410 was overheard.
+    /// A 410 was ignored.
     has_expired: bool,
-    /// What is held back.
+    /// Events that are held back.
     held: Option<Vec<WatchEvent<Item>>>,
 }
 
@@ -86,8 +86,8 @@ impl ListerWatcher<Item> for BuggySource {
         let shared = Arc::clone(&self.shared);
         let is_continued = options.continue_token.is_some();
         match self.inner.list(options).await {
-            Ok(parts) => Ok(parts.map(move |part| part.map(|part| shared.mistake_part(part))).boxed()),
-            Err(_) if is_continued && shared.bug == Bug::BeginningTakenForTheWhole => {
+            Ok(parts) => Ok(parts.map(move |part| part.map(|part| shared.falsify_part(part))).boxed()),
+            Err(_) if is_continued && shared.bug == Bug::PartialListTakenAsComplete => {
                 let mut end = shared.memory.lock().page.clone().unwrap_or_default();
                 end.continue_token = None;
                 Ok(stream::iter([Ok(ListPart::End(end))]).boxed())
@@ -104,7 +104,7 @@ impl ListerWatcher<Item> for BuggySource {
         let batches = self.inner.watch(options).await?;
         let batches = batches.filter_map(move |batch| {
             let batch = match batch {
-                Ok(batch) => shared.mistake_batch(batch).map(Ok),
+                Ok(batch) => shared.falsify_batch(batch).map(Ok),
                 Err(error) => Some(Err(error)),
             };
             std::future::ready(batch)
@@ -114,19 +114,19 @@ impl ListerWatcher<Item> for BuggySource {
 }
 
 impl Shared {
-    /// Draws whether the mistake is made this time.
+    /// Decides at random whether to make the mistake this time.
     fn happens(&self, one_in: u32) -> bool {
         self.random.lock().u32(..one_in) == 0
     }
 
-    fn mistake_part(&self, part: ListPart<Item>) -> ListPart<Item> {
+    fn falsify_part(&self, part: ListPart<Item>) -> ListPart<Item> {
         match part {
             ListPart::Items(items) if self.bug == Bug::LostListItem => {
                 ListPart::Items(items.into_iter().filter(|_| !self.happens(10)).collect())
             }
             ListPart::End(mut end) => {
                 self.memory.lock().page = Some(end.clone());
-                if self.bug == Bug::ListSaidToBeNewer
+                if self.bug == Bug::ListVersionTooNew
                     && let Ok(version) = end.resource_version.to_string().parse::<u64>()
                 {
                     end.resource_version = (version + 2).into();
@@ -137,9 +137,9 @@ impl Shared {
         }
     }
 
-    /// Makes the mistake with some events; with all of them, there is no batch.
-    fn mistake_batch(&self, batch: Vec<WatchEvent<Item>>) -> Option<Vec<WatchEvent<Item>>> {
-        let batch: Vec<_> = batch.into_iter().flat_map(|event| self.mistake_event(event)).collect();
+    /// Applies the mistake to some events. Returns `None` if no event is left.
+    fn falsify_batch(&self, batch: Vec<WatchEvent<Item>>) -> Option<Vec<WatchEvent<Item>>> {
+        let batch: Vec<_> = batch.into_iter().flat_map(|event| self.falsify_event(event)).collect();
         let batch = match self.bug {
             Bug::LostWakeUp if !batch.is_empty() => {
                 let mut memory = self.memory.lock();
@@ -164,7 +164,7 @@ impl Shared {
         Some(batch).filter(|batch| !batch.is_empty())
     }
 
-    fn mistake_event(&self, event: WatchEvent<Item>) -> Vec<WatchEvent<Item>> {
+    fn falsify_event(&self, event: WatchEvent<Item>) -> Vec<WatchEvent<Item>> {
         match (self.bug, event) {
             (Bug::SkippedTombstone, WatchEvent::Deleted(_)) if self.happens(4) => vec![],
             (Bug::SkippedEvent, WatchEvent::Added(_) | WatchEvent::Modified(_)) if self.happens(10) => vec![],
@@ -176,7 +176,7 @@ impl Shared {
                 self.memory.lock().has_expired = true;
                 vec![]
             }
-            (Bug::OldEventAgain, WatchEvent::Modified(item)) => {
+            (Bug::RepeatedOldEvent, WatchEvent::Modified(item)) => {
                 let old = self.remember(&item).filter(|_| self.happens(4));
                 [Some(WatchEvent::Modified(item)), old.map(|old| WatchEvent::Modified(old.into()))]
                     .into_iter()
@@ -187,7 +187,7 @@ impl Shared {
         }
     }
 
-    /// Remembers a version, and gives the one before.
+    /// Stores a version, and returns the previous one.
     fn remember(&self, item: &Item) -> Option<Item> {
         let key = format!("{:?}/{:?}", item.meta().namespace, item.meta().name);
         self.memory.lock().last.insert(key, item.clone())

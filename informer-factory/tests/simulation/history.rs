@@ -1,12 +1,11 @@
-//! [`History`]: all that happens in a run, a line each, so that a failure can be read and two runs
-//! compared.
+//! [`History`]: a log of a run, to explain failures and to compare runs.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The lines of a run. Clones write to the same.
+/// The lines of a run. Clones share them.
 #[derive(Clone)]
 pub(crate) struct History {
     began: Instant,
@@ -21,7 +20,7 @@ struct State {
 
 struct Line {
     at: f64,
-    /// The object that it is about, if it is about one.
+    /// The object that the line is about, if any.
     key: Option<String>,
     text: String,
 }
@@ -38,17 +37,17 @@ impl History {
         Self { began: Instant::now(), state: Arc::default() }
     }
 
-    /// Notes something that concerns everything.
-    pub(crate) fn note(&self, text: impl Into<String>) {
+    /// Adds a line about the run.
+    pub(crate) fn log(&self, text: impl Into<String>) {
         self.add(None, text.into());
     }
 
-    /// Notes something about one object.
-    pub(crate) fn note_of(&self, key: &str, text: impl Into<String>) {
+    /// Adds a line about one object.
+    pub(crate) fn log_object(&self, key: &str, text: impl Into<String>) {
         self.add(Some(key.to_owned()), text.into());
     }
 
-    /// Records a violation; only the first of each kind is kept.
+    /// Adds a violation; only the first of each kind is kept.
     pub(crate) fn violation(&self, key: Option<&str>, text: impl Into<String>) {
         let text = text.into();
         self.add(key.map(str::to_owned), format!("VIOLATION {text}"));
@@ -59,12 +58,12 @@ impl History {
         self.state.lock().violations.clone()
     }
 
-    /// Returns all lines.
+    /// Formats all lines.
     pub(crate) fn print(&self) -> String {
         self.print_lines(|_| true)
     }
 
-    /// Returns the lines that concern one object or everything.
+    /// Formats the lines about one object and those about the run.
     pub(crate) fn print_about(&self, key: Option<&str>) -> String {
         self.print_lines(|line| key.is_none() || line.key.is_none() || line.key.as_deref() == key)
     }

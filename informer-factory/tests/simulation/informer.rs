@@ -1,5 +1,4 @@
-//! [`Informer`]: an informer of the simulation with its handlers, and what can be checked of its
-//! store.
+//! [`Informer`]: an informer of the simulation with its handlers, and the checks of its store.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -18,9 +17,9 @@ use crate::bugs::{Bug, BuggySource};
 use crate::history::History;
 use crate::item::{Item, is_even, transform};
 use crate::recorder::{Panicking, Recorder, Slow};
-use crate::truth::{Scope, Sight, Truth};
+use crate::truth::{Observation, Scope, Truth};
 
-/// An informer, and who listens to it.
+/// An informer and its handlers.
 pub(crate) struct Informer {
     pub(crate) name: &'static str,
     pub(crate) scope: Scope,
@@ -33,14 +32,14 @@ pub(crate) struct Informer {
     pub(crate) truth: Truth,
 }
 
-/// Somebody who listens.
+/// A handler and its recorder.
 pub(crate) struct Member {
     pub(crate) recorder: Recorder,
     hold: Hold,
 }
 
 impl Member {
-    /// How many events wait for it, if it is a handler.
+    /// Returns the number of events pending for a handler.
     pub(crate) fn waiting(&self) -> u32 {
         match &self.hold {
             Hold::Handler(registration) => registration.stats().pending.try_into().unwrap_or(u32::MAX),
@@ -84,7 +83,7 @@ impl Informer {
         };
         let (shared, task) = SharedIndexInformer::new(source, options);
         let by_parity = shared.add_index("parity", |item: &Item| [is_even(item.spec.number)]);
-        let by_parity = by_parity.expect("a free name");
+        let by_parity = by_parity.expect("a free index name");
         let informer = Self {
             name,
             scope,
@@ -98,7 +97,7 @@ impl Informer {
         (informer, task)
     }
 
-    /// Adds a handler of a kind that is drawn.
+    /// Adds a handler of a random form.
     pub(crate) fn join(&mut self, random: &mut fastrand::Rng) {
         let kind = random.usize(..7);
         let name = format!(
@@ -108,14 +107,14 @@ impl Informer {
             ["sync", "resync", "filtered", "async", "slow", "stream", "panicking"][kind]
         );
         self.joined += 1;
-        // What is slow has to be behind a low threshold, or it would never catch up.
+        // A slow handler needs a low threshold, or it would never catch up.
         let choices = if kind == 4 { 2 } else { 4 };
         let threshold = [Some(1), Some(3), Some(1_024), None][random.usize(..choices)];
         let options = HandlerOptions::new().name(name.clone()).threshold(threshold);
         let options =
             if kind == 1 { options.resync(Resync::Every(Duration::from_secs(15))) } else { options };
         let delay = if kind == 4 { Duration::from_millis(random.u64(1..1_500)) } else { Duration::ZERO };
-        self.history.note(format!("{name} joins, threshold {threshold:?}"));
+        self.history.log(format!("{name} joins, threshold {threshold:?}"));
         let recorder = Recorder::new(name, self, kind == 2, delay);
         let handler = recorder.clone();
         let hold = match kind {
@@ -126,12 +125,12 @@ impl Informer {
             3 | 4 => Hold::Handler(self.shared.add_async_event_handler_with(Slow(handler), &options)),
             5 => {
                 let mut events = self.shared.events(&options);
-                recorder.is_synced_by(events.registration().synced());
+                recorder.set_synced(events.registration().synced());
                 let pause = Duration::from_millis(random.u64(..300));
                 Hold::Reader(tokio::spawn(async move {
                     while let Some(event) = events.next().await {
-                        handler.hear(&event);
-                        // No real time goes by: the run is `start_paused`.
+                        handler.record_event(&event);
+                        // The clock is paused, so no real time passes.
                         tokio::time::sleep(pause).await;
                     }
                 }))
@@ -143,12 +142,12 @@ impl Informer {
             _ => Hold::Handler(self.shared.add_event_handler_with(handler, &options)),
         };
         if let Hold::Handler(registration) = &hold {
-            recorder.is_synced_by(registration.synced());
+            recorder.set_synced(registration.synced());
         }
         self.members.push(Member { recorder, hold });
     }
 
-    /// Removes a handler that is drawn, and waits until it is gone.
+    /// Removes a random handler, and waits until it has ended.
     pub(crate) async fn leave(&mut self, random: &mut fastrand::Rng) -> Option<Recorder> {
         if self.members.is_empty() {
             return None;
@@ -158,17 +157,17 @@ impl Informer {
             Hold::Handler(registration) => registration.remove_and_wait().await,
             Hold::Reader(task) => {
                 task.abort();
-                // It was aborted.
+                // The result is an abort error.
                 _ = task.await;
             }
         }
-        recorder.was_removed();
-        self.history.note(format!("{} leaves", recorder.name()));
+        recorder.set_removed();
+        self.history.log(format!("{} leaves", recorder.name()));
         Some(recorder)
     }
 
-    /// I9: checks that the store is the state of the server at its watermark, but for what is
-    /// quarantined.
+    /// I9: checks that the store equals the server's state at its watermark, except for quarantined
+    /// objects.
     pub(crate) fn check_store(&self) {
         if !self.shared.has_synced() {
             return;
@@ -178,48 +177,49 @@ impl Informer {
             let text = format!("I9: {} has synced and has the watermark {}", self.name, snapshot.watermark());
             return self.history.violation(None, text);
         };
-        let sights = self.truth.at(&self.scope, watermark);
-        for (key, sight) in &sights {
-            let stored = snapshot.get_by_key(key).as_ref().map(Sight::of);
-            let is_right = match sight {
-                Sight::Version(..) => stored.as_ref() == Some(sight),
-                // What was there before stays.
-                Sight::SetAside => {
-                    stored.as_ref().is_none_or(|stored| self.truth.sights(&self.scope, key).contains(stored))
-                }
-                Sight::Gone(_) => stored.is_none(),
+        let observations = self.truth.at(&self.scope, watermark);
+        for (key, observation) in &observations {
+            let stored = snapshot.get_by_key(key).as_ref().map(Observation::of);
+            let is_right = match observation {
+                Observation::Version(..) => stored.as_ref() == Some(observation),
+                // A quarantined object keeps its previous state.
+                Observation::Quarantined => stored
+                    .as_ref()
+                    .is_none_or(|stored| self.truth.observations(&self.scope, key).contains(stored)),
+                Observation::Gone(_) => stored.is_none(),
             };
             if !is_right {
                 let text =
-                    format!("I9: {} at {watermark} has {stored:?}, where it should be {sight:?}", self.name);
+                    format!("I9: {} at {watermark} has {stored:?} instead of {observation:?}", self.name);
                 self.history.violation(Some(key), text);
             }
         }
         for even in [true, false] {
             let wanted = snapshot.list().iter().filter(|item| is_even(item.spec.number) == even).count();
             if self.by_parity.get_in(&snapshot, &even).len() != wanted {
-                self.history
-                    .violation(None, format!("I7: {}: the index is not that of the store", self.name));
+                self.history.violation(None, format!("I7: {}: the index differs from the store", self.name));
             }
         }
         if let Some(object) =
-            snapshot.list().iter().find(|object| !sights.contains_key(object.key().as_str()))
+            snapshot.list().iter().find(|object| !observations.contains_key(object.key().as_str()))
         {
-            let text = format!("I9: {} at {watermark} has what is not there yet", self.name);
+            let text = format!("I9: {} at {watermark} has an object that does not exist yet", self.name);
             self.history.violation(Some(object.key().as_str()), text);
         }
     }
 
-    /// I10: checks that what is quarantined is what can't be taken in, and nothing else. To be
-    /// called when all is quiet.
+    /// I10: checks that exactly the invalid objects are quarantined. Call it when no write or fault
+    /// is in progress.
     pub(crate) fn check_quarantined(&self) {
-        let aside = self.shared.status().quarantined();
-        let is_aside = |key: &str| {
-            aside.iter().any(|malformed| malformed.key.as_ref().is_some_and(|aside| aside.as_str() == key))
+        let quarantined = self.shared.status().quarantined();
+        let is_quarantined = |key: &str| {
+            quarantined.iter().any(|malformed| {
+                malformed.key.as_ref().is_some_and(|quarantined| quarantined.as_str() == key)
+            })
         };
-        for (key, sight) in self.truth.at(&self.scope, u64::MAX) {
-            let should = sight == Sight::SetAside;
-            if should != is_aside(&key) {
+        for (key, observation) in self.truth.at(&self.scope, u64::MAX) {
+            let should = observation == Observation::Quarantined;
+            if should != is_quarantined(&key) {
                 let text = format!("I10: {}: quarantined is {}, should be {should}", self.name, !should);
                 self.history.violation(Some(&key), text);
             }

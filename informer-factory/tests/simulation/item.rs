@@ -1,5 +1,4 @@
-//! The objects of the simulation: small, and now and then such that they can't be decoded or are
-//! refused.
+//! The objects of the simulation: small, and sometimes such that decoding or the transform fails.
 
 use std::borrow::Cow;
 
@@ -9,7 +8,7 @@ use kube::Resource;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// A number with a name.
+/// A named object with a number.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Item {
     metadata: ObjectMeta,
@@ -21,16 +20,16 @@ pub(crate) struct Spec {
     pub(crate) number: u64,
 }
 
-/// What a version of an item holds.
+/// The content of a version of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     Number(u64),
-    /// Text instead of the number: it doesn't decode.
+    /// A string instead of the number, which fails to decode.
     Text,
 }
 
 impl Content {
-    /// Returns whether an informer can take it in.
+    /// Returns whether an informer can store it.
     pub(crate) fn is_good(self) -> bool {
         matches!(self, Self::Number(number) if !is_refused(number))
     }
@@ -60,12 +59,12 @@ pub(crate) fn is_even(number: u64) -> bool {
     number.is_multiple_of(2)
 }
 
-/// The transform of the informers, which fails for some.
+/// The informers' transform, which fails for some numbers.
 pub(crate) fn transform(item: &mut Item) -> Result<(), String> {
     if is_refused(item.spec.number) { Err("such numbers are refused".to_owned()) } else { Ok(()) }
 }
 
-/// An item as it is written to the server.
+/// Formats an item as JSON for the server.
 pub(crate) fn item(namespace: &str, name: &str, side: &str, content: Content) -> Value {
     json!({
         "apiVersion": "simulation.test/v1", "kind": "Item",

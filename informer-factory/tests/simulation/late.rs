@@ -1,27 +1,26 @@
-//! [`Beginning`]: I5, the initial adds that a handler of a running informer must receive first.
+//! [`InitialAdds`]: I5, the initial adds that a handler of a running informer must receive first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::informer::Informer;
 use crate::item::is_even;
 use crate::recorder::number;
-use crate::truth::{Scope, Sight, Truth};
+use crate::truth::{Observation, Scope, Truth};
 
-/// What there was for a handler to see when it joined, and what it has heard of that.
-pub(crate) struct Beginning {
-    /// Keys and resource versions; `None` for a handler that is there from the first list on, which
-    /// has no past.
+/// The objects that existed when a handler joined, and those that it has received.
+pub(crate) struct InitialAdds {
+    /// Keys and resource versions; `None` for a handler that joined before the first list.
     present: Option<BTreeMap<String, u64>>,
     scope: Scope,
     truth: Truth,
-    /// Of what it has heard, and what of it as initial adds.
-    heard: BTreeSet<String>,
+    /// The received keys, and those received as initial adds.
+    received: BTreeSet<String>,
     initial: BTreeSet<String>,
     is_complete: bool,
 }
 
-impl Beginning {
-    /// Notes what the informer's store has, for a handler that joins in the same turn.
+impl InitialAdds {
+    /// Records the content of the informer's store for a handler that joins before the next await.
     pub(crate) fn of(informer: &Informer, scope: Scope) -> Self {
         let present = informer.shared.has_synced().then(|| {
             let all = informer.shared.indexer().list();
@@ -29,51 +28,63 @@ impl Beginning {
             seen.map(|item| (item.key().to_string(), number(item))).collect()
         });
         let truth = informer.truth.clone();
-        Self { present, scope, truth, heard: BTreeSet::new(), initial: BTreeSet::new(), is_complete: false }
+        Self {
+            present,
+            scope,
+            truth,
+            received: BTreeSet::new(),
+            initial: BTreeSet::new(),
+            is_complete: false,
+        }
     }
 
-    /// Takes an add, and says what is wrong with it.
+    /// Records an add, and returns an error if it is invalid.
     pub(crate) fn added(&mut self, key: &str, version: u64, is_initial: bool) -> Result<(), String> {
-        let is_first = self.heard.insert(key.to_owned());
+        let is_first = self.received.insert(key.to_owned());
         let is_repeated = is_initial && !self.initial.insert(key.to_owned());
         let Some(present) = &self.present else { return Ok(()) };
         match present.get(key) {
-            None if is_initial => Err("I5: an initial add of what was not there when it joined".to_owned()),
+            None if is_initial => {
+                Err("I5: an initial add of an object that did not exist when the handler joined".to_owned())
+            }
             Some(_) if is_repeated => Err("I5: an initial add for the second time".to_owned()),
-            Some(_) if is_initial && !is_first => Err("I5: an initial add after other news".to_owned()),
-            Some(then) if is_initial && !self.is_as_new(key, *then, version) => {
-                Err(format!("I5: an initial add with {version}, which is older than {then}, when it joined"))
+            Some(_) if is_initial && !is_first => {
+                Err("I5: an initial add after other events of the object".to_owned())
+            }
+            Some(then) if is_initial && !self.is_at_least(key, *then, version) => {
+                Err(format!("I5: an initial add with {version}, older than {then} at the join"))
             }
             Some(then) if !is_initial && is_first && !self.has_ended_since(key, *then) => {
-                Err("I5: what was there when it joined is told as news".to_owned())
+                Err("I5: an existing object was not delivered as an initial add".to_owned())
             }
             _ => Ok(()),
         }
     }
 
-    /// Says what was there, is there still, and was not told, if the handler claims to be synced.
+    /// Returns an existing object that the handler has not received although it claims to be
+    /// synced.
     pub(crate) fn missing(&mut self, is_synced: bool) -> Option<String> {
         if !is_synced || std::mem::replace(&mut self.is_complete, true) {
             return None;
         }
         let mut present = self.present.iter().flatten();
         let missed =
-            present.find(|(key, then)| !self.heard.contains(*key) && !self.has_ended_since(key, **then));
+            present.find(|(key, then)| !self.received.contains(*key) && !self.has_ended_since(key, **then));
         missed.map(|(key, _)| key.clone())
     }
 
-    fn is_as_new(&self, key: &str, then: u64, now: u64) -> bool {
-        self.since(key, then).iter().any(|sight| sight.is_version(now))
+    fn is_at_least(&self, key: &str, then: u64, now: u64) -> bool {
+        self.since(key, then).iter().any(|observation| observation.is_version(now))
     }
 
     fn has_ended_since(&self, key: &str, then: u64) -> bool {
-        self.since(key, then).iter().any(|sight| matches!(sight, Sight::Gone(_)))
+        self.since(key, then).iter().any(|observation| matches!(observation, Observation::Gone(_)))
     }
 
-    /// What there was to be seen of an object from a version on.
-    fn since(&self, key: &str, then: u64) -> Vec<Sight> {
-        let sights = self.truth.sights(&self.scope, key);
-        let from = sights.iter().position(|sight| sight.is_version(then));
-        from.map_or_else(Vec::new, |from| sights[from..].to_vec())
+    /// Returns the observations of an object from a version on.
+    fn since(&self, key: &str, then: u64) -> Vec<Observation> {
+        let observations = self.truth.observations(&self.scope, key);
+        let from = observations.iter().position(|observation| observation.is_version(then));
+        from.map_or_else(Vec::new, |from| observations[from..].to_vec())
     }
 }

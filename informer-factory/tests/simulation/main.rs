@@ -1,9 +1,9 @@
 //! The deterministic simulation: a server, informers and their handlers in one thread, on a paused
-//! clock, with random writes and random trouble, all drawn from one seed; and the server's whole
-//! history to judge them by.
+//! clock. All random writes and faults come from one seed. The server's whole history is the
+//! reference for all checks.
 //!
-//! A seed that fails prints what happened, and does so again each time. `INFORMER_SEEDS` says how
-//! many are tried, `INFORMER_SEED` with which to begin; `cargo xtask simulate` sets both.
+//! A failing seed prints its history, and repeats it exactly. `INFORMER_SEEDS` sets the number of
+//! seeds and `INFORMER_SEED` the first one; `cargo xtask simulate` sets both.
 
 mod bugs;
 mod history;
@@ -21,20 +21,20 @@ use bugs::Bug;
 use run::run;
 
 #[test]
-fn i9_whatever_happens_informers_are_right_again_in_the_end() {
+fn i9_informers_recover_from_random_faults() {
     let (from, count) = (seeds::from_env("INFORMER_SEED", 0), seeds::from_env("INFORMER_SEEDS", 200));
     let summary = seeds::try_all(from..from + count);
     println!("{summary}");
 }
 
 #[test]
-#[ignore = "it prints, and checks nothing: `cargo xtask simulate --print`"]
-fn the_history_of_one_seed() {
+#[ignore = "prints a history without checks: `cargo xtask simulate --print`"]
+fn print_history_of_one_seed() {
     println!("{}", run(seeds::from_env("INFORMER_SEED", 0), None).history.print());
 }
 
 #[test]
-fn a_seed_gives_the_same_history_each_time() {
+fn same_seed_gives_the_same_history() {
     for seed in 1_000..1_005 {
         let (first, second) = (run(seed, None).history.print(), run(seed, None).history.print());
         let differs = first.lines().zip(second.lines()).find(|(first, second)| first != second);
@@ -43,7 +43,7 @@ fn a_seed_gives_the_same_history_each_time() {
     }
 }
 
-/// Within how many seeds each of the seeded bugs has to be found.
+/// The number of seeds within which the simulation must find each seeded bug.
 const ENOUGH: u64 = 100;
 
 fn assert_found(bug: Bug) {
@@ -55,25 +55,25 @@ fn assert_found(bug: Bug) {
 #[test]
 fn failing_seed_prints_its_history_and_repeats() {
     let bug = Bug::SkippedTombstone;
-    let seed = seeds::first_to_find(bug, 0..ENOUGH).expect("it is found");
+    let seed = seeds::first_to_find(bug, 0..ENOUGH).expect("the bug is found");
     let (first, second) = (run(seed, Some(bug)), run(seed, Some(bug)));
     let report = seeds::report(seed, &first);
     assert_eq!(report, seeds::report(seed, &second));
     let violation = &first.violations[0];
-    let key = violation.key.as_deref().expect("it is about an object");
+    let key = violation.key.as_deref().expect("the violation is about an object");
     assert!(report.starts_with(&format!("seed {seed} fails; ")), "{report}");
     assert!(report.contains(&format!("- {key}: {}", violation.text)), "{report}");
-    assert!(report.lines().filter(|line| line.contains(key)).count() > 2, "its history: {report}");
+    assert!(report.lines().filter(|line| line.contains(key)).count() > 2, "its history is missing: {report}");
     assert!(report.contains(&format!("INFORMER_SEED={seed} INFORMER_SEEDS=1")), "{report}");
 }
 
 #[test]
-fn the_simulation_finds_skipped_tombstones() {
+fn simulation_finds_skipped_tombstones() {
     assert_found(Bug::SkippedTombstone);
 }
 
 #[test]
-fn the_simulation_finds_skipped_events() {
+fn simulation_finds_skipped_events() {
     assert_found(Bug::SkippedEvent);
 }
 
@@ -83,36 +83,36 @@ fn simulation_finds_a_version_moved_by_a_failed_decode() {
 }
 
 #[test]
-fn the_simulation_finds_lost_wake_ups() {
+fn simulation_finds_lost_wake_ups() {
     assert_found(Bug::LostWakeUp);
 }
 
 #[test]
 fn simulation_finds_repeated_old_events() {
-    assert_found(Bug::OldEventAgain);
+    assert_found(Bug::RepeatedOldEvent);
 }
 
 #[test]
-fn the_simulation_finds_a_forgotten_list_after_410() {
+fn simulation_finds_a_missing_list_after_410() {
     assert_found(Bug::NoListAfterExpiry);
 }
 
 #[test]
-fn the_simulation_finds_lost_items_of_lists() {
+fn simulation_finds_lost_items_of_lists() {
     assert_found(Bug::LostListItem);
 }
 
 #[test]
 fn simulation_finds_a_partial_list_taken_as_complete() {
-    assert_found(Bug::BeginningTakenForTheWhole);
+    assert_found(Bug::PartialListTakenAsComplete);
 }
 
 #[test]
 fn simulation_finds_lists_with_a_too_new_version() {
-    assert_found(Bug::ListSaidToBeNewer);
+    assert_found(Bug::ListVersionTooNew);
 }
 
 #[test]
-fn the_simulation_finds_a_watermark_before_its_events() {
+fn simulation_finds_a_watermark_before_its_events() {
     assert_found(Bug::WatermarkTooEarly);
 }

@@ -1,5 +1,4 @@
-//! The way from the client to the servers: a load balancer without a socket, which notes what it
-//! passes on.
+//! The network between client and servers: an in-process load balancer that logs all requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +15,7 @@ use tower::Service as _;
 
 use crate::history::History;
 
-/// Makes a client whose requests go to the simulator, or now and then to a replica of it.
+/// Returns a client that sends each request to the simulator or, at random, to its replica.
 pub(crate) fn client(
     simulator: &Simulator,
     replica: Option<&LaggingReplica>,
@@ -37,14 +36,14 @@ pub(crate) fn client(
         let (main, history) = (main.clone(), history.clone());
         async move {
             let name = if late.is_some() { "replica" } else { "server" };
-            let asked = describe(&request);
+            let description = describe(&request);
             let mut service = late.unwrap_or(main);
-            // No real time goes by: the run is `start_paused`.
+            // The clock is paused, so no real time passes.
             tokio::time::sleep(latency).await;
             let answer: std::io::Result<Response<ResponseBody>> = service.call(request).await;
             match &answer {
-                Ok(response) => history.note(format!("{name}: {asked}: {}", response.status().as_u16())),
-                Err(error) => history.note(format!("{name}: {asked}: {}", error.kind())),
+                Ok(response) => history.log(format!("{name}: {description}: {}", response.status().as_u16())),
+                Err(error) => history.log(format!("{name}: {description}: {}", error.kind())),
             }
             Ok::<_, std::io::Error>(answer?.map(|body| in_pieces(body, cuts)))
         }
@@ -57,7 +56,7 @@ fn describe(request: &Request<Body>) -> String {
     format!("{} {}", uri.path(), uri.query().unwrap_or_default())
 }
 
-/// Cuts what comes of a body at random places, as networks do.
+/// Splits the chunks of a body at random places, as networks do.
 fn in_pieces(
     body: ResponseBody,
     mut random: fastrand::Rng,

@@ -1,4 +1,4 @@
-//! [`Recorder`]: the events of a handler. Their order is checked at once, and their content is
+//! [`Recorder`]: records the events of a handler. Its order is checked at once, and its content is
 //! compared with the server's history afterwards.
 
 use std::collections::BTreeMap;
@@ -14,10 +14,10 @@ use tokio::sync::watch;
 use crate::history::History;
 use crate::informer::Informer;
 use crate::item::Item;
-use crate::late::Beginning;
-use crate::truth::{Scope, Sight, Truth};
+use crate::late::InitialAdds;
+use crate::truth::{Observation, Scope, Truth};
 
-/// A handler that records all its events. Clones are the same handler.
+/// A handler that records all its events. Clones share their state.
 #[derive(Clone)]
 pub(crate) struct Recorder {
     shared: Arc<Shared>,
@@ -27,40 +27,41 @@ struct Shared {
     name: String,
     pub(crate) scope: Scope,
     history: History,
-    /// How long each call takes, for an async handler.
+    /// The duration of each call, for an async handler.
     delay: Duration,
     synced: OnceLock<Completion>,
     truth: Truth,
-    /// The store that must have what is told, and what it is to hold.
+    /// The informer's store, which must have each object before its delivery, and the scope of that
+    /// store.
     indexer: Indexer<Item>,
     stored: Scope,
     notes: Mutex<Notes>,
-    beginning: Mutex<Beginning>,
+    initial_adds: Mutex<InitialAdds>,
     calls: watch::Sender<u64>,
 }
 
 #[derive(Default)]
 struct Notes {
-    /// What exists, by what was heard: keys and resource versions.
+    /// The objects that exist according to the events: keys and resource versions.
     copy: BTreeMap<String, u64>,
-    heard: BTreeMap<String, Vec<Heard>>,
+    received: BTreeMap<String, Vec<Received>>,
     busy: bool,
-    /// Whether the handler was removed, so that it must receive nothing more.
+    /// Set once the handler is removed; later calls are violations.
     removed: bool,
 }
 
 #[derive(Clone, Debug)]
-enum Heard {
-    Version(Sight),
-    /// The same version once more.
-    Again(Sight),
-    /// The deletion; with its own version, if that was seen.
+enum Received {
+    Version(Observation),
+    /// The same version again.
+    Again(Observation),
+    /// A deletion, with its version if the watch reported it.
     Gone(Option<u64>),
 }
 
 impl Recorder {
-    /// Returns a handler of this name for an informer with such a store; `even` says whether it is
-    /// behind a filter, and `delay` how long each of its calls takes.
+    /// Returns a recorder for a handler of the informer. `even` means that a filter passes only
+    /// even numbers to the handler, and `delay` is the duration of each call.
     pub(crate) fn new(name: String, informer: &Informer, even: bool, delay: Duration) -> Self {
         let scope = Scope { even, ..informer.scope };
         let shared = Shared {
@@ -73,7 +74,7 @@ impl Recorder {
             stored: informer.scope,
             synced: OnceLock::new(),
             notes: Mutex::default(),
-            beginning: Mutex::new(Beginning::of(informer, scope)),
+            initial_adds: Mutex::new(InitialAdds::of(informer, scope)),
             calls: watch::Sender::new(0),
         };
         Self { shared: Arc::new(shared) }
@@ -87,9 +88,9 @@ impl Recorder {
         self.shared.scope
     }
 
-    /// Tells when the registration is synced.
-    pub(crate) fn is_synced_by(&self, synced: Completion) {
-        // It is registered once.
+    /// Sets the completion of the handler's registration.
+    pub(crate) fn set_synced(&self, synced: Completion) {
+        // Each recorder is registered once.
         _ = self.shared.synced.set(synced);
     }
 
@@ -97,8 +98,8 @@ impl Recorder {
         self.shared.synced.get().is_some_and(Completion::has_synced)
     }
 
-    /// Waits until it is synced, and says whether it is. The reader of a stream is when it comes
-    /// back for more, which is after it has heard of everything.
+    /// Waits until the registration is synced, and returns whether it is. A stream is synced when
+    /// its reader polls again after the last initial event.
     pub(crate) async fn synced(&self) -> bool {
         match self.shared.synced.get() {
             Some(synced) => synced.wait().await.is_ok(),
@@ -106,7 +107,7 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn was_removed(&self) {
+    pub(crate) fn set_removed(&self) {
         self.shared.notes.lock().removed = true;
     }
 
@@ -114,26 +115,26 @@ impl Recorder {
         self.shared.notes.lock().copy.clone()
     }
 
-    /// Waits until the copy is as wanted.
+    /// Waits until the copy satisfies the predicate.
     pub(crate) async fn wait_until(&self, is_wanted: impl Fn(&BTreeMap<String, u64>) -> bool) {
         let mut calls = self.shared.calls.subscribe();
         while !is_wanted(&self.copy()) {
-            // The sender lives as long as this.
+            // `self` owns the sender, so this cannot fail.
             _ = calls.changed().await;
         }
     }
 
-    /// Notes an event that a stream has brought.
-    pub(crate) fn hear(&self, event: &Event<Item>) {
+    /// Records an event of a stream.
+    pub(crate) fn record_event(&self, event: &Event<Item>) {
         match event {
             Event::Added { object, is_in_initial_list } => self.added(object, *is_in_initial_list),
             Event::Updated { old, new } => self.updated(old, new),
             Event::Resynced(object) => self.updated(object, object),
             Event::Deleted(deleted) => self.deleted(deleted),
             Event::Released(object) => {
-                self.complain(
+                self.report_violation(
                     &object.key().to_string(),
-                    "I4: released, though no namespace ceases to be followed",
+                    "I4: released, but no namespace was removed",
                 );
             }
         }
@@ -141,31 +142,32 @@ impl Recorder {
 
     fn added(&self, object: &Cached<Item>, is_initial: bool) {
         let (key, version) = (object.key().to_string(), number(object));
-        self.say(&key, &format!("+{version}{}", if is_initial { " initial" } else { "" }));
+        self.log(&key, &format!("+{version}{}", if is_initial { " initial" } else { "" }));
         if is_initial && self.has_synced() {
-            self.complain(&key, "I6: an initial add after it was synced");
+            self.report_violation(&key, "I6: an initial add after it was synced");
         }
-        if let Err(wrong) = self.shared.beginning.lock().added(&key, version, is_initial) {
-            self.complain(&key, &wrong);
+        if let Err(wrong) = self.shared.initial_adds.lock().added(&key, version, is_initial) {
+            self.report_violation(&key, &wrong);
         }
-        let before = self.note(&key, Heard::Version(Sight::of(object)), Some(version));
+        let before = self.record(&key, Received::Version(Observation::of(object)), Some(version));
         if before.is_some() {
-            self.complain(&key, "I4: an add of what was there");
+            self.report_violation(&key, "I4: an add of an existing object");
         }
     }
 
     fn updated(&self, old: &Cached<Item>, new: &Cached<Item>) {
-        let (key, sight, is_same_object) = (new.key().to_string(), Sight::of(new), old.uid() == new.uid());
+        let (key, observation, is_same_object) =
+            (new.key().to_string(), Observation::of(new), old.uid() == new.uid());
         let (old, new) = (number(old), number(new));
-        self.say(&key, &format!("{old}->{new}"));
+        self.log(&key, &format!("{old}->{new}"));
         if !is_same_object {
-            self.complain(&key, &format!("I4: from {old} to {new}, the end of one object is not told"));
+            self.report_violation(&key, &format!("I4: an update from {old} to {new} with another UID"));
         }
-        let heard = if old == new { Heard::Again(sight) } else { Heard::Version(sight) };
-        match self.note(&key, heard, Some(new)) {
-            None => self.complain(&key, "I4: an update of what was not there"),
+        let received = if old == new { Received::Again(observation) } else { Received::Version(observation) };
+        match self.record(&key, received, Some(new)) {
+            None => self.report_violation(&key, "I4: an update of an unknown object"),
             Some(before) if before != old => {
-                self.complain(&key, &format!("I4: an update from {old} after {before}"));
+                self.report_violation(&key, &format!("I4: an update from {old} after {before}"));
             }
             Some(_) => {}
         }
@@ -174,108 +176,115 @@ impl Recorder {
     fn deleted(&self, deleted: &Deleted<Item>) {
         let key = deleted.key().to_string();
         let version = deleted.last_known().filter(|_| deleted.is_exact()).map(number);
-        self.say(&key, &format!("-{}", version.map_or("missed".to_owned(), |version| version.to_string())));
-        // A filter says delete where it means that the object is out of its sight, with the last
-        // state before.
+        self.log(&key, &format!("-{}", version.map_or("missed".to_owned(), |version| version.to_string())));
+        // For an object that stops matching, a filter delivers a delete with the last matching
+        // state.
         let version = version.filter(|_| !self.shared.scope.even);
-        if self.note(&key, Heard::Gone(version), None).is_none() {
-            self.complain(&key, "I4: a delete of what was not there");
+        if self.record(&key, Received::Gone(version), None).is_none() {
+            self.report_violation(&key, "I4: a delete of an unknown object");
         }
     }
 
-    /// Notes what was heard, and returns what there was before.
-    fn note(&self, key: &str, heard: Heard, now: Option<u64>) -> Option<u64> {
+    /// Records an event, and returns the previous version in the copy.
+    fn record(&self, key: &str, received: Received, now: Option<u64>) -> Option<u64> {
         let (before, removed) = {
             let mut notes = self.shared.notes.lock();
-            notes.heard.entry(key.to_owned()).or_default().push(heard);
+            notes.received.entry(key.to_owned()).or_default().push(received);
             let before = match now {
                 Some(version) => notes.copy.insert(key.to_owned(), version),
                 None => notes.copy.remove(key),
             };
             (before, notes.removed)
         };
-        if let Some(told) = now {
+        if let Some(delivered) = now {
             let stored = self.shared.indexer.get_by_key(key).map(|object| number(&object));
-            if !self.shared.truth.may_tell(&self.shared.stored, key, stored, told) {
-                self.complain(key, &format!("I3: told of {told} when the store had {stored:?}"));
+            if !self.shared.truth.may_deliver(&self.shared.stored, key, stored, delivered) {
+                self.report_violation(
+                    key,
+                    &format!("I3: received {delivered} when the store had {stored:?}"),
+                );
             }
         }
-        self.check_beginning();
+        self.check_initial_adds();
         if removed {
-            self.complain(key, "I12: a call after the handler was removed");
+            self.report_violation(key, "I12: a call after the handler was removed");
         }
         self.shared.calls.send_modify(|calls| *calls += 1);
         before
     }
 
-    /// I5: checks that nothing that was there was left out, once the handler counts as synced.
-    fn check_beginning(&self) {
-        let missing = self.shared.beginning.lock().missing(self.has_synced());
+    /// I5: checks that a synced handler has received every object that existed when it joined.
+    fn check_initial_adds(&self) {
+        let missing = self.shared.initial_adds.lock().missing(self.has_synced());
         if let Some(key) = missing {
-            self.complain(&key, "I5: synced without a word of what was there when it joined");
+            self.report_violation(&key, "I5: synced without an object that existed when the handler joined");
         }
     }
 
-    /// Holds a call open for as long as this handler takes.
-    async fn take_time(&self, key: &str) {
+    /// Keeps a call open for the handler's delay.
+    async fn wait_in_call(&self, key: &str) {
         if std::mem::replace(&mut self.shared.notes.lock().busy, true) {
-            self.complain(key, "I4: two calls at once");
+            self.report_violation(key, "I4: two calls at once");
         }
         let call = Call(&self.shared);
         if self.shared.delay.is_zero() {
             tokio::task::yield_now().await;
         } else {
-            // No real time goes by: the run is `start_paused`.
+            // The clock is paused, so no real time passes.
             tokio::time::sleep(self.shared.delay).await;
         }
         drop(call);
     }
 
-    fn say(&self, key: &str, what: &str) {
-        self.shared.history.note_of(key, format!("{} hears {what}", self.shared.name));
+    fn log(&self, key: &str, what: &str) {
+        self.shared.history.log_object(key, format!("{} receives {what}", self.shared.name));
     }
 
-    fn complain(&self, key: &str, what: &str) {
+    fn report_violation(&self, key: &str, what: &str) {
         self.shared.history.violation(Some(key), format!("{}: {what}", self.shared.name));
     }
 
-    /// I1, I5: checks that nothing is missing of the beginning, and that all that was heard are
-    /// sights of the truth, in order.
+    /// I1, I5: checks that no initial object is missing, and that the received events are
+    /// observations of the server's history in order.
     pub(crate) fn check_order(&self) {
-        self.check_beginning();
-        let heard = self.shared.notes.lock().heard.clone();
-        for (key, heard) in &heard {
-            let sights = self.shared.truth.sights(&self.shared.scope, key);
-            if let Err(wrong) = follow(&sights, heard) {
-                self.complain(key, &wrong);
+        self.check_initial_adds();
+        let received = self.shared.notes.lock().received.clone();
+        for (key, received) in &received {
+            let observations = self.shared.truth.observations(&self.shared.scope, key);
+            if let Err(wrong) = check_sequence(&observations, received) {
+                self.report_violation(key, &wrong);
             }
         }
     }
 }
 
-/// Says which of the things heard is not a sight that comes after the ones before it, or follows on
-/// another object of the same name whose end was not heard of.
-fn follow(sights: &[Sight], heard: &[Heard]) -> Result<(), String> {
+/// Returns an error for the first event that is out of order, or that belongs to a new object whose
+/// predecessor's deletion was not delivered.
+fn check_sequence(observations: &[Observation], received: &[Received]) -> Result<(), String> {
     let mut next = 0;
     let mut alive: Option<&Uid> = None;
-    for what in heard {
-        let misplaced = || format!("I1: {what:?} has no place after what came before it");
+    for what in received {
+        let misplaced = || format!("I1: {what:?} is out of order");
         let found = match what {
-            Heard::Again(seen) if next > 0 && sights[next - 1] == *seen => continue,
-            Heard::Again(_) => None,
-            Heard::Version(seen) => sights[next..].iter().position(|sight| sight == seen),
-            Heard::Gone(version) => sights[next..].iter().position(|sight| match sight {
-                Sight::Gone(at) => version.is_none_or(|version| version == *at),
-                _ => false,
-            }),
+            Received::Again(seen) if next > 0 && observations[next - 1] == *seen => continue,
+            Received::Again(_) => None,
+            Received::Version(seen) => {
+                observations[next..].iter().position(|observation| observation == seen)
+            }
+            Received::Gone(version) => {
+                observations[next..].iter().position(|observation| match observation {
+                    Observation::Gone(at) => version.is_none_or(|version| version == *at),
+                    _ => false,
+                })
+            }
         };
         next += found.ok_or_else(misplaced)? + 1;
         let now = match what {
-            Heard::Version(Sight::Version(_, uid)) => Some(uid),
+            Received::Version(Observation::Version(_, uid)) => Some(uid),
             _ => None,
         };
         if alive.zip(now).is_some_and(|(before, now)| before != now) {
-            return Err(format!("I4: {what:?} without a word of the end of {alive:?}"));
+            return Err(format!("I4: {what:?} without a deletion of {alive:?}"));
         }
         alive = now;
     }
@@ -286,7 +295,7 @@ pub(crate) fn number(object: &Cached<Item>) -> u64 {
     object.resource_version().to_string().parse().unwrap_or_default()
 }
 
-/// A call that is under way.
+/// Marks the end of a call when dropped.
 struct Call<'a>(&'a Shared);
 
 impl Drop for Call<'_> {
@@ -309,37 +318,37 @@ impl EventHandler<Item> for Recorder {
     }
 }
 
-/// The same handler, taking its time with each call; what it heard counts when the call is over.
+/// The same recorder as an async handler with a delay; an event is recorded at the end of its call.
 pub(crate) struct Slow(pub(crate) Recorder);
 
 #[async_trait]
 impl AsyncEventHandler<Item> for Slow {
     async fn on_add(&self, object: &Cached<Item>, is_in_initial_list: bool) {
-        self.0.take_time(object.key().as_str()).await;
+        self.0.wait_in_call(object.key().as_str()).await;
         self.0.added(object, is_in_initial_list);
     }
 
     async fn on_update(&self, old: &Cached<Item>, new: &Cached<Item>) {
-        self.0.take_time(new.key().as_str()).await;
+        self.0.wait_in_call(new.key().as_str()).await;
         self.0.updated(old, new);
     }
 
     async fn on_delete(&self, object: &Deleted<Item>) {
-        self.0.take_time(object.key().as_str()).await;
+        self.0.wait_in_call(object.key().as_str()).await;
         self.0.deleted(object);
     }
 }
 
-/// The same handler, which panics in every third call, after it has heard.
+/// The same recorder, which panics in every third call, after recording the event.
 pub(crate) struct Panicking {
     pub(crate) recorder: Recorder,
     pub(crate) calls: AtomicU32,
 }
 
 impl Panicking {
-    fn perhaps_panic(&self) {
+    fn maybe_panic(&self) {
         if self.calls.fetch_add(1, Ordering::Relaxed) % 3 == 2 {
-            // As a panic, but that nothing is printed.
+            // Like a panic, but without a message on stderr.
             std::panic::resume_unwind(Box::new("planned"));
         }
     }
@@ -348,16 +357,16 @@ impl Panicking {
 impl EventHandler<Item> for Panicking {
     fn on_add(&self, object: &Cached<Item>, is_in_initial_list: bool) {
         self.recorder.added(object, is_in_initial_list);
-        self.perhaps_panic();
+        self.maybe_panic();
     }
 
     fn on_update(&self, old: &Cached<Item>, new: &Cached<Item>) {
         self.recorder.updated(old, new);
-        self.perhaps_panic();
+        self.maybe_panic();
     }
 
     fn on_delete(&self, object: &Deleted<Item>) {
         self.recorder.deleted(object);
-        self.perhaps_panic();
+        self.maybe_panic();
     }
 }

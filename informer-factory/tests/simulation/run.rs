@@ -1,4 +1,4 @@
-//! One run: a server, informers, writes, trouble; then quiet, and everything must be right again.
+//! One run: a server, informers, writes and faults; then no more faults, and all checks must pass.
 
 use std::time::Duration;
 
@@ -20,45 +20,44 @@ use crate::recorder::Recorder;
 use crate::truth::{Scope, Truth};
 use crate::writer::Writer;
 
-/// For how long there are writes and trouble.
+/// The duration of writes and faults.
 const UNREST: Duration = Duration::from_secs(240);
 
-/// How long informers may take to recover once trouble is over: a wait of a minute at most before
-/// they try again, a request of another that was under way, and a list and a watch after that.
+/// The time in which informers must recover after the last fault: a backoff of at most a minute,
+/// another request in progress, then a list and a watch.
 const RECOVERY: Duration = Duration::from_secs(150);
 
-/// How long news may take when all is well again: a request that is under way, and no wait for
-/// anything else. A wake-up that was lost would be made up for by the next bookmark, but not so
-/// soon.
+/// The maximum delay of an event after the recovery. It allows for a request in progress, but not
+/// for a bookmark that would hide a lost wake-up.
 const PROMPT: Duration = Duration::from_secs(4);
 
-/// How long stopping may take: nothing is waited for but a slow handler's call, which is dropped.
+/// The time in which informers must stop; a slow handler's call is dropped.
 const SOON: Duration = Duration::from_millis(1);
 
 /// The time within which handlers receive everything, and streams end.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How much longer a handler may take for each event that waits for it: as long as the slowest
-/// does. After trouble, all that was missed may come in one batch, which is taken as a whole.
+/// The extra time of a handler per pending event: the longest delay of a call. After a fault, all
+/// missed events may arrive in one batch.
 const EACH: Duration = Duration::from_millis(1_500);
 
-/// What came of a run.
+/// The result of a run.
 pub(crate) struct Outcome {
     pub(crate) violations: Vec<Violation>,
     pub(crate) history: History,
-    /// How long it took until the informers had recovered.
+    /// The time until the informers had recovered.
     pub(crate) recovery: Duration,
 }
 
-/// Runs a seed, with a bug or without, in this thread.
+/// Runs a seed in this thread, optionally with a seeded bug.
 pub(crate) fn run(seed: u64, bug: Option<Bug>) -> Outcome {
-    // The reflector's jitter is drawn from the thread's generator.
+    // The reflector draws its jitter from the thread's generator.
     fastrand::seed(seed);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime").block_on(simulate(seed, bug))
 }
 
-/// What there is in a run.
+/// The state of a run.
 struct World {
     simulator: Simulator,
     _replica: Option<LaggingReplica>,
@@ -71,7 +70,7 @@ struct World {
 async fn simulate(seed: u64, bug: Option<Bug>) -> Outcome {
     let history = History::begin();
     let recovery = live(seed, bug, &history).await;
-    // What was dropped may need a turn to notice, and readers of streams end their pauses.
+    // Wait until tasks have noticed the drops, and readers have ended their pauses.
     tokio::time::sleep(PATIENCE).await;
     let alive = tokio::runtime::Handle::current().metrics().num_alive_tasks();
     if alive > 0 {
@@ -85,7 +84,7 @@ async fn live(seed: u64, bug: Option<Bug>, history: &History) -> Duration {
     let simulator = simulator(&mut random);
     let replica = random.bool().then(|| simulator.lagging_replica());
     let client = network::client(&simulator, replica.as_ref(), random.u64(..), history);
-    // Between the pages of a list little time goes by, so the plan alone would seldom hit it.
+    // The plan alone would seldom expire a second page, because little time passes between pages.
     let further_pages = RequestFilter::verb(Verb::List).has_parameter("continue");
     simulator.fail_next(random.usize(..4), further_pages, CannedResponse::expired());
     let store = simulator.objects_of::<Item>().expect("items are served");
@@ -116,7 +115,7 @@ async fn live(seed: u64, bug: Option<Bug>, history: &History) -> Duration {
     drop(client);
     let plan = plan(&mut random);
     if random.u8(..8) == 0 {
-        // Stopped in the midst of it.
+        // Stop the informers during writes and faults.
         let after = UNREST.mul_f64(random.f64());
         let stop = stop(&shutdown, tasks, after, history);
         tokio::join!(world.unrest(&plan, &mut random), stop);
@@ -131,10 +130,10 @@ async fn live(seed: u64, bug: Option<Bug>, history: &History) -> Duration {
     recovery
 }
 
-/// I12: stops the informers after a time; they must end soon.
+/// I12: stops the informers after a time, and checks that they end soon.
 async fn stop(shutdown: &CancellationToken, mut tasks: JoinSet<()>, after: Duration, history: &History) {
     tokio::time::sleep(after).await;
-    history.note("the informers are stopped");
+    history.log("the informers are stopped");
     shutdown.cancel();
     let began = Instant::now();
     let all = async { while tasks.join_next().await.is_some() {} };
@@ -151,7 +150,7 @@ fn simulator(random: &mut fastrand::Rng) -> Simulator {
         StreamingLists::Ignored,
     ];
     let builder = Simulator::builder();
-    // What a real server does, or what leads to more trouble.
+    // Behaviors of a real server, and some that cause more faults.
     let builder = match random.u8(..4) {
         0 => builder,
         _ => builder.history_limit(random.usize(5..500)),
@@ -177,7 +176,7 @@ fn plan(random: &mut fastrand::Rng) -> FaultPlan {
         requests: RequestFilter::any(),
         ..FaultPlanOptions::default()
     };
-    // What looks like a missing right, or like a definition that is gone, and heals.
+    // These errors look like a missing permission or a deleted definition, and end by themselves.
     let refusals = [403, 404].map(|code| Trouble::Respond { code, retry_after: 0 });
     options.troubles.extend(refusals);
     if random.u8(..4) == 0 {
@@ -187,12 +186,12 @@ fn plan(random: &mut fastrand::Rng) -> FaultPlan {
 }
 
 impl World {
-    /// Writes, trouble, and handlers that come and go, all at the same time.
+    /// Writes, faults, and joining and leaving handlers, all concurrently.
     async fn unrest(&mut self, plan: &FaultPlan, random: &mut fastrand::Rng) {
         let Self { simulator, store, truth, history, informers, .. } = self;
         let (simulator, store, truth, history) = (&*simulator, &*store, &*truth, &*history);
         let trouble = plan.run(simulator, |what| {
-            history.note(format!("trouble: {what}"));
+            history.log(format!("trouble: {what}"));
             truth.update_all(store, simulator.resource_version());
         });
         let work = async {
@@ -217,11 +216,10 @@ impl World {
         tokio::join!(trouble, work);
     }
 
-    /// After the last trouble everything must be right again, within a time. Returns how long it
-    /// took.
+    /// After the last fault, everything must recover within a time. Returns the time that it took.
     async fn recover(&mut self) -> Duration {
         let began = Instant::now();
-        self.history.note("the last trouble is over");
+        self.history.log("the last trouble is over");
         self.all_receive("a/end", RECOVERY).await;
         let recovery = began.elapsed();
         self.all_receive("a/last", PROMPT).await;
@@ -233,25 +231,28 @@ impl World {
         recovery
     }
 
-    /// Creates an object that all informers must have within a time.
+    /// Creates an object that all informers must receive within a time.
     async fn all_receive(&self, key: &str, limit: Duration) {
         let name = key.trim_start_matches("a/");
         let written = self.store.create(&item("a", name, "left", Content::Number(2)));
-        let version = written.expect("there is none yet").resource_version();
+        let version = written.expect("a new object").resource_version();
         self.truth.update(&self.store, key, version);
-        self.history.note_of(key, format!("created at {version}, to be delivered within {limit:?}"));
+        self.history.log_object(key, format!("created at {version}, to be delivered within {limit:?}"));
         let deadline = Instant::now() + limit;
         for informer in &self.informers {
             let left = deadline.saturating_duration_since(Instant::now());
             if informer.shared.wait_until(&version.into(), left).await != WaitOutcome::Reached {
                 let (at, health) = (informer.shared.watermark(), informer.shared.health());
-                let text = format!("{} has not heard of it: it is at {at}, {health}", informer.name);
+                let text = format!(
+                    "{} has not received it: its watermark is {at}, its health {health}",
+                    informer.name
+                );
                 self.history.violation(Some(key), text);
             }
         }
     }
 
-    /// Every handler must come to know what is in the store.
+    /// Checks that every handler receives the content of the store.
     async fn check_handlers(&self, informer: &Informer) {
         let stored = informer.shared.indexer().list();
         for member in &informer.members {
@@ -265,7 +266,7 @@ impl World {
             if timeout(patience, recorder.wait_until(|copy| *copy == wanted)).await.is_err() {
                 let copy = recorder.copy();
                 let wrong = wanted.keys().chain(copy.keys()).find(|key| wanted.get(*key) != copy.get(*key));
-                let text = format!("{}: its copy is not the store", recorder.name());
+                let text = format!("{}: its copy differs from the store", recorder.name());
                 self.history.violation(wrong.map(String::as_str), text);
             }
             if !timeout(PATIENCE, recorder.synced()).await.unwrap_or(false) {
@@ -275,13 +276,13 @@ impl World {
         }
     }
 
-    /// I1: what was heard is right also where it is not all.
+    /// I1: checks the order of the received events, even if some are still missing.
     fn check_orders(&self) {
         let members = self.informers.iter().flat_map(|informer| &informer.members);
         members.for_each(|member| member.recorder.check_order());
     }
 
-    /// I12: nothing is left on the server's side either.
+    /// I12: checks that the server has no open watches.
     fn check_connections(&self) {
         let left = self.simulator.open_watches(&RequestFilter::any());
         if left > 0 {

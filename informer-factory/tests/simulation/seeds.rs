@@ -1,4 +1,4 @@
-//! Trying many seeds, on as many threads as there are cores, and telling of the first that fails.
+//! Runs many seeds on all cores, and reports the first failure.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use crate::bugs::Bug;
 use crate::run::{Outcome, run};
 
-/// How many lines of a failing history are shown.
+/// The maximum number of printed lines of a failing history.
 const SHOWN: usize = 400;
 
 /// Reads a number from the environment.
@@ -21,9 +21,8 @@ pub(crate) fn from_env(name: &str, default: u64) -> u64 {
     }
 }
 
-/// Runs all seeds. Panics with the history of the lowest that fails; otherwise says how many there
-/// were, how long they took on this machine, and how long, on their own clock, the one whose
-/// informers took longest to be right again after the last trouble.
+/// Runs all seeds. Panics with the history of the lowest failing seed. Otherwise returns a summary:
+/// the number of seeds, their total time, and the slowest recovery in virtual time.
 pub(crate) fn try_all(seeds: Range<u64>) -> String {
     let began = Instant::now();
     let next = AtomicU64::new(seeds.start);
@@ -63,15 +62,19 @@ pub(crate) fn try_all(seeds: Range<u64>) -> String {
     )
 }
 
-/// Returns the first seed of so many that finds a bug. Without the bug it must find nothing.
+/// Returns the first seed that finds a bug. The same seed must pass without the bug.
 pub(crate) fn first_to_find(bug: Bug, seeds: Range<u64>) -> Option<u64> {
     let found = seeds.into_iter().find(|seed| !run(*seed, Some(bug)).violations.is_empty())?;
     let without = run(found, None);
-    assert!(without.violations.is_empty(), "it is not about the bug: {}", report(found, &without));
+    assert!(
+        without.violations.is_empty(),
+        "the seed also fails without the bug: {}",
+        report(found, &without)
+    );
     Some(found)
 }
 
-/// Tells what was wrong, and what happened to the object concerned.
+/// Formats a violation, and the history of its object.
 pub(crate) fn report(seed: u64, outcome: &Outcome) -> String {
     let mut report = String::new();
     let key = outcome.violations.iter().find_map(|violation| violation.key.as_deref());
@@ -79,7 +82,7 @@ pub(crate) fn report(seed: u64, outcome: &Outcome) -> String {
     let lines: Vec<_> = history.lines().collect();
     let shown = &lines[lines.len().saturating_sub(SHOWN)..];
     let about = key.unwrap_or("everything");
-    // Writing to a string can't fail.
+    // A write to a string cannot fail.
     _ = writeln!(
         report,
         "seed {seed} fails; the last {} of {} lines about {about}:",

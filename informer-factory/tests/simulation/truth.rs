@@ -1,4 +1,5 @@
-//! [`Truth`]: the whole history of the server, and what of it an informer or a handler should see.
+//! [`Truth`]: the whole history of the server, and the part of it that an informer or a handler
+//! should observe.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,40 +19,40 @@ pub(crate) struct Version {
     side: String,
 }
 
-/// What became of an object at a revision of the server.
+/// A change of an object at a revision of the server.
 #[derive(Debug)]
 struct Change {
     at: u64,
-    /// None if it is gone.
+    /// `None` if the object is deleted.
     now: Option<Version>,
 }
 
-/// All versions of all objects by key, in order. Clones share it.
+/// All versions of all objects by key, in order. Clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct Truth(Arc<Mutex<BTreeMap<String, Vec<Change>>>>);
 
-/// Which objects somebody sees.
+/// The objects that an informer or a handler observes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Scope {
     pub(crate) namespace: Option<&'static str>,
     pub(crate) side: Option<&'static str>,
-    /// Whether only even numbers are seen, through a handler's filter.
+    /// Whether a handler's filter passes only even numbers.
     pub(crate) even: bool,
 }
 
-/// What somebody can come to see of an object.
+/// What an observer sees of an object at a revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Sight {
-    /// A version, and which of the objects of this name it is of.
+pub(crate) enum Observation {
+    /// A version, and the UID of its object.
     Version(u64, Uid),
-    /// A version that can't be taken in; what was seen before stays.
-    SetAside,
-    /// It is gone, or out of sight, since this revision.
+    /// A version that is quarantined; the observer keeps the previous version.
+    Quarantined,
+    /// The object was deleted, or left the scope, at this revision.
     Gone(u64),
 }
 
-impl Sight {
-    /// What somebody sees who has this object.
+impl Observation {
+    /// The observation of an observer that has this object.
     pub(crate) fn of(object: &Cached<Item>) -> Self {
         let version = object.resource_version().to_string().parse();
         Self::Version(version.unwrap_or_default(), object.uid().clone())
@@ -68,21 +69,20 @@ impl Scope {
             && self.side.is_none_or(|side| version.side == side)
     }
 
-    fn sight(&self, key: &str, change: &Change) -> Sight {
+    fn observation(&self, key: &str, change: &Change) -> Observation {
         match &change.now {
             Some(version) if self.selects(key, version) => match version.content {
-                content if !content.is_good() => Sight::SetAside,
-                content if self.even && !content.is_even() => Sight::Gone(change.at),
-                _ => Sight::Version(version.resource_version, version.uid.clone()),
+                content if !content.is_good() => Observation::Quarantined,
+                content if self.even && !content.is_even() => Observation::Gone(change.at),
+                _ => Observation::Version(version.resource_version, version.uid.clone()),
             },
-            _ => Sight::Gone(change.at),
+            _ => Observation::Gone(change.at),
         }
     }
 }
 
 impl Truth {
-    /// Takes over what the server has of an object now, at `revision`. To be called after each
-    /// write.
+    /// Records the server's current state of an object, at `revision`. Call it after each write.
     pub(crate) fn update(&self, store: &ObjectStore, key: &str, revision: u64) {
         let after = store.get(key).ok().map(|object| read(&object));
         let mut keys = self.0.lock();
@@ -91,14 +91,15 @@ impl Truth {
         if before == after.as_ref() {
             return;
         }
-        // Another object under the same name, in one step: the end of the first is part of it.
+        // A new object under the same name in one step: first record the end of the old object.
         if before.zip(after.as_ref()).is_some_and(|(before, after)| before.uid != after.uid) {
             changes.push(Change { at: revision, now: None });
         }
         changes.push(Change { at: revision, now: after });
     }
 
-    /// Takes over all that the server has now, after something that may have changed everything.
+    /// Records the server's current state of all objects, after a step that may have changed any of
+    /// them.
     pub(crate) fn update_all(&self, store: &ObjectStore, revision: u64) {
         let stored = store.list();
         let mut keys: BTreeSet<String> = stored.iter().map(key_of).collect();
@@ -108,33 +109,33 @@ impl Truth {
         }
     }
 
-    /// Returns what there was to be seen of each object at a revision.
-    pub(crate) fn at(&self, scope: &Scope, revision: u64) -> BTreeMap<String, Sight> {
+    /// Returns the observation of each object at a revision.
+    pub(crate) fn at(&self, scope: &Scope, revision: u64) -> BTreeMap<String, Observation> {
         let keys = self.0.lock();
         let seen = keys.iter().filter_map(|(key, changes)| {
             let past = &changes[..changes.partition_point(|change| change.at <= revision)];
-            Some((key.clone(), scope.sight(key, past.last()?)))
+            Some((key.clone(), scope.observation(key, past.last()?)))
         });
         seen.collect()
     }
 
-    /// Returns whether a store that has `stored` of an object may already have told of `told`: it
-    /// has that very version, or something that came after it.
-    pub(crate) fn may_tell(&self, scope: &Scope, key: &str, stored: Option<u64>, told: u64) -> bool {
+    /// Returns whether a handler may have received version `delivered` while the store has version
+    /// `stored`: the store must have this version or a later state.
+    pub(crate) fn may_deliver(&self, scope: &Scope, key: &str, stored: Option<u64>, delivered: u64) -> bool {
         let keys = self.0.lock();
-        let sights = keys.get(key).into_iter().flatten().map(|change| scope.sight(key, change));
-        let mut since = sights.skip_while(|sight| !sight.is_version(told));
-        since.any(|sight| match (sight, stored) {
-            (Sight::Version(version, _), Some(stored)) => version == stored,
-            (Sight::Gone(_), None) => true,
+        let observations = keys.get(key).into_iter().flatten().map(|change| scope.observation(key, change));
+        let mut since = observations.skip_while(|observation| !observation.is_version(delivered));
+        since.any(|observation| match (observation, stored) {
+            (Observation::Version(version, _), Some(stored)) => version == stored,
+            (Observation::Gone(_), None) => true,
             _ => false,
         })
     }
 
-    /// Returns all that there ever was to be seen of an object.
-    pub(crate) fn sights(&self, scope: &Scope, key: &str) -> Vec<Sight> {
+    /// Returns all observations of an object, in order.
+    pub(crate) fn observations(&self, scope: &Scope, key: &str) -> Vec<Observation> {
         let keys = self.0.lock();
-        keys.get(key).into_iter().flatten().map(|change| scope.sight(key, change)).collect()
+        keys.get(key).into_iter().flatten().map(|change| scope.observation(key, change)).collect()
     }
 }
 

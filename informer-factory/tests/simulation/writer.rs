@@ -1,4 +1,4 @@
-//! [`Writer`]: random writes, each of which the truth takes over.
+//! [`Writer`]: random writes, which it records in the truth.
 
 use informer_testing::{ObjectStore, Simulator, StoredObject};
 use serde_json::{Value, json};
@@ -7,10 +7,10 @@ use crate::history::History;
 use crate::item::{Content, item};
 use crate::truth::Truth;
 
-/// Few names, so that the same ones come again.
+/// Few names, so that names are reused often.
 const NAMES: [&str; 6] = ["p", "q", "r", "s", "t", "u"];
 
-/// Writes to the server, past HTTP, so that it is certain what was written.
+/// Writes to the server without HTTP, so that the outcome of each write is known.
 pub(crate) struct Writer<'a> {
     simulator: &'a Simulator,
     store: &'a ObjectStore,
@@ -30,7 +30,7 @@ impl<'a> Writer<'a> {
         Self { simulator, store, truth, history, random }
     }
 
-    /// Writes something to some object.
+    /// Performs a random write on a random object.
     pub(crate) fn write(&mut self) {
         let namespace = if self.random.bool() { "a" } else { "b" };
         let name = NAMES[self.random.usize(..NAMES.len())];
@@ -46,8 +46,8 @@ impl<'a> Writer<'a> {
             }
             (Ok(_), 0..3) => ("deleted", self.store.delete(&key)),
             (Ok(before), 3) => {
-                self.store.delete(&key).expect("it exists");
-                self.took_place(&key, "deleted", &before);
+                self.store.delete(&key).expect("the object exists");
+                self.record(&key, "deleted", &before);
                 if self.store.get(&key).is_ok() {
                     return;
                 }
@@ -65,8 +65,8 @@ impl<'a> Writer<'a> {
                 ("changed", self.modify(&key, |value| value["spec"] = wanted.clone()))
             }
         };
-        let written = written.expect("nobody else writes");
-        self.took_place(&key, what, &written);
+        let written = written.expect("no other writer");
+        self.record(&key, what, &written);
     }
 
     fn modify(
@@ -77,13 +77,13 @@ impl<'a> Writer<'a> {
         self.store.modify(key, change)
     }
 
-    fn took_place(&self, key: &str, what: &str, written: &StoredObject) {
+    fn record(&self, key: &str, what: &str, written: &StoredObject) {
         let revision = self.simulator.resource_version();
         self.truth.update(self.store, key, revision);
         let (value, exists) = (written.value(), self.store.get(key).is_ok());
         let (side, content) = (&value["metadata"]["labels"]["side"], Content::read(&value));
         let gone = if exists { "" } else { ", gone" };
-        self.history.note_of(key, format!("{what} at {revision}: {side}, {content:?}{gone}"));
+        self.history.log_object(key, format!("{what} at {revision}: {side}, {content:?}{gone}"));
     }
 
     fn content(&mut self) -> Content {

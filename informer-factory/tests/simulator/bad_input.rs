@@ -1,5 +1,5 @@
-//! Servers that refuse, and servers that talk nonsense: each shows in the health, names its cause,
-//! and heals.
+//! Servers that refuse requests or send invalid responses: the health shows each error with its
+//! cause, and recovers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,9 +12,9 @@ use k8s_openapi::api::core::v1::Pod;
 
 use crate::{PATIENCE, pod, simulator, within};
 
-/// Starts an informer for pods whose first list is met with `response`; returns the trouble it
-/// reports.
-async fn trouble_with(simulator: &Simulator, response: CannedResponse) -> (Health, String) {
+/// Starts an informer of pods whose first list gets `response`. Returns the resulting health and
+/// its error.
+async fn health_after(simulator: &Simulator, response: CannedResponse) -> (Health, String) {
     simulator.fail_next(1, RequestFilter::verb(Verb::List), response);
     let client = simulator.client().expect("a client");
     let factory = SharedInformerFactory::builder(client)
@@ -24,8 +24,8 @@ async fn trouble_with(simulator: &Simulator, response: CannedResponse) -> (Healt
     factory.start();
     let health = health_with_error(&pods).await;
     let message = health.error().map(ToString::to_string).unwrap_or_default();
-    // The next request, after the wait, is answered as it should be.
-    within(factory.wait_for_cache_sync()).await.expect("it heals");
+    // The next request, after the backoff, succeeds.
+    within(factory.wait_for_cache_sync()).await.expect("the informer recovers");
     assert_eq!(pods.indexer().len(), 1);
     factory.shutdown().await;
     (health, message)
@@ -36,7 +36,7 @@ async fn health_with_error(pods: &SharedIndexInformer<Pod>) -> Health {
     within(async {
         let mut health = status.health();
         while health.error().is_none() {
-            health = status.health_changed().await.expect("it runs");
+            health = status.health_changed().await.expect("the informer runs");
         }
         health
     })
@@ -44,7 +44,7 @@ async fn health_with_error(pods: &SharedIndexInformer<Pod>) -> Health {
 }
 
 #[tokio::test]
-async fn every_kind_of_refusal_and_of_nonsense_is_named_and_healed() {
+async fn refusals_and_invalid_responses_are_reported_and_retried() {
     let failure = |code, reason: &str| CannedResponse::failure(code, reason, "because");
     let table = [
         (failure(StatusCode::UNAUTHORIZED, "Unauthorized"), "the server answered 401 Unauthorized: because"),
@@ -60,7 +60,7 @@ async fn every_kind_of_refusal_and_of_nonsense_is_named_and_healed() {
     for (response, expected) in table {
         let simulator = simulator().await;
         simulator.create(&pod("p", "n1")).expect("a new pod");
-        let (health, message) = trouble_with(&simulator, response).await;
+        let (health, message) = health_after(&simulator, response).await;
         assert!(message.starts_with(expected), "{message}");
         let is_as_expected = match health {
             Health::Forbidden { .. } => expected.contains(" 403 "),
@@ -96,19 +96,19 @@ async fn client_with_own_retries_works() {
     let overloaded =
         CannedResponse::failure(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", "because");
     simulator.fail_next(3, of_pods.clone(), overloaded);
-    // kube's default.
+    // These are kube's defaults.
     let mut config = simulator.kube_config();
     config.default_retry = true;
     let client = kube::Client::try_from(config).expect("a client");
     let failures = Arc::new(AtomicUsize::new(0));
-    let heard = Arc::clone(&failures);
+    let recorded = Arc::clone(&failures);
     let factory = SharedInformerFactory::builder(client)
-        .reflector(ReflectorConfig::new().on_failure(move |_| _ = heard.fetch_add(1, Ordering::Relaxed)))
+        .reflector(ReflectorConfig::new().on_failure(move |_| _ = recorded.fetch_add(1, Ordering::Relaxed)))
         .build();
     let pods = factory.core().v1().pods();
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
-    assert_eq!(failures.load(Ordering::Relaxed), 0, "it has heard of none");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
+    assert_eq!(failures.load(Ordering::Relaxed), 0, "the client's own retries hide the failures");
     assert!(simulator.request_count(&of_pods) > 3);
     let created = simulator.create(&pod("after", "n1")).expect("a new pod");
     let outcome = pods.wait_for_write(&created.parse().expect("a pod"), PATIENCE).await;
@@ -117,11 +117,11 @@ async fn client_with_own_retries_works() {
 }
 
 #[tokio::test]
-async fn unready_and_stopping_servers_are_waited_for() {
+async fn informer_waits_for_unready_and_stopping_servers() {
     let simulator = simulator().await;
     simulator.create(&pod("before", "n1")).expect("a new pod");
     simulator.set_watch_cache_ready(false);
-    // Lists of nothing less than everything need the cache.
+    // A list that covers not every pod is served from the watch cache, so it needs a ready cache.
     let factory = SharedInformerFactory::builder(simulator.client().expect("a client"))
         .tweak_list_options(|options| options.label_selector = "app!=cache".to_owned())
         .build();
@@ -131,13 +131,13 @@ async fn unready_and_stopping_servers_are_waited_for() {
     let message = health.error().map(ToString::to_string).unwrap_or_default();
     assert!(message.contains("storage is (re)initializing"), "{message}");
     simulator.set_watch_cache_ready(true);
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
 
     for (answer, name) in
         [(ShutdownAnswer::TooManyRequests, "429"), (ShutdownAnswer::ServiceUnavailable, "503")]
     {
         simulator.begin_shutdown(answer);
-        // With the latter the watch could go on for a minute.
+        // With 503, the open watch could continue for a minute.
         simulator.close_watches();
         health_with_error(&pods).await;
         simulator.restart();

@@ -1,4 +1,4 @@
-//! The factory: sharing, starting, stopping.
+//! The factory: sharing, starting and stopping informers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ async fn same_resource_shares_one_watch_and_store() {
     let (first, second) = (factory.core().v1().pods(), factory.informer::<Pod>());
     factory.start();
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
     simulator.create(&pod("p", "n1")).expect("a new pod");
     within(async {
         while first.indexer().is_empty() {
@@ -33,7 +33,7 @@ async fn same_resource_shares_one_watch_and_store() {
     assert_eq!(
         simulator.request_count(&RequestFilter::any()),
         1,
-        "the list is a stream, and goes on as the watch"
+        "one streaming list, which continues as the watch"
     );
     factory.shutdown().await;
 }
@@ -49,9 +49,9 @@ async fn first_request_decides_how_an_informer_is_created() {
         let list_watch = list_watch.field_selector("spec.nodeName=n1");
         SharedIndexInformer::new(Arc::new(list_watch), options)
     });
-    let unused = factory.informer_with::<Pod>(|_, _| unreachable!("there is an informer already"));
+    let unused = factory.informer_with::<Pod>(|_, _| unreachable!("the informer exists already"));
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
     let names = |informer: &SharedIndexInformer<Pod>| -> Vec<String> {
         informer.indexer().keys().iter().map(|key| key.name().to_owned()).collect()
     };
@@ -71,9 +71,9 @@ async fn i8_make_function_can_use_the_factory() {
         inner = Some(factory.core().v1().pods());
         SharedIndexInformer::new(Arc::new(list_watch), options)
     });
-    // The one that was there first counts.
-    let by_node = pods.add_index("node", crate::node_of).expect("a free name");
-    let names = inner.expect("it was called").indexer().index_names();
+    // The first informer of the type is kept.
+    let by_node = pods.add_index("node", crate::node_of).expect("a free index name");
+    let names = inner.expect("the function was called").indexer().index_names();
     assert!(names.contains(&by_node.name().to_owned()), "{names:?}");
 }
 
@@ -83,11 +83,11 @@ async fn informer_requested_after_the_start_needs_another_start() {
     let factory = factory(&simulator);
     let pods = factory.core().v1().pods();
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
     let deployments = factory.apps().v1().deployments();
     assert!(!deployments.has_synced());
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
     assert!(pods.has_synced() && deployments.has_synced());
     factory.shutdown().await;
 }
@@ -102,7 +102,7 @@ async fn factory_namespace_does_not_affect_cluster_resources() {
     elsewhere["metadata"]["namespace"] = "else".into();
     simulator.create(&elsewhere).expect("a new pod");
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
     assert_eq!((pods.indexer().len(), nodes.indexer().len()), (1, 0));
     let paths: Vec<_> = simulator.requests(&watches()).into_iter().map(|request| request.path).collect();
     assert!(paths.contains(&"/api/v1/namespaces/shop/pods".to_owned()), "{paths:?}");
@@ -122,7 +122,7 @@ async fn i12_shutdown_leaves_no_watch_and_no_task() {
         pods.add_handlers(|handlers| handlers).detach();
     }
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
     within(simulator.wait_for_watches(&RequestFilter::any(), 1)).await;
     let running = tasks();
     factory.shutdown().await;
@@ -130,7 +130,7 @@ async fn i12_shutdown_leaves_no_watch_and_no_task() {
     assert!(tasks() <= running - 11, "{} of {running} tasks are left", tasks());
     assert_eq!(pods.indexer().len(), 1);
     factory.start();
-    assert!(within(factory.wait_for_cache_sync()).await.is_ok(), "what was synced stays so");
+    assert!(within(factory.wait_for_cache_sync()).await.is_ok(), "synced informers stay synced");
 }
 
 #[tokio::test]
@@ -155,7 +155,7 @@ async fn i12_last_factory_handle_stops_its_informers() {
     let factory = factory(&simulator);
     let pods = factory.core().v1().pods();
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
     within(simulator.wait_for_watches(&RequestFilter::any(), 1)).await;
     drop(factory);
     within(simulator.wait_for_watches(&RequestFilter::any(), 0)).await;
@@ -174,7 +174,7 @@ async fn wait_timeout_names_unsynced_informers_and_reasons() {
     let factory = factory(&simulator);
     let (pods, nodes) = (factory.core().v1().pods(), factory.core().v1().nodes());
     factory.start();
-    within(nodes.synced().wait()).await.expect("it syncs");
+    within(nodes.synced().wait()).await.expect("synced");
     within(async {
         while pods.health().error().is_none() {
             tokio::task::yield_now().await;
@@ -193,7 +193,7 @@ async fn wait_timeout_names_unsynced_informers_and_reasons() {
 }
 
 #[tokio::test]
-async fn i12_dropping_the_run_of_an_informer_ends_every_wait_for_it() {
+async fn i12_dropped_informer_task_ends_every_wait() {
     let simulator = simulator().await;
     let unwilling = informer_testing::CannedResponse::too_many_requests(3_600);
     simulator.fail_next(usize::MAX, RequestFilter::any(), unwilling);

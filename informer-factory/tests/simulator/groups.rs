@@ -1,5 +1,4 @@
-//! The generated accessors: what they give is the informer of the kind, with listers and indices a
-//! call away.
+//! The generated accessors: each returns the informer of its kind, with lister and indices.
 
 use informer_factory::{IndexError, parse_selector};
 use informer_testing::{RequestFilter, Verb};
@@ -9,14 +8,14 @@ use serde_json::json;
 use crate::{factory, node_of, pod, simulator, within};
 
 #[tokio::test]
-async fn an_accessor_asks_for_the_kind_that_it_is_named_after() {
+async fn accessor_requests_the_kind_of_its_name() {
     let simulator = simulator().await;
     let factory = factory(&simulator);
     let leases = factory.coordination().v1().leases();
     let roles = factory.rbac().v1().cluster_roles();
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("they sync");
-    // A streaming list is a watch.
+    within(factory.wait_for_cache_sync()).await.expect("synced");
+    // A streaming list counts as a watch.
     let requests = simulator.requests(&RequestFilter::verb(Verb::Watch)).into_iter();
     let mut paths: Vec<_> = requests.map(|request| request.path).collect();
     paths.sort();
@@ -29,7 +28,7 @@ async fn an_accessor_asks_for_the_kind_that_it_is_named_after() {
 }
 
 #[tokio::test]
-async fn versions_of_one_kind_are_informers_of_their_own() {
+async fn versions_of_one_kind_have_separate_informers() {
     let simulator = simulator().await;
     let factory = factory(&simulator);
     let core = factory.core().v1().events();
@@ -41,21 +40,21 @@ async fn versions_of_one_kind_are_informers_of_their_own() {
 }
 
 #[tokio::test]
-async fn lister_and_index_handles_are_a_call_away_from_an_accessor() {
+async fn accessor_returns_lister_and_index_handles() {
     let simulator = simulator().await;
     let mut labelled = pod("front", "n1");
     labelled["metadata"]["labels"] = json!({ "tier": "front" });
     simulator.create(&labelled).expect("a new pod");
     simulator.create(&pod("back", "n2")).expect("a new pod");
     let factory = factory(&simulator);
-    factory.core().v1().pods().add_index("node", |pod: &Pod| node_of(pod)).expect("a new name");
+    factory.core().v1().pods().add_index("node", |pod: &Pod| node_of(pod)).expect("a new index name");
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
 
     let front = parse_selector("tier=front").expect("a selector");
     let lister = factory.core().v1().pods().lister();
     assert_eq!(lister.namespace("shop").list(&front).len(), 1);
-    let by_node = factory.core().v1().pods().index::<String>("node").expect("it has been added");
+    let by_node = factory.core().v1().pods().index::<String>("node").expect("the index was added");
     assert_eq!(
         by_node.get("n2").into_iter().map(|pod| pod.key().name().to_owned()).collect::<Vec<_>>(),
         ["back"]

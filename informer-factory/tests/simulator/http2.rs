@@ -1,5 +1,5 @@
-//! Informers over HTTP/2: many watches on one connection, which the server may have its clients
-//! leave at any time.
+//! Informers over HTTP/2: many watches on one connection, which the server may end with GOAWAY at
+//! any time.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use tower::ServiceBuilder;
 
 use crate::{PATIENCE, pod, versions_of_pods, within};
 
-/// A client of HTTP/2 alone. kube's own knows HTTP/1.1 only.
+/// Returns a client that uses only HTTP/2. kube's own client supports only HTTP/1.1.
 fn client(simulator: &Simulator) -> Client {
     let http = legacy::Client::builder(TokioExecutor::new()).http2_only(true).build_http::<Body>();
     let base = simulator.kube_config().base_uri_layer();
@@ -22,14 +22,14 @@ fn client(simulator: &Simulator) -> Client {
 }
 
 #[tokio::test]
-async fn goaway_loses_no_event() {
+async fn goaway_loses_no_events() {
     let builder = Simulator::builder().built_in_kinds().goaway_chance(0.3);
     let simulator = builder.start().await.expect("a free port");
     let factory = SharedInformerFactory::new(client(&simulator));
     let pods = factory.core().v1().pods();
     let _others = (factory.core().v1().nodes(), factory.core().v1().services());
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("they sync");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
     for number in 0..40 {
         let created = simulator.create(&pod(&format!("p-{number}"), "n1")).expect("a new pod");
         match number % 4 {
@@ -55,13 +55,13 @@ async fn watch_continues_on_a_draining_connection() {
     let factory = SharedInformerFactory::new(client(&simulator));
     let pods = factory.core().v1().pods();
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
     let requests = simulator.request_count(&RequestFilter::any());
     simulator.drain_connections();
     let created = simulator.create(&pod("p", "n1")).expect("a new pod");
     let version = created.resource_version().to_string().as_str().into();
     assert_eq!(pods.wait_until(&version, PATIENCE).await, WaitOutcome::Reached);
     assert_eq!(pods.indexer().len(), versions_of_pods(&simulator).len());
-    assert_eq!(simulator.request_count(&RequestFilter::any()), requests, "nothing had to be asked again");
+    assert_eq!(simulator.request_count(&RequestFilter::any()), requests, "no request was repeated");
     factory.shutdown().await;
 }

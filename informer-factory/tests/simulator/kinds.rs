@@ -1,4 +1,5 @@
-//! Metadata-only and dynamic objects: informers like any other, with indices, listers and handlers.
+//! Metadata-only and dynamic objects: informers with indices, listers and handlers like those of
+//! typed objects.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ fn labelled(name: &str, app: &str) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn an_informer_of_metadata_only_follows_like_any_other() {
+async fn metadata_only_informer_works_like_a_typed_informer() {
     let simulator = simulator().await;
     for name in ["stays", "changes", "goes"] {
         simulator.create(&labelled(name, "web")).expect("a new pod");
@@ -32,29 +33,32 @@ async fn an_informer_of_metadata_only_follows_like_any_other() {
     let replica = Replica::<PartialObjectMeta<Pod>>::new();
     let registration = pods.add_event_handler(replica.clone());
     factory.start();
-    within(registration.synced().wait()).await.expect("it syncs");
+    within(registration.synced().wait()).await.expect("synced");
     assert_eq!(by_app.get(&"web".to_owned()).len(), 3);
 
-    simulator.update(&labelled("changes", "api")).expect("it exists");
-    simulator.delete::<Pod>("shop/goes").expect("it exists");
+    simulator.update(&labelled("changes", "api")).expect("the object exists");
+    simulator.delete::<Pod>("shop/goes").expect("the object exists");
     let last = simulator.create(&labelled("new", "web")).expect("a new pod");
     within(replica.wait_until(|_| replica.versions() == versions_of_pods(&simulator))).await;
     assert!(replica.violations().is_empty(), "{:?}", replica.violations());
     let reached = pods.wait_until(&last.resource_version().into(), PATIENCE).await;
     assert_eq!(reached, informer_factory::WaitOutcome::Reached);
-    assert!(within(pods.verify()).await.expect("it is synced").is_equal());
+    assert!(within(pods.verify()).await.expect("the informer is synced").is_equal());
     let names = |app: &str| {
         let mut names: Vec<_> = by_app.get(&app.to_owned()).iter().map(|pod| pod.name().to_owned()).collect();
         names.sort();
         names
     };
     assert_eq!((names("web"), names("api")), (vec!["new".into(), "stays".into()], vec!["changes".into()]));
-    let stays = pods.lister().namespace("shop").get("stays").expect("it is cached");
+    let stays = pods.lister().namespace("shop").get("stays").expect("the object is cached");
     assert_eq!(stays.metadata.managed_fields, None);
     for verb in [Verb::List, Verb::Watch] {
-        let asked = simulator.requests(&RequestFilter::verb(verb).path("/api/v1/pods"));
+        let requests = simulator.requests(&RequestFilter::verb(verb).path("/api/v1/pods"));
         let accept = |request: &RecordedRequest| request.headers["accept"].to_str().unwrap_or("").to_owned();
-        assert!(asked.iter().any(|request| accept(request).contains("as=PartialObjectMetadata")), "{verb:?}");
+        assert!(
+            requests.iter().any(|request| accept(request).contains("as=PartialObjectMetadata")),
+            "{verb:?}"
+        );
     }
     factory.shutdown().await;
 }
@@ -71,7 +75,7 @@ fn run_dynamic(simulator: &Simulator) -> (SharedIndexInformer<DynamicObject>, Ca
 }
 
 #[tokio::test]
-async fn an_informer_of_dynamic_objects_follows_like_any_other() {
+async fn dynamic_informer_works_like_a_typed_informer() {
     let simulator = simulator().await;
     simulator.create(&pod("a", "n1")).expect("a new pod");
     let (pods, shutdown) = run_dynamic(&simulator);
@@ -80,12 +84,12 @@ async fn an_informer_of_dynamic_objects_follows_like_any_other() {
         .expect("a new index");
     let replica = Replica::<DynamicObject>::new();
     let registration = pods.add_event_handler(replica.clone());
-    within(registration.synced().wait()).await.expect("it syncs");
-    simulator.update(&pod("a", "n2")).expect("it exists");
+    within(registration.synced().wait()).await.expect("synced");
+    simulator.update(&pod("a", "n2")).expect("the object exists");
     simulator.create(&pod("b", "n2")).expect("a new pod");
     within(replica.wait_until(|_| replica.versions() == versions_of_pods(&simulator))).await;
     assert!(replica.violations().is_empty(), "{:?}", replica.violations());
-    assert!(within(pods.verify()).await.expect("it is synced").is_equal());
+    assert!(within(pods.verify()).await.expect("the informer is synced").is_equal());
     let on_node = by_node.get(&"n2".to_owned());
     assert_eq!((on_node.len(), by_node.get(&"n1".to_owned()).len()), (2, 0));
     for pod in &on_node {
@@ -110,14 +114,14 @@ async fn factory_list_options_apply_to_its_requests() {
         .build();
     let (pods, namespaces) = (factory.core().v1().pods(), factory.core().v1().namespaces());
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("they sync");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
     assert_eq!(pods.indexer().list().iter().map(Cached::name).collect::<Vec<_>>(), ["web"]);
     assert!(namespaces.status().description() == "namespaces", "{}", namespaces.status().description());
     factory.shutdown().await;
 }
 
 #[tokio::test]
-async fn i9_a_store_is_verified_page_by_page_with_metadata_only() {
+async fn i9_verify_lists_metadata_page_by_page() {
     let simulator = simulator().await;
     for n in 0..1_100 {
         simulator.create(&pod(&format!("p{n}"), "n1")).expect("a new pod");
@@ -125,15 +129,15 @@ async fn i9_a_store_is_verified_page_by_page_with_metadata_only() {
     let factory = factory(&simulator);
     let pods = factory.core().v1().pods();
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
-    simulator.delete::<Pod>("shop/p7").expect("it exists");
-    let last = simulator.update(&pod("p8", "n2")).expect("it exists");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
+    simulator.delete::<Pod>("shop/p7").expect("the object exists");
+    let last = simulator.update(&pod("p8", "n2")).expect("the object exists");
     let reached = pods.wait_until(&last.resource_version().into(), PATIENCE).await;
     assert_eq!(reached, informer_factory::WaitOutcome::Reached);
     simulator.clear_requests();
-    // More happens, which has nothing to do with the state that is compared.
+    // This later change does not affect the compared state.
     simulator.create(&pod("q", "n1")).expect("a new pod");
-    let verification = within(pods.verify()).await.expect("it is synced");
+    let verification = within(pods.verify()).await.expect("the informer is synced");
     assert!(verification.is_equal(), "{:?}", verification.differences);
     assert!((1_099..=1_100).contains(&verification.objects), "{}", verification.objects);
     let lists = simulator.requests(&RequestFilter::verb(Verb::List));

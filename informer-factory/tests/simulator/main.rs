@@ -1,4 +1,4 @@
-//! The whole pipeline against the API server simulator, over real HTTP: from the socket to the
+//! The whole pipeline against the API server simulator over real HTTP, from the socket to the
 //! handlers.
 
 mod bad_input;
@@ -20,7 +20,7 @@ use informer_testing::Simulator;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
-/// Long enough for anything that is going to happen at all.
+/// Longer than any wait of a passing test.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn simulator() -> Simulator {
@@ -43,7 +43,7 @@ fn node_of(pod: &Pod) -> Option<String> {
     pod.spec.as_ref().and_then(|spec| spec.node_name.clone())
 }
 
-/// What the server has: keys and resource versions.
+/// Returns the keys and resource versions of the server's pods.
 fn versions_of_pods(simulator: &Simulator) -> BTreeMap<String, String> {
     let pods = simulator.list_all::<Pod>().expect("pods are registered");
     let version = |pod: Pod| {
@@ -54,5 +54,5 @@ fn versions_of_pods(simulator: &Simulator) -> BTreeMap<String, String> {
 }
 
 async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.expect("it should have happened by now")
+    tokio::time::timeout(PATIENCE, future).await.expect("timed out")
 }

@@ -1,5 +1,5 @@
-//! An informer whose namespaces come and go, over real HTTP: one list and watch for each, and for
-//! no other.
+//! An informer of a changing set of namespaces over real HTTP: one list and one watch per watched
+//! namespace.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ fn pod_in(namespace: &str, name: &str) -> Value {
     pod
 }
 
-/// The factory's informer of pods, in these namespaces.
+/// Returns the factory's informer of pods in these namespaces.
 fn pods_in(
     factory: &SharedInformerFactory,
     simulator: &Simulator,
@@ -31,11 +31,11 @@ fn pods_in(
             Arc::new(KubeListWatch::<Pod>::namespaced(client.clone(), namespace)) as Arc<_>
         };
         SharedIndexInformer::new_in_namespaces(make, namespaces.iter().copied(), options)
-            .expect("these are names")
+            .expect("valid names")
     })
 }
 
-/// What the server has in these namespaces.
+/// Returns the keys and resource versions of the server's pods in these namespaces.
 fn versions_in(simulator: &Simulator, namespaces: &[&str]) -> BTreeMap<String, String> {
     let is_in = |key: &str| namespaces.iter().any(|namespace| key.starts_with(&format!("{namespace}/")));
     versions_of_pods(simulator).into_iter().filter(|(key, _)| is_in(key)).collect()
@@ -52,15 +52,15 @@ async fn changing_namespaces_survive_closed_watches() {
     let replica = Replica::<Pod>::new();
     let _registration = pods.add_event_handler(replica.clone());
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
     let mut followed = vec!["a", "b"];
     for round in 0..12 {
         let (other, kept) = (followed[round % 2], followed[(round + 1) % 2]);
         let next =
             ["a", "b", "c"].into_iter().find(|name| !followed.contains(name)).expect("there are three");
         simulator.create(&pod_in(other, &format!("before-{round}"))).expect("a new pod");
-        let gone = pods.remove_namespace(other).expect("a name");
-        let added = pods.add_namespace(next).expect("a name");
+        let removed = pods.remove_namespace(other).expect("a valid name");
+        let added = pods.add_namespace(next).expect("a valid name");
         match round % 3 {
             0 => simulator.close_watches(),
             1 => simulator.compact(),
@@ -68,15 +68,15 @@ async fn changing_namespaces_survive_closed_watches() {
         }
         let written = simulator.create(&pod_in(next, &format!("after-{round}"))).expect("a new pod");
         simulator.create(&pod_in(kept, &format!("kept-{round}"))).expect("a new pod");
-        within(gone.wait()).await.expect("it runs");
-        within(added.wait()).await.expect("it is listed");
+        within(removed.wait()).await.expect("the informer runs");
+        within(added.wait()).await.expect("the namespace is listed");
         let written: Pod = serde_json::from_value(written.value()).expect("a pod");
         assert_eq!(pods.wait_for_write(&written, PATIENCE).await, WaitOutcome::Reached);
         followed = vec![kept, next];
         within(replica.wait_until(|_| replica.versions() == versions_in(&simulator, &followed))).await;
     }
     assert!(replica.violations().is_empty(), "{:?}", replica.violations());
-    assert!(within(pods.verify()).await.expect("it is synced").is_equal());
+    assert!(within(pods.verify()).await.expect("the informer is synced").is_equal());
     let in_all = RequestFilter::verb(Verb::Watch);
     within(simulator.wait_for_watches(&in_all, 2)).await;
     factory.shutdown().await;
@@ -96,9 +96,9 @@ async fn forbidden_namespace_is_named_and_others_continue() {
     let factory = factory(&simulator);
     let pods = pods_in(&factory, &simulator, &["open", "closed"]);
     factory.start();
-    // The namespace is watched already; this completion is set when its list is in the store.
-    let open = pods.add_namespace("open").expect("a name");
-    within(open.wait()).await.expect("it is not refused");
+    // The namespace is already watched; this completes when its list is in the store.
+    let open = pods.add_namespace("open").expect("a valid name");
+    within(open.wait()).await.expect("the namespace is not refused");
     assert_eq!(pods.indexer().len(), 1);
     let mut status = pods.status().clone();
     within(async {
@@ -108,13 +108,16 @@ async fn forbidden_namespace_is_named_and_others_continue() {
     })
     .await;
     let error = factory.wait_for_cache_sync_within(std::time::Duration::from_millis(10)).await;
-    let said = error.expect_err("one is refused").to_string();
-    assert!(said.contains("pods (namespace \"closed\": forbidden") && !said.contains("open"), "{said}");
+    let message = error.expect_err("a refusal").to_string();
+    assert!(
+        message.contains("pods (namespace \"closed\": forbidden") && !message.contains("open"),
+        "{message}"
+    );
     let written = simulator.create(&pod_in("open", "later")).expect("a new pod");
     let written: Pod = serde_json::from_value(written.value()).expect("a pod");
     assert_eq!(pods.wait_for_write(&written, PATIENCE).await, WaitOutcome::Reached);
-    let removed = pods.remove_namespace("closed").expect("a name");
-    within(removed.wait()).await.expect("nothing of it has come");
-    within(factory.wait_for_cache_sync()).await.expect("all that is followed is there");
+    let removed = pods.remove_namespace("closed").expect("a valid name");
+    within(removed.wait()).await.expect("the removal completes");
+    within(factory.wait_for_cache_sync()).await.expect("all watched namespaces are synced");
     factory.shutdown().await;
 }

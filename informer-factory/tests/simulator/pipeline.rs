@@ -1,4 +1,4 @@
-//! One informer: what its store and its handlers have, against what the server has.
+//! One informer: the content of its store and its handlers, compared with the server's.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,27 +17,27 @@ fn watches() -> RequestFilter {
 }
 
 #[tokio::test]
-async fn the_store_the_index_and_every_replica_follow_the_server() {
+async fn store_index_and_replicas_follow_the_server() {
     let simulator = simulator().await;
     for n in 0..10 {
         simulator.create(&pod(&format!("p{n}"), &format!("n{}", n % 2))).expect("a new pod");
     }
     let factory = factory(&simulator);
     let pods = factory.core().v1().pods();
-    let by_node = pods.add_index("node", node_of).expect("a free name");
+    let by_node = pods.add_index("node", node_of).expect("a free index name");
     let replica = Replica::<Pod>::new();
     let registration = pods.add_event_handler(replica.clone());
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
-    within(registration.synced().wait()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
+    within(registration.synced().wait()).await.expect("synced");
     assert_eq!(replica.versions(), versions_of_pods(&simulator));
     assert_eq!(by_node.count("n1"), 5);
-    let cached = pods.indexer().get_by_key("shop/p1").expect("it is cached");
-    assert!(cached.metadata.managed_fields.is_none(), "they are stepped over in the parser");
+    let cached = pods.indexer().get_by_key("shop/p1").expect("the object is cached");
+    assert!(cached.metadata.managed_fields.is_none(), "the parser skips managed fields");
 
     simulator.create(&pod("late", "n1")).expect("a new pod");
-    simulator.delete::<Pod>("shop/p1").expect("it exists");
-    let moved = simulator.update(&pod("p2", "n7")).expect("it exists");
+    simulator.delete::<Pod>("shop/p1").expect("the object exists");
+    let moved = simulator.update(&pod("p2", "n7")).expect("the object exists");
     let moved_to = moved.resource_version().into();
     assert_eq!(pods.wait_until(&moved_to, PATIENCE).await, WaitOutcome::Reached);
     let keys: BTreeSet<_> = by_node.get("n1").iter().map(|pod| pod.name().to_owned()).collect();
@@ -58,10 +58,10 @@ async fn i5_handler_of_a_live_informer_receives_all_objects() {
     let factory = factory(&simulator);
     let pods = factory.core().v1().pods();
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
     let replica = Replica::<Pod>::new();
     let registration = pods.add_event_handler(replica.clone());
-    within(registration.synced().wait()).await.expect("it syncs");
+    within(registration.synced().wait()).await.expect("synced");
     assert_eq!(replica.objects().len(), 1);
     simulator.create(&pod("late", "n1")).expect("a new pod");
     within(replica.wait_until(|objects| objects.len() == 2)).await;
@@ -69,7 +69,7 @@ async fn i5_handler_of_a_live_informer_receives_all_objects() {
 }
 
 #[tokio::test]
-async fn changes_of_a_lost_history_come_from_a_list() {
+async fn changes_of_a_compacted_history_come_from_a_list() {
     let simulator = simulator().await;
     for name in ["stays", "changes", "goes"] {
         simulator.create(&pod(name, "n1")).expect("a new pod");
@@ -83,41 +83,42 @@ async fn changes_of_a_lost_history_come_from_a_list() {
         handlers.on_delete(move |pod| _ = deleted_send.send((pod.name().to_owned(), pod.is_exact())))
     });
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
     within(simulator.wait_for_watches(&watches(), 1)).await;
-    let unchanged = pods.indexer().get_by_key("shop/stays").expect("it is cached");
+    let unchanged = pods.indexer().get_by_key("shop/stays").expect("the object is cached");
 
-    // While the reflector waits before it watches again, the history that it would need is lost.
-    let unwell = informer_testing::CannedResponse::failure(
+    // The history that the next watch needs is lost during the reflector's backoff.
+    let failing = informer_testing::CannedResponse::failure(
         http::StatusCode::INTERNAL_SERVER_ERROR,
         "InternalError",
         "",
     );
-    simulator.fail_next(1, watches(), unwell);
+    simulator.fail_next(1, watches(), failing);
     simulator.close_watches();
     let mut status = pods.status().clone();
-    within(async { while status.health_changed().await.expect("it runs").error().is_none() {} }).await;
-    simulator.delete::<Pod>("shop/goes").expect("it exists");
-    simulator.update(&pod("changes", "n2")).expect("it exists");
+    within(async { while status.health_changed().await.expect("the informer runs").error().is_none() {} })
+        .await;
+    simulator.delete::<Pod>("shop/goes").expect("the object exists");
+    simulator.update(&pod("changes", "n2")).expect("the object exists");
     simulator.create(&pod("new", "n3")).expect("a new pod");
     simulator.compact();
 
     within(replica.wait_until(|objects| objects.len() == 3 && objects.keys().any(|key| key.name() == "new")))
         .await;
     assert_eq!(within(deleted.recv()).await, Some(("goes".into(), false)));
-    assert!(unchanged.ptr_eq(&pods.indexer().get_by_key("shop/stays").expect("it is cached")));
+    assert!(unchanged.ptr_eq(&pods.indexer().get_by_key("shop/stays").expect("the object is cached")));
     within(replica.wait_until(|_| replica.versions() == versions_of_pods(&simulator))).await;
     assert!(replica.violations().is_empty(), "{:?}", replica.violations());
     factory.shutdown().await;
 }
 
 #[tokio::test]
-async fn a_pod_that_was_replaced_unseen_is_a_delete_and_an_add() {
+async fn unseen_replacement_is_a_delete_and_an_add() {
     let simulator = simulator().await;
     simulator.create(&pod("p", "n1")).expect("a new pod");
     let factory = factory(&simulator);
     let pods = factory.core().v1().pods();
-    let (send, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let (send, mut recorded) = tokio::sync::mpsc::unbounded_channel();
     let deletes = send.clone();
     let _registration = pods.add_handlers(|handlers| {
         handlers.on_add(move |pod, _| _ = send.send(format!("+{}", pod.uid()))).on_delete(move |pod| {
@@ -125,22 +126,22 @@ async fn a_pod_that_was_replaced_unseen_is_a_delete_and_an_add() {
         })
     });
     factory.start();
-    let first = within(heard.recv()).await.expect("an add");
+    let first = within(recorded.recv()).await.expect("an add");
     within(simulator.wait_for_watches(&watches(), 1)).await;
-    simulator.delete::<Pod>("shop/p").expect("it exists");
+    simulator.delete::<Pod>("shop/p").expect("the object exists");
     simulator.create(&pod("p", "n1")).expect("a new pod");
-    assert_eq!(within(heard.recv()).await, Some(first.replace('+', "-")));
-    assert_ne!(within(heard.recv()).await, Some(first));
+    assert_eq!(within(recorded.recv()).await, Some(first.replace('+', "-")));
+    assert_ne!(within(recorded.recv()).await, Some(first));
     factory.shutdown().await;
 }
 
 #[tokio::test]
-async fn i9_a_write_can_be_read_once_the_watermark_has_passed_it() {
+async fn i9_write_is_readable_once_the_watermark_reaches_it() {
     let simulator = simulator().await;
     let factory = factory(&simulator);
     let pods = factory.core().v1().pods();
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
     for n in 0..20 {
         let written = simulator.create(&pod(&format!("p{n}"), "n1")).expect("a new pod");
         let outcome = pods.wait_until(&written.resource_version().into(), PATIENCE).await;
@@ -154,7 +155,7 @@ async fn i9_a_write_can_be_read_once_the_watermark_has_passed_it() {
     assert_eq!(pods.wait_until(&future, PATIENCE).await, WaitOutcome::Stopped);
 }
 
-/// A view of pods that requires a field.
+/// A view of pods with a required field.
 #[derive(Informer, Deserialize)]
 #[informer(group = "", version = "v1", kind = "Pod", namespaced)]
 struct PlacedPod {
@@ -178,23 +179,26 @@ async fn i10_undecodable_pod_does_not_stop_the_stream() {
     let factory = factory(&simulator);
     let pods = factory.core().v1().placed_pods();
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
     assert_eq!(pods.indexer().len(), 1);
-    let aside = pods.status().quarantined();
-    assert_eq!(aside[0].key, Some(ObjectKey::namespaced("shop", "broken")));
-    assert_eq!(aside[0].error, "missing field \"nodeName\" at spec");
+    let quarantined = pods.status().quarantined();
+    assert_eq!(quarantined[0].key, Some(ObjectKey::namespaced("shop", "broken")));
+    assert_eq!(quarantined[0].error, "missing field \"nodeName\" at spec");
 
     let mut worse = pod("good", "n1");
     worse["spec"]["nodeName"] = Value::Null;
-    let worse = simulator.update(&worse).expect("it exists");
+    let worse = simulator.update(&worse).expect("the object exists");
     assert_eq!(pods.wait_until(&worse.resource_version().into(), PATIENCE).await, WaitOutcome::Reached);
     assert_eq!(pods.indexer().get_by_key("shop/good").expect("the last state").spec.node_name, "n1");
     assert_eq!((pods.status().quarantined().len(), pods.status().quarantined_total()), (2, 2));
 
-    let healed = simulator.update(&pod("broken", "n9")).expect("it exists");
-    assert_eq!(pods.wait_until(&healed.resource_version().into(), PATIENCE).await, WaitOutcome::Reached);
-    assert_eq!(pods.indexer().get_by_key("shop/broken").expect("it decodes now").spec.node_name, "n9");
-    simulator.delete::<Pod>("shop/good").expect("it exists");
+    let valid = simulator.update(&pod("broken", "n9")).expect("the object exists");
+    assert_eq!(pods.wait_until(&valid.resource_version().into(), PATIENCE).await, WaitOutcome::Reached);
+    assert_eq!(
+        pods.indexer().get_by_key("shop/broken").expect("the object decodes now").spec.node_name,
+        "n9"
+    );
+    simulator.delete::<Pod>("shop/good").expect("the object exists");
     within(async {
         while !pods.status().quarantined().is_empty() {
             tokio::task::yield_now().await;
@@ -205,7 +209,7 @@ async fn i10_undecodable_pod_does_not_stop_the_stream() {
 }
 
 #[tokio::test]
-async fn watch_event_that_is_cut_off_is_not_lost() {
+async fn truncated_watch_event_is_not_lost() {
     let simulator = simulator().await;
     let factory = factory(&simulator);
     let pods = factory.core().v1().pods();
@@ -231,15 +235,14 @@ async fn i4_replicas_equal_the_server_after_churn() {
     let mut replicas = vec![Replica::<Pod>::new()];
     let mut registrations = vec![pods.add_event_handler(replicas[0].clone())];
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
     for round in 0..600 {
         churn.step().expect("a step");
         match round % 150 {
             40 => simulator.close_watches(),
             90 => simulator.compact(),
             120 => {
-                // Some join in the midst of it, one of them with a threshold that it is soon
-                // beyond.
+                // Some handlers join during the churn; one soon exceeds its threshold.
                 let late = Replica::<Pod>::new();
                 let options = HandlerOptions::new().threshold(Some(round % 4));
                 registrations.push(pods.add_event_handler_with(late.clone(), &options));
@@ -248,14 +251,14 @@ async fn i4_replicas_equal_the_server_after_churn() {
             _ => tokio::task::yield_now().await,
         }
     }
-    // A bookmark would bring the watermark here in a minute; a last write does it now.
+    // Without this write, the watermark would arrive only with a bookmark, up to a minute later.
     let end = simulator.create(&pod("end", "n1")).expect("a new pod");
     let outcome = pods.wait_until(&end.resource_version().into(), PATIENCE).await;
     assert_eq!(outcome, WaitOutcome::Reached);
     let end = ObjectKey::namespaced("shop", "end");
     for (replica, registration) in replicas.iter().zip(&registrations) {
         within(replica.wait_until(|objects| objects.contains_key(&end))).await;
-        within(registration.synced().wait()).await.expect("it syncs");
+        within(registration.synced().wait()).await.expect("synced");
         within(replica.wait_until(|_| replica.versions() == versions_of_pods(&simulator))).await;
         assert!(replica.violations().is_empty(), "{:?}", replica.violations());
     }

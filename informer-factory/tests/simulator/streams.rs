@@ -1,4 +1,4 @@
-//! Streaming lists over HTTP: that they are used, and what becomes of servers that can't.
+//! Streaming lists over HTTP: the reflector uses them, and falls back on servers without them.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ async fn synced(simulator: &Simulator) -> (SharedInformerFactory, SharedIndexInf
     let factory = factory(simulator);
     let pods = factory.core().v1().pods();
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
     (factory, pods)
 }
 
@@ -35,8 +35,8 @@ fn versions(pods: &SharedIndexInformer<Pod>) -> std::collections::BTreeMap<Strin
     pods.indexer().list().iter().map(version).collect()
 }
 
-/// How many lists, and how many watches or streaming lists, the server was asked for.
-fn asked(simulator: &Simulator) -> (usize, usize) {
+/// Returns the number of lists, and of watches and streaming lists, that the server received.
+fn request_counts(simulator: &Simulator) -> (usize, usize) {
     let count = |verb| simulator.request_count(&RequestFilter::verb(verb));
     (count(Verb::List), count(Verb::Watch))
 }
@@ -51,7 +51,7 @@ async fn streaming_list_and_watch_are_one_request() {
         pods.wait_until(&created.resource_version().to_string().as_str().into(), crate::PATIENCE).await;
     assert_eq!(outcome, WaitOutcome::Reached);
     assert_eq!(versions(&pods), versions_of_pods(&simulator));
-    assert_eq!(asked(&simulator), (0, 1));
+    assert_eq!(request_counts(&simulator), (0, 1));
     factory.shutdown().await;
 }
 
@@ -70,14 +70,14 @@ async fn server_without_streaming_lists_gets_paged_requests() {
         let (factory, pods) = synced(&simulator).await;
         assert_eq!(versions(&pods), versions_of_pods(&simulator));
         within(simulator.wait_for_watches(&RequestFilter::any(), 1)).await;
-        assert_eq!(asked(&simulator), (1, 2));
+        assert_eq!(request_counts(&simulator), (1, 2));
         factory.shutdown().await;
     }
 }
 
 #[tokio::test]
 async fn two_streams_closed_early_lead_to_pages() {
-    // Ordinary watches, which know of no end.
+    // Plain watches that never send the end bookmark.
     let events = format!("{}\n", json!({ "type": "ADDED", "object": pod("gone-by-now", "n1") }));
     for watch in [events, String::new()] {
         let simulator = with_pods(3).await;
@@ -87,10 +87,10 @@ async fn two_streams_closed_early_lead_to_pages() {
         let factory = builder.reflector(ReflectorConfig::new().backoff(wait, wait)).build();
         let pods = factory.core().v1().pods();
         factory.start();
-        within(factory.wait_for_cache_sync()).await.expect("it syncs");
+        within(factory.wait_for_cache_sync()).await.expect("synced");
         assert_eq!(versions(&pods), versions_of_pods(&simulator));
         within(simulator.wait_for_watches(&RequestFilter::any(), 1)).await;
-        assert_eq!(asked(&simulator), (1, 3));
+        assert_eq!(request_counts(&simulator), (1, 3));
         factory.shutdown().await;
     }
 }
@@ -107,10 +107,10 @@ async fn servers_without_streaming_lists_work() {
         let (pods, task) = SharedIndexInformer::new(std::sync::Arc::new(list_watch), options);
         let shutdown = CancellationToken::new();
         let task = tokio::spawn(task.run(shutdown.clone()));
-        within(pods.synced().wait()).await.expect("it syncs");
+        within(pods.synced().wait()).await.expect("synced");
         assert_eq!(versions(&pods), versions_of_pods(&simulator));
         within(simulator.wait_for_watches(&RequestFilter::any(), 1)).await;
-        assert_eq!(asked(&simulator), (1, 2));
+        assert_eq!(request_counts(&simulator), (1, 2));
         shutdown.cancel();
         task.await.expect("no panic");
     }
@@ -123,17 +123,17 @@ async fn factory_remembers_missing_streaming_lists() {
     simulator.create(&pod("p", "n1")).expect("a new pod");
     let (factory, _pods) = synced(&simulator).await;
     within(simulator.wait_for_watches(&RequestFilter::any(), 1)).await;
-    assert_eq!(asked(&simulator), (1, 2));
+    assert_eq!(request_counts(&simulator), (1, 2));
     let metadata = factory.informer::<PartialObjectMeta<Pod>>();
     factory.start();
-    within(metadata.synced().wait()).await.expect("it syncs");
+    within(metadata.synced().wait()).await.expect("synced");
     within(simulator.wait_for_watches(&RequestFilter::any(), 2)).await;
-    assert_eq!(asked(&simulator), (2, 3));
+    assert_eq!(request_counts(&simulator), (2, 3));
     factory.shutdown().await;
 }
 
 #[tokio::test]
-async fn a_factory_can_do_without_streaming_lists() {
+async fn factory_can_disable_streaming_lists() {
     let simulator = with_pods(1).await;
     let client = simulator.client().expect("a client");
     let factory = SharedInformerFactory::builder(client)
@@ -141,8 +141,8 @@ async fn a_factory_can_do_without_streaming_lists() {
         .build();
     let _pods = factory.core().v1().pods();
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(factory.wait_for_cache_sync()).await.expect("synced");
     within(simulator.wait_for_watches(&RequestFilter::any(), 1)).await;
-    assert_eq!(asked(&simulator), (1, 1));
+    assert_eq!(request_counts(&simulator), (1, 1));
     factory.shutdown().await;
 }

@@ -1,5 +1,5 @@
-//! Waiting for one's own writes, and informers of one type with different namespaces and selectors
-//! side by side.
+//! Waits for own writes, and concurrent informers of one type with different namespaces and
+//! selectors.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ fn labelled(name: &str, app: &str) -> serde_json::Value {
     pod
 }
 
-/// The object of a write as a client would get it back.
+/// Returns the object of a write as a client receives it.
 fn pod_of(written: &StoredObject) -> Pod {
     written.parse().expect("a pod")
 }
@@ -40,10 +40,10 @@ async fn i9_write_outside_the_scope_is_not_waited_for() {
     let databases = run(KubeListWatch::all(client.clone()).label_selector("app in (db, cache)"));
     let one = run(KubeListWatch::all(client).field_selector("metadata.name=other"));
     let informers = [&all, &elsewhere, &databases, &one];
-    wait_for_cache_sync(&informers.map(|informer| informer as _), PATIENCE).await.expect("they sync");
+    wait_for_cache_sync(&informers.map(|informer| informer as _), PATIENCE).await.expect("synced");
 
     let pod = pod_of(&simulator.create(&labelled("p", "web")).expect("a new pod"));
-    // Not a matter of time: they never will have it.
+    // These informers never receive the pod, so the wait ends at once.
     for informer in [&elsewhere, &databases, &one] {
         assert_eq!(informer.wait_for_write(&pod, Duration::MAX).await, WaitOutcome::NotCovered);
     }
@@ -55,26 +55,26 @@ async fn i9_write_outside_the_scope_is_not_waited_for() {
 async fn i9_write_that_leaves_the_selector_is_waited_for() {
     let simulator = simulator().await;
     let databases = run(KubeListWatch::all(simulator.client().expect("a client")).label_selector("app=db"));
-    wait_for_cache_sync(&[&databases], PATIENCE).await.expect("it syncs");
+    wait_for_cache_sync(&[&databases], PATIENCE).await.expect("synced");
     let pod = pod_of(&simulator.create(&labelled("p", "db")).expect("a new pod"));
     assert_eq!(databases.wait_for_write(&pod, PATIENCE).await, WaitOutcome::Reached);
-    let changed = pod_of(&simulator.update(&labelled("p", "web")).expect("it exists"));
+    let changed = pod_of(&simulator.update(&labelled("p", "web")).expect("the object exists"));
     assert_eq!(databases.wait_for_write(&changed, PATIENCE).await, WaitOutcome::Reached);
     assert!(databases.indexer().is_empty());
 }
 
 #[tokio::test]
-async fn i9_write_outside_the_selector_delays_nothing() {
+async fn i9_write_outside_the_selector_does_not_delay_waits() {
     let simulator = simulator().await;
     let databases = run(KubeListWatch::all(simulator.client().expect("a client")).label_selector("app=db"));
-    wait_for_cache_sync(&[&databases], PATIENCE).await.expect("it syncs");
+    wait_for_cache_sync(&[&databases], PATIENCE).await.expect("synced");
     for name in ["waited", "tracked"] {
         let pod = pod_of(&simulator.create(&labelled(name, "db")).expect("a new pod"));
         assert_eq!(databases.wait_for_write(&pod, PATIENCE).await, WaitOutcome::Reached);
-        // Nothing is awaited in between, so the informer has the pod as it was. It receives only
-        // the first of these.
-        simulator.update(&labelled(name, "web")).expect("it exists");
-        let last = pod_of(&simulator.update(&labelled(name, "front")).expect("it exists"));
+        // The test does not await between the writes, so the informer still has the old pod. Later
+        // it receives only the first of these updates, as a deletion.
+        simulator.update(&labelled(name, "web")).expect("the object exists");
+        let last = pod_of(&simulator.update(&labelled(name, "front")).expect("the object exists"));
         let key = ObjectKey::namespaced("shop", name);
         assert!(databases.get(&key).is_some());
         if name == "waited" {
@@ -83,7 +83,7 @@ async fn i9_write_outside_the_selector_delays_nothing() {
             let tracker = WriteTracker::new();
             let writes = tracker.of(&key);
             writes.wrote(&databases, &last);
-            assert!(!writes.is_ready() && writes.ready().await, "a deadline has ended the wait");
+            assert!(!writes.is_ready() && writes.ready().await, "the deadline ended the wait");
         }
         assert!(databases.get(&key).is_none());
     }

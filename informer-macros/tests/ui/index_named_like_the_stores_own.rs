@@ -1,4 +1,4 @@
-//! An index with the name of one that every store has.
+//! An index with the name of an index that every store has.
 
 use informer_macros::Informer;
 

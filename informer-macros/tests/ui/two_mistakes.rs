@@ -1,4 +1,4 @@
-//! Two mistakes, which are two errors.
+//! Two mistakes in one attribute cause two errors.
 
 use informer_macros::Informer;
 

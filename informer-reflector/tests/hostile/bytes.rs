@@ -74,7 +74,7 @@ fn watch_with_invalid_json_is_reported_and_retried() {
 }
 
 #[test]
-fn object_above_the_limit_is_refused_without_being_held() {
+fn object_above_the_limit_is_refused_in_bounded_memory() {
     let meter = Meter::start();
     let large = format!(r#"{{"metadata":{{"name":"a"}},"data":{{"k":"{}"}}}}"#, "x".repeat(4 * MAX_OBJECT));
     let items = format!(r#"{{"metadata":{{"resourceVersion":"1"}},"items":[{large}]}}"#);

@@ -57,7 +57,7 @@ fn broken_compression_is_reported_and_retried() {
 }
 
 #[test]
-fn bomb_is_refused_at_the_limit_of_an_object() {
+fn compression_bomb_is_refused_at_the_object_limit() {
     let meter = Meter::start();
     let bomb = |begin: &str| gzip(&[begin.as_bytes(), &vec![b'x'; 8 * MAX_OBJECT]].concat());
     let (list, line) = (bomb(r#"{"items":[{"data":{"k":""#), bomb(r#"{"type":"ADDED","object":{"k":""#));

@@ -1,4 +1,4 @@
-//! The memory of decoders for rejected objects.
+//! The memory that decoders use for rejected objects.
 
 use informer_core::WatchEvent;
 use informer_reflector::{PrunePaths, WatchDecoder};
@@ -18,7 +18,7 @@ fn decoding_needs_at_most_ten_times_the_size_of_an_object() {
     meter.reset();
     let mut decoder = WatchDecoder::<ConfigMap>::new(PrunePaths::default()).max_object_size(limit);
     for piece in line.as_bytes().chunks(64 * 1024) {
-        let events = decoder.push(piece).expect("it is JSON");
+        let events = decoder.push(piece).expect("valid JSON");
         assert!(events.iter().all(|event| matches!(event, WatchEvent::RejectedObject { .. })));
     }
     let peak = meter.peak();

@@ -1,4 +1,4 @@
-//! Responses without a pause: events, bookmarks, errors, ends.
+//! Responses that follow each other without a pause: events, bookmarks, errors and closed watches.
 
 use crate::meter::Meter;
 use crate::server::*;
@@ -41,7 +41,7 @@ fn flood_of_events_uses_bounded_memory_and_log() {
 }
 
 #[test]
-fn refusals_without_pause_are_answered_with_backoff() {
+fn refusals_without_a_pause_lead_to_backoff() {
     let meter = Meter::start();
     let mut cases = vec![
         case(

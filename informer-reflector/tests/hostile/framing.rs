@@ -1,4 +1,4 @@
-//! Broken HTTP/1.1: lengths, chunks, heads, and connections that end or become silent.
+//! Broken HTTP/1.1: lengths, chunks, heads, and connections that close or become silent.
 
 use crate::meter::Meter;
 use crate::server::*;
@@ -15,7 +15,7 @@ fn silent(bytes: Vec<u8>) -> impl Fn(usize) -> Reply + Send + Sync + 'static {
 }
 
 #[test]
-fn broken_head_of_an_answer_is_an_unreachable_server() {
+fn broken_response_head_means_an_unreachable_server() {
     let meter = Meter::start();
     let unreachable = "can't be reached";
     survive(
@@ -57,7 +57,7 @@ fn broken_head_of_an_answer_is_an_unreachable_server() {
 }
 
 #[test]
-fn body_that_does_not_end_as_announced_breaks_off() {
+fn body_with_a_wrong_length_is_an_interrupted_response() {
     let meter = Meter::start();
     let short = raw("HTTP/1.1 200 OK\ncontent-length: 100000\n\n{\"items\":[");
     let long = [raw("HTTP/1.1 200 OK\ncontent-length: 10\n\n"), list("9", "", &[]).into_bytes()].concat();

@@ -53,7 +53,7 @@ fn reset_in_the_body(connection: DuplexStream) -> BoxFuture<'static, ()> {
 }
 
 #[test]
-fn broken_http2_is_an_unreachable_server() {
+fn broken_http2_means_an_unreachable_server() {
     let meter = Meter::start();
     let unreachable = "can't be reached";
     survive(

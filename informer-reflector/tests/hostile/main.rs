@@ -1,6 +1,6 @@
-//! A hostile server, one class of responses per file. For every response, the reflector keeps its
-//! bounds of requests, log lines and memory, reports the error, and recovers once the server is
-//! good.
+//! A hostile server, one class of responses per file. For every response, the number of requests,
+//! log lines and bytes of memory stays bounded; the reflector reports the error, and recovers once
+//! the server sends valid responses.
 //!
 //! The client is kube's, over an in-memory connection with real HTTP, on a paused clock.
 

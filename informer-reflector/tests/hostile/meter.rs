@@ -8,11 +8,11 @@ use peak_alloc::PeakAlloc;
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
-/// Counters are of the whole process, so one test is measured at a time.
+/// The counters are process-wide, so only one test measures at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Counts as long as it lives. Start it before anything large is made: tests in other threads wait
-/// for its end.
+/// Measures allocations until dropped. Create a `Meter` before anything large: `start` waits until
+/// the meters of tests in other threads are dropped.
 pub(crate) struct Meter {
     before: Cell<usize>,
     _alone: MutexGuard<'static, ()>,
@@ -26,13 +26,14 @@ impl Meter {
         meter
     }
 
-    /// Counts anew.
+    /// Resets the peak to the current memory use.
     pub(crate) fn reset(&self) {
         ALLOCATOR.reset_peak_usage();
         self.before.set(ALLOCATOR.current_usage());
     }
 
-    /// The largest number of bytes that came into use since the start or the last reset.
+    /// Returns the peak of allocated bytes since the start or the last reset, above the memory in
+    /// use then.
     pub(crate) fn peak(&self) -> usize {
         ALLOCATOR.peak_usage().saturating_sub(self.before.get())
     }

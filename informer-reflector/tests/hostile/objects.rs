@@ -1,4 +1,4 @@
-//! JSON of wrong types: invalid lists, items and events.
+//! JSON of the wrong type: invalid lists, items and events.
 
 use serde_json::json;
 
@@ -15,7 +15,7 @@ fn items(items: &str) -> Vec<u8> {
 }
 
 #[test]
-fn list_of_something_else_is_refused() {
+fn response_that_is_no_list_of_the_kind_is_refused() {
     let meter = Meter::start();
     let not_understood = "not understood";
     survive(

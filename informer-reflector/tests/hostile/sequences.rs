@@ -22,16 +22,16 @@ use crate::log::Log;
 use crate::meter::Meter;
 use crate::script::*;
 
-/// What a server answers to a watch, in any order and for as long as it likes.
+/// What the server sends for one watch request.
 #[derive(Debug, Clone, Copy)]
 enum Answer {
-    /// An event of its own version, then this failure.
+    /// An event with a new version, then this failure.
     EventThen(Failure),
     BookmarkThen(Failure),
     Only(Failure),
-    /// The request itself fails.
+    /// The watch request itself fails.
     Refused(Failure),
-    /// An event whose version is older than the one before.
+    /// An event whose version is older than the previous one, then this failure.
     OlderThen(Failure),
     LivesFor(u8, Failure),
 }
@@ -58,12 +58,12 @@ impl Failure {
             Self::BadRequest => failure(400, "BadRequest"),
             Self::NotFound => failure(404, "NotFound"),
             Self::Garbage => ListWatchError::Protocol("no JSON".into()),
-            Self::Reset => failure_of_connection(),
+            Self::Reset => connection_failure(),
         })
     }
 }
 
-/// A server that repeats a sequence of answers, until it is good.
+/// A server that cycles through its answers until `is_good` is set.
 #[derive(Clone)]
 struct Hostile {
     answers: Arc<Vec<Answer>>,
@@ -86,7 +86,7 @@ impl Hostile {
         }
     }
 
-    fn note(&self) -> usize {
+    fn record_request(&self) -> usize {
         let mut requests = self.requests.lock();
         requests.push(Instant::now());
         requests.len()
@@ -96,7 +96,7 @@ impl Hostile {
         self.version.fetch_add(1, Ordering::Relaxed).to_string()
     }
 
-    /// The largest number of requests within any minute.
+    /// Returns the largest number of requests within any minute.
     fn busiest_minute(&self) -> usize {
         let requests = self.requests.lock();
         let within = |start: &Instant| {
@@ -132,13 +132,13 @@ impl ListerWatcher<ConfigMap> for Hostile {
     }
 
     async fn list(&self, options: ListOptions) -> Result<ListStream<ConfigMap>, ListWatchError> {
-        let number = self.note();
+        let number = self.record_request();
         let is_good = self.is_good.load(Ordering::Relaxed);
         let failure = self.lists[number % self.lists.len()];
         if !is_good && let Some(error) = failure.error() {
             return Err(error);
         }
-        // Without end, unless it is good: a page without items, and a token that is always new.
+        // A hostile list never ends: each page is empty and has a new continue token.
         let continue_token = (!is_good && options.limit.is_some()).then(|| self.next_version());
         let end = ListEnd {
             resource_version: self.next_version().as_str().into(),
@@ -149,13 +149,13 @@ impl ListerWatcher<ConfigMap> for Hostile {
     }
 
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream<ConfigMap>, ListWatchError> {
-        let number = self.note();
+        let number = self.record_request();
         if self.is_good.load(Ordering::Relaxed) {
             let end = options.send_initial_events.then(|| Ok(vec![end(&self.next_version())]));
             return Ok(stream::iter(end).chain(stream::pending()).boxed());
         }
         let (events, wait, failure) = match self.answers[number % self.answers.len()] {
-            Answer::Refused(failure) => return Err(failure.error().unwrap_or_else(failure_of_connection)),
+            Answer::Refused(failure) => return Err(failure.error().unwrap_or_else(connection_failure)),
             Answer::EventThen(failure) => (vec![added("a", &self.next_version())], 0, failure),
             Answer::OlderThen(failure) => (vec![modified("a", "3")], 0, failure),
             Answer::BookmarkThen(failure) => (vec![bookmark(&self.next_version())], 0, failure),
@@ -172,14 +172,14 @@ impl ListerWatcher<ConfigMap> for Hostile {
     }
 }
 
-/// Ten requests at once, one for each second, and those that follow a wait: five of up to 8
-/// seconds, then two a minute.
+/// Ten immediate requests, one for each second, and those of the backoff: five with waits of up to
+/// 8 seconds, then two a minute.
 const MAX_IN_A_MINUTE: usize = 80;
 
-/// Relists after expired versions are one line each, and there are fewer of them than requests.
+/// Each relist after an expired version logs one line, but there are fewer relists than requests.
 const MAX_LINES_IN_A_MINUTE: usize = 20;
 
-/// The objects are small, and there are two of them.
+/// The server has two small objects.
 const MAX_MEMORY: usize = 512 * 1024;
 
 fn run(server: &Hostile) {
@@ -198,15 +198,15 @@ fn run(server: &Hostile) {
         server.is_good.store(true, Ordering::Relaxed);
         let recovered = async {
             while !matches!(status.health(), Health::Live { .. }) {
-                status.health_changed().await.expect("it runs");
+                status.health_changed().await.expect("the reflector runs");
             }
         };
-        // The longest wait is twice 30 seconds, and a watch may still live for a while.
-        tokio::time::timeout(Duration::from_secs(100), recovered).await.expect("it recovers");
+        // The longest wait is twice 30 seconds, and an open watch may last a while longer.
+        tokio::time::timeout(Duration::from_secs(100), recovered).await.expect("the reflector recovers");
     });
 }
 
-fn failure_of_connection() -> ListWatchError {
+fn connection_failure() -> ListWatchError {
     ListWatchError::Interrupted("reset".into())
 }
 

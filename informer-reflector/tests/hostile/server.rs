@@ -1,4 +1,4 @@
-//! The hostile server, and the checks of every case.
+//! The hostile server, and the checks that every case must pass.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,48 +23,48 @@ use tower::BoxError;
 use crate::log::Log;
 use crate::meter::Meter;
 
-/// The limit of an object in these tests.
+/// The object size limit in these tests.
 pub(crate) const MAX_OBJECT: usize = 1024 * 1024;
 
-/// No answer may bring more into use: an object, its text in the decoder and what was read ahead.
+/// The memory limit for any answer: an object, its text in the decoder, and the bytes read ahead.
 const MAX_MEMORY: usize = 8 * MAX_OBJECT;
 
-/// As in `sequences`.
+/// The same limits as in `sequences`.
 const MAX_REQUESTS_IN_A_MINUTE: usize = 80;
 const MAX_LINES_IN_A_MINUTE: usize = 20;
 
-/// How long the server is hostile.
+/// How long the server sends hostile answers.
 const HOSTILE: Duration = Duration::from_secs(180);
 
-/// The longest wait is twice 30 seconds, and a silent watch lives for up to 125.
+/// The longest wait is twice 30 seconds, and a silent watch lasts up to 125.
 const RECOVERY: Duration = Duration::from_secs(200);
 
-/// The server's newest version once it is good.
+/// The newest version of the server once it sends good answers.
 const NEWEST: u64 = 200;
 
-/// Which request gets the hostile answer; the others get good ones.
+/// Which requests get the hostile answer; the others get good answers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum At {
     List,
     Watch,
-    /// Lists are asked for as streams.
+    /// Hostile answers to streaming lists, which the reflector is configured to request.
     StreamingList,
 }
 
-/// What the server sends over a connection.
+/// The bytes that the server sends over a connection, and its behavior after them.
 pub(crate) struct Reply {
     pub(crate) bytes: Vec<u8>,
     pub(crate) then: Then,
 }
 
-/// What follows the bytes.
+/// What the server does after the bytes.
 pub(crate) enum Then {
     Close,
-    /// Nothing more, and the connection stays open.
+    /// Sends nothing more and keeps the connection open.
     Silence,
-    /// A bookmark of this version every half minute, until the server becomes good.
+    /// Sends a bookmark of this version every half minute, until the server becomes good.
     Bookmarks(String),
-    /// This piece again and again, fifty times a second, until the server becomes good.
+    /// Sends these bytes fifty times a second, until the server becomes good.
     Repeat(Vec<u8>),
 }
 
@@ -72,22 +72,22 @@ pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) at: At,
     pub(crate) answer: Answer,
-    /// Part of a health that shows while the server is hostile.
+    /// Part of a health description that must occur while the server is hostile.
     pub(crate) health: &'static str,
-    /// Part of a line that is logged, or empty if nothing may be logged.
+    /// Part of a line that must be logged, or empty if nothing may be logged.
     pub(crate) log: &'static str,
 }
 
 pub(crate) enum Answer {
     /// The bytes of an HTTP/1.1 answer, by the number of the hostile request.
     Bytes(Box<dyn Fn(usize) -> Reply + Send + Sync>),
-    /// Whatever this does with an HTTP/2 connection.
+    /// A function that serves an HTTP/2 connection.
     Http2(Http2),
 }
 
 pub(crate) type Http2 = fn(DuplexStream) -> futures::future::BoxFuture<'static, ()>;
 
-/// A case with an answer that is always the same, after which the connection is closed.
+/// A case whose answer is always the same; the server closes the connection after it.
 pub(crate) fn case(
     name: &'static str,
     at: At,
@@ -109,7 +109,7 @@ pub(crate) fn numbered(
     Case { name, at, answer: Answer::Bytes(Box::new(answer)), health, log }
 }
 
-/// An answer with this body, whose length is as its header says.
+/// An answer with this body and the matching `content-length`.
 pub(crate) fn ok(body: impl AsRef<[u8]>) -> Vec<u8> {
     answer("200 OK", "", body)
 }
@@ -123,13 +123,13 @@ pub(crate) fn answer(status: &str, headers: &str, body: impl AsRef<[u8]>) -> Vec
     [head.as_bytes(), body].concat()
 }
 
-/// The head of an answer that lasts until the connection is closed.
+/// The head of an answer whose body lasts until the connection is closed.
 pub(crate) fn open(headers: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n{headers}\r\n")
         .into_bytes()
 }
 
-/// Lines of a watch.
+/// The body of a watch, one event per line, with its head.
 pub(crate) fn lines(lines: &[impl AsRef<str>]) -> Vec<u8> {
     let lines: String = lines.iter().flat_map(|line| [line.as_ref(), "\n"]).collect();
     [open(""), lines.into_bytes()].concat()
@@ -155,7 +155,7 @@ pub(crate) fn bookmark(version: &str) -> String {
 
 pub(crate) fn status(code: u16, reason: &str) -> String {
     json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason,
-            "message": "told to" })
+            "message": "test failure" })
     .to_string()
 }
 
@@ -173,11 +173,11 @@ impl Server {
         Client::new(tower::service_fn(move |request| server.clone().connect(request)), "default")
     }
 
-    /// Opens a connection for one request.
+    /// Opens an in-memory connection for one request.
     async fn connect(self, request: Request<Body>) -> Result<Response<Incoming>, BoxError> {
         let (ours, theirs) = duplex(64 * 1024);
         let io = TokioIo::new(ours);
-        if let (Answer::Http2(serve), true) = (&self.case.answer, self.is_hostile_to(request.uri())) {
+        if let (Answer::Http2(serve), true) = (&self.case.answer, self.is_hostile_request(request.uri())) {
             self.requests.lock().push(Instant::now());
             tokio::spawn(serve(theirs));
             let executor = TokioExecutor::new();
@@ -194,7 +194,7 @@ impl Server {
         Ok(sender.send_request(request).await?)
     }
 
-    fn is_hostile_to(&self, uri: &http::Uri) -> bool {
+    fn is_hostile_request(&self, uri: &http::Uri) -> bool {
         let query = uri.query().unwrap_or_default();
         let at = match query.contains("watch=") {
             true if query.contains("sendInitialEvents=") => At::StreamingList,
@@ -216,7 +216,7 @@ impl Server {
         let head = String::from_utf8(head).expect("a request is ASCII");
         let uri: http::Uri = head.split(' ').nth(1).expect("a URI").parse().expect("a URI");
         let reply = match &self.case.answer {
-            Answer::Bytes(answer) if self.is_hostile_to(&uri) => {
+            Answer::Bytes(answer) if self.is_hostile_request(&uri) => {
                 answer(self.hostile_answers.fetch_add(1, Ordering::Relaxed))
             }
             _ => self.good_reply(&uri),
@@ -246,7 +246,7 @@ impl Server {
         }
     }
 
-    /// What an API server answers. It has an object more once it is good.
+    /// Returns a valid answer. The server has one more object once it is good.
     fn good_reply(&self, uri: &http::Uri) -> Reply {
         let is_good = self.is_good.load(Ordering::Relaxed);
         let newest = if is_good { NEWEST } else { 100 };
@@ -254,17 +254,17 @@ impl Server {
             uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('=')).collect();
         let version = query.get("resourceVersion").copied().filter(|version| !version.is_empty());
         let close = |bytes| Reply { bytes, then: Then::Close };
-        let asked = match version.map(str::parse::<u64>) {
+        let requested = match version.map(str::parse::<u64>) {
             Some(Err(_)) => return close(answer("400 Bad Request", "", status(400, "BadRequest"))),
-            Some(Ok(asked)) if asked > newest => {
+            Some(Ok(requested)) if requested > newest => {
                 let refusal = json!({
                     "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 504, "reason": "Timeout",
-                    "message": format!("Timeout: Too large resource version: {asked}, current: {newest}"),
+                    "message": format!("Timeout: Too large resource version: {requested}, current: {newest}"),
                     "details": { "causes": [{ "reason": "ResourceVersionTooLarge", "message": "" }] },
                 });
                 return close(answer("504 Gateway Timeout", "", refusal.to_string()));
             }
-            Some(Ok(asked)) => asked,
+            Some(Ok(requested)) => requested,
             None => 0,
         };
         let mut objects = vec![object("a", "50")];
@@ -281,7 +281,7 @@ impl Server {
         } else {
             let changed = [("a", 50), ("b", 150)]
                 .into_iter()
-                .filter(|(_, version)| asked < *version && *version < newest);
+                .filter(|(_, version)| requested < *version && *version < newest);
             events.extend(changed.map(|(name, version)| event("ADDED", &object(name, &version.to_string()))));
         }
         Reply { bytes: lines(&events), then: Then::Bookmarks(newest.to_string()) }
@@ -296,7 +296,7 @@ impl Server {
     }
 }
 
-/// A store of names.
+/// A store of object names.
 #[derive(Clone, Default)]
 struct Names(Arc<Mutex<Vec<String>>>);
 
@@ -321,7 +321,7 @@ impl ReflectorStore<ConfigMap> for Names {
     }
 }
 
-/// Runs each case, and fails with its name.
+/// Runs each case; a failure names the case.
 pub(crate) fn survive(meter: &Meter, cases: Vec<Case>) {
     for case in cases {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();

@@ -8,7 +8,7 @@ fn page(token: &str) -> Vec<u8> {
 }
 
 #[test]
-fn pages_without_end_are_bounded() {
+fn endless_pages_lead_to_bounded_requests() {
     let meter = Meter::start();
     let new_token = |number: usize| Reply { bytes: page(&format!("t{number}")), then: Then::Close };
     let empty = |number: usize| Reply { bytes: ok(list("9", &format!("t{number}"), &[])), then: Then::Close };

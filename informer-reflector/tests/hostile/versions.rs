@@ -8,7 +8,7 @@ fn listed(version: &str) -> Vec<u8> {
 }
 
 #[test]
-fn version_of_a_list_cannot_keep_the_reflector_from_recovering() {
+fn hostile_version_of_a_list_does_not_prevent_recovery() {
     let meter = Meter::start();
     let long = "9".repeat(100_000);
     let failed = "list or watch failed";

@@ -1,4 +1,4 @@
-//! The bodies of lists and watches.
+//! Bodies of lists and watches.
 
 use std::io;
 
@@ -57,7 +57,7 @@ async fn managed_fields_are_kept_on_request_and_other_fields_pruned() -> Result<
 }
 
 #[tokio::test]
-async fn a_long_list_is_delivered_before_it_has_all_come() -> Result<(), ListWatchError> {
+async fn long_list_is_delivered_before_its_body_ends() -> Result<(), ListWatchError> {
     let pad = "x".repeat(1000);
     let item = format!(r#"{{"metadata":{{"name":"a"}},"spec":{{"nodeName":"{pad}","containers":[]}}}},"#);
     let body: &'static str = format!(r#"{{"items":[{}{{}}]}}"#, item.repeat(2000)).leak();
@@ -72,7 +72,7 @@ async fn a_long_list_is_delivered_before_it_has_all_come() -> Result<(), ListWat
 }
 
 #[tokio::test]
-async fn a_chunk_of_a_watch_is_a_batch() -> Result<(), ListWatchError> {
+async fn events_of_one_watch_chunk_are_one_batch() -> Result<(), ListWatchError> {
     let server = Server::answering([chunked(
         200,
         vec![
@@ -93,7 +93,7 @@ async fn a_chunk_of_a_watch_is_a_batch() -> Result<(), ListWatchError> {
 }
 
 #[tokio::test]
-async fn body_in_pieces_shows_each_piece_as_progress() -> Result<(), ListWatchError> {
+async fn each_chunk_of_a_body_counts_as_progress() -> Result<(), ListWatchError> {
     let pieces = || vec![Ok("{\"kind\":\"PodList\","), Ok("\"items\":"), Ok("[]}")];
     let server = Server::answering([chunked(200, pieces()), chunked(200, pieces())]);
     let pods = KubeListWatch::<Pod>::all(server.client());
@@ -107,7 +107,7 @@ async fn body_in_pieces_shows_each_piece_as_progress() -> Result<(), ListWatchEr
 #[tokio::test]
 async fn interrupted_watch_is_an_error_after_its_events() -> Result<(), ListWatchError> {
     let event = "{\"type\":\"ADDED\",\"object\":{}}\n";
-    let reset = || Err(io::Error::new(io::ErrorKind::ConnectionReset, "the peer went away"));
+    let reset = || Err(io::Error::new(io::ErrorKind::ConnectionReset, "connection closed by peer"));
     for chunks in [vec![Ok(event), reset()], vec![Ok(event), Ok("{\"type\":\"ADDED\""), reset()]] {
         let server = Server::answering([chunked(200, chunks)]);
         let mut events = KubeListWatch::<Pod>::all(server.client()).watch(watch_options("1")).await?;
@@ -117,13 +117,13 @@ async fn interrupted_watch_is_an_error_after_its_events() -> Result<(), ListWatc
         }
         let error = error.expect("an error at the end");
         assert!(matches!(error, ListWatchError::Interrupted(_)), "{error}");
-        assert!(error.to_string().contains("the peer went away"), "{error}");
+        assert!(error.to_string().contains("connection closed by peer"), "{error}");
     }
     Ok(())
 }
 
 #[tokio::test]
-async fn a_body_cut_short_is_interrupted() -> Result<(), ListWatchError> {
+async fn truncated_body_is_an_interrupted_response() -> Result<(), ListWatchError> {
     let error = list_error(answer(200, r#"{"items":[{"metadata":{"name":"a"}}"#)).await;
     assert!(matches!(error, ListWatchError::Interrupted(_)), "{error}");
     let reset = Err(io::Error::from(io::ErrorKind::ConnectionReset));

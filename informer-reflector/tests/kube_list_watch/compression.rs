@@ -1,4 +1,4 @@
-//! Compressed bodies: when they are requested, and how they are decoded.
+//! Compressed bodies: when the client requests them, and how it decodes them.
 
 use std::io::{self, Write};
 
@@ -25,7 +25,7 @@ const EVENTS: [&str; 3] = [
     "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"5\"}}}\n",
 ];
 
-/// One member.
+/// Returns one gzip member.
 fn gzip(text: &str) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(text.as_bytes()).expect("a write to memory");
@@ -66,13 +66,13 @@ async fn lists_and_watches_accept_gzip_by_default() -> Result<(), ListWatchError
         list(&pods, ListOptions::default()).await?;
         watch(&pods, watch_options("1")).await?;
     }
-    let asked = server.header("accept-encoding");
-    assert_eq!(asked.iter().flatten().collect::<Vec<_>>(), ["gzip", "gzip", "identity", "identity"]);
+    let encodings = server.header("accept-encoding");
+    assert_eq!(encodings.iter().flatten().collect::<Vec<_>>(), ["gzip", "gzip", "identity", "identity"]);
     Ok(())
 }
 
 #[tokio::test]
-async fn compressed_list_decodes_equally_however_it_is_split() -> Result<(), ListWatchError> {
+async fn compressed_list_decodes_equally_at_every_split() -> Result<(), ListWatchError> {
     let body = gzip(LIST);
     for at in 0..body.len() {
         let (front, back) = body.split_at(at);
@@ -84,8 +84,8 @@ async fn compressed_list_decodes_equally_however_it_is_split() -> Result<(), Lis
 }
 
 #[tokio::test]
-async fn gzip_members_are_joined_at_every_split() -> Result<(), ListWatchError> {
-    // Members end within lines too: they are the server's flushes, not its events.
+async fn gzip_members_decode_equally_at_every_split() -> Result<(), ListWatchError> {
+    // Members also end within lines, because the server ends one at each flush, not at each event.
     let text = EVENTS.concat();
     let plain = events(answer(200, text.clone().leak())).await?;
     for seam in [1, 40, EVENTS[0].len(), EVENTS[0].len() + 1] {
@@ -103,7 +103,7 @@ async fn gzip_members_are_joined_at_every_split() -> Result<(), ListWatchError> 
 #[tokio::test]
 async fn flushed_events_are_returned_before_more_arrive() -> Result<(), ListWatchError> {
     let members: Vec<_> = EVENTS.iter().map(|event| gzip(event)).collect();
-    // The same without ending a member.
+    // A sync flush instead of a new member.
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     let mut flushed = Vec::new();
     for event in EVENTS {
@@ -116,7 +116,7 @@ async fn flushed_events_are_returned_before_more_arrive() -> Result<(), ListWatc
         let server = Server::answering([gzipped(streamed(200, body))]);
         let mut batches = KubeListWatch::<Pod>::all(server.client()).watch(watch_options("1")).await?;
         for piece in pieces {
-            sender.unbounded_send(Ok(piece.into())).expect("somebody reads");
+            sender.unbounded_send(Ok(piece.into())).expect("the receiver is open");
             let batch = batches.next().await.expect("a batch")?;
             assert_eq!(batch.len(), 1);
         }
@@ -125,7 +125,7 @@ async fn flushed_events_are_returned_before_more_arrive() -> Result<(), ListWatc
 }
 
 #[tokio::test]
-async fn a_compressed_body_cut_anywhere_is_interrupted() {
+async fn truncated_compressed_body_is_an_interrupted_response() {
     let body = gzip(LIST);
     for end in 0..body.len() {
         let error = names(gzipped_pieces(&[&body[..end]])).await.expect_err("an early end");
@@ -172,7 +172,7 @@ async fn unrequested_encoding_is_refused() {
 }
 
 #[tokio::test]
-async fn a_compressed_status_is_understood() {
+async fn compressed_status_is_decoded() {
     let status = r#"{"kind":"Status","status":"Failure","message":"no","reason":"Forbidden","code":403}"#;
     let error = list_error(gzipped(chunked(403, vec![Ok(gzip(status))]))).await;
     assert!(error.is_forbidden() && error.to_string().contains("no"), "{error}");
@@ -181,13 +181,13 @@ async fn a_compressed_status_is_understood() {
 }
 
 #[tokio::test]
-async fn few_bytes_that_stand_for_a_line_too_long_are_refused_as_such() {
-    // One line of 17 MiB in few bytes: more than an event may have.
+async fn compressed_line_above_the_size_limit_is_refused() {
+    // 17 MiB in one line compress to few bytes, but exceed the size limit of an event.
     let member = gzip(&" ".repeat(1024 * 1024));
     let bomb = Bytes::from([gzip("{"), member.repeat(17)].concat());
     assert!(bomb.len() < 1_000_000, "{} bytes", bomb.len());
     let pods = KubeListWatch::<Pod>::all(Server::answering([gzipped(chunked(200, vec![Ok(bomb)]))]).client());
-    let error = watch(&pods, watch_options("1")).await.expect_err("a line too long");
+    let error = watch(&pods, watch_options("1")).await.expect_err("a size error");
     assert!(error.to_string().contains("larger than"), "{error}");
 }
 
@@ -209,28 +209,28 @@ async fn watch_of_a_decompressing_client_is_requested_plain() -> Result<(), List
     for _ in 0..2 {
         assert_eq!(watch(&pods, watch_options("1")).await?.iter().map(Vec::len).sum::<usize>(), 3);
     }
-    let asked = server.header("accept-encoding");
-    assert_eq!(asked.iter().flatten().collect::<Vec<_>>(), ["gzip", "identity", "identity"]);
+    let encodings = server.header("accept-encoding");
+    assert_eq!(encodings.iter().flatten().collect::<Vec<_>>(), ["gzip", "identity", "identity"]);
 
-    // A server that doesn't say that it chose an encoding costs one watch.
+    // Without `vary` the client cannot detect the chosen encoding in advance, so one watch fails.
     let server = Server::answering([members(), plain()]);
     let pods = KubeListWatch::<Pod>::all(server.decompressing_client());
     let error = watch(&pods, watch_options("1")).await.expect_err("only one member is read");
     assert!(matches!(error, ListWatchError::Interrupted(_)), "{error}");
     assert_eq!(watch(&pods, watch_options("1")).await?.iter().map(Vec::len).sum::<usize>(), 3);
-    let asked = server.header("accept-encoding");
-    assert_eq!(asked.iter().flatten().collect::<Vec<_>>(), ["gzip", "identity"]);
+    let encodings = server.header("accept-encoding");
+    assert_eq!(encodings.iter().flatten().collect::<Vec<_>>(), ["gzip", "identity"]);
     Ok(())
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_says_nothing_about_compression() -> Result<(), ListWatchError> {
-    let reset = Err(io::Error::new(io::ErrorKind::ConnectionReset, "the peer went away"));
+async fn connection_reset_does_not_disable_gzip() -> Result<(), ListWatchError> {
+    let reset = Err(io::Error::new(io::ErrorKind::ConnectionReset, "connection closed by peer"));
     let server = Server::answering([chunked(200, vec![Ok(EVENTS[0]), reset]), answer(200, "")]);
     let pods = KubeListWatch::<Pod>::all(server.client());
     watch(&pods, watch_options("1")).await.expect_err("a reset");
     watch(&pods, watch_options("1")).await?;
-    let asked = server.header("accept-encoding");
-    assert_eq!(asked.iter().flatten().collect::<Vec<_>>(), ["gzip", "gzip"]);
+    let encodings = server.header("accept-encoding");
+    assert_eq!(encodings.iter().flatten().collect::<Vec<_>>(), ["gzip", "gzip"]);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Clients of [`connect`].
+//! Clients created by [`connect`].
 
 use http::Request;
 use informer_reflector::connect;
@@ -7,7 +7,7 @@ use kube::client::Body;
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 
-/// Sends a request to a server of the test, which has read all of it when this returns.
+/// Sends a request to the listener. Returns once the listener has read all of the request.
 async fn open_request(listener: &TcpListener) -> (tokio::task::JoinHandle<()>, TcpStream) {
     let address = listener.local_addr().expect("an address");
     let config = Config::new(format!("http://{address}").parse().expect("a URI"));
@@ -26,7 +26,7 @@ async fn open_request(listener: &TcpListener) -> (tokio::task::JoinHandle<()>, T
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn idle_connection_is_watched_by_tcp_keepalive() {
+async fn idle_connection_has_a_tcp_keepalive_timer() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let (request, stream) = open_request(&listener).await;
     let (local, remote) = (stream.local_addr().expect("ours"), stream.peer_addr().expect("theirs"));
@@ -36,9 +36,9 @@ async fn idle_connection_is_watched_by_tcp_keepalive() {
         let table = std::fs::read_to_string("/proc/net/tcp").expect("Linux lists its connections");
         let rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
         let row = rows.into_iter().find(|row| row.get(1..3) == Some(&[&*ends[0], &*ends[1]]));
-        row.expect("the client's end").get(5).map(|timer| timer[..2].to_owned())
+        row.expect("a row of the client's socket").get(5).map(|timer| timer[..2].to_owned())
     };
-    // 01 is retransmission, until the request is acknowledged, and 02 is keepalive.
+    // Timer 01 is retransmission, until the peer acknowledges the request; 02 is keepalive.
     let is_watched = async {
         while timer().as_deref() != Some("02") {
             tokio::task::yield_now().await;

@@ -33,7 +33,7 @@ async fn error_without_a_status_is_converted_to_one() {
     let text = error.to_string();
     assert!(text.contains("content type") && !text.contains("please try again"), "{text}");
 
-    // A proxy may answer with anything, even with what it should have hidden.
+    // A proxy's page may contain anything, including secrets.
     let page = format!("<html>{}</html>", "é ".repeat(10_000)).leak();
     let error = list_error(with_header(answer(502, page), "content-type", "text/html")).await;
     let text = error.to_string();
@@ -47,7 +47,7 @@ async fn error_without_a_status_is_converted_to_one() {
 }
 
 #[tokio::test]
-async fn a_failure_within_a_success_is_found() {
+async fn failure_status_in_a_200_response_is_an_error() {
     let status = r#"{"kind":"Status","status":"Failure","message":"no","reason":"Forbidden","code":403}"#;
     assert!(list_error(answer(200, status)).await.is_forbidden());
 }

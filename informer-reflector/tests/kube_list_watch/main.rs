@@ -1,4 +1,4 @@
-//! `KubeListWatch` with a server in the same process: its requests, and the effect of responses.
+//! `KubeListWatch` with a server in the same process: its requests, and how it treats responses.
 
 mod bodies;
 mod compression;

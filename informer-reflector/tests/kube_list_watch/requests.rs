@@ -18,7 +18,7 @@ async fn list_request_has_the_options() -> Result<(), ListWatchError> {
     let server = Server::answering((0..4).map(|_| answer(200, EMPTY_LIST)));
     let pods = KubeListWatch::<Pod>::all(server.client());
     list(&pods, ListOptions::default()).await?;
-    // kube leaves the version out here.
+    // kube's own `ListParams` omit the version here.
     let cached =
         ListOptions { resource_version: Some("0".into()), limit: Some(500), ..ListOptions::default() };
     list(&pods, cached).await?;
@@ -69,7 +69,7 @@ async fn watch_request_has_the_options() -> Result<(), ListWatchError> {
 }
 
 #[tokio::test]
-async fn a_metadata_only_type_asks_for_metadata_only() -> Result<(), ListWatchError> {
+async fn metadata_only_type_requests_only_metadata() -> Result<(), ListWatchError> {
     let server = Server::answering([answer(200, EMPTY_LIST), answer(200, "")]);
     let nodes = KubeListWatch::<PartialObjectMeta<Node>>::all(server.client());
     list(&nodes, ListOptions::default()).await?;
@@ -85,7 +85,7 @@ async fn a_metadata_only_type_asks_for_metadata_only() -> Result<(), ListWatchEr
 }
 
 #[tokio::test]
-async fn list_of_one_object_asks_by_name_without_selectors() -> Result<(), ListWatchError> {
+async fn list_of_one_object_requests_its_name_without_selectors() -> Result<(), ListWatchError> {
     let server = Server::answering((0..3).map(|_| answer(200, EMPTY_LIST)));
     let everywhere = KubeListWatch::<Pod>::all(server.client()).label_selector("app=web");
     let in_shop = KubeListWatch::<Pod>::namespaced(server.client(), "shop").field_selector("spec.nodeName=n");
@@ -94,7 +94,7 @@ async fn list_of_one_object_asks_by_name_without_selectors() -> Result<(), ListW
     let odd = ObjectKey::cluster_scoped("a,b=c");
     let of_pods = [everywhere.only(&web), in_shop.only(&web)];
     for one in of_pods.into_iter().chain([nodes.only(&odd)]) {
-        let one = one.expect("it is in scope");
+        let one = one.expect("the object is in scope");
         assert!(one.list(ListOptions::default()).await?.next().await.is_some());
     }
     assert!(in_shop.only(&ObjectKey::namespaced("other", "web")).is_none());

@@ -21,16 +21,16 @@ use tower_http::decompression::Decompression;
 pub(crate) type ServerBody = UnsyncBoxBody<Bytes, io::Error>;
 pub(crate) type Answer = Result<Response<ServerBody>, BoxError>;
 
-/// A server that notes what it was asked and gives the answers it was given, in order.
+/// A server that records requests and returns the given answers in order.
 #[derive(Clone, Default)]
 pub(crate) struct Server {
     answers: Arc<Mutex<VecDeque<Answer>>>,
-    asked: Arc<Mutex<Vec<Request<()>>>>,
+    requests: Arc<Mutex<Vec<Request<()>>>>,
 }
 
 impl Server {
     pub(crate) fn answering(answers: impl IntoIterator<Item = Answer>) -> Self {
-        Self { answers: Arc::new(Mutex::new(answers.into_iter().collect())), asked: Arc::default() }
+        Self { answers: Arc::new(Mutex::new(answers.into_iter().collect())), requests: Arc::default() }
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -38,8 +38,7 @@ impl Server {
         Client::new(tower::service_fn(move |request| std::future::ready(server.answer(request))), "default")
     }
 
-    /// A client that decompresses by itself, as kube's does where it is built with the feature
-    /// `gzip`.
+    /// A client that decompresses responses itself, like kube's client with the feature `gzip`.
     pub(crate) fn decompressing_client(&self) -> Client {
         let server = self.clone();
         let service = tower::service_fn(move |request| std::future::ready(server.answer(request)));
@@ -47,28 +46,28 @@ impl Server {
     }
 
     fn answer(&self, request: Request<Body>) -> Answer {
-        self.asked.lock().expect("a lock").push(request.map(drop));
-        let answer = self.answers.lock().expect("a lock").pop_front();
+        self.requests.lock().expect("not poisoned").push(request.map(drop));
+        let answer = self.answers.lock().expect("not poisoned").pop_front();
         answer.unwrap_or_else(|| Err("no answer left".into()))
     }
 
     pub(crate) fn uris(&self) -> Vec<String> {
-        self.asked.lock().expect("a lock").iter().map(|request| request.uri().to_string()).collect()
+        self.requests.lock().expect("not poisoned").iter().map(|request| request.uri().to_string()).collect()
     }
 
     pub(crate) fn header(&self, name: &str) -> Vec<Option<String>> {
-        let asked = self.asked.lock().expect("a lock");
+        let requests = self.requests.lock().expect("not poisoned");
         let header = |request: &Request<()>| request.headers().get(name)?.to_str().ok().map(str::to_owned);
-        asked.iter().map(header).collect()
+        requests.iter().map(header).collect()
     }
 }
 
-/// An answer whose body comes in the given chunks, perhaps with an error at its end.
+/// An answer with the given body chunks; the last may be an error.
 pub(crate) fn chunked<T: Into<Bytes> + Send + 'static>(code: u16, chunks: Vec<io::Result<T>>) -> Answer {
     streamed(code, stream::iter(chunks.into_iter().map(|chunk| chunk.map(Into::into))))
 }
 
-/// An answer whose body comes as the stream does.
+/// An answer whose body is a stream.
 pub(crate) fn streamed(code: u16, chunks: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Answer {
     let body = UnsyncBoxBody::new(StreamBody::new(chunks.map_ok(http_body::Frame::data)));
     let response = Response::builder().status(code).header("content-type", "application/json");
@@ -96,7 +95,7 @@ pub(crate) fn watch_options(version: &str) -> WatchOptions {
     }
 }
 
-/// Returns the parts of a list that have anything in them.
+/// Returns the non-empty parts of a list.
 pub(crate) async fn list<K: 'static>(
     list_watch: &dyn ListerWatcher<K>,
     options: ListOptions,
@@ -106,7 +105,7 @@ pub(crate) async fn list<K: 'static>(
     Ok(parts)
 }
 
-/// Returns the batches of a watch that have events.
+/// Returns the non-empty batches of a watch.
 pub(crate) async fn watch<K: 'static>(
     list_watch: &dyn ListerWatcher<K>,
     options: WatchOptions,
@@ -116,7 +115,7 @@ pub(crate) async fn watch<K: 'static>(
     Ok(batches)
 }
 
-/// Lists pods from a server that gives one answer, which means an error.
+/// Lists pods with one error response from the server, and returns the error.
 pub(crate) async fn list_error(answer: Answer) -> ListWatchError {
     let pods = KubeListWatch::<Pod>::all(Server::answering([answer]).client());
     list(&pods, ListOptions::default()).await.expect_err("an error")

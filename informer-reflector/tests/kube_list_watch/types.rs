@@ -35,7 +35,7 @@ async fn items<K: 'static>(
         .collect())
 }
 
-/// Lists and watches pods, and returns the two errors.
+/// Lists and watches pods, and returns both errors.
 async fn refusals(list_answer: &'static str, watch_answer: &str) -> [String; 2] {
     let server = Server::answering([answer(200, list_answer), body(watch_answer)]);
     let pods = KubeListWatch::<Pod>::all(server.client());
@@ -53,7 +53,7 @@ async fn table_response_is_an_error() {
     assert!(list.contains("it is a Table"), "{list}");
     assert!(watch.contains("kind Table (meta.k8s.io/v1), and Pod (v1) was asked for"), "{watch}");
 
-    // A type that takes anything refuses it all the same.
+    // `DynamicObject` could decode a Table, but its kind does not match.
     let client = Server::answering([answer(200, TABLE), body(TABLE)]).client();
     let dynamic = KubeListWatch::<DynamicObject>::all_with(client, &widgets());
     list_error_contains(&dynamic, "it is a Table").await;
@@ -93,7 +93,7 @@ async fn dynamic_type_with_a_wrong_plural_is_an_error() {
 }
 
 #[tokio::test]
-async fn list_kind_of_custom_resources_is_free() -> Result<(), ListWatchError> {
+async fn custom_resource_list_may_have_any_list_kind() -> Result<(), ListWatchError> {
     for list in [
         r#"{"kind":"AllTheWidgets","apiVersion":"example.com/v1","items":[{"kind":"Widget","metadata":{"name":"a"}}]}"#,
         r#"{"kind":"List","apiVersion":"v1","items":[{"metadata":{"name":"a"}}]}"#,
@@ -128,7 +128,7 @@ async fn dynamic_objects_have_their_type_in_lists_and_watches() -> Result<(), Li
 async fn whole_objects_are_pruned_for_metadata_only_requests() -> Result<(), ListWatchError> {
     let partial = r#"{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"5"},
         "items":[{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"a","labels":{"b":"c"}}}]}"#;
-    // The rest would not even decode.
+    // `spec` and `status` would not even decode.
     let full = r#"{"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"5"},
         "items":[{"metadata":{"name":"a","labels":{"b":"c"}},"spec":17,"status":{"x":[1e999]}}]}"#;
     for list in [partial, full] {

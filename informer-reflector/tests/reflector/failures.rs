@@ -9,12 +9,13 @@ use parking_lot::Mutex;
 
 use super::script::*;
 
-type Heard = Arc<Mutex<Vec<(String, NextRequest, bool)>>>;
+type Failures = Arc<Mutex<Vec<(String, NextRequest, bool)>>>;
 
-/// A configuration that notes each failure, what follows, and whether there is a wait before it.
-fn listening() -> (ReflectorConfig, Heard) {
-    let heard = Heard::default();
-    let notes = Arc::clone(&heard);
+/// A configuration that records each failure, the next request, and whether the reflector waits
+/// before it.
+fn recording() -> (ReflectorConfig, Failures) {
+    let failures = Failures::default();
+    let record = Arc::clone(&failures);
     let config = ReflectorConfig::new().on_failure(move |failure: &ListWatchFailure<'_>| {
         assert_eq!(failure.description, "configmaps");
         let error = match failure.error {
@@ -23,9 +24,9 @@ fn listening() -> (ReflectorConfig, Heard) {
             ListWatchError::Interrupted(_) => "interrupted".into(),
             other => other.to_string(),
         };
-        notes.lock().push((error, failure.next, failure.wait > Duration::ZERO));
+        record.lock().push((error, failure.next, failure.wait > Duration::ZERO));
     });
-    (config, heard)
+    (config, failures)
 }
 
 #[tokio::test(start_paused = true)]
@@ -42,13 +43,14 @@ async fn failure_callback_gets_each_failure_and_the_next_request() {
         open_line,
         Line::Silence,
     ];
-    let (config, heard) = listening();
+    let (config, failures) = recording();
     let mut run = Run::streaming_with(lines, config);
     run.expect_requests(&["stream newest", "list 0 500", "list 0 500", "watch 7", "watch 7", "list 8 all"])
         .await;
     run.expect_requests(&["watch 9"]).await;
     send(&open, vec![added("a", "10")]);
-    open.unbounded_send(Err(ListWatchError::Interrupted("reset".into()))).expect("it is read");
+    open.unbounded_send(Err(ListWatchError::Interrupted("reset".into())))
+        .expect("the reflector reads the watch");
     run.expect_requests(&["watch 10"]).await;
     let expected = [
         ("422", List, false),
@@ -57,13 +59,13 @@ async fn failure_callback_gets_each_failure_and_the_next_request() {
         ("410", List, false),
         ("interrupted", Watch, false),
     ];
-    assert_eq!(*heard.lock(), expected.map(|(error, next, waits)| (error.to_owned(), next, waits)));
+    assert_eq!(*failures.lock(), expected.map(|(error, next, waits)| (error.to_owned(), next, waits)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn end_of_a_watch_at_its_timeout_is_not_a_failure() {
     let (quiet, line) = watch();
-    let (config, heard) = listening();
+    let (config, failures) = recording();
     let mut run = Run::with(vec![page(vec![], "7"), line, Line::Silence], config);
     run.expect_requests(&["list 0 500", "watch 7"]).await;
     for _ in 0..5 {
@@ -72,7 +74,7 @@ async fn end_of_a_watch_at_its_timeout_is_not_a_failure() {
     }
     drop(quiet);
     run.expect_requests(&["watch 7"]).await;
-    assert!(heard.lock().is_empty());
+    assert!(failures.lock().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -87,7 +89,7 @@ async fn i8_failure_callback_can_read_the_status() {
     let status: Arc<Mutex<Option<informer_reflector::ReflectorStatus>>> = Arc::default();
     let looks = Arc::clone(&status);
     let config = ReflectorConfig::new().on_failure(move |_| {
-        let status = looks.lock().clone().expect("it is set before the run");
+        let status = looks.lock().clone().expect("the status is set before the run");
         _ = (status.health(), status.quarantined(), status.last_sync_resource_version());
     });
     let mut run = Run::with(vec![Line::ListFails(failure(500, "InternalError")), page(vec![], "7")], config);

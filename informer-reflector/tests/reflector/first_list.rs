@@ -1,4 +1,5 @@
-//! Incomplete lists: the store receives the parts of an initial list, and nothing of later lists.
+//! Interrupted lists: the store receives the parts of an initial list, but nothing of an
+//! interrupted later list.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -27,7 +28,7 @@ impl KnownObjects<ConfigMap> for Store {
     }
 }
 
-/// A reflector, its queue, and a store behind it.
+/// A reflector, its queue, and the store that the test fills from the queue.
 struct Pipeline {
     queue: DeltaFifo<ConfigMap>,
     store: Arc<Store>,
@@ -55,15 +56,15 @@ impl Pipeline {
         Self { queue, store, status, requests }
     }
 
-    /// The next batch, once it is in the store: `a@1` for an object that is there, `a!` for one
-    /// that is gone.
+    /// Applies the next batch to the store and describes it: `a@1` is a stored object and its
+    /// version, `a!` a removed object.
     async fn process(&self) -> String {
         let batch = self.queue.pop_batch().await.expect("not closed");
-        let shown: Vec<_> = batch.items().iter().map(|pending| self.follow(&pending.deltas)).collect();
+        let shown: Vec<_> = batch.items().iter().map(|pending| self.apply(&pending.deltas)).collect();
         describe(&batch, &shown.join(" "))
     }
 
-    fn follow(&self, deltas: &[Delta<ConfigMap>]) -> String {
+    fn apply(&self, deltas: &[Delta<ConfigMap>]) -> String {
         let mut objects = self.store.0.lock();
         for delta in deltas {
             match delta {
@@ -114,13 +115,15 @@ async fn pages_of_the_initial_list_are_applied_one_by_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn broken_initial_list_is_continued_and_missing_objects_go() {
+async fn retried_initial_stream_deletes_missing_objects() {
     let (events, broken) = stream_of(vec![vec![added("a", "1"), added("b", "2"), added("c", "3")]]);
     let (_goes_on, next) =
         stream_of(vec![vec![added("a", "1"), added("b", "5"), added("d", "6")], vec![end("7")]]);
     let mut pipeline = Pipeline::streaming(vec![broken, next]);
     assert_eq!(pipeline.process().await, "a@1 b@2 c@3 initial");
-    events.unbounded_send(Err(ListWatchError::Interrupted("reset".into()))).expect("it is read");
+    events
+        .unbounded_send(Err(ListWatchError::Interrupted("reset".into())))
+        .expect("the reflector reads the stream");
     pipeline.expect_requests(&["stream newest", "stream newest"]).await;
     let mut rest = vec![pipeline.process().await];
     while !pipeline.queue.has_synced() {
@@ -130,19 +133,20 @@ async fn broken_initial_list_is_continued_and_missing_objects_go() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i1_list_after_a_broken_one_requests_the_newest() {
+async fn i1_list_after_an_interrupted_list_requests_the_newest() {
     let lines = vec![
         Line::Page(vec![item("a", "5")], "7", Some("t")),
         Line::ListFails(ListWatchError::Interrupted("reset".into())),
         page(vec![item("a", "6")], "8"),
     ];
     let mut pipeline = Pipeline::new(lines);
-    // `0` would be whatever a server has at hand, and the next may be behind the first.
+    // `0` would return any version that the server's cache has, which may be older than the first
+    // page.
     pipeline.expect_requests(&["list 0 500", "list newest 500 from t", "list newest 500", "watch 8"]).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn i9_broken_relist_changes_nothing() {
+async fn i9_interrupted_relist_changes_nothing() {
     let (first, first_line) = stream_of(vec![vec![added("a", "1"), added("b", "2"), end("7")]]);
     let (second, second_line) = stream_of(vec![vec![added("b", "9"), added("c", "8")]]);
     let (_third, third_line) =
@@ -152,15 +156,17 @@ async fn i9_broken_relist_changes_nothing() {
     send(&first, vec![error(410, "Expired")]);
     pipeline.expect_requests(&["stream newest", "stream 7"]).await;
     let before = pipeline.store.0.lock().clone();
-    second.unbounded_send(Err(ListWatchError::Interrupted("reset".into()))).expect("it is read");
-    // This is all that comes of both: nothing of the one that broke off, and nothing about what is
-    // unchanged.
-    let mut news = pipeline.process().await;
-    while news.is_empty() {
-        news = pipeline.process().await;
+    second
+        .unbounded_send(Err(ListWatchError::Interrupted("reset".into())))
+        .expect("the reflector reads the stream");
+    // Both relists together cause only this change: the interrupted relist causes none, and
+    // unchanged objects cause none.
+    let mut changes = pipeline.process().await;
+    while changes.is_empty() {
+        changes = pipeline.process().await;
     }
-    assert_eq!(news, "b@9 c@8");
+    assert_eq!(changes, "b@9 c@8");
     let after = pipeline.store.0.lock().clone();
     let a = ObjectKey::cluster_scoped("a");
-    assert!(after[&a].ptr_eq(&before[&a]), "what is unchanged is not exchanged for its copy");
+    assert!(after[&a].ptr_eq(&before[&a]), "an unchanged object keeps its allocation");
 }

@@ -1,4 +1,4 @@
-//! Paged lists: their requests and their pages.
+//! Paged lists: requests and pages.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::script::*;
 #[tokio::test(start_paused = true)]
 async fn unavailable_version_is_replaced_by_the_newest() {
     let refusals =
-        [failure(410, "Expired"), failure(410, "Gone")].into_iter().chain(too_large_in_all_dialects());
+        [failure(410, "Expired"), failure(410, "Gone")].into_iter().chain(too_large_in_all_forms());
     for error in refusals {
         let lines = vec![
             page(vec![], "7"),
@@ -25,7 +25,7 @@ async fn unavailable_version_is_replaced_by_the_newest() {
         let started = tokio::time::Instant::now();
         let mut run = Run::new(lines);
         run.expect_requests(&["list 0 500", "watch 7", "list 7 all", "list newest 500", "watch 9"]).await;
-        assert_eq!(started.elapsed(), Duration::ZERO, "no time is lost with waiting");
+        assert_eq!(started.elapsed(), Duration::ZERO, "no request waits");
     }
     assert!(!failure(504, "Timeout").is_too_large_resource_version());
 }
@@ -45,7 +45,7 @@ async fn invalid_version_is_replaced_by_the_newest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn list_after_the_newest_requests_not_older_again() {
+async fn relist_after_a_newest_list_requests_not_older() {
     let expired = || Line::WatchFails(failure(410, "Expired"));
     let lines = vec![
         page(vec![], "7"),
@@ -91,7 +91,7 @@ async fn only_the_first_page_names_a_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_continue_token_that_expires_leads_to_one_list_in_one_piece() {
+async fn expired_continue_token_leads_to_one_full_list() {
     let lines = vec![
         Line::Page(vec![item("a", "1")], "7", Some("t1")),
         Line::ListFails(failure(410, "Expired")),
@@ -99,7 +99,7 @@ async fn a_continue_token_that_expires_leads_to_one_list_in_one_piece() {
         watch().1,
     ];
     let mut run = Run::new(lines);
-    // The first page is known by now, so that only the newest is sure not to be older.
+    // The first page is applied, so only the newest version is certainly not older.
     run.expect_requests(&["list 0 500", "list newest 500 from t1", "list newest all", "watch 9"]).await;
     run.expect_notes(&["[a b]@9"]).await;
 }
@@ -126,7 +126,7 @@ async fn expired_token_of_a_relist_leads_to_one_full_list() {
 
 #[tokio::test(start_paused = true)]
 async fn always_expiring_tokens_lead_to_backoff() {
-    // The server pages also where it is not asked to.
+    // The server also pages a list that has no limit.
     let round = || {
         let expires = |token| {
             [Line::Page(vec![item("a", "1")], "7", Some(token)), Line::ListFails(failure(410, "Expired"))]
@@ -175,7 +175,7 @@ async fn cyclic_pages_are_an_error() {
     run.expect_requests(&["list 0 500", "list newest 500 from t1", "list newest 500 from t2"]).await;
     run.expect_requests(&["list newest 500 from t3"]).await;
     run.expect_after(0.8..1.6, "list newest 500").await;
-    // They count for their list only.
+    // The objects of the failed list do not count for its retry.
     run.expect_requests(&["list newest 500 from t1", "list newest 500 from t2"]).await;
     run.expect_requests(&["list newest 500 from t3"]).await;
     run.expect_after(1.6..3.2, "list newest 500").await;
@@ -183,7 +183,7 @@ async fn cyclic_pages_are_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn resource_served_again_is_listed_again() {
+async fn resource_that_is_served_again_is_relisted() {
     let lines =
         vec![page(vec![], "7"), Line::WatchFails(failure(404, "NotFound")), page(vec![], "50"), watch().1];
     Run::new(lines).expect_requests(&["list 0 500", "watch 7", "list 7 all", "watch 50"]).await;
@@ -200,7 +200,7 @@ async fn silent_list_is_cancelled_and_retried() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn broken_full_list_makes_later_lists_paged() {
+async fn interrupted_full_list_makes_later_lists_paged() {
     let expired = || brief_watch(vec![error(410, "Expired")]);
     let broken = Line::ListFails(ListWatchError::Interrupted("reset".into()));
     let lines = vec![
@@ -218,7 +218,7 @@ async fn broken_full_list_makes_later_lists_paged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unanswered_request_is_sent_again_after_its_limit() {
+async fn unanswered_request_is_retried_after_its_timeout() {
     let mut run = Run::new(vec![Line::Silence, page(vec![], "7"), Line::Silence, watch().1]);
     run.expect_requests(&["list 0 500"]).await;
     run.expect_after(75.8..76.6, "list 0 500").await;
@@ -230,23 +230,23 @@ async fn unanswered_request_is_sent_again_after_its_limit() {
 #[derive(Default)]
 struct Watermarks {
     status: OnceLock<ReflectorStatus>,
-    noted: parking_lot::Mutex<Vec<ResourceVersion>>,
+    recorded: parking_lot::Mutex<Vec<ResourceVersion>>,
 }
 
 impl Watermarks {
-    fn note(&self) {
-        let status = self.status.get().expect("it is set before the run");
-        self.noted.lock().push(status.last_sync_resource_version());
+    fn record(&self) {
+        let status = self.status.get().expect("the status is set before the run");
+        self.recorded.lock().push(status.last_sync_resource_version());
     }
 }
 
 impl ReflectorStore<ConfigMap> for Watermarks {
     fn apply(&self, _: Vec<Delta<ConfigMap>>, _: &ResourceVersion) {
-        self.note();
+        self.record();
     }
 
     fn replace(&self, _: Replacement<ConfigMap>) {
-        self.note();
+        self.record();
     }
 }
 
@@ -262,6 +262,6 @@ async fn i9_status_version_follows_the_store() {
     for _ in ["list", "watch", "watch again"] {
         requests.recv().await;
     }
-    assert_eq!(*store.noted.lock(), ["".into(), "7".into()]);
+    assert_eq!(*store.recorded.lock(), ["".into(), "7".into()]);
     assert_eq!(status.last_sync_resource_version(), "8".into());
 }

@@ -9,7 +9,7 @@ use tracing::subscriber::DefaultGuard;
 
 use super::script::Run;
 
-/// Keeps what is logged, and looks at a reflector's status at each message, as a subscriber may.
+/// Collects messages, and reads a reflector's status at each message, as a subscriber may.
 #[derive(Clone, Default)]
 pub(super) struct Log {
     pub(super) lines: Arc<Mutex<Vec<String>>>,
@@ -23,9 +23,9 @@ impl Log {
     }
 
     pub(super) fn start(&self) -> DefaultGuard {
-        // While there is only one subscriber, tracing asks whichever thread meets a message first
-        // whether anybody wants it, and takes a no from a thread without a subscriber for good. So
-        // let every thread have one.
+        // With a single subscriber, tracing caches a callsite's interest from the thread that
+        // reaches it first, even if that thread has no subscriber. Therefore install one for all
+        // threads.
         static FOR_ALL_THREADS: Once = Once::new();
         FOR_ALL_THREADS.call_once(|| _ = tracing::subscriber::set_global_default(Self::default()));
         tracing::subscriber::set_default(self.clone())

@@ -1,4 +1,4 @@
-//! The requests of the reflector, and the effect of each response.
+//! The reflector's requests, and its reaction to each response.
 
 mod failures;
 mod first_list;

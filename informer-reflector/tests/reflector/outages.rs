@@ -20,7 +20,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::log::Log;
 use super::script::{Line, Run, status};
 
-/// A server that is there or not, for all who ask.
+/// A server that is available or not, for all its reflectors.
 #[derive(Clone, Default)]
 struct Server {
     is_away: Arc<AtomicBool>,
@@ -28,7 +28,7 @@ struct Server {
     hung_up: Arc<tokio::sync::Notify>,
     refusal: Option<(u16, &'static str)>,
     retry_after: Option<Duration>,
-    /// How many requests it admits in each second; the others are refused.
+    /// How many requests per second the server admits while it is away; it refuses the others.
     admits: Option<usize>,
     admitted: Arc<Mutex<(u64, usize)>>,
 }
@@ -94,7 +94,7 @@ impl ListerWatcher<ConfigMap> for Server {
     }
 }
 
-/// Reflectors that run, all of one client.
+/// Running reflectors that share one client.
 struct Reflectors {
     statuses: Vec<ReflectorStatus>,
     tasks: JoinSet<()>,
@@ -121,17 +121,17 @@ impl Reflectors {
         Self { statuses, tasks, stop: shutdown.drop_guard() }
     }
 
-    /// Stops them, and waits until all have ended.
+    /// Stops the reflectors and waits until all have ended.
     async fn stop(self) {
         drop(self.stop);
         self.tasks.join_all().await;
     }
 
-    /// Waits until all of them are live.
+    /// Waits until all reflectors are live.
     async fn live(&mut self) {
         for status in &mut self.statuses {
             while !status.health().is_live() {
-                status.health_changed().await.expect("it runs");
+                status.health_changed().await.expect("the reflector runs");
             }
         }
     }
@@ -146,13 +146,14 @@ async fn fifty_reflectors_send_few_requests_in_an_outage() {
         let server = Server { refusal, retry_after, ..Server::default() };
         let mut reflectors = Reflectors::start(&server, 50);
         reflectors.live().await;
-        // Their watches have settled by now.
+        // By now the watches have settled.
         sleep(Duration::from_secs(60)).await;
         server.goes_away();
         sleep(Duration::from_secs(10 * 60)).await;
-        let asked = server.requests.load(Ordering::Relaxed);
-        // Each once; then turns at growing distances, one every five seconds after 25 seconds.
-        assert!((50 + 100..=50 + 140).contains(&asked), "{asked} requests in ten minutes");
+        let request_count = server.requests.load(Ordering::Relaxed);
+        // One request per reflector, then shared turns at growing intervals: one turn every five
+        // seconds after the first 25 seconds.
+        assert!((50 + 100..=50 + 140).contains(&request_count), "{request_count} requests in ten minutes");
         server.comes_back();
         let back = Instant::now();
         reflectors.live().await;
@@ -188,12 +189,12 @@ async fn brownout_is_not_amplified_and_recovery_is_quick() {
     reflectors.live().await;
     sleep(Duration::from_secs(60)).await;
     server.goes_away();
-    // Each notices once that its connection is gone.
+    // Each reflector notices once that its connection has closed.
     sleep(Duration::from_secs(5)).await;
     let before = server.requests.load(Ordering::Relaxed);
     sleep(Duration::from_secs(20)).await;
-    let asked = server.requests.load(Ordering::Relaxed) - before;
-    assert!(asked <= 20 * 15, "{asked} requests in 20 seconds");
+    let request_count = server.requests.load(Ordering::Relaxed) - before;
+    assert!(request_count <= 20 * 15, "{request_count} requests in 20 seconds");
     server.comes_back();
     let back = Instant::now();
     reflectors.live().await;
@@ -206,7 +207,7 @@ async fn outage_of_forty_informers_is_logged_in_two_lines() {
     let _logging = log.start();
     let mut reflectors = Reflectors::start(&server, 40);
     reflectors.live().await;
-    // First their watches are young.
+    // The first outage occurs while the watches are young.
     for calm in [0, 60, 60] {
         sleep(Duration::from_secs(calm)).await;
         log.lines.lock().clear();
@@ -242,7 +243,7 @@ async fn flapping_server_is_logged_in_four_lines() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_that_always_breaks_off_is_logged_once() {
+async fn always_interrupted_watch_is_logged_once() {
     let (server, log) = (Server::default(), Log::default());
     let _logging = log.start();
     let mut reflectors = Reflectors::start(&server, 1);
@@ -257,7 +258,7 @@ async fn watch_that_always_breaks_off_is_logged_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dead_resource_is_logged_once_by_its_own_name() {
+async fn dead_resource_is_logged_once_with_its_name() {
     let (known, log) = (SharedServer::new(), Log::default());
     let _logging = log.start();
     let unserved = Server { refusal: Some((503, "ServiceUnavailable")), ..Server::default() };
@@ -267,7 +268,7 @@ async fn dead_resource_is_logged_once_by_its_own_name() {
     healthy.live().await;
     sleep(Duration::from_secs(30 * 60)).await;
     let lines = log.lines.lock();
-    // The others are quiet, and their server sends no bookmarks.
+    // The other reflectors receive no events, and their server sends no bookmarks.
     let lines: Vec<_> = lines.iter().filter(|line| !line.starts_with("watch is silent")).collect();
     assert!(lines.len() == 1 && lines[0].starts_with("list or watch failed"), "{lines:#?}");
 }
@@ -291,7 +292,7 @@ async fn health_shows_the_wait_for_a_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn healthy_reflector_does_not_wait_for_failing_ones() {
-    // Such as one that lists what an extension serves, which is down.
+    // For example, an informer of a resource whose extension API server is down.
     let known = SharedServer::new();
     let away = Server { refusal: Some((503, "ServiceUnavailable")), ..Server::default() };
     away.goes_away();
@@ -307,18 +308,20 @@ async fn healthy_reflector_does_not_wait_for_failing_ones() {
     let mut status = start(&Server::default());
     let started = Instant::now();
     while !status.health().is_live() {
-        status.health_changed().await.expect("it runs");
+        status.health_changed().await.expect("the reflector runs");
     }
     assert_eq!(started.elapsed(), Duration::ZERO);
-    let asked = away.requests.load(Ordering::Relaxed);
+    let request_count = away.requests.load(Ordering::Relaxed);
     sleep(Duration::from_secs(60)).await;
-    assert!(away.requests.load(Ordering::Relaxed) - asked <= 13, "nor does its success hurry them");
+    assert!(
+        away.requests.load(Ordering::Relaxed) - request_count <= 13,
+        "a healthy reflector does not make the failing ones retry sooner"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn i12_stop_ends_every_wait_for_an_absent_server() {
-    // At first all wait for as long as each wants to itself; in the end, all but a few for their
-    // turn.
+async fn i12_stop_ends_every_wait_for_an_unavailable_server() {
+    // At first every reflector waits for its own backoff; later, nearly all wait for a turn.
     for seconds in [0, 1, 60, 600] {
         let server = Server::default();
         server.goes_away();
@@ -327,9 +330,9 @@ async fn i12_stop_ends_every_wait_for_an_absent_server() {
         let stopped = Instant::now();
         reflectors.stop().await;
         assert_eq!(stopped.elapsed(), Duration::ZERO, "after {seconds} s");
-        let asked = server.requests.load(Ordering::Relaxed);
+        let request_count = server.requests.load(Ordering::Relaxed);
         sleep(Duration::from_secs(600)).await;
-        assert_eq!(server.requests.load(Ordering::Relaxed), asked, "nobody asks any more");
+        assert_eq!(server.requests.load(Ordering::Relaxed), request_count, "no more requests");
     }
 }
 
@@ -344,7 +347,7 @@ async fn i12_stop_ends_waits_after_an_outage() {
     while live() == 0 {
         sleep(Duration::from_millis(1)).await;
     }
-    assert!(live() < 50, "the others go on within a second, and not all at once");
+    assert!(live() < 50, "the others resume within a second, but not all at once");
     let stopped = Instant::now();
     reflectors.stop().await;
     assert_eq!(stopped.elapsed(), Duration::ZERO);

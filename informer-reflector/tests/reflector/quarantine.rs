@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use super::script::*;
 
 #[tokio::test(start_paused = true)]
-async fn i10_undecodable_object_returns_with_a_good_version() {
+async fn i10_undecodable_object_returns_with_a_valid_version() {
     let (events, line) = watch();
     let mut run = Run::new(vec![page(vec![item("a", "1"), Err(malformed(Some("b"), "2"))], "7"), line]);
     run.expect_notes(&["[a !b]@7"]).await;
@@ -16,7 +16,7 @@ async fn i10_undecodable_object_returns_with_a_good_version() {
     send(&events, vec![WatchEvent::RejectedObject { kind: RejectedKind::Changed, object }]);
     run.expect_notes(&["@8"]).await;
     send(&events, vec![WatchEvent::Modified(named("b", "9").into())]);
-    // The watch goes on, and what comes after counts from there.
+    // The watch continues, and the version of the next event is recorded.
     run.expect_notes(&["~b@9"]).await;
     assert_eq!(run.status.quarantined(), [malformed(Some("a"), "8")]);
     let object = malformed(Some("a"), "10");
@@ -34,7 +34,7 @@ async fn i10_list_with_a_nameless_object_is_incomplete() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i10_nameless_or_unknown_event_leads_to_a_list() {
+async fn i10_nameless_or_unknown_event_leads_to_a_relist() {
     for (kind, name) in [(RejectedKind::Changed, None), (RejectedKind::Unknown, Some("a"))] {
         let (events, line) = watch();
         let mut run = Run::new(vec![page(vec![], "7"), line, page(vec![], "9"), watch().1]);
@@ -47,11 +47,11 @@ async fn i10_nameless_or_unknown_event_leads_to_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i10_a_transform_that_fails_or_panics_sets_the_object_aside() {
+async fn i10_failed_or_panicking_transform_quarantines_the_object() {
     let (events, line) = watch();
     let transform = |object: &mut ConfigMap| match object.metadata.name.as_deref() {
-        Some("bad") => Err("no good".to_owned()),
-        Some("ugly") => panic!("told to"),
+        Some("bad") => Err("not allowed".to_owned()),
+        Some("ugly") => panic!("test panic"),
         Some("uglier") => std::panic::panic_any(HostilePayload),
         _ => Ok(()),
     };
@@ -62,7 +62,7 @@ async fn i10_a_transform_that_fails_or_panics_sets_the_object_aside() {
     run.expect_notes(&["?bad@8"]).await;
     let mut errors: Vec<_> = run.status.quarantined().into_iter().map(|object| object.error).collect();
     errors.sort();
-    assert_eq!(errors, ["the transform panicked: no message", "the transform panicked: told to"]);
+    assert_eq!(errors, ["the transform panicked: no message", "the transform panicked: test panic"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -84,7 +84,7 @@ async fn i10_transform_that_changes_identity_quarantines_the_object() {
     run.expect_notes(&["[same !name !namespace !no-name !uid !version]@7"]).await;
     run.expect_requests(&["list 0 500", "watch 7"]).await;
     for malformed in run.status.quarantined() {
-        let name = malformed.key.expect("the key from before").to_string();
+        let name = malformed.key.expect("the key before the transform").to_string();
         let field = match name.as_str() {
             "uid" => "metadata.uid",
             "version" => "metadata.resourceVersion",
@@ -113,7 +113,7 @@ async fn i10_list_keeps_only_its_own_quarantined_objects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i10_items_of_a_list_that_failed_are_not_counted_twice() {
+async fn i10_items_of_a_failed_list_are_not_counted_twice() {
     let bad = || Err(malformed(Some("a"), "1"));
     let lines = vec![
         Line::Page(vec![bad()], "7", Some("t1")),

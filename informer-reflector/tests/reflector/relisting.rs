@@ -35,7 +35,7 @@ async fn relist_request_during_a_wait_replaces_the_watch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn relist_request_during_a_failed_stream_is_met_by_pages() {
+async fn relist_request_during_a_failed_stream_is_met_by_paged_list() {
     let (events, line) = stream_of(vec![vec![added("a", "3")]]);
     let (_watch, watch_line) = watch();
     let mut run = Run::streaming(vec![line, page(vec![item("a", "3")], "7"), watch_line]);

@@ -1,6 +1,6 @@
 //! A scripted server, which records each request and answers it with the next line of its script,
-//! and a store that records its calls. Time is paused, so waits cost nothing and their order is
-//! fixed.
+//! and a store that records its calls. Time is paused, so waits take no real time and their order
+//! is deterministic.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -27,20 +27,20 @@ use tokio_util::sync::CancellationToken;
 pub(super) type Item = Result<ConfigMap, RejectedObject>;
 pub(super) type Events = Result<Vec<WatchEvent<ConfigMap>>, ListWatchError>;
 
-/// How the server meets a request.
+/// How the server answers a request.
 pub(super) enum Line {
     Page(Vec<Item>, &'static str, Option<&'static str>),
-    /// Some items of a list, and then nothing more.
+    /// Some items of a list; the rest never arrives.
     HalfPage(Vec<Item>),
     ListFails(ListWatchError),
     Watch(mpsc::UnboundedReceiver<Events>),
     WatchFails(ListWatchError),
-    /// A streaming list, and the watch that it becomes.
+    /// A streaming list, which continues as a watch.
     Stream(mpsc::UnboundedReceiver<Events>),
     StreamFails(ListWatchError),
-    /// It doesn't answer, and doesn't hang up either.
+    /// The server neither answers nor closes the connection.
     Silence,
-    /// It takes its time, until it's told.
+    /// The server answers with the line once the test sends `()`.
     Held(oneshot::Receiver<()>, Box<Line>),
 }
 
@@ -48,17 +48,17 @@ pub(super) enum Line {
 pub(super) struct Script {
     lines: Mutex<VecDeque<Line>>,
     requests: UnboundedSender<String>,
-    /// How long the watches that were asked for were to last.
+    /// The timeouts of the requested watches.
     lifetimes: Arc<Mutex<Vec<Duration>>>,
     can_stream: bool,
 }
 
 impl Script {
-    /// Returns the server, and what it will have been asked for.
+    /// Returns the server and a receiver of its requests.
     pub(super) fn new(lines: Vec<Line>) -> (Self, UnboundedReceiver<String>) {
-        let (requests, noted) = unbounded_channel();
+        let (requests, receiver) = unbounded_channel();
         let lines = Mutex::new(lines.into());
-        (Self { lines, requests, lifetimes: Arc::default(), can_stream: false }, noted)
+        (Self { lines, requests, lifetimes: Arc::default(), can_stream: false }, receiver)
     }
 
     pub(super) fn streaming(self) -> Self {
@@ -69,8 +69,8 @@ impl Script {
         _ = self.requests.send(request);
         let line = self.lines.lock().pop_front();
         match line {
-            Some(Line::Held(told, line)) => {
-                told.await.expect("the test holds the other end");
+            Some(Line::Held(release, line)) => {
+                release.await.expect("the test holds the sender");
                 Some(*line)
             }
             line => line,
@@ -139,7 +139,7 @@ impl ListerWatcher<ConfigMap> for Script {
     }
 }
 
-/// A store that notes down what it is given.
+/// A store that records its calls as strings.
 struct Notes(UnboundedSender<String>);
 
 impl ReflectorStore<ConfigMap> for Notes {
@@ -159,9 +159,9 @@ impl ReflectorStore<ConfigMap> for Notes {
 
     fn replace(&self, replacement: Replacement<ConfigMap>) {
         let keys: Vec<_> = replacement.objects.iter().map(|object| object.key().to_string()).collect();
-        let aside: Vec<_> = replacement.quarantined.iter().map(|key| format!("!{key}")).collect();
+        let quarantined: Vec<_> = replacement.quarantined.iter().map(|key| format!("!{key}")).collect();
         let more = if replacement.complete { "" } else { " and more" };
-        let listed = [keys, aside].concat().join(" ");
+        let listed = [keys, quarantined].concat().join(" ");
         _ = self.0.send(format!("[{listed}{more}]@{}", replacement.resource_version));
     }
 }
@@ -185,7 +185,7 @@ impl Run {
         Self::over(Script::new(lines), config)
     }
 
-    /// With a server that can stream lists.
+    /// Starts a reflector with a server that can stream lists.
     pub(super) fn streaming(lines: Vec<Line>) -> Self {
         Self::streaming_with(lines, ReflectorConfig::new())
     }
@@ -199,7 +199,7 @@ impl Run {
         Self::over_with(script, config, |reflector| reflector)
     }
 
-    /// With a transform.
+    /// Starts a reflector with a transform.
     pub(super) fn transforming(
         script: (Script, UnboundedReceiver<String>),
         transform: impl Fn(&mut ConfigMap) -> Result<(), String> + Send + Sync + 'static,
@@ -226,12 +226,12 @@ impl Run {
         }
     }
 
-    /// Expects a request after so many seconds, counted from the one expected before.
+    /// Expects a request, and that the time since the previous one, in seconds, is in the range.
     pub(super) async fn expect_after(&mut self, seconds: Range<f64>, request: &str) {
         let since = tokio::time::Instant::now();
         self.expect_requests(&[request]).await;
         let waited = since.elapsed().as_secs_f64();
-        // Timers go off at whole milliseconds, and there are two of them on the way at most.
+        // Timers fire at whole milliseconds, and at most two timers run in sequence.
         let grain = 0.002;
         let is_in_time = (seconds.start..seconds.end + grain).contains(&waited);
         assert!(is_in_time, "{request} after {waited} s instead of {seconds:?}");
@@ -243,30 +243,30 @@ impl Run {
         }
     }
 
-    /// Waits until the store has been given something so many times.
+    /// Waits for `count` calls of the store.
     pub(super) async fn expect_notes_count(&mut self, count: usize) {
         for _ in 0..count {
             self.notes.recv().await.expect("the reflector runs");
         }
     }
 
-    /// Waits for a health of which `is_it` holds.
-    pub(super) async fn health(&mut self, is_it: impl Fn(&Health) -> bool) -> Health {
+    /// Waits until the health satisfies the predicate.
+    pub(super) async fn health(&mut self, is_expected: impl Fn(&Health) -> bool) -> Health {
         let mut health = self.status.health();
-        while !is_it(&health) {
+        while !is_expected(&health) {
             health = self.status.health_changed().await.expect("the reflector runs");
         }
         health
     }
 }
 
-/// A reflector that does not run yet, and the calls that its store records.
+/// A reflector that has not started, and the calls that its store records.
 pub(super) fn unspawned(lines: Vec<Line>) -> (impl Future<Output = ()>, UnboundedReceiver<String>) {
     let (note_sender, notes) = unbounded_channel();
     (reflect_into(lines, Arc::new(Notes(note_sender))), notes)
 }
 
-/// A reflector that fills a store of the test's own.
+/// A reflector that fills the given store.
 pub(super) fn reflect_into(
     lines: Vec<Line>,
     store: Arc<dyn ReflectorStore<ConfigMap>>,
@@ -295,20 +295,20 @@ pub(super) fn page(items: Vec<Item>, version: &'static str) -> Line {
     Line::Page(items, version, None)
 }
 
-/// A line that is held back until it is sent for.
+/// A line that the server holds back until the returned sender is used.
 pub(super) fn held(line: Line) -> (oneshot::Sender<()>, Line) {
     let (sender, receiver) = oneshot::channel();
     (sender, Line::Held(receiver, Box::new(line)))
 }
 
-/// A streaming list that goes on.
+/// A streaming list that stays open.
 pub(super) fn stream_of(batches: Vec<Vec<WatchEvent<ConfigMap>>>) -> (mpsc::UnboundedSender<Events>, Line) {
     let (sender, receiver) = mpsc::unbounded();
     batches.into_iter().for_each(|batch| send(&sender, batch));
     (sender, Line::Stream(receiver))
 }
 
-/// The word that all that exists has come.
+/// The bookmark that ends the initial events of a streaming list.
 pub(super) fn end(version: &str) -> WatchEvent<ConfigMap> {
     WatchEvent::Bookmark(Bookmark { resource_version: version.into(), initial_events_end: true })
 }
@@ -326,7 +326,7 @@ pub(super) fn watch() -> (mpsc::UnboundedSender<Events>, Line) {
     (sender, Line::Watch(receiver))
 }
 
-/// A watch that brings so much, and is closed at once.
+/// A watch that returns one batch and is closed at once.
 pub(super) fn brief_watch(batch: Vec<WatchEvent<ConfigMap>>) -> Line {
     let (events, line) = watch();
     if !batch.is_empty() {
@@ -335,10 +335,10 @@ pub(super) fn brief_watch(batch: Vec<WatchEvent<ConfigMap>>) -> Line {
     line
 }
 
-/// A watch that ends in a failure as soon as it is open.
+/// A watch that fails as soon as it is open.
 pub(super) fn broken_watch(error: ListWatchError) -> Line {
     let (events, line) = watch();
-    events.unbounded_send(Err(error)).expect("the line holds the other end");
+    events.unbounded_send(Err(error)).expect("the line holds the receiver");
     line
 }
 
@@ -354,28 +354,28 @@ pub(super) fn added(name: &str, version: &str) -> WatchEvent<ConfigMap> {
     WatchEvent::Added(named(name, version).into())
 }
 
-/// The event by which a watch fails.
+/// The event that makes a watch fail.
 pub(super) fn error(code: u16, reason: &str) -> WatchEvent<ConfigMap> {
     WatchEvent::Error(status(code, reason))
 }
 
 pub(super) fn status(code: u16, reason: &str) -> Box<Status> {
-    Status::failure("told to", reason).with_code(code).boxed()
+    Status::failure("test failure", reason).with_code(code).boxed()
 }
 
 pub(super) fn failure(code: u16, reason: &str) -> ListWatchError {
     status(code, reason).into()
 }
 
-/// What a server says that is behind the version it is asked for.
+/// The error of a server whose data is older than the requested version.
 pub(super) fn too_large() -> ListWatchError {
-    let [now, ..] = too_large_in_all_dialects();
+    let [now, ..] = too_large_in_all_forms();
     now
 }
 
-/// What servers of three generations say then: a cause with a reason, one with a message, and only
-/// a message.
-pub(super) fn too_large_in_all_dialects() -> [ListWatchError; 3] {
+/// That error as three generations of servers send it: a cause with a reason, a cause with a
+/// message, and only a message.
+pub(super) fn too_large_in_all_forms() -> [ListWatchError; 3] {
     let status = |cause: serde_json::Value, message: &str| {
         let details = json!({ "retryAfterSeconds": 1, "causes": [cause] });
         let status = json!({ "code": 504, "reason": "Timeout", "message": message, "details": details });
@@ -390,8 +390,8 @@ pub(super) fn too_large_in_all_dialects() -> [ListWatchError; 3] {
     ]
 }
 
-/// A 429 that asks to wait for so many seconds.
-pub(super) fn patience(seconds: u64) -> ListWatchError {
+/// A 429 with `Retry-After` in seconds.
+pub(super) fn too_many_requests(seconds: u64) -> ListWatchError {
     ListWatchError::Status {
         status: status(429, "TooManyRequests"),
         retry_after: Some(Duration::from_secs(seconds)),

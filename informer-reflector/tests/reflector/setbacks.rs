@@ -1,4 +1,4 @@
-//! Failures: the waits after them, and relists.
+//! Failures: the waits after each, and relists.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::script::*;
 
 #[tokio::test(start_paused = true)]
 async fn expired_watch_is_followed_by_a_list_not_older() {
-    // The third is a status that has lost its code.
+    // The third status lacks its code.
     for expired in [error(410, "Expired"), error(410, "Gone"), error(0, "Expired")] {
         let (events, line) = watch();
         let mut run = Run::new(vec![page(vec![], "7"), line, page(vec![item("a", "9")], "12"), watch().1]);
@@ -21,29 +21,31 @@ async fn expired_watch_is_followed_by_a_list_not_older() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_refused_as_expired_is_followed_by_a_list() {
+async fn watch_request_refused_as_expired_is_followed_by_a_list() {
     let lines =
         vec![page(vec![], "7"), Line::WatchFails(failure(410, "Expired")), page(vec![], "9"), watch().1];
     Run::new(lines).expect_requests(&["list 0 500", "watch 7", "list 7 all", "watch 9"]).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn too_many_requests_lead_to_a_wait_and_not_to_a_list() {
-    let lines = vec![page(vec![], "7"), Line::WatchFails(patience(100)), watch().1];
+async fn too_many_requests_lead_to_a_wait_without_a_list() {
+    let lines = vec![page(vec![], "7"), Line::WatchFails(too_many_requests(100)), watch().1];
     let started = tokio::time::Instant::now();
     Run::new(lines).expect_requests(&["list 0 500", "watch 7", "watch 7"]).await;
-    assert_eq!(started.elapsed().as_secs(), 100, "as long as the server asked for");
+    assert_eq!(started.elapsed().as_secs(), 100, "the Retry-After of the server");
 }
 
 #[tokio::test(start_paused = true)]
 async fn too_many_requests_within_a_watch_delays_the_next() {
-    let asks = |seconds: u64| {
-        let ListWatchError::Status { mut status, .. } = patience(seconds) else { panic!("it is a status") };
+    let delayed_watch = |seconds: u64| {
+        let ListWatchError::Status { mut status, .. } = too_many_requests(seconds) else {
+            panic!("not a status")
+        };
         let details = serde_json::json!({ "retryAfterSeconds": seconds });
         status.details = Some(serde_json::from_value(details).expect("details"));
         brief_watch(vec![WatchEvent::Error(status)])
     };
-    let mut run = Run::new(vec![page(vec![], "7"), asks(100), asks(0), watch().1]);
+    let mut run = Run::new(vec![page(vec![], "7"), delayed_watch(100), delayed_watch(0), watch().1]);
     run.expect_requests(&["list 0 500", "watch 7"]).await;
     run.expect_after(100.0..100.1, "watch 7").await;
     run.expect_after(1.6..3.2, "watch 7").await;
@@ -109,7 +111,7 @@ async fn always_refused_watch_leads_to_lists_with_backoff() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn expired_watch_relists_at_once_if_one_has_settled() {
+async fn settled_watch_that_expires_relists_at_once() {
     for (seconds, wait) in [(0, 0.8..1.6), (9, 0.8..1.6), (11, 0.0..0.1)] {
         let (second, second_line) = watch();
         let mut run = Run::new(vec![
@@ -198,7 +200,7 @@ async fn event_between_failures_does_not_shorten_the_backoff() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unavailable_server_is_never_asked_for_a_list() {
+async fn refused_watch_is_retried_without_a_list() {
     let refusals: [fn() -> ListWatchError; 7] = [
         || failure(502, "Unknown"),
         || failure(503, "ServiceUnavailable"),

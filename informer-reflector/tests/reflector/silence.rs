@@ -1,4 +1,4 @@
-//! Half-open connections, and how they differ from quiet ones.
+//! Half-open connections, and idle connections that must not be mistaken for them.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use super::script::*;
 
 #[tokio::test(start_paused = true)]
 async fn silent_watch_resumes_after_65_seconds() {
-    // However long after the beginning or the last event, and whether bookmarks have come before or
-    // not.
+    // The limit of 65 seconds counts from the start of the watch or from its last event, with or
+    // without earlier bookmarks.
     for last in [None, Some(5), Some(40), Some(64), Some(66), Some(170)] {
         let (events, line) = watch();
         let lines = [page(vec![], "7"), line].into_iter().chain((0..3).map(|_| watch().1));
@@ -37,7 +37,8 @@ async fn third_silent_watch_waits_for_its_first_bookmark() {
     let (_open, lines): (Vec<_>, Vec<_>) = quiet.into_iter().unzip();
     let mut run = Run::new([page(vec![], "7")].into_iter().chain(lines).collect());
     run.expect_requests(&["list 0 500", "watch 7"]).await;
-    // Two at once; the third is given the time until its first bookmark.
+    // Two watches are replaced after 65 seconds; the third may stay silent until its first
+    // bookmark.
     for seconds in [65.0, 65.0, 125.0] {
         run.expect_after(seconds - 0.1..seconds + 0.1, "watch 7").await;
     }
@@ -68,7 +69,7 @@ async fn silent_streaming_list_resumes_after_65_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unanswered_watch_is_tried_again_after_15_seconds() {
+async fn unanswered_watch_is_retried_after_15_seconds() {
     let (_quiet, line) = watch();
     let mut run = Run::new(vec![page(vec![], "7"), line, Line::Silence, watch().1]);
     run.expect_requests(&["list 0 500", "watch 7"]).await;
@@ -78,9 +79,9 @@ async fn unanswered_watch_is_tried_again_after_15_seconds() {
 
 #[tokio::test(start_paused = true)]
 async fn idle_timeout_of_watches_can_be_set() {
-    for (asked, seconds) in [(Duration::ZERO, 65.0), (Duration::from_secs(200), 200.0)] {
+    for (configured, seconds) in [(Duration::ZERO, 65.0), (Duration::from_secs(200), 200.0)] {
         let (events, line) = watch();
-        let config = ReflectorConfig::new().watch_idle_timeout(asked);
+        let config = ReflectorConfig::new().watch_idle_timeout(configured);
         let mut run = Run::with(vec![page(vec![], "7"), line, watch().1], config);
         run.expect_requests(&["list 0 500", "watch 7"]).await;
         send(&events, vec![bookmark("8")]);
@@ -105,10 +106,10 @@ async fn full_store_does_not_count_as_silence() {
     for expected in ["list 0 500", "watch 7"] {
         assert_eq!(requests.recv().await.as_deref(), Some(expected));
     }
-    // The watch's own end is more than five minutes away.
+    // The watch's own timeout is more than five minutes away.
     tokio::time::sleep(Duration::from_secs(290)).await;
     let taken = queue.pop_batch().await.expect("not closed").items()[0].deltas.len();
-    assert_eq!(taken, 12_000, "it has read no further than there was room");
+    assert_eq!(taken, 12_000, "the reflector stops reading when the queue is full");
     drop(queue.pop_batch().await);
-    assert!(requests.try_recv().is_err(), "the same watch goes on");
+    assert!(requests.try_recv().is_err(), "the same watch continues");
 }

@@ -1,4 +1,4 @@
-//! The status, the log, and stops.
+//! The status, the log, and stopping.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::log::Log;
 use super::script::*;
 
 #[tokio::test(start_paused = true)]
-async fn refusals_show_in_the_health_and_heal() {
+async fn refusal_is_in_the_health_until_a_request_succeeds() {
     let (_open, open_line) = watch();
     let lines = vec![
         Line::ListFails(failure(403, "Forbidden")),
@@ -28,9 +28,10 @@ async fn refusals_show_in_the_health_and_heal() {
 
 #[tokio::test(start_paused = true)]
 async fn i12_stop_ends_any_wait() {
-    // During a backoff of many minutes, during a list and during a watch that say nothing.
+    // During a backoff of many minutes, a silent list and a silent watch.
     let (_open, open_line) = watch();
-    for lines in [vec![Line::ListFails(patience(3600))], vec![], vec![page(vec![], "7"), open_line]] {
+    for lines in [vec![Line::ListFails(too_many_requests(3600))], vec![], vec![page(vec![], "7"), open_line]]
+    {
         let steps = lines.len().max(1);
         let mut run = Run::new(lines);
         for _ in 0..steps {
@@ -52,7 +53,7 @@ enum End {
 
 #[tokio::test(start_paused = true)]
 async fn i12_last_health_is_stopped() {
-    // The script panics where the second request is for a watch.
+    // For `End::Panic`, the script panics because the second request is a watch.
     let panics = || vec![page(vec![], "7"), page(vec![], "8")];
     for (lines, end) in [(vec![], End::Stop), (vec![], End::Drop), (panics(), End::Panic)] {
         let mut run = Run::new(lines);
@@ -138,7 +139,7 @@ async fn events_of_a_live_watch_do_not_wake_health_waiters() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failure_is_logged_once_and_its_end_when_a_watch_settles() {
+async fn failure_and_recovery_are_logged_once_each() {
     let (_quiet, line) = watch();
     let refused = || Line::WatchFails(failure(404, "NotFound"));
     let lines = vec![page(vec![], "7"), refused(), page(vec![], "8"), refused(), page(vec![], "9"), line];
@@ -152,7 +153,7 @@ async fn failure_is_logged_once_and_its_end_when_a_watch_settles() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_from_one_refusal_to_another_is_logged_once_each() {
+async fn each_new_kind_of_refusal_is_logged_once() {
     let (_quiet, line) = watch();
     let refused = |code, reason| Line::ListFails(failure(code, reason));
     let (forbidden, not_served) = (|| refused(403, "Forbidden"), || refused(404, "NotFound"));
@@ -184,7 +185,7 @@ async fn list_of_more_than_ten_seconds_is_logged() {
     for (requests, answer) in requests.into_iter().zip([first, second, third]) {
         run.expect_requests(requests).await;
         tokio::time::sleep(Duration::from_secs(6)).await;
-        answer.send(()).expect("it is waited for");
+        answer.send(()).expect("the server waits");
     }
     run.expect_requests(&["watch 9"]).await;
     let lines: Vec<_> = log.lines.lock().iter().filter(|line| line.contains("took")).cloned().collect();
@@ -192,13 +193,13 @@ async fn list_of_more_than_ten_seconds_is_logged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn abandoned_stream_counts_for_the_time_of_the_list() {
+async fn slow_list_log_includes_the_time_of_a_failed_stream() {
     let (answer, line) = held(page(vec![item("a", "1")], "7"));
     let (mut run, log) = (Run::streaming(vec![Line::Silence, line]), Log::default());
     let _logging = log.start_for(&run);
     run.expect_requests(&["stream newest", "list 0 500"]).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
-    answer.send(()).expect("it is waited for");
+    answer.send(()).expect("the server waits");
     run.expect_notes(&["[a]@7"]).await;
     let lines = log.lines.lock();
     assert!(

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 
 use super::script::*;
 
-/// Longer than any of these tests.
+/// Longer than any test of this file runs.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[tokio::test(start_paused = true)]
@@ -25,8 +25,8 @@ async fn streaming_list_continues_as_the_watch() {
     run.expect_notes(&["~a@102"]).await;
     drop(events);
     tokio::time::sleep(Duration::from_secs(2)).await;
-    // Closed as soon as it brought news, or after a second; no request but for the watch from where
-    // it ended.
+    // The stream closed after an event, so the next request is a watch from its last version,
+    // without a list.
     run.expect_requests(&["watch 102"]).await;
 }
 
@@ -72,14 +72,14 @@ async fn unavailable_stream_version_is_replaced_by_the_newest() {
     }
 }
 
-/// A streaming list that ends in a failure as soon as it is open.
+/// A streaming list that fails as soon as it is open.
 fn broken_stream(error: ListWatchError) -> Line {
     let (events, line) = stream_of(vec![]);
     let error = match error {
         ListWatchError::Status { status, .. } => Ok(vec![WatchEvent::Error(status)]),
         other => Err(other),
     };
-    events.unbounded_send(error).expect("the line holds the other end");
+    events.unbounded_send(error).expect("the line holds the receiver");
     line
 }
 
@@ -106,10 +106,10 @@ async fn refused_stream_leads_to_pages_and_is_remembered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn streams_are_tried_again_after_ten_to_thirty_minutes() {
+async fn streaming_lists_are_retried_after_ten_to_thirty_minutes() {
     let (events, watch_line) = watch();
     let refused = Line::StreamFails(failure(422, "Invalid"));
-    // The watch itself lasts longer than all of this.
+    // This watch stays open for the rest of the test.
     let config = ReflectorConfig::new().watch_timeout(DAY).watch_idle_timeout(DAY);
     let mut run = Run::streaming_with(vec![refused, page(vec![], "7"), watch_line], config);
     run.expect_requests(&["stream newest", "list 0 500", "watch 7"]).await;
@@ -162,21 +162,21 @@ async fn stream_without_events_is_cancelled_after_10_to_15_s() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stream_that_does_not_begin_is_replaced_by_pages() {
+async fn stream_that_is_never_answered_is_replaced_by_pages() {
     let config = ReflectorConfig::new().list_stall_timeout(Duration::from_secs(100));
     let mut run = Run::streaming_with(vec![Line::Silence, page(vec![], "7"), watch().1], config);
     run.expect_requests(&["stream newest"]).await;
     run.expect_after(99.9..150.1, "list 0 500").await;
 }
 
-/// A stream that is open and brings nothing.
+/// A stream that is open and silent.
 fn endless() -> futures::channel::mpsc::UnboundedReceiver<Events> {
     let (sender, receiver) = futures::channel::mpsc::unbounded();
     std::mem::forget(sender);
     receiver
 }
 
-/// Sends a batch each so many milliseconds, for ever.
+/// Sends a batch every `millis` milliseconds, forever.
 fn trickle(millis: u64, batch: impl Fn(usize) -> Vec<WatchEvent<ConfigMap>> + Send + 'static) -> Line {
     let (events, line) = stream_of(vec![vec![added("a", "1")]]);
     tokio::spawn(async move {
@@ -193,7 +193,7 @@ fn trickle(millis: u64, batch: impl Fn(usize) -> Vec<WatchEvent<ConfigMap>> + Se
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_instead_of_a_stream_is_replaced_within_seconds() {
+async fn plain_watch_instead_of_a_stream_is_replaced_within_seconds() {
     let changes = trickle(100, |n| vec![modified("a", &(n + 1).to_string())]);
     let mut run = Run::streaming(vec![changes, page(vec![item("a", "200")], "200")]);
     run.expect_requests(&["stream newest"]).await;
@@ -226,7 +226,8 @@ async fn initial_burst_does_not_extend_the_wait_for_the_end() {
     dripping.abort();
 }
 
-/// Enough to go on for ten seconds. What can't be taken in counts as well, and takes no memory.
+/// Events that extend the allowance by ten seconds. Rejected objects count too, and use no memory
+/// in the store.
 fn many() -> Vec<WatchEvent<ConfigMap>> {
     let event =
         || WatchEvent::RejectedObject { kind: RejectedKind::Changed, object: malformed(Some("b"), "2") };
@@ -238,7 +239,7 @@ async fn endless_additions_end_the_stream_at_its_timeout() {
     let additions = trickle(9_000, |_| many());
     let mut run = Run::streaming(vec![additions, page(vec![], "200")]);
     run.expect_requests(&["stream newest"]).await;
-    // It was to last five to ten minutes, and has half a minute more.
+    // The stream's timeout is five to ten minutes; the reflector allows 30 seconds more.
     run.expect_after(329.0..631.0, "list newest 500").await;
 }
 
@@ -255,7 +256,7 @@ async fn long_stream_is_accepted_while_objects_arrive() {
     run.health(|health| matches!(health, Health::Syncing { received: 50_000, .. })).await;
     send(&events, vec![end("7")]);
     assert!(run.notes.recv().await.is_some_and(|note| note.ends_with("]@7")));
-    assert!(run.requests.try_recv().is_err(), "one request brought all");
+    assert!(run.requests.try_recv().is_err(), "the streaming list needed no second request");
 }
 
 #[tokio::test(start_paused = true)]
@@ -280,7 +281,7 @@ async fn unrelated_failure_is_followed_by_another_stream() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_broken_streams_lead_to_pages_once() {
+async fn two_interrupted_streams_lead_to_pages_once() {
     let broken = || broken_stream(ListWatchError::Interrupted("reset".into()));
     let (events, watch_line) = watch();
     let mut run = Run::streaming(vec![broken(), broken(), page(vec![], "7"), watch_line]);
@@ -291,7 +292,7 @@ async fn two_broken_streams_lead_to_pages_once() {
     run.expect_requests(&["stream 8"]).await;
 }
 
-/// A streaming list that is closed in good order, and has not ended.
+/// A streaming list that the server closes cleanly before its end bookmark.
 fn closed_stream() -> Line {
     stream_of(vec![vec![added("a", "3")]]).1
 }
@@ -304,7 +305,7 @@ async fn second_stream_closed_early_leads_to_pages() {
     let mut run = Run::streaming(lines);
     run.expect_requests(&["stream newest"]).await;
     run.expect_after(0.8..1.6, "stream newest").await;
-    // What the streams brought is known, and only the newest state is sure not to be older.
+    // Objects of the closed streams are applied, so only the newest version is certainly not older.
     run.expect_after(0.0..0.1, "list newest 500").await;
     run.expect_requests(&["watch 7"]).await;
     send(&events, vec![bookmark("8"), error(410, "Expired")]);
@@ -313,7 +314,7 @@ async fn second_stream_closed_early_leads_to_pages() {
 
 #[tokio::test(start_paused = true)]
 async fn one_stream_closed_early_is_not_remembered() {
-    // A list in between makes each of two the first.
+    // A complete list between two early closes resets their count.
     let (events, line) = stream_of(vec![vec![end("7")]]);
     let mut run =
         Run::streaming(vec![closed_stream(), line, closed_stream(), stream_of(vec![vec![end("9")]]).1]);
@@ -323,7 +324,7 @@ async fn one_stream_closed_early_is_not_remembered() {
     run.expect_requests(&["stream 8"]).await;
     run.expect_after(1.6..3.2, "stream 8").await;
     run.expect_notes(&["[]@7", "@8", "[]@9"]).await;
-    // With one that broke off it makes two that lead to pages, once.
+    // An interrupted stream and a closed one together lead to pages, but only this time.
     let broken = || broken_stream(ListWatchError::Interrupted("reset".into()));
     for lines in [[broken(), closed_stream()], [closed_stream(), broken()]] {
         let (events, watch_line) = watch();
@@ -384,7 +385,7 @@ async fn i10_undecodable_object_of_a_stream_is_not_deleted() {
 async fn i10_object_undecodable_before_the_end_stays_quarantined() {
     let spoilt = malformed(Some("a"), "5");
     let change = WatchEvent::RejectedObject { kind: RejectedKind::Changed, object: spoilt.clone() };
-    // All in one piece.
+    // All events are in one batch.
     let (_events, line) = stream_of(vec![vec![added("a", "3"), modified("a", "4"), change, end("9")]]);
     let mut run = Run::streaming(vec![line]);
     run.expect_notes(&["[a !a]@9"]).await;
@@ -406,7 +407,7 @@ async fn i10_failed_transform_of_a_stream_quarantines_one_object() {
     let count = std::sync::Arc::clone(&calls);
     let transform = move |object: &mut ConfigMap| {
         count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        if object.metadata.name.as_deref() == Some("bad") { Err("no good".to_owned()) } else { Ok(()) }
+        if object.metadata.name.as_deref() == Some("bad") { Err("not allowed".to_owned()) } else { Ok(()) }
     };
     let (_events, line) = stream_of(vec![vec![added("a", "3"), added("bad", "4"), end("7")]]);
     let (script, requests) = Script::new(vec![line]);

@@ -1,4 +1,4 @@
-//! Watches: the changes that reach the store, and the version of the next watch.
+//! Watches: the changes that the store receives, and the version of the next watch.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ async fn initial_list_is_from_the_cache_and_the_watch_continues_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_the_server_closes_is_resumed_where_it_ended() {
+async fn watch_closed_by_the_server_resumes_at_its_last_version() {
     let (first, first_line) = watch();
     let (_second, second_line) = watch();
     let mut run = Run::new(vec![page(vec![], "7"), first_line, second_line]);
@@ -39,7 +39,7 @@ async fn a_watch_that_the_server_closes_is_resumed_where_it_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_breaks_off_is_resumed_where_it_ended() {
+async fn interrupted_watch_resumes_at_its_last_version() {
     let (first, first_line) = watch();
     let (_second, second_line) = watch();
     let mut run = Run::new(vec![page(vec![], "7"), first_line, second_line]);
@@ -137,7 +137,7 @@ async fn watch_timeout_is_five_to_ten_minutes_by_default() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_do_not_all_last_as_long() {
+async fn watch_timeouts_are_random() {
     let mut lifetimes = std::collections::BTreeSet::new();
     for _ in 0..20 {
         let mut run = Run::new(vec![page(vec![], "7"), watch().1]);
@@ -191,15 +191,15 @@ async fn events_before_a_watch_failure_are_applied() {
         match how {
             "breaks off" => {
                 let broken = Err(ListWatchError::Interrupted("reset".into()));
-                first.unbounded_send(broken).expect("nobody has come to read yet");
+                first.unbounded_send(broken).expect("the receiver is open");
             }
             "is closed" => {}
             _ => send(&first, vec![added("c", "10"), error(410, "Expired")]),
         }
         drop(first);
         let mut run = Run::new(vec![page(vec![], "7"), first_line, watch().1]);
-        let gathered = if how == "has expired" { "+a +b +c@10" } else { "+a +b@9" };
-        run.expect_notes(&["[]@7", gathered]).await;
+        let applied = if how == "has expired" { "+a +b +c@10" } else { "+a +b@9" };
+        run.expect_notes(&["[]@7", applied]).await;
         let next = if how == "has expired" { "list 10 all" } else { "watch 9" };
         run.expect_requests(&["list 0 500", "watch 7", next]).await;
     }
@@ -216,19 +216,19 @@ async fn reflector_yields_within_a_burst_of_events() {
     }
     let (reflect, mut notes) = unspawned(vec![page(vec![], "7"), line]);
     tokio::pin!(reflect);
-    // A single poll doesn't take all that is there, so that what shares the task with the reflector
-    // gets its poll too.
+    // A single poll must not consume all available events, so that other futures of the same task
+    // are polled too.
     assert!(futures::poll!(reflect.as_mut()).is_pending());
     let mut taken = 0;
     while notes.try_recv().is_ok() {
         taken += 1;
     }
-    // The list, and a thousand events in batches.
+    // One note for the list, and some for the thousand events.
     assert_eq!(taken, 1 + 4);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reflector_reads_no_further_while_its_store_has_no_room() {
+async fn reflector_stops_reading_while_its_store_is_full() {
     let (events, line) = watch();
     for batch in 0..4_u64 {
         let changed = |n: u64| WatchEvent::Modified(named("a", &(8 + batch * 6_000 + n).to_string()).into());
@@ -238,7 +238,7 @@ async fn a_reflector_reads_no_further_while_its_store_has_no_room() {
     let reflector = tokio::spawn(reflect_into(vec![page(vec![], "7"), line], Arc::new(queue.clone())));
     let mut taken = Vec::new();
     while taken.iter().sum::<usize>() < 24_000 {
-        // All that can be done without the consumer is done first.
+        // Let the reflector do all that it can without a consumer.
         tokio::time::sleep(Duration::from_secs(1)).await;
         let batch = queue.pop_batch().await.expect("not closed");
         taken.push(batch.items().iter().map(|pending| pending.deltas.len()).sum());

@@ -1,4 +1,4 @@
-//! Adding with a delay.
+//! Adds with a delay.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -43,12 +43,12 @@ async fn earlier_of_two_delays_counts() {
         advance(ms(1)).await;
         assert_eq!(take_all(&queue), ["a"]);
         advance(ms(100)).await;
-        assert_eq!(take_all(&queue), [""; 0], "and the later one is gone");
+        assert_eq!(take_all(&queue), [""; 0], "the later delay is dropped");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn key_added_during_its_delay_is_returned_now_and_later() {
+async fn key_added_during_its_delay_is_returned_twice() {
     let queue = Workqueue::new();
     queue.add_after("a", ms(50));
     queue.add("a");
@@ -88,10 +88,10 @@ async fn key_with_the_shorter_delay_is_returned_first() {
         }
     });
     queue.add_after("late", Duration::from_secs(3_600));
-    // The worker sleeps until the late key is due,
+    // The worker sleeps until the late key is due.
     tokio::task::yield_now().await;
     queue.add_after("early", ms(20));
-    // and is woken to sleep for a shorter time.
+    // The early key wakes the worker, which then sleeps for a shorter time.
     tokio::time::sleep(Duration::from_secs(3_601)).await;
     queue.shut_down();
     assert_eq!(soon(worker).await.expect("no panic"), [("early", 20), ("late", 3_600_000)]);
@@ -113,14 +113,14 @@ async fn many_delays_end_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn delays_due_together_wake_as_many_workers() {
+async fn delays_due_together_wake_one_worker_each() {
     let queue = Workqueue::new();
     let workers: Vec<_> = (0..3)
         .map(|_| {
             let queue = queue.clone();
             tokio::spawn(async move {
                 let item = queue.get().await.expect("not shut down");
-                // No worker ends its item before all have started.
+                // No worker ends its item before all workers have one.
                 Some((*item.key(), item))
             })
         })

@@ -1,4 +1,4 @@
-//! The ends of an item: explicit, and by drop, panic or cancellation.
+//! How items end: explicitly, or by drop, panic or cancellation.
 
 use futures::FutureExt;
 use informer_workqueue::{ItemExponential, Priority, Workqueue};
@@ -27,7 +27,7 @@ async fn failed_key_is_retried_with_backoff_until_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn key_is_rate_limited_and_forgotten_without_an_item() {
+async fn failures_can_be_counted_and_reset_without_an_item() {
     let queue = queue();
     assert_eq!(queue.add_rate_limited("a"), ms(1));
     assert_eq!(queue.add_rate_limited("a"), ms(2));
@@ -41,7 +41,7 @@ async fn key_is_rate_limited_and_forgotten_without_an_item() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn done_after_requeues_and_forgets_failures() {
+async fn done_after_requeues_and_resets_failures() {
     let queue = queue();
     queue.add("a");
     take(&queue).expect("an item").retry();
@@ -55,7 +55,7 @@ async fn done_after_requeues_and_forgets_failures() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failed_key_added_meanwhile_is_returned_now_and_later() {
+async fn failed_key_added_during_processing_is_returned_twice() {
     let queue = queue();
     queue.add("a");
     let item = take(&queue).expect("an item");
@@ -87,7 +87,7 @@ async fn item_of_panicked_worker_is_counted_and_retried() {
         let queue = queue.clone();
         async move {
             let item = queue.get().await.expect("not shut down");
-            panic!("of {}", item.key());
+            panic!("test panic: {}", item.key());
         }
     });
     assert!(soon(worker).await.is_err_and(|error| error.is_panic()));
@@ -128,7 +128,7 @@ async fn released_item_keeps_its_failures() {
     assert_eq!((queue.len(), queue.delayed(), queue.abandoned()), (0, 0, 0));
     assert_eq!(queue.num_requeues(&"a"), 1);
     queue.add("a");
-    assert_eq!(take(&queue).expect("an item").retry(), ms(2), "that was its second failure");
+    assert_eq!(take(&queue).expect("an item").retry(), ms(2), "the second failure");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! Groups that take turns.
+//! Groups of keys, which take turns.
 
 use informer_workqueue::{Priority, Workqueue};
 
@@ -11,7 +11,7 @@ fn queue() -> Workqueue<Key> {
 }
 
 #[test]
-fn groups_take_turns_and_in_each_keys_go_in_order() {
+fn groups_take_turns_and_keep_their_keys_in_order() {
     let queue = queue();
     for key in [("a", 1), ("a", 2), ("a", 3), ("b", 1), ("c", 1), ("b", 2)] {
         queue.add(key);
@@ -30,7 +30,7 @@ fn busy_group_delays_another_group_by_one_turn() {
 }
 
 #[test]
-fn returning_group_goes_behind_the_others() {
+fn returning_group_queues_after_the_others() {
     let queue = queue();
     queue.add(("a", 1));
     queue.add(("b", 1));
@@ -53,7 +53,7 @@ fn turns_are_taken_within_each_priority() {
 }
 
 #[test]
-fn promoted_key_joins_its_group_and_leaves_the_old_lane() {
+fn promoted_key_moves_to_the_lane_of_its_new_priority() {
     let queue = queue();
     queue.add_with_priority(("a", 1), Priority::Low);
     queue.add_with_priority(("b", 1), Priority::Low);

@@ -1,4 +1,4 @@
-//! User code that panics: no key is lost.
+//! User code that panics: the queue loses no key.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -10,50 +10,50 @@ use tokio::time::advance;
 
 use crate::{ms, take, take_all};
 
-/// Panics once it is armed.
+/// Metrics that panic once when armed.
 #[derive(Default)]
-struct Trap(AtomicBool);
+struct PanickingMetrics(AtomicBool);
 
-impl Trap {
-    fn spring(&self) {
-        assert!(!self.0.swap(false, SeqCst), "as asked for");
+impl PanickingMetrics {
+    fn panic_if_armed(&self) {
+        assert!(!self.0.swap(false, SeqCst), "test panic");
     }
 }
 
-impl Metrics for Trap {
+impl Metrics for PanickingMetrics {
     fn added(&self, _: &str) {
-        self.spring();
+        self.panic_if_armed();
     }
 
     fn taken(&self, _: &str, _: Duration) {
-        self.spring();
+        self.panic_if_armed();
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn metrics_that_panic_while_an_item_is_taken_do_not_lose_it() {
-    let trap = Arc::new(Trap::default());
+async fn item_is_kept_when_metrics_panic_during_a_take() {
+    let metrics = Arc::new(PanickingMetrics::default());
     let limiter = ItemExponential::new(ms(1), ms(1));
-    let queue = Workqueue::builder().rate_limiter(limiter).metrics(Arc::clone(&trap)).build();
+    let queue = Workqueue::builder().rate_limiter(limiter).metrics(Arc::clone(&metrics)).build();
     queue.add("a");
-    trap.0.store(true, SeqCst);
+    metrics.0.store(true, SeqCst);
     assert!(catch_unwind(AssertUnwindSafe(|| take(&queue))).is_err());
     assert_eq!((queue.abandoned(), queue.delayed()), (1, 1));
     advance(ms(1)).await;
-    trap.0.store(true, SeqCst);
-    assert!(catch_unwind(AssertUnwindSafe(|| take(&queue))).is_err(), "the report of a due key panics");
+    metrics.0.store(true, SeqCst);
+    assert!(catch_unwind(AssertUnwindSafe(|| take(&queue))).is_err(), "the metrics panic for a due key");
     advance(ms(1)).await;
     assert_eq!(take_all(&queue), ["a"]);
 }
 
 #[test]
-fn a_key_whose_copy_panics_stays_in_the_queue() {
+fn key_whose_clone_panics_stays_in_the_queue() {
     #[derive(PartialEq, Eq, Hash)]
     struct Key(bool);
     thread_local!(static PANICS: std::cell::Cell<bool> = const { std::cell::Cell::new(true) });
     impl Clone for Key {
         fn clone(&self) -> Self {
-            assert!(!PANICS.get(), "as asked for");
+            assert!(!PANICS.get(), "test panic");
             Self(self.0)
         }
     }

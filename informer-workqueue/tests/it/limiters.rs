@@ -28,7 +28,7 @@ fn delays_double_per_key_and_reset_on_forget() {
 }
 
 #[test]
-fn waits_that_double_for_ever_stay_at_their_maximum() {
+fn exponential_waits_stay_at_their_maximum() {
     let limiter = ItemExponential::new(ms(1), Duration::from_secs(1_000));
     let waits: Vec<Duration> = (0..10_000).map(|_| limiter.when(&"one")).collect();
     assert!(waits.is_sorted());
@@ -48,7 +48,7 @@ fn waits_that_double_for_ever_stay_at_their_maximum() {
 }
 
 #[test]
-fn a_few_waits_are_short_and_then_all_are_long() {
+fn fast_slow_limiter_waits_long_after_its_fast_attempts() {
     let limiter = ItemFastSlow::new(ms(5), Duration::from_secs(10), 3);
     let [fast, slow] = [ms(5), Duration::from_secs(10)];
     assert_eq!(waits(&limiter, "one"), [fast, fast, fast, slow, slow]);
@@ -60,7 +60,7 @@ fn a_few_waits_are_short_and_then_all_are_long() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bucket_lets_a_burst_through_and_then_one_at_a_time() {
+async fn bucket_allows_a_burst_and_then_one_per_interval() {
     let bucket = Bucket::new(ms(100), 3);
     assert_eq!(waits(&bucket, "any"), [0, 0, 0, 100, 200].map(ms));
     assert_eq!(bucket.when(&"another"), ms(300));
@@ -74,12 +74,12 @@ async fn a_bucket_lets_a_burst_through_and_then_one_at_a_time() {
     assert_eq!(
         waits(&Bucket::new(Duration::MAX, 1), "any"),
         [Duration::ZERO; 2],
-        "there is no end of time to wait for"
+        "a wait beyond the clock's range is zero"
     );
 }
 
 #[test]
-fn the_longest_of_several_waits_counts() {
+fn combined_limiters_use_the_longest_wait() {
     let limiter = MaxOf::new(ItemFastSlow::new(ms(5), Duration::from_secs(3), 3))
         .and(ItemExponential::new(ms(1), Duration::from_secs(1)));
     let expected = [ms(5), ms(5), ms(5), Duration::from_secs(3), Duration::from_secs(3)];
@@ -100,12 +100,12 @@ fn maximum_caps_waits_and_counts_all_failures() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_limiter_for_controllers_is_client_gos() {
+async fn default_controller_limiter_equals_client_gos() {
     let limiter = default_controller_rate_limiter();
     assert_eq!(waits(&limiter, "one"), [5, 10, 20].map(ms));
     let in_the_burst = [(); 97].map(|()| limiter.when(&"one"));
     assert_eq!(in_the_burst[96], Duration::from_secs(1_000));
-    assert_eq!(limiter.when(&"two"), ms(100), "the burst is over");
+    assert_eq!(limiter.when(&"two"), ms(100), "the burst is used up");
     assert_eq!(limiter.when(&"three"), ms(200));
     assert_eq!(waits(&default_item_based_rate_limiter(), "one"), [1, 2].map(ms));
 }

@@ -1,5 +1,5 @@
-//! The work queue on a paused clock, one test per behaviour. Most behaviours are those of
-//! client-go's tests (docs/scenarios.md).
+//! The work queue on a paused clock, one test per behavior. Most tests follow client-go's
+//! (docs/scenarios.md).
 
 mod delays;
 mod endings;
@@ -19,7 +19,8 @@ use informer_workqueue::{Item, Workqueue};
 
 /// Takes an item that is ready now.
 fn take<T: Hash + Eq + Clone + Send + 'static>(queue: &Workqueue<T>) -> Option<Item<T>> {
-    // Without this, tokio's cooperative scheduling would interrupt a test that takes many items.
+    // Without `unconstrained`, tokio's cooperative scheduling would interrupt a test that takes
+    // many items.
     tokio::task::unconstrained(queue.get()).now_or_never().flatten()
 }
 
@@ -41,5 +42,5 @@ fn ms(n: u64) -> Duration {
 
 /// Waits with a timeout. A paused clock advances by itself when all tasks are idle.
 async fn soon<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(86_400), what).await.expect("it comes within a day")
+    tokio::time::timeout(Duration::from_secs(86_400), what).await.expect("no result within a day")
 }

@@ -11,7 +11,7 @@ use crate::{ms, soon, take};
 struct Log(Mutex<Vec<String>>);
 
 impl Log {
-    fn note(&self, queue: &str, what: String) {
+    fn record(&self, queue: &str, what: String) {
         assert_eq!(queue, "test");
         self.0.lock().expect("no panic").push(what);
     }
@@ -23,19 +23,19 @@ impl Log {
 
 impl Metrics for Log {
     fn added(&self, queue: &str) {
-        self.note(queue, "added".into());
+        self.record(queue, "added".into());
     }
 
     fn taken(&self, queue: &str, waited: std::time::Duration) {
-        self.note(queue, format!("taken after {waited:?}"));
+        self.record(queue, format!("taken after {waited:?}"));
     }
 
     fn finished(&self, queue: &str, worked: std::time::Duration) {
-        self.note(queue, format!("finished after {worked:?}"));
+        self.record(queue, format!("finished after {worked:?}"));
     }
 
     fn retried(&self, queue: &str) {
-        self.note(queue, "retried".into());
+        self.record(queue, "retried".into());
     }
 }
 
@@ -55,12 +55,12 @@ async fn adds_waits_and_work_are_counted_like_client_go() {
     queue.add("a");
     advance(ms(50)).await;
     queue.add("a");
-    assert_eq!(log.take(), ["added"], "a second add of what is pending is none");
+    assert_eq!(log.take(), ["added"], "a second add of a pending key is not counted");
     let item = take(&queue).expect("an item");
     assert_eq!(log.take(), ["taken after 50ms"]);
     advance(ms(25)).await;
     queue.add("a");
-    assert_eq!(log.take(), ["added"], "the key is pending, although a worker has it");
+    assert_eq!(log.take(), ["added"], "a key with a worker can be pending");
     advance(ms(25)).await;
     item.done();
     assert_eq!(log.take(), ["finished after 50ms"]);
@@ -95,7 +95,7 @@ async fn metrics_count_retries_and_adds_of_delayed_keys() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unfinished_work_is_how_long_workers_have_had_their_items() {
+async fn unfinished_work_is_the_age_of_taken_items() {
     let (queue, _) = queue();
     let work = || queue.unfinished_work().map(|work| (work.items, work.total, work.longest));
     assert_eq!(work(), Some((0, ms(0), ms(0))));
@@ -113,7 +113,7 @@ async fn unfinished_work_is_how_long_workers_have_had_their_items() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_metrics_no_times_are_taken() {
+async fn queue_without_metrics_measures_no_times() {
     let queue = Workqueue::new();
     queue.add("a");
     let item = take(&queue).expect("an item");
@@ -179,7 +179,7 @@ fn queue_name_is_escaped_in_labels() {
 }
 
 #[test]
-fn depth_does_not_drift_when_a_take_is_reported_first() {
+fn depth_stays_correct_when_a_take_is_reported_first() {
     let metrics = QueueMetrics::new();
     metrics.taken("pods", ms(0));
     assert!(metrics.to_string().contains("workqueue_depth{name=\"pods\"} 0\n"));

@@ -1,4 +1,4 @@
-//! Priorities.
+//! Priorities of keys.
 
 use informer_workqueue::{Priority, Workqueue};
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn higher_priority_goes_first() {
 }
 
 #[test]
-fn a_queued_key_moves_up_but_not_down() {
+fn queued_key_can_be_promoted_but_not_demoted() {
     let queue = Workqueue::new();
     queue.add_with_priority("a", Priority::Low);
     queue.add_with_priority("b", Priority::Low);
@@ -57,7 +57,8 @@ fn low_priority_gets_one_of_eleven_turns() {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: crate::order::cases(), ..ProptestConfig::default() })]
-    /// For any adds, a priority with queued keys is passed over fewer than twelve times in a row.
+    /// For any sequence of adds, the queue passes over a priority with queued keys fewer than
+    /// twelve times in a row.
     #[test]
     fn no_priority_starves(adds in prop::collection::vec(prop::collection::vec(0..3_usize, 0..4), 1..200)) {
         let queue = Workqueue::new();
@@ -71,7 +72,7 @@ proptest! {
                 waiting[level] += 1;
             }
             let Some(item) = take(&queue) else { continue };
-            let taken = PRIORITIES.iter().position(|other| *other == item.priority()).expect("one of them");
+            let taken = PRIORITIES.iter().position(|other| *other == item.priority()).expect("a known priority");
             waiting[taken] -= 1;
             item.done();
             for level in 0..3 {

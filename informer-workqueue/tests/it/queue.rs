@@ -1,4 +1,4 @@
-//! Adding and taking.
+//! Adding and taking keys.
 
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
@@ -42,7 +42,7 @@ fn key_in_work_is_exclusive_and_returns_once() {
 }
 
 #[test]
-fn a_key_added_after_it_was_done_is_queued_again() {
+fn key_added_after_done_is_queued_again() {
     let queue = Workqueue::new();
     for _ in 0..2 {
         queue.add("a");
@@ -112,17 +112,17 @@ async fn add_without_runtime_wakes_a_waiter() {
 #[test]
 fn dropped_get_passes_the_item_on() {
     let queue = Workqueue::new();
-    let mut given_up = Box::pin(queue.get());
+    let mut cancelled = Box::pin(queue.get());
     let mut next = Box::pin(queue.get());
     let waker = noop_waker();
     let mut cx = Context::from_waker(&waker);
-    assert!(given_up.as_mut().poll(&mut cx).is_pending());
+    assert!(cancelled.as_mut().poll(&mut cx).is_pending());
     let (woken, wakes) = counting_waker();
     assert!(next.as_mut().poll(&mut Context::from_waker(&woken)).is_pending());
     queue.add("a");
-    assert_eq!(wakes.get(), 0, "the first is woken");
-    drop(given_up);
-    assert_eq!(wakes.get(), 1, "the dropped future wakes the second");
+    assert_eq!(wakes.get(), 0, "the first waiter is woken");
+    drop(cancelled);
+    assert_eq!(wakes.get(), 1, "the dropped future wakes the second waiter");
     assert!(matches!(next.as_mut().poll(&mut cx), Poll::Ready(Some(_))));
 }
 
@@ -152,7 +152,7 @@ async fn busy_worker_yields_to_other_tasks() {
             return;
         }
     }
-    panic!("the other task had no turn");
+    panic!("the other task was not polled");
 }
 
 /// client-go: `TestBasic`, `TestAddWhileProcessing`.
@@ -190,13 +190,15 @@ async fn fifty_producers_and_ten_workers_lose_no_key() {
             });
         }
         producers.join_all().await;
-        // Each key must be processed once before the shutdown.
+        // Each key must have been processed once before the shutdown.
         let all_are_seen = async {
             while done.lock().expect("no panic").len() < 1_000 {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(60), all_are_seen).await.expect("each key comes twice");
+        tokio::time::timeout(Duration::from_secs(60), all_are_seen)
+            .await
+            .expect("every key is processed in time");
         if with_drain {
             assert!(queue.shut_down_with_drain().await);
         } else {
@@ -230,7 +232,7 @@ impl std::task::Wake for Wakes {
     }
 }
 
-/// Records the queue's length at each reported add.
+/// Records the queue's length at each add that is reported to the metrics.
 #[derive(Default)]
 struct Lengths {
     queue: std::sync::OnceLock<Workqueue<&'static str>>,
@@ -250,7 +252,11 @@ fn keys_added_together_are_queued_in_one_step() {
     let queue = Workqueue::builder().metrics(Arc::clone(&lengths)).build();
     assert!(lengths.queue.set(queue.clone()).is_ok());
     queue.add_all(["a", "b", "a", "c"], informer_workqueue::Priority::Low);
-    assert_eq!(*lengths.seen.lock().expect("no panic"), [3, 3, 3], "they are added in one step");
+    assert_eq!(
+        *lengths.seen.lock().expect("no panic"),
+        [3, 3, 3],
+        "all keys are queued before the first report"
+    );
     queue.add_all([], informer_workqueue::Priority::Low);
     assert_eq!(take_all(&queue), ["a", "b", "c"]);
     queue.shut_down();

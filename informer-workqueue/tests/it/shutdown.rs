@@ -1,4 +1,4 @@
-//! Shutting down, with a drain and without.
+//! Shutdown, with and without a drain.
 
 use std::pin::pin;
 
@@ -38,7 +38,7 @@ async fn shutdown_wakes_every_waiting_worker() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_ends_when_the_last_worker_is_done() {
+async fn drain_ends_when_the_last_worker_is_done() {
     let queue = Workqueue::new();
     queue.add("a");
     queue.add("b");
@@ -71,7 +71,7 @@ async fn shutdown_without_drain_lets_workers_finish() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shutdown_ends_the_wait_for_a_drain() {
+async fn shutdown_ends_the_wait_for_a_drain() {
     let queue = Workqueue::new();
     queue.add("a");
     let item = take(&queue).expect("an item");
@@ -105,10 +105,10 @@ async fn draining_workers_wait_for_returning_keys() {
     let mut drain = pin!(queue.shut_down_with_drain());
     assert!(poll!(&mut drain).is_pending());
     let mut worker = pin!(queue.get());
-    assert!(poll!(&mut worker).is_pending(), "a worker waits for the returning key");
+    assert!(poll!(&mut worker).is_pending(), "the worker waits for the requeued key");
     item.done();
     assert!(poll!(&mut drain).is_pending());
-    soon(worker).await.expect("it comes back").done();
+    soon(worker).await.expect("the key is requeued").done();
     assert!(soon(drain).await);
 }
 
@@ -140,7 +140,7 @@ async fn cancelled_drain_is_still_a_shutdown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn drain_forgets_delayed_keys_and_retries_none() {
+async fn drain_drops_delayed_keys_and_retries() {
     let queue = Workqueue::new();
     queue.add_after("later", ms(1));
     queue.add("fails");

@@ -1,5 +1,6 @@
-//! A shared informer of client-go. It requests protobuf, JSON or CBOR, uses streaming lists, and recovers from lost
-//! history. A second program compares the objects that Go reads in each encoding; they must be equal.
+//! A shared informer of client-go. It requests protobuf, JSON or CBOR, uses streaming lists, and
+//! recovers from lost history. A second program compares the objects that Go decodes from each
+//! encoding; they must be equal.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -13,14 +14,15 @@ use tempfile::NamedTempFile;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
-/// The variable with the path of the informer program, `xtask/clientgo/follow`.
+/// The environment variable with the path of the informer program, `xtask/clientgo/follow`.
 const FOLLOW: &str = "INFORMER_E2E_CLIENT_GO";
 
-/// The variable with the path of the program that compares encodings, `xtask/clientgo/forms`.
+/// The environment variable with the path of the program that compares encodings,
+/// `xtask/clientgo/forms`.
 const FORMS: &str = "INFORMER_E2E_CLIENT_GO_FORMS";
 
-/// The only accepted encodings, without a fallback: of Kubernetes components, of typical programs, and of programs
-/// that use the new CBOR support.
+/// The only accepted encoding of a run, without a fallback. Kubernetes components request protobuf,
+/// typical programs JSON, and programs with the new CBOR support CBOR.
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const JSON: &str = "application/json";
 const CBOR: &str = "application/cbor";
@@ -28,13 +30,13 @@ const CBOR: &str = "application/cbor";
 const PODS: &str = "/api/v1/pods";
 
 /// A running informer of client-go.
-struct Follower {
+struct InformerProgram {
     process: Child,
     states: Lines<BufReader<ChildStdout>>,
     _kubeconfig: NamedTempFile,
 }
 
-impl Follower {
+impl InformerProgram {
     fn start(simulator: &Simulator, accept: &str) -> Self {
         let kubeconfig = NamedTempFile::new().expect("a temporary file");
         std::fs::write(&kubeconfig, simulator.kubeconfig()).expect("a file");
@@ -47,14 +49,14 @@ impl Follower {
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
-            .expect("the program can be run");
+            .expect("the program starts");
         let states = BufReader::new(process.stdout.take().expect("piped")).lines();
         Self { process, states, _kubeconfig: kubeconfig }
     }
 
-    /// Waits until the handler's replica equals the simulator's content. The program prints keys and resource
-    /// versions of its replica after each event, in order.
-    async fn reaches(&mut self, simulator: &Simulator) {
+    /// Waits until the handler's replica equals the simulator's content. The program prints the
+    /// keys and resource versions of its replica after each event, in order.
+    async fn wait_until_equal(&mut self, simulator: &Simulator) {
         let wanted = state(simulator);
         let reached = async {
             while let Some(line) = self.states.next_line().await.expect("readable") {
@@ -62,13 +64,15 @@ impl Follower {
                     return;
                 }
             }
-            panic!("the informer has ended");
+            panic!("the informer program has ended");
         };
-        tokio::time::timeout(Duration::from_secs(60), reached).await.expect("the informer gets there");
+        tokio::time::timeout(Duration::from_secs(60), reached)
+            .await
+            .expect("the replica equals the server in time");
     }
 
     async fn stop(mut self) {
-        self.process.kill().await.expect("it can be stopped");
+        self.process.kill().await.expect("the program can be killed");
     }
 }
 
@@ -98,33 +102,33 @@ fn pod(name: &str) -> serde_json::Value {
     })
 }
 
-async fn follow_through_trouble(simulator: Simulator, accept: &str, starts_with: Verb) {
+async fn check_recovery(simulator: Simulator, accept: &str, starts_with: Verb) {
     for name in ["one", "two", "three"] {
         simulator.create(&pod(name)).expect("a new pod");
     }
-    let mut follower = Follower::start(&simulator, accept);
-    follower.reaches(&simulator).await;
-    let asked = &simulator.requests(&RequestFilter::any().path(PODS))[0];
-    assert_eq!(asked.headers["accept"], accept);
+    let mut follower = InformerProgram::start(&simulator, accept);
+    follower.wait_until_equal(&simulator).await;
+    let request = &simulator.requests(&RequestFilter::any().path(PODS))[0];
+    assert_eq!(request.headers["accept"], accept);
     assert!(simulator.request_count(&RequestFilter::verb(starts_with).path(PODS)) > 0);
 
     // Changes, and the end of a watch.
-    simulator.delete::<Pod>("default/one").expect("it was there");
+    simulator.delete::<Pod>("default/one").expect("the object exists");
     simulator.apply(&pod("four")).expect("a pod");
-    follower.reaches(&simulator).await;
+    follower.wait_until_equal(&simulator).await;
     simulator.close_watches();
     simulator.apply(&pod("five")).expect("a pod");
-    follower.reaches(&simulator).await;
+    follower.wait_until_equal(&simulator).await;
 
     // The history is lost while no watch is open, so the informer must relist.
     let watching = RequestFilter::verb(Verb::Watch).path(PODS);
     let lists = simulator.request_count(&RequestFilter::any().path(PODS));
     simulator.fail_next(1, watching, CannedResponse::too_many_requests(1));
     simulator.close_watches();
-    simulator.delete::<Pod>("default/two").expect("it was there");
+    simulator.delete::<Pod>("default/two").expect("the object exists");
     simulator.apply(&pod("six")).expect("a pod");
     simulator.compact();
-    follower.reaches(&simulator).await;
+    follower.wait_until_equal(&simulator).await;
     assert!(simulator.request_count(&RequestFilter::any().path(PODS)) > lists + 1);
     follower.stop().await;
 }
@@ -134,17 +138,17 @@ async fn follow_through_trouble(simulator: Simulator, accept: &str, starts_with:
 async fn client_go_streams_lists_despite_closed_watches() {
     for accept in [PROTOBUF, JSON, CBOR] {
         let builder = Simulator::builder().built_in_kinds().serve_cbor();
-        follow_through_trouble(builder.start().await.expect("a loopback port"), accept, Verb::Watch).await;
+        check_recovery(builder.start().await.expect("a loopback port"), accept, Verb::Watch).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs client-go: cargo xtask e2e"]
-async fn client_go_lists_where_streaming_lists_are_missing() {
+async fn client_go_pages_lists_without_streaming_lists() {
     for accept in [PROTOBUF, JSON, CBOR] {
         let builder = Simulator::builder().built_in_kinds().streaming_lists(StreamingLists::Refused);
         let simulator = builder.serve_cbor().start().await.expect("a loopback port");
-        follow_through_trouble(simulator, accept, Verb::List).await;
+        check_recovery(simulator, accept, Verb::List).await;
     }
 }
 
@@ -153,10 +157,10 @@ async fn client_go_lists_where_streaming_lists_are_missing() {
 async fn client_go_over_http_2_reconnects_after_goaway() {
     let builder = Simulator::builder().built_in_kinds().tls().goaway_chance(0.5);
     let simulator = builder.start().await.expect("a loopback port");
-    let mut follower = Follower::start(&simulator, PROTOBUF);
+    let mut follower = InformerProgram::start(&simulator, PROTOBUF);
     for n in 0..20 {
         simulator.create(&pod(&format!("pod-{n:02}"))).expect("a new pod");
-        follower.reaches(&simulator).await;
+        follower.wait_until_equal(&simulator).await;
         simulator.drain_connections();
         // client-go increases its backoff after each short watch.
         if n % 7 == 6 {
@@ -165,13 +169,13 @@ async fn client_go_over_http_2_reconnects_after_goaway() {
     }
     let requests = simulator.requests(&RequestFilter::any().path(PODS));
     assert!(requests.iter().all(|request| request.version == Version::HTTP_2));
-    assert!(requests.len() > 2, "each watch that ends has one after it");
+    assert!(requests.len() > 2, "another watch follows each that ends");
     follower.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs client-go: cargo xtask e2e"]
-async fn client_go_reads_the_same_in_every_encoding() {
+async fn client_go_decodes_equal_objects_from_every_encoding() {
     let builder = Simulator::builder().built_in_kinds().serve_cbor();
     let simulator = builder.start().await.expect("a loopback port");
     simulator.populate(&ClusterSpec { nodes: 3, pods: 30, ..ClusterSpec::default() }).expect("a cluster");
@@ -180,10 +184,9 @@ async fn client_go_reads_the_same_in_every_encoding() {
     for object in &objects {
         simulator.create(object).expect("a new object");
     }
-    let output = Command::new(program(FORMS)).arg(simulator.url()).output().await.expect("it can be run");
-    let (said, complained) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{said}{complained}");
-    let number: usize = said.split(' ').next().and_then(|word| word.parse().ok()).expect("a number");
-    assert!(number > objects.len(), "{said}");
+    let output = Command::new(program(FORMS)).arg(simulator.url()).output().await.expect("the program runs");
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{stdout}{stderr}");
+    let number: usize = stdout.split(' ').next().and_then(|word| word.parse().ok()).expect("a number");
+    assert!(number > objects.len(), "{stdout}");
 }

@@ -1,6 +1,6 @@
 //! One session of `kubectl` on both servers. Output and exit status must be equal.
 //!
-//! No controller of a real cluster affects the result of these commands.
+//! Controllers of a real cluster do not affect the results of these commands.
 
 use crate::kubectl::{Kubectl, simulator};
 
@@ -89,7 +89,7 @@ const SESSION: &str = "
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs kubectl and a kube-apiserver: cargo xtask e2e"]
-async fn kubectl_prints_the_same_for_simulator_and_real_server() {
+async fn kubectl_output_equals_on_simulator_and_real_server() {
     let simulator = simulator().await;
     let simulated = Kubectl::of(&simulator, "kubectl-session").await;
     let real = Kubectl::real("kubectl-session").await;
@@ -133,7 +133,7 @@ async fn kubectl_explains_and_diffs_custom_resources() {
     assert!(explained.contains("FIELD: image <string>"), "{explained}");
     kubectl.line("apply -f deployment.yaml").await.expect_success();
     let difference = kubectl.line("diff -f deployment-newer.yaml").await;
-    assert!(!difference.success, "it tells by its exit code");
+    assert!(!difference.success, "a difference is an error exit code");
     assert!(difference.text.contains("+ image: example/main:2"), "{}", difference.text);
     assert!(!difference.text.contains("- image: example/side:1\n+"), "{}", difference.text);
 }

@@ -1,11 +1,11 @@
-//! `kubectl delete` with each cascade. It runs on the simulator only, because the real server has no controllers
-//! here.
+//! `kubectl delete` with each cascade. It runs on the simulator only, because the real server of
+//! these tests has no controllers.
 
 use serde_json::json;
 
 use crate::kubectl::{Kubectl, simulator};
 
-/// Creates a config map, and another one that it owns.
+/// Creates a config map and a second one that the first owns.
 async fn family(kubectl: &Kubectl) {
     kubectl.line("create -f family.yaml").await.expect_success();
     let uid = kubectl.line("get configmap parent -o jsonpath={.metadata.uid}").await.expect_success();

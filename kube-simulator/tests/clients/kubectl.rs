@@ -8,24 +8,24 @@ use kube_simulator::Simulator;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-/// The variable with the kubeconfig of the real API server.
+/// The environment variable with the path of the real server's kubeconfig.
 const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 
-/// Generous: a run includes discovery and a watch, on a server that can be busy.
+/// A generous limit, because a run includes discovery and a watch on a possibly busy server.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Starts a simulator that is as strict about namespaces as the real server.
+/// Starts a simulator that requires existing namespaces, like the real server.
 pub(crate) async fn simulator() -> Simulator {
     let builder = Simulator::builder().built_in_kinds().require_namespaces();
     // With TLS, `kubectl` uses HTTP/2.
     builder.tls().goaway_chance(0.02).start().await.expect("a loopback port")
 }
 
-/// `kubectl`, configured for one server and one namespace.
+/// `kubectl` with the configuration of one server and one namespace.
 #[derive(Debug)]
 pub(crate) struct Kubectl {
     pub(crate) namespace: String,
-    /// The folder of its kubeconfig and its discovery cache.
+    /// The folder of the kubeconfig and of the discovery cache.
     folder: TempDir,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Kubectl {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) success: bool,
-    /// The normalised output: one space between words, and no times.
+    /// The normalized output: one space between words, and no times.
     pub(crate) text: String,
 }
 
@@ -54,7 +54,7 @@ impl Kubectl {
         let folder = TempDir::new().expect("a temporary folder");
         std::fs::write(folder.path().join("kubeconfig"), kubeconfig).expect("a file");
         let kubectl = Self { namespace: namespace.to_owned(), folder };
-        // The same namespace as `kubectl` would create, but in JSON.
+        // The namespace that `kubectl` would create, but in JSON.
         let manifest = serde_json::json!({
             "apiVersion": "v1",
             "kind": "Namespace",
@@ -72,10 +72,10 @@ impl Kubectl {
         let output = tokio::time::timeout(PATIENCE, running).await.expect("kubectl ends in time");
         let output = output.expect("kubectl is on the PATH: run `cargo xtask e2e`");
         let text = [output.stdout, output.stderr].concat();
-        Answer { success: output.status.success(), text: normalise(&String::from_utf8_lossy(&text)) }
+        Answer { success: output.status.success(), text: normalize(&String::from_utf8_lossy(&text)) }
     }
 
-    /// Runs a command from one line of words.
+    /// Runs a command given as one line of words.
     pub(crate) async fn line(&self, line: &str) -> Answer {
         self.run(&line.split_whitespace().collect::<Vec<_>>()).await
     }
@@ -124,8 +124,9 @@ fn is_age(word: &str) -> bool {
         && word.as_bytes()[0].is_ascii_digit()
 }
 
-/// Removes ages, times, column widths, and the order of errors, which the server takes from unordered maps.
-pub(crate) fn normalise(text: &str) -> String {
+/// Removes ages, times, column widths, and the order of errors, which the server takes from
+/// unordered maps.
+pub(crate) fn normalize(text: &str) -> String {
     let word = |word: &str| {
         if is_age(word) {
             "AGE".to_owned()

@@ -1,7 +1,7 @@
 //! Unchanged programs against the simulator: the real `kubectl`, and an informer of client-go.
 //!
-//! `cargo xtask e2e` builds both and starts a real API server: `kubectl` must print the same for the simulator as for
-//! it. Each test has its own namespace.
+//! `cargo xtask e2e` builds both programs and starts a real API server. `kubectl` must print the
+//! same on the simulator as on that server. Each test has its own namespace.
 
 mod client_go;
 mod comparing;

@@ -7,12 +7,12 @@ use crate::kubectl::{Kubectl, simulator};
 
 fn set_status(simulator: &Simulator, key: &str, status: &serde_json::Value) {
     let deployments = simulator.objects("apps/v1", "Deployment").expect("a built-in kind");
-    deployments.modify(key, |deployment| deployment["status"] = status.clone()).expect("it is there");
+    deployments.modify(key, |deployment| deployment["status"] = status.clone()).expect("the object exists");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs kubectl: cargo xtask e2e"]
-async fn kubectl_waits_for_a_condition_a_value_and_an_end() {
+async fn kubectl_waits_for_a_condition_a_value_and_a_deletion() {
     let simulator = simulator().await;
     let kubectl = Kubectl::of(&simulator, "waiting").await;
     kubectl.line("apply -f deployment.yaml").await.expect_success();
@@ -28,7 +28,7 @@ async fn kubectl_waits_for_a_condition_a_value_and_an_end() {
     assert_eq!(condition.expect_success(), "deployment.apps/web condition met");
     assert_eq!(value.expect_success(), "deployment.apps/web condition met");
 
-    // Waits for the end of earlier watches, which could be confused with the next one.
+    // Wait for the end of the earlier watches, which the next wait could mistake for its own.
     simulator.wait_for_watches(&kube_simulator::RequestFilter::any(), watches).await;
     let end = kubectl.line("wait --for=delete deployment/web --timeout=60s");
     let delete = async {

@@ -2,7 +2,7 @@
 
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use crate::kubectl::{Kubectl, normalise, simulator};
+use crate::kubectl::{Kubectl, normalize, simulator};
 
 /// Returns the output of `kubectl get -w` while an object is created, changed and deleted.
 async fn watched(kubectl: &Kubectl) -> Vec<String> {
@@ -21,8 +21,8 @@ async fn watched(kubectl: &Kubectl) -> Vec<String> {
         // The first line is the header, printed with the first event.
         for _ in 0..if command.is_none() { 2 } else { 1 } {
             let line = tokio::time::timeout(std::time::Duration::from_secs(60), lines.next_line()).await;
-            let line = line.expect("a line in time").expect("readable").expect("kubectl goes on");
-            printed.push(normalise(&line));
+            let line = line.expect("a line in time").expect("readable").expect("kubectl continues");
+            printed.push(normalize(&line));
         }
     }
     watch.kill().await.expect("kubectl can be stopped");
@@ -31,7 +31,7 @@ async fn watched(kubectl: &Kubectl) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs kubectl and a kube-apiserver: cargo xtask e2e"]
-async fn kubectl_watches_the_simulator_as_it_does_a_real_server() {
+async fn kubectl_watch_output_equals_on_simulator_and_real_server() {
     let simulator = simulator().await;
     let (simulated, real) =
         (Kubectl::of(&simulator, "kubectl-watch").await, Kubectl::real("kubectl-watch").await);

@@ -1,4 +1,5 @@
-//! Cascading deletes: owned objects, the content of namespaces, and pods that wait for their kubelet.
+//! Cascading deletes: owned objects, the content of namespaces, and pods whose kubelet must confirm
+//! the deletion.
 
 use http::{Method, StatusCode};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Lines, MAPS, call, config_map, get, patch, simulator};
 
-/// Creates a config map with these owners, and returns its UID.
+/// Creates a config map with the given owners, and returns its UID.
 async fn owned(simulator: &Simulator, name: &str, owners: &[(&str, &str)], blocks: bool) -> String {
     let mut map = config_map("a", name);
     let references: Vec<Value> = owners
@@ -47,7 +48,7 @@ async fn self_owned_object_in_foreground_deletion_stays() {
 }
 
 #[tokio::test]
-async fn foreground_owner_is_deleted_after_all_dependants() {
+async fn foreground_owner_is_deleted_after_all_dependents() {
     let simulator = simulator().await;
     let parent = owned(&simulator, "parent", &[], true).await;
     for number in 0..2_000 {
@@ -70,7 +71,7 @@ async fn without_controllers_a_delete_does_not_cascade() {
     let parent = owned(&simulator, "parent", &[], true).await;
     owned(&simulator, "child", &[("parent", &parent)], true).await;
     delete(&simulator, "parent", "Foreground").await;
-    assert_eq!(left(&simulator).await, ["child", "parent"], "the garbage collector is the test's own");
+    assert_eq!(left(&simulator).await, ["child", "parent"], "the test is the garbage collector");
     delete(&simulator, "parent", "Background").await;
     assert_eq!(left(&simulator).await, ["child"]);
 }
@@ -86,7 +87,7 @@ async fn without_controllers_a_namespace_keeps_its_finalizer() {
         let (code, marked) = call(&simulator, Method::DELETE, path, &Value::Null).await;
         assert_eq!((code, &marked["status"]["phase"]), (StatusCode::OK, &json!("Terminating")));
     }
-    // The test acts as the controller: it deletes the content and then removes the finalizer.
+    // The test acts as the controller: it deletes the content, and then removes the finalizer.
     simulator.delete::<ConfigMap>("a/content").unwrap();
     let (_, mut marked) = get(&simulator, path).await;
     assert_eq!(marked["spec"]["finalizers"], json!(["kubernetes"]));
@@ -108,7 +109,7 @@ async fn namespace_waits_for_other_spec_finalizers() {
     assert_eq!(
         emptied["spec"]["finalizers"],
         json!(["example.com/bills"]),
-        "the controller has done its part"
+        "the namespace controller has finished"
     );
     emptied["spec"] = json!({});
     call(&simulator, Method::PUT, &format!("{path}/finalize"), &emptied).await;
@@ -129,7 +130,7 @@ async fn namespace_is_deleted_after_its_content() {
     let (code, marked) = call(&simulator, Method::DELETE, "/api/v1/namespaces/a", &Value::Null).await;
     assert_eq!((code, &marked["status"]["phase"]), (StatusCode::OK, &json!("Terminating")));
     assert_eq!(left(&simulator).await, ["held"]);
-    // A change to the namespace does not remove it early.
+    // A change of the namespace does not remove it early.
     let labels = json!({ "metadata": { "labels": { "x": "y" } } });
     patch(&simulator, "/api/v1/namespaces/a", "merge-patch", &labels).await;
     assert_eq!(get(&simulator, "/api/v1/namespaces/a").await.0, StatusCode::OK);

@@ -1,4 +1,4 @@
-//! The generated cluster: it looks realistic, changes, and depends only on its seed.
+//! The generated cluster: it looks realistic, changes over time, and depends only on its seed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -32,7 +32,7 @@ async fn cluster_has_the_requested_size_and_decodes() {
 }
 
 #[tokio::test]
-async fn pods_have_realistic_size_half_of_it_managed_fields() {
+async fn pods_have_a_realistic_size_and_managed_fields() {
     let (simulator, _) = populated(&ClusterSpec::default()).await;
     for pod in simulator.objects_of::<Pod>().unwrap().list() {
         let all = pod.json().len();
@@ -71,7 +71,7 @@ async fn same_seed_gives_same_bytes_even_after_churn() {
 }
 
 #[tokio::test]
-async fn churn_makes_every_kind_of_change_and_keeps_the_size() {
+async fn churn_makes_all_kinds_of_changes_and_keeps_the_size() {
     let (simulator, cluster) = populated(&ClusterSpec::default()).await;
     let mut churn = cluster.churn(1.0);
     let mut seen = BTreeMap::new();
@@ -105,7 +105,7 @@ async fn churn_keeps_to_its_rate() {
 }
 
 #[tokio::test]
-async fn churn_survives_others_deleting_its_pods() {
+async fn churn_continues_when_others_delete_its_pods() {
     let (simulator, cluster) = populated(&ClusterSpec { pods: 5, ..ClusterSpec::default() }).await;
     for pod in simulator.objects_of::<Pod>().unwrap().list() {
         simulator.delete::<Pod>(&format!("{}/{}", pod.namespace().unwrap(), pod.name())).unwrap();

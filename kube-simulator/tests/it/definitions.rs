@@ -1,4 +1,5 @@
-//! Custom resource definitions: their resources are served, validated, and deleted with them.
+//! Custom resource definitions: the server serves and validates their resources, and deletes them
+//! with the definition.
 
 use http::{Method, StatusCode};
 use kube_simulator::Simulator;
@@ -178,7 +179,7 @@ async fn deleted_definition_waits_for_objects_with_finalizers() {
 }
 
 #[tokio::test]
-async fn unserved_version_is_gone_and_its_watches_end() {
+async fn unserved_version_is_not_found_and_its_watches_end() {
     let simulator = simulator().await;
     let beta = "/apis/stable.example.com/v1beta1/namespaces/a/crontabs";
     let mut watch = Lines::open(&simulator, &format!("{beta}?watch=true&resourceVersion=0")).await;
@@ -232,14 +233,14 @@ async fn unchecked_schema_rules_give_warnings() {
     define(&simulator, &definition).await;
     let mut tab = cron_tab("one");
     tab["spec"]["port"] = "http".into();
-    let said = |keyword: &str, field: &str| {
+    let warning = |keyword: &str, field: &str| {
         format!("299 - \"the simulator does not check \\\"{keyword}\\\" of the schema: {field}\"")
     };
     let expected = [
-        said("format", "spec.image"),
-        said("multipleOf", "spec.replicas"),
-        said("pattern", "spec.cronSpec"),
-        said("x-kubernetes-validations", "spec"),
+        warning("format", "spec.image"),
+        warning("multipleOf", "spec.replicas"),
+        warning("pattern", "spec.cronSpec"),
+        warning("x-kubernetes-validations", "spec"),
     ];
     assert_eq!(warnings(&simulator, CRON_TABS, &tab).await, expected);
 }
@@ -258,14 +259,14 @@ async fn invalid_workload_gives_a_warning() {
         json!({ "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "main" }] } });
     let mut deployment = json!({ "metadata": { "name": "a" }, "spec": { "template": template } });
     let path = "/apis/apps/v1/namespaces/a/deployments";
-    let told = warnings(&simulator, path, &deployment).await;
-    assert!(told[0].contains("whose selector is missing or does not match"), "{told:?}");
+    let received = warnings(&simulator, path, &deployment).await;
+    assert!(received[0].contains("whose selector is missing or does not match"), "{received:?}");
     deployment["metadata"]["name"] = "b".into();
     deployment["spec"]["selector"] = json!({ "matchLabels": labels });
     assert_eq!(warnings(&simulator, path, &deployment).await, Vec::<String>::new());
     let job = json!({ "metadata": { "name": "a" }, "spec": { "template": template } });
     assert!(warnings(&simulator, "/apis/batch/v1/namespaces/a/jobs", &job).await.is_empty());
     let pod = json!({ "metadata": { "name": "a" }, "spec": {} });
-    let told = warnings(&simulator, "/api/v1/namespaces/a/pods", &pod).await;
-    assert!(told[0].contains("refuses a Pod without containers"), "{told:?}");
+    let received = warnings(&simulator, "/api/v1/namespaces/a/pods", &pod).await;
+    assert!(received[0].contains("refuses a Pod without containers"), "{received:?}");
 }

@@ -21,7 +21,7 @@ async fn documents_are_in_json_only() {
 }
 
 #[tokio::test]
-async fn openapi_contains_what_kubectl_needs() {
+async fn openapi_contains_the_documents_that_kubectl_requests() {
     let simulator = simulator().await;
     define(&simulator, &cron_tabs()).await;
     let (_, index) = get(&simulator, "/openapi/v3").await;
@@ -34,7 +34,7 @@ async fn openapi_contains_what_kubectl_needs() {
     let schema = &document["components"]["schemas"]["com.example.stable.v1.CronTab"];
     assert_eq!(schema["properties"]["spec"]["properties"]["cronSpec"]["type"], "string");
 
-    // The URL changes with the content, so that clients can cache documents.
+    // The URL changes with the content, so that clients can cache the document.
     let mut changed = cron_tabs();
     changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = "Others.".into();
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/crontabs.stable.example.com";

@@ -1,4 +1,4 @@
-//! Faults in requests and response bodies: in process, and over the socket.
+//! Faults in requests and response bodies, in process and over the socket.
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -30,7 +30,7 @@ async fn a_watch_can_be_closed_in_the_middle_of_an_event() {
     simulator.fail_next(1, any(), Fault::close_body_after(first as u64 + 10));
     let mut watch = Lines::open(&simulator, WATCH).await;
     assert_eq!(watch.brief().await.unwrap().1, "one");
-    assert_eq!(watch.next_line().await, None, "the second is cut");
+    assert_eq!(watch.next_line().await, None, "the second event is truncated");
 }
 
 #[tokio::test]
@@ -50,7 +50,7 @@ async fn refused_request_has_no_effect() {
     let simulator = simulator().await;
     let refused = simulator.fail_while(any(), Fault::refuse());
     let create = request(Method::POST, MAPS, &config_map("a", "one"));
-    let error = simulator.service().call(create).await.expect_err("nobody answers");
+    let error = simulator.service().call(create).await.expect_err("a refused request");
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
     let maps: Api<ConfigMap> = Api::namespaced(simulator.client().unwrap(), "a");
     assert!(!matches!(maps.list(&ListParams::default()).await, Ok(_) | Err(kube::Error::Api(_))));
@@ -92,7 +92,7 @@ async fn stalled_request_takes_effect_on_release() {
     let list = whole_list(&simulator);
     tokio::pin!(list);
     let an_hour = std::time::Duration::from_secs(3600);
-    assert!(tokio::time::timeout(an_hour, &mut list).await.is_err(), "not before");
+    assert!(tokio::time::timeout(an_hour, &mut list).await.is_err(), "the request waits for the release");
     simulator.create(&config_map("a", "meanwhile")).unwrap();
     gate.release();
     assert!(gate.is_released());
@@ -107,7 +107,7 @@ async fn released_stalled_watch_continues_without_loss() {
     simulator.fail_next(1, any(), Fault::stall_body_after(10, &gate));
     let mut watch = Lines::open(&simulator, WATCH).await;
     let a_minute = std::time::Duration::from_secs(59);
-    assert!(tokio::time::timeout(a_minute, watch.next_line()).await.is_err(), "not a whole line");
+    assert!(tokio::time::timeout(a_minute, watch.next_line()).await.is_err(), "an incomplete line");
     simulator.create(&config_map("a", "two")).unwrap();
     gate.release();
     assert_eq!(watch.brief().await.unwrap().1, "one");
@@ -158,7 +158,7 @@ async fn expired_token_is_refused_until_accepted_again() {
     simulator.expire_tokens();
     assert_eq!(code(maps.list(&ListParams::default()).await), 401);
     simulator.create(&config_map("a", "one")).unwrap();
-    assert!(matches!(open.next().await, Some(Ok(WatchEvent::Added(_)))), "what is open goes on");
+    assert!(matches!(open.next().await, Some(Ok(WatchEvent::Added(_)))), "open watches continue");
     simulator.require_token("right");
     assert_eq!(code(maps.list(&ListParams::default()).await), 200);
     simulator.accept_everybody();
@@ -172,14 +172,14 @@ async fn slow_socket_reader_is_disconnected_without_error() {
     let events = maps.watch(&WatchParams::default(), "1000").await.unwrap();
     let mut large = config_map("a", "large");
     large["data"]["text"] = "x".repeat(1_000_000).into();
-    // The client does not read. Once its socket is full, it falls behind, and the server ends the watch at the next
-    // write.
+    // The client does not read. Once its socket is full, its watch lags, and the server ends the
+    // watch at the next write.
     for _ in 0..40 {
         simulator.apply(&large).unwrap();
         tokio::task::yield_now().await;
     }
     let seen = events.filter(|event| std::future::ready(event.is_ok())).count().await;
-    assert!(seen < 40, "it has missed some of them, and has not been told");
+    assert!(seen < 40, "the client misses some events");
 }
 
 #[tokio::test]

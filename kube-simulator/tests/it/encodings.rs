@@ -1,4 +1,4 @@
-//! Responses in other encodings than JSON: faults, and values that an encoding cannot represent.
+//! Responses in encodings other than JSON: faults, and values that an encoding cannot represent.
 
 use bytes::Bytes;
 use flate2::read::GzDecoder;
@@ -21,12 +21,12 @@ async fn simulator() -> Simulator {
     Simulator::builder().built_in_kinds().serve_cbor().start().await.expect("a loopback port")
 }
 
-fn asking(path: &str, accept: &str) -> Request<Full<Bytes>> {
+fn request_as(path: &str, accept: &str) -> Request<Full<Bytes>> {
     Request::get(path).header("accept", accept).body(Full::default()).expect("a request")
 }
 
 async fn open(simulator: &Simulator, path: &str, accept: &str) -> ResponseBody {
-    let response = send(simulator, asking(path, accept)).await;
+    let response = send(simulator, request_as(path, accept)).await;
     assert_eq!(response.status(), StatusCode::OK);
     response.into_body()
 }
@@ -47,9 +47,9 @@ async fn read(mut body: ResponseBody) -> (Vec<u8>, bool) {
     (read, true)
 }
 
-/// Returns the next piece of a watch: one piece per awaited event.
+/// Returns the next frame of a watch: one per event.
 async fn piece(body: &mut ResponseBody) -> Bytes {
-    body.frame().await.expect("it goes on").expect("no error").into_data().expect("data")
+    body.frame().await.expect("the stream continues").expect("no error").into_data().expect("data")
 }
 
 fn contains(bytes: &[u8], text: &str) -> bool {
@@ -71,7 +71,11 @@ async fn bodies_can_end_at_any_byte_in_every_encoding() {
             }
         }
         simulator.fail_next(1, RequestFilter::any(), Fault::close_body_after(whole.len() as u64 + 1));
-        assert_eq!(read(open(&simulator, MAPS, accept).await).await, (whole, true), "nothing is cut");
+        assert_eq!(
+            read(open(&simulator, MAPS, accept).await).await,
+            (whole, true),
+            "without a fault the body is complete"
+        );
     }
 }
 
@@ -113,7 +117,7 @@ async fn errors_are_injected_in_the_encoding_of_each_stream() {
     }
 }
 
-async fn strike(simulator: &Simulator, trouble: Trouble) {
+async fn inject(simulator: &Simulator, trouble: Trouble) {
     let options = FaultPlanOptions { troubles: vec![trouble], count: 1, ..FaultPlanOptions::default() };
     FaultPlan::from_seed(0, &options).run(simulator, |_| {}).await;
 }
@@ -127,11 +131,11 @@ async fn planned_trouble_with_events_fits_the_encoding() {
     ] {
         let simulator = Simulator::builder().built_in_kinds().serve_cbor().start_in_process();
         let mut watch = open(&simulator, WATCH, accept).await;
-        strike(&simulator, Trouble::GarbleNextEvent).await;
+        inject(&simulator, Trouble::GarbleNextEvent).await;
         simulator.create(&config_map("a", "one")).unwrap();
         assert_eq!(piece(&mut watch).await, no_event, "{accept}");
 
-        strike(&simulator, Trouble::CutNextEvent).await;
+        inject(&simulator, Trouble::CutNextEvent).await;
         let from = simulator.resource_version();
         simulator.create(&config_map("a", "two")).unwrap();
         let (cut, cleanly) = read(watch).await;
@@ -142,13 +146,13 @@ async fn planned_trouble_with_events_fits_the_encoding() {
 }
 
 #[tokio::test]
-async fn a_streaming_list_is_compressed_in_protobuf_too() {
+async fn protobuf_streaming_list_is_compressed() {
     let simulator = Simulator::builder().built_in_kinds().compress_streaming_lists().start_in_process();
     simulator.create(&config_map("a", "one")).unwrap();
     let path = format!(
         "{MAPS}?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
     );
-    let mut request = asking(&path, PROTOBUF);
+    let mut request = request_as(&path, PROTOBUF);
     request.headers_mut().insert("accept-encoding", "gzip".parse().unwrap());
     let response = send(&simulator, request).await;
     assert_eq!(response.headers()["content-encoding"], "gzip");
@@ -169,7 +173,7 @@ async fn invalid_values_are_omitted_from_protobuf() {
     odd["unheard-of"] = json!({ "x": 1 });
     simulator.create(&odd).unwrap();
     let (body, _) = read(open(&simulator, &format!("{MAPS}/odd"), PROTOBUF).await).await;
-    assert!(contains(&body, "odd") && contains(&body, "AAA"), "what can be said is said");
+    assert!(contains(&body, "odd") && contains(&body, "AAA"), "the valid values are encoded");
     for unsaid in ["number", "perhaps", "unheard-of"] {
         assert!(!contains(&body, unsaid), "{unsaid}");
     }
@@ -180,7 +184,7 @@ async fn kind_without_message_is_served_in_json() {
     let kind = ResourceKind::cluster_scoped("example.com", "v1", "Widget", "widgets");
     let simulator = Simulator::builder().resource(kind).start_in_process();
     let path = "/apis/example.com/v1/widgets";
-    let response = send(&simulator, asking(path, &format!("{PROTOBUF},application/json"))).await;
+    let response = send(&simulator, request_as(path, &format!("{PROTOBUF},application/json"))).await;
     assert_eq!(response.headers()["content-type"], "application/json");
-    assert_eq!(send(&simulator, asking(path, PROTOBUF)).await.status(), StatusCode::NOT_ACCEPTABLE);
+    assert_eq!(send(&simulator, request_as(path, PROTOBUF)).await.status(), StatusCode::NOT_ACCEPTABLE);
 }

@@ -9,7 +9,7 @@ use kube_simulator::{CannedResponse, RequestFilter, Verb, WatchInjection};
 use crate::support::{Lines, MAPS, WATCH, config_map, get, simulator};
 
 #[tokio::test]
-async fn prepared_responses_are_used_up_in_order() {
+async fn prepared_responses_are_used_in_order() {
     let simulator = simulator().await;
     let lists = || RequestFilter::verb(Verb::List).path(MAPS);
     simulator.fail_next(1, lists(), CannedResponse::failure(StatusCode::FORBIDDEN, "Forbidden", "no"));

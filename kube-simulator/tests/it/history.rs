@@ -12,23 +12,23 @@ use crate::support::{Lines, MAPS, config_map, event, get, names, pod, request, s
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
-/// Longer than a server keeps an event.
+/// Longer than a server keeps an event in its watch cache.
 const LONG: Duration = Duration::from_secs(76);
 
 fn start(configure: impl FnOnce(SimulatorBuilder) -> SimulatorBuilder) -> Simulator {
     configure(Simulator::builder().built_in_kinds()).start_in_process()
 }
 
-/// Writes `times` times to one object, and returns the first and last resource version.
+/// Changes one object `times` times, and returns the first and last resource version.
 fn write(simulator: &Simulator, times: u64) -> (u64, u64) {
     let write = || simulator.apply(&config_map("a", "often")).unwrap().resource_version();
     let first = write();
     let last = (1..times).fold(first, |_, _| write());
-    assert_eq!(last, first + times - 1, "nothing else is written");
+    assert_eq!(last, first + times - 1, "no other writes");
     (first, last)
 }
 
-/// Returns whether a watch can start after this resource version. Its first event shows it.
+/// Returns whether a watch can start after this resource version, according to its first event.
 async fn can_watch(simulator: &Simulator, path: &str, version: u64) -> bool {
     let mut watch = Lines::open(simulator, &format!("{path}?watch=1&resourceVersion={version}")).await;
     let first = watch.next().await.expect("an event");
@@ -66,7 +66,7 @@ async fn quiet_resource_keeps_at_least_100_events() {
     assert!(can_watch(&simulator, MAPS, last - 100).await);
     assert!(!can_watch(&simulator, MAPS, before).await);
     let (code, list) = list_exactly(&simulator, MAPS, first).await;
-    assert_eq!((code, names(&list).len()), (StatusCode::OK, 1), "the storage has forgotten nothing");
+    assert_eq!((code, names(&list).len()), (StatusCode::OK, 1), "the storage keeps all versions");
 }
 
 #[tokio::test(start_paused = true)]
@@ -86,10 +86,10 @@ async fn storage_is_compacted_every_five_minutes() {
     assert_eq!(
         list_exactly(&simulator, MAPS, second - 1).await.0,
         StatusCode::OK,
-        "the newest of five minutes ago"
+        "the newest version of five minutes ago"
     );
-    assert!(!can_watch(&simulator, events, before).await, "events are in no watch cache");
-    assert!(can_watch(&simulator, MAPS, before).await, "the watch cache remembers");
+    assert!(!can_watch(&simulator, events, before).await, "events have no watch cache");
+    assert!(can_watch(&simulator, MAPS, before).await, "the watch cache keeps the version");
 }
 
 #[tokio::test(start_paused = true)]
@@ -102,7 +102,7 @@ async fn without_compaction_all_history_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_that_has_waited_for_ten_minutes_has_expired() {
+async fn continue_token_expires_after_ten_minutes() {
     let simulator = start(|builder| builder);
     for name in ["one", "two"] {
         simulator.create(&config_map("a", name)).unwrap();
@@ -120,7 +120,7 @@ async fn a_page_that_has_waited_for_ten_minutes_has_expired() {
 /// More events than the channels of a watch hold.
 const TOO_MANY: u64 = 100;
 
-/// Opens a watch on a server that has been up for a while, and writes `events` times.
+/// Opens a watch on a server that has run for a while, and writes `events` times without reading.
 async fn behind(simulator: &Simulator, events: u64) -> Lines {
     advance(Duration::from_secs(10)).await;
     let now = simulator.resource_version();
@@ -157,11 +157,11 @@ async fn slow_watch_budget_is_spent_and_refilled() {
     let (mut second, mut third) = (open().await, open().await);
     write(&simulator, TOO_MANY);
     advance(Duration::from_millis(60)).await;
-    assert_eq!(second.next().await, None, "there were 100 milliseconds for all");
+    assert_eq!(second.next().await, None, "all slow watches share a budget of 100 milliseconds");
     assert_eq!(third.next().await, None);
     let mut fourth = behind(&simulator, TOO_MANY).await;
     advance(Duration::from_millis(60)).await;
-    assert!(fourth.next().await.is_some(), "ten seconds later there is patience again");
+    assert!(fourth.next().await.is_some(), "the budget is refilled after ten seconds");
 }
 
 #[tokio::test(start_paused = true)]
@@ -196,7 +196,7 @@ async fn bookmarks_are_sent_about_every_minute_at_random_times() {
         assert_eq!(watch.next().await.unwrap()["type"], "BOOKMARK");
         delays.push(since.elapsed());
     }
-    // A server checks about once per second for bookmarks that are due within that second.
+    // A server checks about once per second for bookmarks due within that second.
     let tolerated = Duration::from_secs(59)..Duration::from_millis(61_252);
     assert!(delays.iter().all(|delay| tolerated.contains(delay)), "{delays:?}");
     delays.sort_unstable();
@@ -207,8 +207,8 @@ async fn bookmarks_are_sent_about_every_minute_at_random_times() {
     assert!((Duration::from_millis(59_700)..Duration::from_millis(60_700)).contains(&mean), "{mean:?}");
 }
 
-/// Returns the wait for a bookmark after a minute in which the client has not read this number of events, or `None`
-/// if the watch has ended.
+/// Returns the time until a bookmark, after a minute in which the client leaves this many events
+/// unread. Returns `None` if the watch has ended.
 async fn bookmark_wait(events: u64) -> Option<Duration> {
     let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
     let now = simulator.resource_version();
@@ -251,11 +251,14 @@ async fn metrics(simulator: &Simulator) -> String {
 #[tokio::test(start_paused = true)]
 async fn slow_watches_are_counted_by_resource() {
     let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
-    assert_eq!(metrics(&simulator).await, "", "there is nothing to count");
+    assert_eq!(metrics(&simulator).await, "", "no watch was slow");
     let mut gone = behind(&simulator, 1).await;
     simulator.restart_without_history();
-    assert!(gone.next().await.is_none_or(|event| event["type"] != "ERROR"), "it has begun anew");
-    assert_eq!(metrics(&simulator).await, "", "it was not slow");
+    assert!(
+        gone.next().await.is_none_or(|event| event["type"] != "ERROR"),
+        "the watch ends without an error"
+    );
+    assert_eq!(metrics(&simulator).await, "", "a restart is not counted");
     for count in 1..=2 {
         let mut watch = behind(&simulator, TOO_MANY).await;
         advance(Duration::from_millis(101)).await;
@@ -266,7 +269,7 @@ async fn slow_watches_are_counted_by_resource() {
         assert!(text.starts_with("# HELP ") && text.ends_with(&line), "{text}");
     }
     simulator.restart();
-    assert_eq!(metrics(&simulator).await, "", "a server counts from its start");
+    assert_eq!(metrics(&simulator).await, "", "the counters start at zero after a restart");
 }
 
 #[tokio::test(start_paused = true)]
@@ -331,7 +334,7 @@ async fn refilled_watch_cache_keeps_its_capacity() {
     let (first, _) = write(&simulator, 100);
     advance(LONG).await;
     write(&simulator, 50);
-    assert!(can_watch(&simulator, MAPS, first - 1).await, "a new cache has room for 100");
+    assert!(can_watch(&simulator, MAPS, first - 1).await, "a new cache holds 100 events");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! HTTP/2: requests that share a connection, and `GOAWAY`.
+//! HTTP/2: concurrent requests on one connection, and `GOAWAY`.
 
 use bytes::Bytes;
 use h2::RecvStream;
@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use crate::support::{MAPS, WATCH, config_map, connect, simulator};
 
-/// A connection and its task, which ends with it.
+/// A connection and its task, which ends with the connection.
 struct Connection {
     sender: SendRequest<Bytes>,
     ended: JoinHandle<Result<(), h2::Error>>,
@@ -68,7 +68,7 @@ async fn next_name(watch: &mut RecvStream) -> Option<String> {
 }
 
 #[tokio::test]
-async fn a_stopping_simulator_ends_connections_of_http_2() {
+async fn stopping_simulator_ends_http_2_connections() {
     let simulator = simulator().await;
     let mut connection = Connection::open(&simulator).await;
     let mut watch = connection.get(WATCH).await.into_body();
@@ -83,7 +83,7 @@ async fn goaway_keeps_watches_and_refuses_new_requests() {
     let mut connection = Connection::open(&simulator).await;
     let mut watch = connection.get(WATCH).await.into_body();
     connection.until_refusing().await;
-    assert!(!connection.ended.is_finished(), "the watch is under way");
+    assert!(!connection.ended.is_finished(), "the watch keeps the connection open");
     let mut other = Connection::open(&simulator).await;
     let created = other.send(Method::POST, MAPS, &config_map("a", "one")).await.unwrap();
     assert_eq!(created.status(), StatusCode::CREATED);
@@ -119,7 +119,7 @@ async fn goaway_frequency_matches_the_configured_chance() {
     let mut connections = 0;
     let mut connection = Connection::open(&simulator).await;
     for _ in 0..200 {
-        // A request that was too late gets no response and must be sent again.
+        // A request that arrived too late gets no response and must be sent again.
         while connection.send(Method::GET, "/livez", &Value::Null).await.is_err() {
             connections += 1;
             connection = Connection::open(&simulator).await;
@@ -132,7 +132,7 @@ async fn goaway_frequency_matches_the_configured_chance() {
 async fn one_connection_serves_a_hundred_concurrent_requests() {
     let simulator = simulator().await;
     let mut connection = Connection::open(&simulator).await;
-    // After the first response, the server's settings have arrived.
+    // After the first response, the server's settings have been received.
     drop(connection.get("/livez").await);
     let streams = connection.sender.clone().ready().await.unwrap();
     assert_eq!(streams.current_max_send_streams(), 100);
@@ -182,7 +182,7 @@ async fn draining_server_sends_goaway_before_requests() {
     simulator.begin_shutdown(ShutdownAnswer::ServiceUnavailable);
     connection.until_refusing().await;
     simulator.create(&config_map("a", "one")).unwrap();
-    assert_eq!(next_name(&mut watch).await.unwrap(), "one", "what is under way goes on");
+    assert_eq!(next_name(&mut watch).await.unwrap(), "one", "open streams continue");
     simulator.restart();
     assert_eq!(next_name(&mut watch).await, None);
     connection.until_ended().await;

@@ -76,7 +76,7 @@ async fn object_that_is_nested_too_deeply_is_refused() {
 }
 
 #[tokio::test]
-async fn owners_that_all_control_an_object_get_a_short_answer() {
+async fn many_controlling_owners_lead_to_a_short_error() {
     let simulator = with_a_map();
     let owner = |at| json!({ "apiVersion": "v1", "kind": "Pod", "name": "p", "uid": format!("{at}"), "controller": true });
     let owners: Vec<Value> = (0..2_000).map(owner).collect();
@@ -88,7 +88,7 @@ async fn owners_that_all_control_an_object_get_a_short_answer() {
 }
 
 #[tokio::test]
-async fn errors_below_a_long_path_get_a_short_answer() {
+async fn errors_below_a_long_path_lead_to_a_short_error() {
     let simulator = with_a_map();
     let mut definition = cron_tabs();
     let numbers = json!({ "type": "array", "items": { "type": "integer" } });

@@ -1,4 +1,4 @@
-//! Lists: their waits, their length, and their past states.
+//! Lists: how long they wait, how they are sent, and past states.
 
 use http::StatusCode;
 use k8s_openapi::api::core::v1::ConfigMap;

@@ -1,5 +1,5 @@
-//! Tests of behaviour that only the simulator has: faults, restarts, replicas, limits and the Rust API. Behaviour that
-//! clients of any API server see is in the wire scenarios.
+//! Tests of behavior that only the simulator has: faults, restarts, replicas, limits and the Rust
+//! API. The wire scenarios test the behavior that clients of any API server observe.
 
 mod cascades;
 mod clusters;

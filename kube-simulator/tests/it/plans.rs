@@ -1,4 +1,4 @@
-//! Faults from a seed.
+//! Fault plans, which are generated from a seed.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -17,7 +17,7 @@ fn same_seed_makes_the_same_plan() {
     let plan = |seed| FaultPlan::from_seed(seed, &options).to_string();
     assert_eq!(plan(1), plan(1));
     assert_ne!(plan(1), plan(2));
-    assert_eq!(plan(1).lines().count(), options.count, "a line each");
+    assert_eq!(plan(1).lines().count(), options.count, "one line per fault");
 }
 
 #[test]
@@ -50,12 +50,16 @@ async fn every_planned_fault_starts_and_ends_as_planned() {
     simulator.create(&config_map("a", "one")).unwrap();
     let replica = simulator.lagging_replica();
     let plan = FaultPlan::from_seed(3, &whole_year);
-    let mut told = Vec::new();
+    let mut reports = Vec::new();
     let began = Instant::now();
-    plan.run(&simulator, |what| told.push(what.to_owned())).await;
+    plan.run(&simulator, |what| reports.push(what.to_owned())).await;
     assert_eq!(began.elapsed(), whole_year.duration);
     let lasting = plan.troubles().iter().filter(|planned| planned.trouble.lasts()).count();
-    assert_eq!(told.len(), plan.troubles().len() + lasting, "each beginning, and the end of what lasts");
+    assert_eq!(
+        reports.len(),
+        plan.troubles().len() + lasting,
+        "every start, and the end of each lasting fault"
+    );
     let (code, list) = get(&simulator, MAPS).await;
     assert_eq!((code, list["items"].as_array().map(Vec::len)), (StatusCode::OK, Some(1)));
     simulator.create(&config_map("a", "two")).unwrap();
@@ -72,7 +76,7 @@ async fn planned_refusals_have_code_and_retry_after() {
             let plan = FaultPlan::from_seed(2, &options);
             let planned = plan.troubles()[0];
             let ask = || send(&simulator, request(Method::GET, MAPS, &Value::Null));
-            let asked = async {
+            let requests = async {
                 tokio::time::sleep(planned.at + planned.lasts / 2).await;
                 let answer = ask().await;
                 let patience =
@@ -81,7 +85,7 @@ async fn planned_refusals_have_code_and_retry_after() {
                 let expected = (retry_after > 0 && code != 410).then(|| retry_after.to_string());
                 assert_eq!((answer.status().as_u16(), patience), (code, expected));
             };
-            tokio::join!(plan.run(&simulator, |_| {}), asked);
+            tokio::join!(plan.run(&simulator, |_| {}), requests);
             assert_eq!(ask().await.status(), StatusCode::OK);
         }
     }
@@ -95,12 +99,12 @@ async fn dropped_plan_ends_its_faults() {
     };
     let simulator = Simulator::builder().built_in_kinds().start_in_process();
     let plan = FaultPlan::from_seed(1, &only_refusals);
-    let (told_send, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (report_sender, mut reports) = tokio::sync::mpsc::unbounded_channel();
     {
-        let run = plan.run(&simulator, |what| _ = told_send.send(what.to_owned()));
+        let run = plan.run(&simulator, |what| _ = report_sender.send(what.to_owned()));
         tokio::select! {
-            () = run => unreachable!("it takes ten minutes"),
-            _ = told.recv() => {}
+            () = run => unreachable!("the plan takes ten minutes"),
+            _ = reports.recv() => {}
         }
     }
     assert_eq!(get(&simulator, MAPS).await.0, StatusCode::OK);
@@ -119,12 +123,12 @@ async fn restore_fault_undoes_writes_when_it_ends() {
         maps.create(&config_map("a", &format!("n{}", counts.len()))).unwrap();
     })
     .await;
-    assert_eq!(counts, [0, 0], "what was written at its beginning is undone at its end");
+    assert_eq!(counts, [0, 0], "writes during the fault are undone at its end");
     assert_eq!(maps.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn expired_tokens_that_end_leave_the_required_token_alone() {
+async fn expired_tokens_fault_keeps_the_required_token() {
     let troubles = vec![Trouble::ExpireTokens];
     let options = FaultPlanOptions { troubles, count: 1, ..FaultPlanOptions::default() };
     let simulator = Simulator::builder().built_in_kinds().start_in_process();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{body_of, get, send, simulator};
 
-/// Encodes a field with bytes. All fields are short.
+/// Encodes a length-delimited field. All fields are short.
 fn bytes(number: u8, content: &[u8]) -> Vec<u8> {
     [&[number << 3 | 2, u8::try_from(content.len()).expect("short")], content].concat()
 }
@@ -17,7 +17,7 @@ fn text(number: u8, content: &str) -> Vec<u8> {
     bytes(number, content.as_bytes())
 }
 
-/// Encodes a field with a small number.
+/// Encodes a varint field with a small number.
 fn number(number: u8, value: u8) -> Vec<u8> {
     vec![number << 3, value]
 }
@@ -28,7 +28,7 @@ fn envelope(api_version: &str, kind: &str, object: &[u8]) -> Vec<u8> {
 }
 
 fn metadata(name: &str) -> Vec<u8> {
-    // Go also sends empty fields that are not pointers.
+    // Go also encodes empty fields that are not pointers.
     let label = [text(1, "app"), text(2, "web")].concat();
     bytes(1, &[text(1, name), text(3, ""), bytes(11, &label)].concat())
 }
@@ -45,7 +45,7 @@ async fn post(simulator: &Simulator, method: Method, path: &str, body: Vec<u8>) 
 }
 
 #[tokio::test]
-async fn built_in_kinds_are_understood_in_protobuf() {
+async fn built_in_kinds_are_decoded_from_protobuf() {
     let simulator = simulator().await;
     let entry = [text(1, "colour"), text(2, "blue")].concat();
     let map = [metadata("settings"), bytes(2, &entry)].concat();
@@ -55,7 +55,7 @@ async fn built_in_kinds_are_understood_in_protobuf() {
     assert_eq!(created["data"], json!({ "colour": "blue" }));
     assert_eq!(created["metadata"]["labels"], json!({ "app": "web" }));
 
-    // A list with one port number and one port name.
+    // A service with one numeric and one named port.
     let by_number = [number(3, 80), bytes(4, &[number(1, 0), number(2, 8)].concat())].concat();
     let by_name = [number(3, 81), bytes(4, &[number(1, 1), text(3, "web")].concat())].concat();
     let spec = bytes(2, &[bytes(1, &by_number), bytes(1, &by_name)].concat());
@@ -67,7 +67,7 @@ async fn built_in_kinds_are_understood_in_protobuf() {
 }
 
 #[tokio::test]
-async fn protobuf_times_and_absent_pointers_are_read_like_go() {
+async fn protobuf_times_and_absent_pointers_decode_like_in_go() {
     let simulator = simulator().await;
     let renewed = bytes(4, &[number(1, 5), vec![2 << 3, 0xc0, 0x84, 0x3d]].concat());
     let transitions = number(5, 0);
@@ -82,7 +82,7 @@ async fn protobuf_times_and_absent_pointers_are_read_like_go() {
 }
 
 #[tokio::test]
-async fn options_of_a_delete_are_understood_in_protobuf() {
+async fn delete_options_are_decoded_from_protobuf() {
     let simulator = simulator().await;
     simulator.create(&crate::support::config_map("a", "one")).unwrap();
     let path = "/api/v1/namespaces/a/configmaps/one";

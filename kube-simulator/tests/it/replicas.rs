@@ -1,4 +1,4 @@
-//! A second API server on the same storage, whose watch cache lags.
+//! A second API server on the same storage, with a lagging watch cache.
 
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -21,7 +21,7 @@ async fn get(replica: &LaggingReplica, path_and_query: &str) -> (StatusCode, Val
     (response.status(), body_of(response).await)
 }
 
-/// Returns the object names in the next piece of a watch.
+/// Returns the object names in the next frame of a watch.
 async fn next_names(body: &mut ResponseBody) -> Vec<String> {
     let frame = body.frame().await.expect("not the end").expect("no error").into_data().expect("data");
     let lines = serde_json::Deserializer::from_slice(&frame).into_iter::<Value>();
@@ -42,11 +42,11 @@ async fn held_replica_serves_the_past_only_for_any_version() {
     let (_, any) = get(&replica, &format!("{MAPS}?resourceVersion=0")).await;
     assert_eq!(names(&any), ["one", "two"]);
     assert_eq!(any["metadata"]["resourceVersion"], held_at.to_string());
-    let asked = Instant::now();
+    let began = Instant::now();
     let (_, newest) = get(&replica, MAPS).await;
     assert_eq!(names(&newest), ["three", "two"]);
-    let waited = asked.elapsed();
-    assert!((3_000..3_010).contains(&waited.as_millis()), "it has waited for its memory: {waited:?}");
+    let waited = began.elapsed();
+    assert!((3_000..3_010).contains(&waited.as_millis()), "the list waits for the watch cache: {waited:?}");
     assert_eq!(get(&replica, &format!("{MAPS}/one?resourceVersion=0")).await.0, StatusCode::OK);
     assert_eq!(get(&replica, &format!("{MAPS}/one")).await.0, StatusCode::NOT_FOUND);
     replica.catch_up();
@@ -59,8 +59,8 @@ async fn newest_list_waits_for_the_watch_cache() {
     let replica = simulator.lagging_replica();
     replica.hold();
     simulator.create(&config_map("a", "one")).unwrap();
-    let asked = Instant::now();
-    let list = async { (get(&replica, MAPS).await.1, asked.elapsed()) };
+    let began = Instant::now();
+    let list = async { (get(&replica, MAPS).await.1, began.elapsed()) };
     let ((newest, took), ()) = tokio::join!(list, async {
         tokio::time::advance(std::time::Duration::from_secs(1)).await;
         replica.catch_up();
@@ -80,9 +80,9 @@ async fn replica_without_storage_refuses_the_newest_list() {
     replica.hold();
     let held_at = replica.resource_version();
     let version = simulator.create(&config_map("a", "three")).unwrap().resource_version();
-    let asked = Instant::now();
+    let began = Instant::now();
     let response = send(&replica, MAPS).await;
-    assert!((3_000..3_010).contains(&asked.elapsed().as_millis()), "{:?}", asked.elapsed());
+    assert!((3_000..3_010).contains(&began.elapsed().as_millis()), "{:?}", began.elapsed());
     assert_eq!(response.headers()["retry-after"], "1");
     assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
     let status = body_of(response).await;
@@ -90,9 +90,13 @@ async fn replica_without_storage_refuses_the_newest_list() {
     let message = format!("Timeout: Too large resource version: {version}, current: {held_at}");
     assert_eq!(status["message"], message);
 
-    assert_eq!(names(&get(&replica, &next).await.1), ["two"], "that state it has");
+    assert_eq!(names(&get(&replica, &next).await.1), ["two"], "the page's state is in the watch cache");
     simulator.create(&event("happened")).unwrap();
-    assert_eq!(names(&get(&replica, "/api/v1/namespaces/a/events").await.1), ["happened"], "never in memory");
+    assert_eq!(
+        names(&get(&replica, "/api/v1/namespaces/a/events").await.1),
+        ["happened"],
+        "events have no watch cache"
+    );
     replica.catch_up();
     assert_eq!(names(&get(&replica, MAPS).await.1), ["one", "three", "two"]);
 }
@@ -123,10 +127,10 @@ async fn lagging_cache_still_sends_bookmarks() {
     for name in ["one", "two", "three"] {
         simulator.create(&config_map("a", name)).unwrap();
     }
-    let asked = Instant::now();
+    let began = Instant::now();
     let bookmark = watch.next().await.unwrap();
     assert_eq!(bookmark["object"]["metadata"]["resourceVersion"], held_at.to_string());
-    assert!(asked.elapsed().as_secs() < 62, "{:?}", asked.elapsed());
+    assert!(began.elapsed().as_secs() < 62, "{:?}", began.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
@@ -142,13 +146,13 @@ async fn held_replica_refuses_versions_it_has_not_reached() {
     let streaming =
         "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
     let (_, error) = get(&replica, &format!("{MAPS}?{streaming}")).await;
-    assert_eq!(error["object"]["code"], 504, "the newest state is not to be had from memory either");
+    assert_eq!(error["object"]["code"], 504, "the watch cache lacks the newest state");
 
-    let (asked, ()) = tokio::join!(get(&replica, &not_older), async {
+    let (listed, ()) = tokio::join!(get(&replica, &not_older), async {
         tokio::task::yield_now().await;
         replica.catch_up();
     });
-    assert_eq!(names(&asked.1), ["one"], "it waits for a while");
+    assert_eq!(names(&listed.1), ["one"], "the list waits until the cache has caught up");
 }
 
 #[tokio::test]
@@ -161,7 +165,7 @@ async fn watch_of_a_lagging_replica_keeps_the_configured_lag() {
         simulator.create(&config_map("a", name)).unwrap();
     }
     assert_eq!(next_names(&mut watch).await, ["one", "two"]);
-    // Writes to other resources count too.
+    // Writes to other resources count, too.
     simulator.create(&config_map("b", "elsewhere")).unwrap();
     assert_eq!(next_names(&mut watch).await, ["three"]);
     replica.hold();

@@ -20,7 +20,7 @@ fn is_expired(event: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn a_restart_ends_watches_and_they_can_be_resumed() {
+async fn restart_ends_watches_that_can_be_resumed() {
     let simulator = simulator().await;
     let mut before = watch_from(&simulator, 1000).await;
     simulator.restart();
@@ -31,12 +31,12 @@ async fn a_restart_ends_watches_and_they_can_be_resumed() {
 }
 
 #[tokio::test]
-async fn a_restart_without_history_refuses_to_resume() {
+async fn restart_without_history_expires_earlier_versions() {
     let simulator = simulator().await;
     let mut before = watch_from(&simulator, 1000).await;
     let version = simulator.create(&config_map("a", "one")).unwrap().resource_version();
     simulator.restart_without_history();
-    assert_eq!(before.next().await, None, "what was not yet sent is lost with the connection");
+    assert_eq!(before.next().await, None, "unsent events are lost with the connection");
     assert!(is_expired(&watch_from(&simulator, 1000).await.next().await.unwrap()));
     let exact = format!("{MAPS}?resourceVersion=1000&resourceVersionMatch=Exact");
     assert_eq!(get(&simulator, &exact).await.0, StatusCode::GONE);
@@ -61,7 +61,8 @@ async fn restored_backup_restores_objects_and_versions() {
     assert_eq!(simulator.resource_version(), kept);
     assert_eq!(names(&get(&simulator, MAPS).await.1), ["kept"]);
 
-    // A watch from a version that the backup has undone is silent until this version is reached again.
+    // A watch from a version that the restore has undone is silent until this version is reached
+    // again.
     let mut future = watch_from(&simulator, kept + 2).await;
     for name in ["x", "y", "z"] {
         simulator.create(&config_map("a", name)).unwrap();
@@ -70,7 +71,7 @@ async fn restored_backup_restores_objects_and_versions() {
 }
 
 #[tokio::test]
-async fn a_backup_restored_ahead_expires_everything_from_before() {
+async fn backup_restored_ahead_expires_all_earlier_versions() {
     let simulator = simulator().await;
     let kept = simulator.create(&config_map("a", "kept")).unwrap().resource_version();
     let backup = simulator.backup();
@@ -94,22 +95,22 @@ async fn bookmarks_can_be_lost_and_delayed() {
     simulator.lose_bookmarks(true);
     watch = Lines::open(&simulator, &path).await;
     let a_while = Duration::from_secs(600);
-    assert!(tokio::time::timeout(a_while, watch.next()).await.is_err(), "they are lost");
+    assert!(tokio::time::timeout(a_while, watch.next()).await.is_err(), "bookmarks are lost");
     simulator.lose_bookmarks(false);
     assert_eq!(watch.brief().await.unwrap().0, "BOOKMARK");
     simulator.set_bookmark_interval(Duration::from_secs(300));
-    assert_eq!(watch.brief().await.unwrap().0, "BOOKMARK", "this one was due already");
+    assert_eq!(watch.brief().await.unwrap().0, "BOOKMARK", "this bookmark was already due");
     let began = tokio::time::Instant::now();
     assert_eq!(watch.brief().await.unwrap().0, "BOOKMARK");
     let about_five_minutes = Duration::from_secs(299)..Duration::from_millis(301_252);
     assert!(about_five_minutes.contains(&began.elapsed()), "{:?}", began.elapsed());
     simulator.delay_bookmarks(true);
-    assert_eq!(watch.brief().await.unwrap().0, "BOOKMARK", "this one was due already");
+    assert_eq!(watch.brief().await.unwrap().0, "BOOKMARK", "this bookmark was already due");
     let began = tokio::time::Instant::now();
     assert_eq!(watch.brief().await.unwrap().0, "BOOKMARK");
     assert!(
         began.elapsed() > Duration::from_secs(1_000),
-        "ten times as late, or before the end of the watch"
+        "ten times the interval, or just before the end of the watch"
     );
 }
 

@@ -1,4 +1,4 @@
-//! Start, stop, and access to the simulator.
+//! Starting, stopping and connecting to the simulator.
 
 use futures::{StreamExt, TryStreamExt};
 use http::StatusCode;
@@ -32,7 +32,7 @@ async fn only_registered_resources_are_served() {
 }
 
 #[test]
-fn scope_of_a_resource_is_that_of_its_rust_type() {
+fn scope_of_a_resource_comes_from_its_rust_type() {
     assert!(ResourceKind::of::<Pod>().namespaced);
     assert!(!ResourceKind::of::<Node>().namespaced);
     let unlisted = ResourceKind::of::<RuntimeClass>();

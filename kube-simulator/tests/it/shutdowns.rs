@@ -21,7 +21,7 @@ async fn stopping_server_refuses_requests_until_restart() {
     let simulator = simulator().await;
     let mut watch = Lines::open(&simulator, &format!("{MAPS}?watch=1&resourceVersion=1000")).await;
     simulator.begin_shutdown(ShutdownAnswer::TooManyRequests);
-    assert_eq!(watch.next().await, None, "its watches end");
+    assert_eq!(watch.next().await, None, "open watches end");
     simulator.wait_for_watches(&RequestFilter::any(), 0).await;
     for method in [Method::GET, Method::POST] {
         let response = refusal(&simulator, method).await;
@@ -38,7 +38,7 @@ async fn stopping_server_refuses_requests_until_restart() {
     assert_eq!(
         (code, list["items"].as_array().map(Vec::len)),
         (StatusCode::OK, Some(0)),
-        "refused is not done"
+        "a refused request has no effect"
     );
 }
 
@@ -114,11 +114,11 @@ async fn watch_opened_during_a_shutdown_ends() {
     let mut watch = Lines::open(&simulator, &late).await;
     assert_eq!(watch.brief().await.unwrap().1, "one");
     simulator.create(&config_map("a", "two")).unwrap();
-    assert_eq!(watch.brief().await.unwrap().1, "two", "what comes after a restart may stay");
+    assert_eq!(watch.brief().await.unwrap().1, "two", "a watch after the restart stays open");
 }
 
 #[tokio::test]
-async fn each_way_to_restart_ends_a_shutdown() {
+async fn every_kind_of_restart_ends_a_shutdown() {
     let simulator = simulator().await;
     let backup = simulator.backup();
     let ways: [&dyn Fn(); 4] = [
@@ -141,8 +141,8 @@ async fn stopping_server_closes_connections_with_its_answer() {
     simulator.begin_shutdown(ShutdownAnswer::TooManyRequests);
     let address = simulator.url().trim_start_matches("http://").to_owned();
     let mut connection = TcpStream::connect(&address).await.unwrap();
-    let asked = format!("GET {MAPS} HTTP/1.1\r\nhost: {address}\r\n\r\n");
-    connection.write_all(asked.as_bytes()).await.unwrap();
+    let raw_request = format!("GET {MAPS} HTTP/1.1\r\nhost: {address}\r\n\r\n");
+    connection.write_all(raw_request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     // The read ends only because the server closes the connection.
     connection.read_to_string(&mut answer).await.unwrap();

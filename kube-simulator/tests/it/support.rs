@@ -10,7 +10,7 @@ use tower::Service as _;
 
 pub(crate) const MAPS: &str = "/api/v1/namespaces/a/configmaps";
 
-/// The path of a watch from before the first write of a test.
+/// A watch from a version before the first write of a test.
 pub(crate) const WATCH: &str = "/api/v1/namespaces/a/configmaps?watch=1&resourceVersion=1000";
 
 pub(crate) async fn simulator() -> Simulator {
@@ -76,7 +76,7 @@ pub(crate) async fn call(
     (response.status(), body_of(response).await)
 }
 
-/// Sends a patch of this type in process, such as `merge-patch`.
+/// Sends a patch in process. The type is, for example, `merge-patch`.
 pub(crate) async fn patch(
     simulator: &Simulator,
     path_and_query: &str,
@@ -140,7 +140,7 @@ impl Lines {
         Some(serde_json::from_slice(&line).expect("an event"))
     }
 
-    /// Returns type, object name and resource version of the next event.
+    /// Returns the type, object name and resource version of the next event.
     pub(crate) async fn brief(&mut self) -> Option<(String, String, u64)> {
         let event = self.next().await?;
         let metadata = &event["object"]["metadata"];

@@ -1,4 +1,4 @@
-//! Clients that send their requests slowly: the timeouts of the simulator.
+//! Clients that send their requests slowly: the simulator's timeouts.
 
 use std::time::Duration;
 
@@ -73,10 +73,10 @@ async fn half_sent_body_times_out_after_60_seconds() {
     assert_eq!(after.as_secs(), 60);
 }
 
-/// The first frame of each HTTP/2 client: its settings, all with default values.
+/// The first frame of every HTTP/2 client: settings with default values.
 const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
 
-/// Half of a `HEADERS` frame, and a frame whose header block does not end.
+/// Half of a `HEADERS` frame, and a `HEADERS` frame whose header block does not end.
 const HALF_HEADERS: [&[u8]; 2] = [&[0, 0, 9, 1, 4, 0, 0, 0, 1, 0x82], &[0, 0, 1, 1, 0, 0, 0, 0, 1, 0x82]];
 
 #[tokio::test(start_paused = true)]

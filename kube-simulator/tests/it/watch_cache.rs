@@ -1,4 +1,4 @@
-//! A server whose watch cache is not ready: its errors, the lists from etcd, and the recovery.
+//! A server whose watch cache is not ready: its errors, lists from etcd, and the recovery.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ async fn unready_cache_raises_retry_after() {
     simulator.set_watch_cache_ready(true);
     simulator.set_watch_cache_ready(false);
     let status = get(&simulator, MAPS).await.1;
-    assert_eq!(status["details"]["retryAfterSeconds"], 1, "it begins anew");
+    assert_eq!(status["details"]["retryAfterSeconds"], 1, "the delay starts again at one second");
 }
 
 #[tokio::test(start_paused = true)]
@@ -51,7 +51,7 @@ async fn etcd_answers_at_once_without_cache() {
         assert_eq!(get(&simulator, &format!("{MAPS}{path}")).await.0, StatusCode::GATEWAY_TIMEOUT);
     }
     let events = "/api/v1/namespaces/a/events";
-    assert_eq!(get(&simulator, events).await.0, StatusCode::OK, "events are in no watch cache");
+    assert_eq!(get(&simulator, events).await.0, StatusCode::OK, "events have no watch cache");
     drop(Lines::open(&simulator, &format!("{events}?watch=1")).await);
     assert_eq!(began.elapsed(), Duration::ZERO);
 }
@@ -62,7 +62,7 @@ async fn client_resumes_once_the_cache_is_ready() {
     let maps: Api<ConfigMap> = Api::namespaced(simulator.client().unwrap(), "a");
     let mut before = Lines::open(&simulator, &format!("{MAPS}?watch=1&resourceVersion=1000")).await;
     simulator.set_watch_cache_ready(false);
-    assert_eq!(before.next().await, None, "its watches end");
+    assert_eq!(before.next().await, None, "open watches end");
     simulator.create(&config_map("a", "meanwhile")).unwrap();
     match maps.watch(&WatchParams::default(), "1000").await.map(|_| ()).unwrap_err() {
         kube::Error::Api(status) => assert_eq!(status.code, 429),

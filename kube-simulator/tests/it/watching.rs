@@ -1,4 +1,4 @@
-//! Watches: start, events, and end.
+//! Watches: how they start, their events, and how they end.
 
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -68,7 +68,7 @@ async fn compaction_keeps_open_watches_and_limits_new_ones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_from_the_future_gets_no_bookmark_until_then() {
+async fn watch_from_a_future_version_gets_no_early_bookmark() {
     let simulator = simulator().await;
     let version = simulator.resource_version() + 1;
     let path = format!("{WATCH}&allowWatchBookmarks=true&timeoutSeconds=3600&resourceVersion={version}");
@@ -76,7 +76,7 @@ async fn a_watch_from_the_future_gets_no_bookmark_until_then() {
     let a_while = Duration::from_secs(300);
     assert!(
         tokio::time::timeout(a_while, watch.next()).await.is_err(),
-        "it would say what has not been reached"
+        "no bookmark for a version that is not reached yet"
     );
     simulator.create(&config_map("b", "elsewhere")).unwrap();
     let bookmark = watch.next().await.unwrap();
@@ -119,7 +119,7 @@ async fn watch_that_lags_too_far_is_closed_without_error() {
 }
 
 #[tokio::test]
-async fn watch_from_far_back_gets_all_events() {
+async fn watch_from_an_old_version_gets_all_events() {
     let simulator = Simulator::builder().built_in_kinds().watch_buffer(3).start().await.unwrap();
     for name in ["a", "b", "c", "d", "e"] {
         simulator.create(&config_map("a", name)).unwrap();
@@ -232,5 +232,5 @@ async fn watch_without_timeout_lasts_30_to_60_minutes() {
     }
     let minute = Duration::from_secs(60);
     assert!(lasted.iter().all(|lasted| (30 * minute..=60 * minute).contains(lasted)), "{lasted:?}");
-    assert!(lasted.iter().any(|other| *other != lasted[0]), "not all end at once: {lasted:?}");
+    assert!(lasted.iter().any(|other| *other != lasted[0]), "watches end at different times: {lasted:?}");
 }

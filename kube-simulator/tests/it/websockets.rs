@@ -1,4 +1,4 @@
-//! Faults in a watch over a WebSocket. The handshake is covered by the wire scenarios.
+//! Faults in a watch over a WebSocket. The wire scenarios test the handshake.
 
 use futures::{SinkExt, StreamExt};
 use kube_simulator::{Fault, RequestFilter, Simulator, Verb, WatchInjection};
@@ -20,14 +20,14 @@ async fn connect(simulator: &Simulator, query: &str) -> WebSocketStream<TcpStrea
 }
 
 async fn text(watch: &mut WebSocketStream<TcpStream>) -> String {
-    match watch.next().await.expect("it goes on").expect("a good frame") {
+    match watch.next().await.expect("the stream continues").expect("a valid frame") {
         Message::Text(text) => text.to_string(),
         other => panic!("no text: {other}"),
     }
 }
 
 #[tokio::test]
-async fn injected_bytes_are_separate_messages() {
+async fn injected_bytes_are_separate_websocket_messages() {
     let simulator = simulator().await;
     let mut watch = connect(&simulator, "&resourceVersion=1000").await;
     simulator.wait_for_watches(&RequestFilter::any(), 1).await;
@@ -40,7 +40,7 @@ async fn injected_bytes_are_separate_messages() {
 }
 
 #[tokio::test]
-async fn a_message_is_cut_where_the_body_would_be() {
+async fn websocket_message_is_cut_where_a_body_would_be() {
     let simulator = simulator().await;
     simulator.create(&config_map("a", "one")).unwrap();
     let whole = text(&mut connect(&simulator, "").await).await;
@@ -53,11 +53,11 @@ async fn a_message_is_cut_where_the_body_would_be() {
     let mut watch = connect(&simulator, "").await;
     assert_eq!(text(&mut watch).await, whole);
     let end = watch.next().await.expect("an error");
-    assert!(matches!(end, Err(Error::Protocol(_) | Error::Io(_))), "no farewell: {end:?}");
+    assert!(matches!(end, Err(Error::Protocol(_) | Error::Io(_))), "no closing handshake: {end:?}");
 }
 
 #[tokio::test]
-async fn a_client_that_closes_ends_the_watch() {
+async fn client_close_ends_a_websocket_watch() {
     let simulator = simulator().await;
     let mut watch = connect(&simulator, "").await;
     simulator.wait_for_watches(&RequestFilter::any(), 1).await;

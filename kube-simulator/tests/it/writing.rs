@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::support::{call, config_map, get, pod, simulator};
 
 #[tokio::test]
-async fn registered_kinds_need_a_version_to_be_replaced() {
+async fn replace_of_registered_kinds_needs_a_version() {
     let simulator = simulator().await;
     simulator.register(ResourceKind::namespaced("example.com", "v1", "CronTab", "crontabs"));
     let tab =

@@ -6,7 +6,7 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-/// A response with its whole body.
+/// A response with its body.
 pub(crate) struct Answer {
     pub(crate) code: u16,
     pub(crate) headers: HeaderMap,
@@ -27,7 +27,7 @@ impl Answer {
         self.headers.get(name).map_or("", |value| value.to_str().expect("a readable header"))
     }
 
-    /// Asserts the code of a success, and returns the body.
+    /// Asserts a success with this code, and returns the body.
     #[track_caller]
     pub(crate) fn expect(self, code: u16) -> Value {
         assert_eq!(self.code, code, "{}", self.text());
@@ -68,7 +68,7 @@ impl Answer {
     }
 }
 
-/// A `Status` with an error.
+/// A `Status` that reports an error.
 pub(crate) struct Refusal(pub(crate) Value);
 
 impl Refusal {
@@ -101,7 +101,8 @@ impl Refusal {
 
     /// Asserts the causes, given as reason and field.
     ///
-    /// A real server reports some causes twice, where an old rule exists beside its declarative replacement.
+    /// A real server reports some causes twice, because it validates both by code and by
+    /// declarative rules.
     #[track_caller]
     pub(crate) fn has_causes(&self, causes: &[(&str, &str)]) {
         let mut given = self.details()["causes"].as_array().cloned().unwrap_or_default();

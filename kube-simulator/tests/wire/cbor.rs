@@ -1,21 +1,22 @@
-//! A reader and writer of CBOR that uses a library and none of the simulator's code.
+//! A reader and writer of CBOR on top of a library, independent of the simulator's code.
 
 use ciborium::Value as Cbor;
 use serde_json::Value;
 
-/// The prefix of a document.
+/// The prefix of a CBOR document.
 pub(crate) const SELF_DESCRIBED: [u8; 3] = [0xd9, 0xd9, 0xf7];
 
-/// Decodes a document to JSON. Byte strings, which are base64 in JSON, become lists of numbers.
+/// Decodes a document to JSON. Byte strings, which JSON represents as base64, become lists of
+/// numbers.
 #[track_caller]
 pub(crate) fn read(mut bytes: &[u8]) -> Value {
     assert!(bytes.starts_with(&SELF_DESCRIBED), "{bytes:x?}");
     let read = read_first(&mut bytes).expect("CBOR");
-    assert!(bytes.is_empty(), "one item, and no more");
+    assert!(bytes.is_empty(), "exactly one item");
     read
 }
 
-/// Decodes the first item if it is complete, and advances past it.
+/// Decodes the first item if it is complete, and removes it from `bytes`.
 pub(crate) fn read_first(bytes: &mut &[u8]) -> Option<Value> {
     let mut rest = *bytes;
     let item: Cbor = ciborium::from_reader(&mut rest).ok()?;
@@ -23,7 +24,7 @@ pub(crate) fn read_first(bytes: &mut &[u8]) -> Option<Value> {
     Some(json(item))
 }
 
-/// Encodes text as text strings, as most libraries do. Go encodes it as byte strings.
+/// Encodes strings as text strings, as most libraries do. Go encodes them as byte strings.
 pub(crate) fn write(value: &Value) -> Vec<u8> {
     let mut bytes = SELF_DESCRIBED.to_vec();
     ciborium::into_writer(value, &mut bytes).expect("writable");

@@ -1,4 +1,5 @@
-//! [`Connection`]: a manual HTTP/2 connection, for scenarios about connections or the timing of requests.
+//! [`Connection`]: a raw HTTP/2 connection, for scenarios about connections or the timing of
+//! requests.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use crate::target::Target;
 pub(crate) struct Connection {
     sender: SendRequest<Bytes>,
     origin: String,
-    /// The token of the user, on a real server.
+    /// The user's token, on a real server.
     token: Option<String>,
 }
 
@@ -45,7 +46,7 @@ impl Connection {
         Self { sender, origin, token: Some(token_of(server.target, user)) }
     }
 
-    /// Sends a request. Returns `None` if the request was too late to be answered.
+    /// Sends a request. Returns `None` if it fails, for example because of a GOAWAY.
     pub(crate) async fn get(&mut self, path: &str) -> Option<Response<RecvStream>> {
         let mut sender = self.sender.clone().ready().await.ok()?;
         let (response, _) = sender.send_request(self.request(Method::GET, path), true).ok()?;
@@ -83,16 +84,16 @@ async fn begin(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> 
 
 async fn connect(origin: &str) -> TcpStream {
     let (_, address) = origin.split_once("://").expect("a URL");
-    TcpStream::connect(address).await.expect("somebody listens")
+    TcpStream::connect(address).await.expect("the server listens")
 }
 
 /// Returns the token of a user in the kubeconfig, which is JSON.
 fn token_of(target: Target, user: &str) -> String {
-    let path = std::env::var(target.kubeconfig()).expect("it has been read before");
+    let path = std::env::var(target.kubeconfig()).expect("the kubeconfig was read before");
     let kubeconfig: Value =
         serde_json::from_slice(&std::fs::read(path).expect("a readable file")).expect("JSON");
     let users = kubeconfig["users"].as_array().expect("users");
-    let user = users.iter().find(|known| known["name"] == user).expect("such a user");
+    let user = users.iter().find(|known| known["name"] == user).expect("a known user");
     user["user"]["token"].as_str().expect("a token").to_owned()
 }
 

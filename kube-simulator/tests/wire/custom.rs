@@ -105,8 +105,8 @@ impl<'a> Widgets<'a> {
         self.server.create(&self.path(), &self.widget(name, color)).await
     }
 
-    /// Waits until widgets can be created and listed, and returns the list. The server needs time for a new or changed
-    /// definition, and returns various errors meanwhile, also after a success.
+    /// Waits until widgets can be created and listed, and returns the list. After a change of its
+    /// definition, the server returns various errors for a while, even after a first success.
     pub(crate) async fn served(&self) -> Value {
         let probe = format!("{}?dryRun=All", self.path());
         let mut ticks = tokio::time::interval(AGAIN);
@@ -120,7 +120,8 @@ impl<'a> Widgets<'a> {
         }
     }
 
-    /// Clears the watch cache of widgets. A real server creates a new one for a changed definition.
+    /// Clears the watch cache of widgets. A real server does so after each change of the
+    /// definition.
     pub(crate) async fn forget_history(&self) {
         if !self.server.is_real() {
             return self.server.compact(0).await;
@@ -137,7 +138,7 @@ impl<'a> Widgets<'a> {
     }
 
     /// Waits until widgets are no longer served, and returns the response.
-    pub(crate) async fn gone(&self) -> crate::answer::Answer {
+    pub(crate) async fn until_not_served(&self) -> crate::answer::Answer {
         let mut ticks = tokio::time::interval(AGAIN);
         loop {
             ticks.tick().await;

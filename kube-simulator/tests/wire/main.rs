@@ -1,9 +1,11 @@
-//! One suite of scenarios in plain HTTP, run against the simulator and against a real kube-apiserver.
+//! One suite of scenarios in plain HTTP, run against the simulator and against a real
+//! kube-apiserver.
 //!
-//! Each scenario is one function for both. Where the two differ, the scenario's row describes the difference, and the
-//! function asserts both behaviours. A plain `cargo test` runs the scenarios against the simulator, with a paused
-//! clock; `cargo xtask e2e` runs those named `server::…` against a kube-apiserver. `docs/wire-scenarios.md` is the
-//! table of all scenarios.
+//! Each scenario is one function for both. Where the two differ, the scenario's row describes the
+//! difference, and the function asserts both behaviors. A plain `cargo test` runs the scenarios
+//! against the simulator with a paused clock; `cargo xtask e2e` runs those named `server::…`
+//! against a kube-apiserver. `docs/wire-scenarios.md` counts the scenarios and lists the
+//! differences.
 
 mod answer;
 mod cbor;
@@ -26,7 +28,7 @@ use libtest_mimic::{Arguments, Trial};
 
 use crate::scenario::Place;
 
-/// Scenarios mostly wait for the server, so many can run at once.
+/// Scenarios mostly wait for the server, so many run concurrently.
 const AT_ONCE: usize = 16;
 
 fn main() -> ExitCode {

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-/// Returns a secret. No component of a cluster creates, changes or deletes secrets on its own.
+/// Returns a secret, because no component of a cluster creates, changes or deletes secrets on its
+/// own.
 pub(crate) fn secret(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name } })
 }
@@ -20,7 +21,8 @@ pub(crate) fn pod(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name }, "spec": spec })
 }
 
-/// Returns a Deployment without pods. If controllers run, one of them still writes to it.
+/// Returns a Deployment without pods. If controllers run, the deployment controller still writes to
+/// it.
 pub(crate) fn deployment(name: &str) -> Value {
     let labels = json!({ "app": name });
     let template = json!({ "metadata": { "labels": labels }, "spec": pod(name)["spec"] });
@@ -32,7 +34,8 @@ pub(crate) fn deployment(name: &str) -> Value {
     })
 }
 
-/// Returns an Ingress: it has generations and a status, and no controller of a plain cluster manages it.
+/// Returns an Ingress: it has a generation and a status, and no controller of a plain cluster
+/// manages it.
 pub(crate) fn ingress(name: &str) -> Value {
     json!({
         "apiVersion": "networking.k8s.io/v1",
@@ -42,7 +45,7 @@ pub(crate) fn ingress(name: &str) -> Value {
     })
 }
 
-/// Returns name, image and `tty` of each container of a Deployment.
+/// Returns the name, image and `tty` of each container of a Deployment.
 pub(crate) fn containers(deployment: &Value) -> Vec<Value> {
     let containers = deployment["spec"]["template"]["spec"]["containers"].as_array().expect("containers");
     containers
@@ -69,7 +72,7 @@ pub(crate) fn version(value: &Value) -> u64 {
     text.parse().expect("a number")
 }
 
-/// Returns a list's continue token, which is empty on the last page.
+/// Returns a list's continue token, or an empty string on the last page.
 pub(crate) fn token(list: &Value) -> &str {
     list["metadata"]["continue"].as_str().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! [`Scenario`]: one row of the suite, which becomes two tests.
+//! [`Scenario`]: a row of the suite. It becomes up to two tests.
 
 use std::any::type_name;
 use std::future::Future;
@@ -14,12 +14,12 @@ use crate::server::Server;
 use crate::subjects;
 use crate::target::Target;
 
-/// Long enough for any scenario. The longest wait of a server is 20 seconds, before its shutdown.
+/// Longer than any scenario takes. A server's longest wait is 20 seconds, before its shutdown.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Scenarios on real servers hold this lock for reading, because all servers share one etcd and one machine.
-/// Exclusive scenarios hold it for writing. No scenario waits for another one while it holds the lock, so there is no
-/// deadlock.
+/// Scenarios on real servers hold this lock for reading, because all servers share one etcd and one
+/// machine. Exclusive scenarios hold it for writing. A scenario does not wait for other scenarios
+/// while it holds the lock, so there is no deadlock.
 static REAL_SERVER: RwLock<()> = RwLock::const_new(());
 
 /// The server on which a scenario runs.
@@ -31,20 +31,22 @@ pub(crate) enum Place {
 
 type Run = dyn Fn(Server) -> Pin<Box<dyn Future<Output = ()>>> + Send + Sync;
 
-/// One row: a behaviour of a server that clients can observe.
+/// One row: a behavior of a server that clients can observe.
 pub(crate) struct Scenario {
-    /// The name of the function: a sentence with underscores.
+    /// The name of the function.
     pub(crate) name: &'static str,
     /// The name of the function's module.
     pub(crate) subject: &'static str,
     run: Arc<Run>,
-    /// The difference between the real server and the simulator. The scenario asserts both behaviours.
+    /// The difference between the real server and the simulator. The scenario asserts both
+    /// behaviors.
     pub(crate) difference: Option<&'static str>,
-    /// The place in which the scenario cannot run, and the reason.
+    /// The place where the scenario cannot run, and the reason.
     pub(crate) left_out: Option<(Place, &'static str)>,
-    /// Whether the scenario disturbs other scenarios on the server.
+    /// Whether the scenario disturbs other scenarios on the same server.
     alone: bool,
-    /// Whether the scenario needs its own connection, which the simulator has only over a socket.
+    /// Whether the scenario needs its own TCP connection, which the simulator has only over a
+    /// socket.
     over_a_socket: bool,
     /// Whether the scenario needs a controller-manager on a real server.
     needs_controllers: bool,
@@ -86,32 +88,32 @@ impl Scenario {
         Self { left_out: Some((Place::Simulator, why)), ..self }
     }
 
-    /// Runs exclusively on the real servers.
+    /// Runs without concurrent scenarios on the real servers.
     pub(crate) fn alone(self) -> Self {
         Self { alone: true, ..self }
     }
 
-    /// Runs on a server with other feature gates.
+    /// Runs on a server with different feature gates.
     pub(crate) fn with_other_gates(self) -> Self {
         Self { target: Target::OtherGates, ..self }
     }
 
-    /// Runs on the simulator's socket with a running clock, because transmission takes real time.
+    /// Runs over the simulator's socket with a running clock, because transmission takes real time.
     pub(crate) fn over_a_socket(self) -> Self {
         Self { over_a_socket: true, ..self }
     }
 
-    /// Runs on a server that the scenario shuts down.
+    /// Runs on a server with a shutdown delay, which the scenario shuts down.
     pub(crate) fn on_a_leaving_server(self) -> Self {
         Self { target: Target::Leaving, ..self.over_a_socket() }
     }
 
-    /// Runs on a server without a shutdown delay that the scenario shuts down.
+    /// Runs on a server without a shutdown delay, which the scenario shuts down.
     pub(crate) fn on_a_server_that_leaves_at_once(self) -> Self {
         Self { target: Target::LeavingAtOnce, ..self.over_a_socket() }
     }
 
-    /// Runs on a real server only if a controller-manager runs.
+    /// Runs on a real server only if a controller-manager is running.
     pub(crate) fn with_controllers(self) -> Self {
         Self { needs_controllers: true, ..self }
     }
@@ -157,7 +159,8 @@ impl Scenario {
     }
 }
 
-/// The simulator's waits take no time on a paused clock. The real server's clock cannot be paused.
+/// The simulator's waits take no real time on a paused clock. The real server's clock cannot be
+/// paused.
 fn runtime(paused: bool) -> Runtime {
     let mut builder = Builder::new_current_thread();
     builder.enable_all().start_paused(paused);
@@ -165,7 +168,7 @@ fn runtime(paused: bool) -> Runtime {
 }
 
 async fn in_time(scenario: impl Future<Output = ()>) {
-    tokio::time::timeout(PATIENCE, scenario).await.expect("the scenario should have ended by now");
+    tokio::time::timeout(PATIENCE, scenario).await.expect("the scenario timed out");
 }
 
 pub(crate) fn all() -> Vec<Scenario> {

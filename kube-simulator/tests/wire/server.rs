@@ -15,7 +15,7 @@ use crate::target::Target;
 use crate::trouble::COMPACTION;
 use crate::watch::Watch;
 
-/// The polling interval, where there is no event to wait for.
+/// The polling interval for states that no event reports.
 pub(crate) const AGAIN: Duration = Duration::from_millis(50);
 
 /// The prefix of each scenario's namespace.
@@ -39,7 +39,7 @@ pub(crate) const STREAMING: [(&str, &str); 3] = [
     ("allowWatchBookmarks", "true"),
 ];
 
-/// An API server, and a namespace that no other scenario uses.
+/// An API server, and a namespace that only this scenario uses.
 pub(crate) struct Server {
     client: Client,
     pub(crate) namespace: String,
@@ -48,8 +48,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a simulator for this scenario only, in process or over its socket. Unlike the default, it is as strict
-    /// as a real server.
+    /// Starts a simulator for this scenario only, in process or over its socket. It is as strict as
+    /// a real server, unlike the default.
     pub(crate) async fn simulator(target: Target, over_a_socket: bool) -> Self {
         let builder = Simulator::builder().built_in_kinds().require_namespaces().graceful_pod_deletion();
         let builder = builder.goaway_chance(0.02).compress_streaming_lists().compaction_interval(COMPACTION);
@@ -62,30 +62,31 @@ impl Server {
         Self::in_a_namespace(client, Some(simulator), target).await
     }
 
-    /// Connects to the kube-apiserver that `cargo xtask e2e` has started for such scenarios.
+    /// Connects to the kube-apiserver that `cargo xtask e2e` has started for this target.
     pub(crate) async fn real(target: Target) -> Self {
         Self::in_a_namespace(client_of(config(target, "admin").await), None, target).await
     }
 
-    /// Returns the same server for a user without rights. In the simulator, all users have all rights.
+    /// Returns the same server for a user without permissions. In the simulator, all users have all
+    /// permissions.
     pub(crate) async fn as_nobody(&self) -> Self {
         let client = match self.is_real() {
             false => self.client.clone(),
             true => client_of(config(self.target, "nobody").await),
         };
-        self.asked_by(client, self.target)
+        self.with_client(client, self.target)
     }
 
-    /// Returns another server on the same storage, which continues when this one shuts down.
+    /// Returns another server on the same storage, which keeps running when this server shuts down.
     pub(crate) async fn another(&self) -> Self {
         let client = match &self.simulator {
             Some(simulator) => simulator.lagging_replica().client(),
             None => client_of(config(Target::Usual, "admin").await),
         };
-        self.asked_by(client, Target::Usual)
+        self.with_client(client, Target::Usual)
     }
 
-    fn asked_by(&self, client: Client, target: Target) -> Self {
+    fn with_client(&self, client: Client, target: Target) -> Self {
         Self { client, namespace: self.namespace.clone(), simulator: None, target }
     }
 
@@ -100,8 +101,8 @@ impl Server {
         name(&self.post("/api/v1/namespaces", &body).await.expect(201)).to_owned()
     }
 
-    /// Returns the name of a missing node on which no other scenario has pods. Controllers delete the pods of a node
-    /// that has been missing for some time.
+    /// Returns the name of a missing node on which no other scenario has pods. Controllers delete
+    /// the pods of a node that has been missing for some time.
     pub(crate) fn no_such_node(&self) -> String {
         format!("{}-no-such-node", self.namespace)
     }
@@ -195,21 +196,22 @@ impl Server {
         Watch::new(self.send(Method::GET, &with_query(path, &parameters), &[("accept", accept)], &[]).await)
     }
 
-    /// Runs `attempt`, which waits for the last bookmark of a watch, and returns its result. The attempt opens a
-    /// watch and creates an object of the given name that the watch does not select. It returns `None` if the watch
-    /// ends without a bookmark about this object.
+    /// Runs `attempt`, which waits for the last bookmark of a watch, and returns its result. The
+    /// attempt opens a watch and creates an object with the given name that the watch does not
+    /// select. It returns `None` if the watch ends without a bookmark about this object.
     ///
-    /// A real server gets three attempts. The bookmark is due two seconds before the end, but a server checks for due
-    /// bookmarks only every 1 to 1.25 seconds and sends no redundant ones. On a busy machine, it can check before it
-    /// has received the new object, or too shortly before the end.
+    /// A real server gets three attempts. The bookmark is due two seconds before the end, but a
+    /// server checks for due bookmarks only every 1 to 1.25 seconds and sends no redundant
+    /// bookmarks. On a busy machine, the check may run before the new object arrives, or too
+    /// shortly before the end.
     pub(crate) async fn bookmarked<T>(&self, attempt: impl AsyncFn(String) -> Option<T>) -> T {
         let attempts = if self.is_real() { 3 } else { 1 };
         for number in 1..=attempts {
-            if let Some(told) = attempt(format!("unseen-{number}")).await {
-                return told;
+            if let Some(result) = attempt(format!("unseen-{number}")).await {
+                return result;
             }
         }
-        panic!("no bookmark came before the end, in {attempts} watches");
+        panic!("no bookmark before the end of {attempts} watches");
     }
 
     /// Sends a request once, without a retry.
@@ -218,8 +220,8 @@ impl Server {
         Answer::read(self.client.send(request).await.expect("the server answers")).await
     }
 
-    /// Sends a request, and retries while the watch cache of the resource is not ready, as after each change of a
-    /// definition.
+    /// Sends a request, and retries while the resource's watch cache is not ready, as after each
+    /// change of a definition.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -243,7 +245,7 @@ impl Server {
         }
     }
 
-    /// Creates the service account that pods require, unless a controller has already created it.
+    /// Creates the service account that pods need, unless a controller has already created it.
     async fn allow_pods(&self) {
         let account = json!({ "metadata": { "name": "default" } }).to_string();
         let path = self.core("serviceaccounts");
@@ -286,7 +288,7 @@ pub(crate) async fn config(target: Target, context: &str) -> Config {
 }
 
 fn client_of(mut config: Config) -> Client {
-    // Scenarios must see errors, without retries.
+    // Retries would hide errors from scenarios.
     config.default_retry = false;
     Client::try_from(config).expect("a well-formed configuration")
 }

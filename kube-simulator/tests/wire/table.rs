@@ -1,4 +1,5 @@
-//! The table of all scenarios in `docs/wire-scenarios.md`, generated from the rows and compared with the file.
+//! The table in `docs/wire-scenarios.md`, which this module generates from the rows and compares
+//! with the file.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -8,22 +9,22 @@ use libtest_mimic::{Failed, Trial};
 use crate::scenario::{Place, Scenario};
 use crate::target::Target;
 
-/// If this variable is set, the file is written instead of compared.
+/// If this environment variable is set, the file is written instead of compared.
 const WRITE: &str = "INFORMER_WRITE_WIRE_TABLE";
 
 const HEAD: &str = "\
 # Wire scenarios
 
-A wire scenario describes the behaviour of an API server as its clients see it, in plain HTTP. Each scenario is one function in
+A wire scenario describes the behavior of an API server as its clients observe it, in plain HTTP. Each scenario is one function in
 `kube-simulator/tests/wire/subjects`. It runs against the simulator in `cargo test`, and against a real kube-apiserver in
-`cargo xtask e2e`. This page counts the scenarios per subject and lists those that do not behave alike on both; such a scenario
-asserts both behaviours.
+`cargo xtask e2e`. This page counts the scenarios per subject and lists those on which the two servers differ; such a scenario
+asserts both behaviors.
 
 Some scenarios need a real server in a particular state:
 
 - With other feature gates: a server of its own, with `CBORServingAndStorage` on and `WatchList` off.
-- In trouble (`kube-simulator/tests/wire/trouble.rs`): through etcd, the watch cache is kept from being filled, and an object is made
-  unreadable; the places of flow control are occupied; and further API servers on the same etcd are told to shut down.
+- With failures (`kube-simulator/tests/wire/trouble.rs`): corrupt objects in etcd keep the watch cache unready or a deletion
+  unreadable, requests occupy all seats of flow control, and further API servers on the same etcd shut down.
 - With a controller-manager, as in CI: the scenarios of the garbage collector.
 
 `INFORMER_WRITE_WIRE_TABLE=1 cargo test -p kube-simulator --test wire table` writes this file. Without the variable, the command
@@ -35,7 +36,7 @@ pub(crate) fn trials(scenarios: &[Scenario]) -> Vec<Trial> {
     vec![
         Trial::test("table::the_table_in_the_docs_is_up_to_date", move || compare(&text)),
         Trial::test("table::each_name_is_of_one_scenario", move || match names {
-            Some(name) => Err(Failed::from(format!("two scenarios are called {name}"))),
+            Some(name) => Err(Failed::from(format!("two scenarios have the name {name}"))),
             None => Ok(()),
         }),
     ]

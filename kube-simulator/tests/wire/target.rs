@@ -1,4 +1,5 @@
-//! [`Target`]: the servers of scenarios, and the variables by which `cargo xtask e2e` passes the real ones.
+//! [`Target`]: the kinds of servers, and the environment variables by which `cargo xtask e2e`
+//! passes the real servers.
 
 use kube_simulator::{SimulatorBuilder, StreamingLists};
 
@@ -10,16 +11,17 @@ const CONTROLLERS: &str = "INFORMER_E2E_CONTROLLERS";
 pub(crate) enum Target {
     /// A server with default settings.
     Usual,
-    /// A server with other feature gates: CBOR is on, and streaming lists are off.
+    /// A server with different feature gates: CBOR is on, and streaming lists are off.
     OtherGates,
-    /// A server with a shutdown delay. There is one for the whole suite.
+    /// A server with a shutdown delay. The suite has one.
     Leaving,
-    /// A server without a shutdown delay, as without any flags. There is one for the whole suite.
+    /// A server without a shutdown delay, which is the default of a kube-apiserver. The suite has
+    /// one.
     LeavingAtOnce,
 }
 
 impl Target {
-    /// Returns the variable with the kubeconfig of the real server.
+    /// Returns the environment variable with the path of the real server's kubeconfig.
     pub(crate) fn kubeconfig(self) -> &'static str {
         match self {
             Self::Usual => "INFORMER_E2E_KUBECONFIG",
@@ -34,13 +36,13 @@ impl Target {
         matches!(self, Self::Leaving | Self::LeavingAtOnce)
     }
 
-    /// Returns whether controllers manage the real server. The server with other gates has its own storage prefix and
-    /// no controllers.
+    /// Returns whether controllers manage the real server. The server with different gates has its
+    /// own storage prefix and no controllers.
     pub(crate) fn has_controllers(self) -> bool {
         self != Self::OtherGates && std::env::var_os(CONTROLLERS).is_some()
     }
 
-    /// Returns the variable with the process ID of the real server.
+    /// Returns the environment variable with the process ID of the real server.
     pub(crate) fn process(self) -> String {
         self.kubeconfig().replace("KUBECONFIG", "PID")
     }
@@ -50,7 +52,7 @@ impl Target {
         if self == Self::OtherGates { "/other-gates" } else { "/registry" }
     }
 
-    /// Configures the simulator in the same way.
+    /// Configures a simulator like the real server.
     pub(crate) fn simulated(self, builder: SimulatorBuilder) -> SimulatorBuilder {
         match self {
             Self::OtherGates => builder.serve_cbor().streaming_lists(StreamingLists::Refused),

@@ -1,5 +1,5 @@
-//! Failures of a server, and how a scenario causes them: by a method of the simulator, or by etcd, flow control or a
-//! signal for a real server.
+//! How a scenario causes server failures: by a method of the simulator, or by etcd, flow control or
+//! a signal for a real server.
 
 use std::process::Command;
 use std::time::Duration;
@@ -20,13 +20,13 @@ use crate::objects::uid;
 use crate::server::{AGAIN, Server, config};
 use crate::target::Target;
 
-/// The variable with the URL of the real server's etcd.
+/// The environment variable with the URL of the real server's etcd.
 const ETCD: &str = "INFORMER_E2E_ETCD";
 
-/// The compaction interval of the simulator. Ten minutes are too long for a scenario.
+/// The simulator's compaction interval. Ten minutes would be too long for a scenario.
 pub(crate) const COMPACTION: Duration = Duration::from_secs(30);
 
-/// The header with the flow schema of a request.
+/// The response header with the UID of the flow schema.
 pub(crate) const FLOW_SCHEMA: &str = "x-kubernetes-pf-flowschema-uid";
 
 /// The path of the flow control API.
@@ -34,7 +34,7 @@ const FLOW_CONTROL: &str = "/apis/flowcontrol.apiserver.k8s.io/v1";
 
 /// Failures of the storage.
 impl Server {
-    /// Compacts etcd at this resource version, as happens every few minutes.
+    /// Compacts etcd at this resource version, as an API server does every few minutes.
     pub(crate) async fn compact(&self, version: u64) {
         if let Some(simulator) = &self.simulator {
             return simulator.compact();
@@ -42,28 +42,28 @@ impl Server {
         etcd("compaction", &json!({ "revision": version.to_string(), "physical": true })).await;
     }
 
-    /// Compacts etcd at this resource version and notifies all API servers, as the compacting API server does every
-    /// few minutes. They check every 15 seconds.
+    /// Compacts etcd at this resource version and publishes the compaction to all API servers, as
+    /// the compacting API server does every few minutes. They check every 15 seconds.
     pub(crate) async fn compact_for_all(&self, version: u64) {
         if self.simulator.is_some() {
-            // Each compaction removes the history before the previous one.
+            // Each compaction of an API server removes the history before its previous compaction.
             return tokio::time::advance(COMPACTION * 2).await;
         }
         self.compact(version).await;
         put("compact_rev_key", &version.to_string()).await;
     }
 
-    /// Deletes a corrupt event of the scenario's namespace after `watch` has started.
+    /// Deletes a corrupt event in the scenario's namespace after `watch` has started.
     pub(crate) async fn delete_unreadable_event<W>(&self, name: &str, watch: impl Future<Output = W>) -> W {
         let key = format!("{}/events/{}/{name}", self.target.prefix(), self.namespace);
         if self.is_real() {
-            store_nonsense(&key).await;
+            store_invalid_bytes(&key).await;
         }
         let watch = watch.await;
         match &self.simulator {
             Some(simulator) => {
                 let events = simulator.objects("v1", "Event").expect("events are served");
-                events.delete_corrupt(&format!("{}/{name}", self.namespace)).expect("it is there");
+                events.delete_corrupt(&format!("{}/{name}", self.namespace)).expect("the object exists");
             }
             None => {
                 let path = format!("{}/{name}", self.core("events"));
@@ -75,23 +75,23 @@ impl Server {
     }
 }
 
-/// Widgets whose watch cache is not ready.
+/// Widgets with a watch cache that is not ready.
 pub(crate) struct UnreadyWidgets<'a> {
     server: &'a Server,
     pub(crate) path: String,
-    nonsense: String,
+    corrupt_key: String,
 }
 
 impl<'a> UnreadyWidgets<'a> {
-    /// Defines widgets and creates some. A corrupt stored object keeps a real server's cache unready; it comes after
-    /// the others in list order.
+    /// Defines widgets and creates some. On a real server, a corrupt stored object keeps the cache
+    /// unready; it sorts after the others in a list.
     pub(crate) async fn with(server: &'a Server, names: &[&str]) -> Self {
         let widgets = Widgets::of(server);
         let (prefix, group) = (server.target.prefix(), &widgets.group);
-        let nonsense = format!("{prefix}/{group}/widgets/{}/zzz", server.namespace);
+        let corrupt_key = format!("{prefix}/{group}/widgets/{}/zzz", server.namespace);
         match &server.simulator {
             Some(simulator) => simulator.set_watch_cache_ready(false),
-            None => store_nonsense(&nonsense).await,
+            None => store_invalid_bytes(&corrupt_key).await,
         }
         server.create(DEFINITIONS, &widgets.definition()).await;
         let mut ticks = tokio::time::interval(AGAIN);
@@ -101,7 +101,7 @@ impl<'a> UnreadyWidgets<'a> {
         for name in &names[1..] {
             widgets.create(name, "red").await;
         }
-        Self { server, path: widgets.path(), nonsense }
+        Self { server, path: widgets.path(), corrupt_key }
     }
 
     /// Requests the widgets once, with these parameters.
@@ -113,7 +113,7 @@ impl<'a> UnreadyWidgets<'a> {
     pub(crate) async fn become_ready(&self) {
         match &self.server.simulator {
             Some(simulator) => simulator.set_watch_cache_ready(true),
-            None => delete(&self.nonsense).await,
+            None => delete(&self.corrupt_key).await,
         }
         let mut ticks = tokio::time::interval(AGAIN);
         while self.ask("?resourceVersion=0").await.code != 200 {
@@ -137,7 +137,7 @@ impl Server {
         self.create(&format!("{FLOW_CONTROL}/{levels}"), &level).await;
         let schema = self.create(&format!("{FLOW_CONTROL}/{schemas}"), &schema).await;
         nobody.until(|answer| answer.code == 200 && answer.header(FLOW_SCHEMA) == uid(&schema)).await;
-        // These requests occupy all seats, because their bodies do not arrive.
+        // These requests occupy all seats, because their bodies are not sent.
         let (mut under_way, mut answer) = (Vec::new(), nobody.ask_once(&self.secrets()).await);
         while answer.code != 429 {
             let mut connection = Connection::open_as(self, "nobody").await;
@@ -162,8 +162,8 @@ impl Server {
         }
     }
 
-    /// Returns all rights in the scenario's namespace for the user `nobody`, a priority level with few seats, and its
-    /// flow schema.
+    /// Returns a binding that grants the user `nobody` all permissions in the scenario's namespace,
+    /// a priority level with few seats, and a flow schema for that level.
     fn few_at_a_time(&self) -> [Value; 3] {
         let metadata = json!({ "name": self.namespace });
         let rights = json!({
@@ -186,8 +186,8 @@ impl Server {
         [rights, level, json!({ "metadata": metadata, "spec": spec })]
     }
 
-    /// Starts the shutdown of the server. With a shutdown delay, the server stays available for some seconds, but is
-    /// not ready.
+    /// Starts the shutdown of the server. With a shutdown delay, the server still serves for some
+    /// seconds, but is not ready.
     pub(crate) fn begin_shutdown(&self) {
         let answer = match self.target {
             Target::LeavingAtOnce => ShutdownAnswer::ServiceUnavailable,
@@ -196,18 +196,18 @@ impl Server {
         match &self.simulator {
             Some(simulator) => simulator.begin_shutdown(answer),
             None => {
-                assert!(self.target.leaves(), "other scenarios need it");
+                assert!(self.target.leaves(), "other scenarios share this server");
                 let variable = self.target.process();
                 let process =
                     std::env::var(&variable).unwrap_or_else(|_| panic!("{variable} must be a process"));
-                let status = Command::new("kill").arg(&process).status().expect("there is a `kill`");
+                let status = Command::new("kill").arg(&process).status().expect("`kill` runs");
                 assert!(status.success());
             }
         }
     }
 
-    /// Waits until a server in shutdown rejects requests. A real server still finishes running requests for some
-    /// seconds.
+    /// Waits until a server in shutdown rejects requests. A real server still finishes running
+    /// requests for some seconds.
     pub(crate) async fn until_requests_are_rejected(&self) -> Answer {
         if let Some(simulator) = &self.simulator {
             simulator.begin_shutdown(ShutdownAnswer::TooManyRequests);
@@ -216,7 +216,7 @@ impl Server {
     }
 }
 
-/// A server without a shutdown delay.
+/// Methods for a server without a shutdown delay.
 impl Server {
     /// Waits until the server's port is closed.
     pub(crate) async fn until_port_is_closed(&self) {
@@ -228,8 +228,9 @@ impl Server {
         }
     }
 
-    /// Returns the remaining duration of its watches. It is the server's `--request-timeout`: a minute by default,
-    /// but shorter for the real server of these scenarios.
+    /// Returns how long the server keeps open watches in a shutdown. It is the server's
+    /// `--request-timeout`: a minute by default, but shorter for the real server of these
+    /// scenarios.
     pub(crate) fn last_watches(&self) -> Duration {
         Duration::from_secs(if self.is_real() { 20 } else { 60 })
     }
@@ -244,8 +245,8 @@ impl Server {
     }
 }
 
-/// Replaces an object by invalid bytes. The server treats them as encrypted, and has no key.
-async fn store_nonsense(key: &str) {
+/// Replaces an object by invalid bytes, which the server takes for encrypted data without a key.
+async fn store_invalid_bytes(key: &str) {
     put(key, "k8s:enc:nonsense").await;
 }
 

@@ -1,4 +1,4 @@
-//! [`Watch`]: a watch stream, read line by line, or in other encodings event by event.
+//! [`Watch`]: a watch stream, read line by line, or event by event in other encodings.
 
 use http::{HeaderMap, Response};
 use http_body_util::BodyExt;
@@ -21,7 +21,7 @@ impl Watch {
         Self { headers: head.headers, body, buffer: Vec::new() }
     }
 
-    /// Reads a line, including its end. Returns `None` at the clean end of the stream.
+    /// Reads a line, including its newline. Returns `None` at the clean end of the stream.
     pub(crate) async fn line(&mut self) -> Option<Vec<u8>> {
         loop {
             if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
@@ -59,12 +59,12 @@ impl Watch {
 
     async fn bytes(&mut self, number: usize) -> Vec<u8> {
         while self.buffer.len() < number {
-            assert!(self.more().await, "the stream goes on");
+            assert!(self.more().await, "the stream continues");
         }
         self.buffer.drain(..number).collect()
     }
 
-    /// Reads more bytes, and returns whether the stream continues.
+    /// Reads more bytes. Returns `false` at the end of the stream.
     async fn more(&mut self) -> bool {
         let Some(frame) = self.body.frame().await else {
             return false;
@@ -80,8 +80,8 @@ impl Watch {
         Some(serde_json::from_slice(&line).expect("a line is JSON"))
     }
 
-    /// Reads the next event that is relevant for a client. Bookmarks can arrive at any time and are skipped, except
-    /// for the one that ends the initial events.
+    /// Reads the next event that matters to a client. Skips bookmarks, which may arrive at any
+    /// time, except the bookmark that ends the initial events.
     async fn change(&mut self) -> Option<Value> {
         loop {
             let event = self.event().await?;
@@ -93,7 +93,7 @@ impl Watch {
 
     /// Reads the next change, asserts its type, and returns its object.
     pub(crate) async fn expect(&mut self, kind: &str) -> Value {
-        let mut event = self.change().await.expect("the stream goes on");
+        let mut event = self.change().await.expect("the stream continues");
         assert_eq!(event["type"], kind, "{event}");
         event["object"].take()
     }
@@ -105,17 +105,17 @@ impl Watch {
         Some(event["object"].take())
     }
 
-    /// Reads changes in short form: type and name.
+    /// Reads events in short form: type and name.
     pub(crate) async fn briefs(&mut self, number: usize) -> Vec<String> {
         let mut briefs = Vec::new();
         while briefs.len() < number {
-            let event = self.change().await.expect("the stream goes on");
+            let event = self.change().await.expect("the stream continues");
             briefs.push(brief(&event));
         }
         briefs
     }
 
-    /// Reads all changes to the clean end of the stream, in short form.
+    /// Reads all events up to the clean end of the stream, in short form.
     pub(crate) async fn rest(&mut self) -> Vec<String> {
         let mut briefs = Vec::new();
         while let Some(event) = self.change().await {
@@ -130,7 +130,8 @@ impl Watch {
         assert!(event.is_none(), "{event:?}");
     }
 
-    /// Asserts that no events follow. The stream can break off, because the server can exit at once.
+    /// Asserts that no events follow. The stream may be interrupted, because the server may exit at
+    /// once.
     pub(crate) async fn ends_or_breaks_off(&mut self) {
         while let Some(Ok(frame)) = self.body.frame().await {
             if let Ok(data) = frame.into_data() {

@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 
 use crate::server::{Server, with_query};
 
-/// The key that a client sends with the upgrade request.
+/// The key that a client sends with its upgrade request.
 pub(crate) const KEY: (&str, &str) = ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==");
 pub(crate) const VERSION: (&str, &str) = ("sec-websocket-version", "13");
 pub(crate) const ORIGIN: (&str, &str) = ("origin", "https://scenarios.test");
@@ -44,12 +44,12 @@ impl Conversation {
         assert_eq!(response.status(), 101);
         assert_eq!(response.headers()["sec-websocket-accept"], ACCEPT);
         assert_eq!(response.headers()["upgrade"], "websocket");
-        let upgraded = hyper::upgrade::on(response).await.expect("the connection is handed over");
+        let upgraded = hyper::upgrade::on(response).await.expect("the connection is upgraded");
         Self(WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Client, None).await)
     }
 
     pub(crate) async fn next(&mut self) -> Message {
-        self.0.next().await.expect("the conversation goes on").expect("a good frame")
+        self.0.next().await.expect("the WebSocket is open").expect("a valid frame")
     }
 
     pub(crate) async fn text(&mut self) -> String {
@@ -66,7 +66,7 @@ impl Conversation {
         }
     }
 
-    pub(crate) async fn say(&mut self, text: &str) {
-        self.0.send(Message::text(text)).await.expect("the connection stands");
+    pub(crate) async fn send(&mut self, text: &str) {
+        self.0.send(Message::text(text)).await.expect("the connection is open");
     }
 }

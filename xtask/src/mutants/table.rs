@@ -247,7 +247,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         found_by: FoundBy::Test {
             package: "informer-reflector",
             target: &["--test", "reflector"],
-            name: "quarantine::i10_undecodable_object_returns_with_a_good_version",
+            name: "quarantine::i10_undecodable_object_returns_with_a_valid_version",
         },
         name: "an undecodable object is not quarantined",
         file: "informer-reflector/src/reflector/watch.rs",

@@ -1,4 +1,4 @@
-//! The outcomes of calls and their consequences.
+//! The outcomes of calls: success, failure, panic, timeout and requeue.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,7 +30,8 @@ impl Drop for HostilePayload {
     }
 }
 
-/// Reports the time and the number of failures of each call, and fails three times.
+/// Runs a function that fails three times. Returns the time and the number of failures of each
+/// call.
 async fn fails_three_times(how: How) -> (RunnerStats, Vec<(Duration, u32)>) {
     let (source, running, runner) = watched().await;
     let (sender, mut receiver) = unbounded_channel();
@@ -38,7 +39,7 @@ async fn fails_three_times(how: How) -> (RunnerStats, Vec<(Duration, u32)>) {
     let controller = Controller::start(runner, move |request: ReconcileRequest| {
         let failures = request.failures();
         sender.send((Instant::now(), failures)).expect("the receiver exists");
-        assert!(failures == 3 || !matches!(how, How::Panic), "before there is a future");
+        assert!(failures == 3 || !matches!(how, How::Panic), "panic before the future is created");
         async move {
             match how {
                 _ if failures == 3 => return Ok(Reconciled::Done),
@@ -62,7 +63,7 @@ async fn fails_three_times(how: How) -> (RunnerStats, Vec<(Duration, u32)>) {
     let stats = controller.monitor.stats();
     crate::update(&source, "a", "2");
     let again = soon(receiver.recv()).await.map(|(_, failures)| failures);
-    assert_eq!(again, Some(0), "{how:?}: its earlier failures are forgotten");
+    assert_eq!(again, Some(0), "{how:?}: success resets the failures");
     controller.stop().await;
     running.stop().await;
     (stats, calls)
@@ -132,19 +133,20 @@ async fn keys_are_processed_by_all_workers_in_parallel() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changed_key_is_called_again_and_never_twice_at_once() {
+async fn changed_key_is_called_again_but_never_concurrently() {
     let (source, running, runner) = watched().await;
-    let (at_work, go_on) = (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()));
+    let (running_calls, go_on) = (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()));
     let (sender, mut receiver) = unbounded_channel();
     let controller = Controller::start(runner.workers(4), {
         let go_on = Arc::clone(&go_on);
         move |_| {
-            let (at_work, go_on, sender) = (Arc::clone(&at_work), Arc::clone(&go_on), sender.clone());
+            let (running_calls, go_on, sender) =
+                (Arc::clone(&running_calls), Arc::clone(&go_on), sender.clone());
             async move {
-                assert_eq!(at_work.fetch_add(1, Ordering::SeqCst), 0, "it is with another worker");
+                assert_eq!(running_calls.fetch_add(1, Ordering::SeqCst), 0, "another worker has the key");
                 _ = sender.send(());
                 go_on.notified().await;
-                at_work.fetch_sub(1, Ordering::SeqCst);
+                running_calls.fetch_sub(1, Ordering::SeqCst);
                 Ok::<_, String>(Reconciled::Done)
             }
         }
@@ -160,7 +162,7 @@ async fn changed_key_is_called_again_and_never_twice_at_once() {
     soon(receiver.recv()).await.expect("the controller runs");
     go_on.notify_one();
     settled().await;
-    assert!(receiver.try_recv().is_err(), "once for all changes that were made meanwhile");
+    assert!(receiver.try_recv().is_err(), "one call for all changes during the first call");
     assert_eq!((controller.monitor.stats().panicked, controller.monitor.stats().succeeded), (0, 2));
     controller.stop().await;
     running.stop().await;
@@ -187,15 +189,15 @@ async fn stats_report_calls_in_flight_and_their_duration() {
 
 /// An error whose `Display` panics.
 #[derive(Debug)]
-struct Unspeakable;
+struct PanicsInDisplay;
 
-impl std::fmt::Display for Unspeakable {
+impl std::fmt::Display for PanicsInDisplay {
     fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        panic!("no words")
+        panic!("test panic")
     }
 }
 
-impl std::error::Error for Unspeakable {}
+impl std::error::Error for PanicsInDisplay {}
 
 #[tokio::test(start_paused = true)]
 async fn error_that_panics_in_display_counts_as_panic() {
@@ -203,7 +205,7 @@ async fn error_that_panics_in_display_counts_as_panic() {
     let (sender, mut receiver) = unbounded_channel();
     let controller = Controller::start(runner, move |request: ReconcileRequest| {
         _ = sender.send(request.failures());
-        std::future::ready(if request.failures() == 0 { Err(Unspeakable) } else { Ok(Reconciled::Done) })
+        std::future::ready(if request.failures() == 0 { Err(PanicsInDisplay) } else { Ok(Reconciled::Done) })
     });
     create(&source, "a", "1");
     assert_eq!((soon(receiver.recv()).await, soon(receiver.recv()).await), (Some(0), Some(1)));

@@ -1,4 +1,4 @@
-//! The queued keys, their order, and the start of the workers.
+//! How informers fill the queue: which keys, in which order, and when workers start.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ async fn workers_begin_when_all_informers_are_synced_and_not_before() {
     let runner = ControllerRunner::new(queue()).watches(&ready.informer, own_key).waits_for(late.0.clone());
     let controller = Controller::start(runner, reconcile);
     settled().await;
-    assert!(called.rest().is_empty(), "its function could read incomplete caches");
+    assert!(called.rest().is_empty(), "no call before all caches are complete");
     let late = Running::run(late);
     assert_eq!(called.next().await, "a");
     controller.stop().await;
@@ -51,7 +51,7 @@ async fn unsynced_informer_is_named_with_reason() {
         .sync_timeout(Duration::from_secs(20));
     let (reconcile, _called) = done();
     let outcome: Result<(), NotSynced> = soon(runner.run(reconcile, CancellationToken::new())).await;
-    let message = outcome.expect_err("it can't be synced").to_string();
+    let message = outcome.expect_err("an informer that never syncs").to_string();
     assert!(message.contains("configmaps") && message.contains("maps"), "{message}");
     assert!(message.to_lowercase().contains("forbidden"), "{message}");
     running.stop().await;
@@ -121,7 +121,7 @@ async fn change_overtakes_resynced_objects() {
     }
     queue.add(crate::key("gate"));
     sleep(Duration::from_secs(31)).await;
-    assert_eq!(queue.len(), 3, "all came again");
+    assert_eq!(queue.len(), 3, "every object is queued again");
     running.reach(&update(&source, "c", "2")).await;
     settled().await;
     go_on.notify_one();
@@ -164,10 +164,10 @@ async fn owner_change_or_deletion_queues_all_owners() {
     assert_eq!(called.next().await, "mother");
     update(&source, "child", "father");
     assert_eq!([called.next().await, called.next().await], ["mother", "father"]);
-    source.delete(&ObjectKey::namespaced("shop", "child")).expect("it exists");
+    source.delete(&ObjectKey::namespaced("shop", "child")).expect("the object exists");
     assert_eq!(called.next().await, "father");
     settled().await;
-    assert!(called.rest().is_empty(), "and no other owner");
+    assert!(called.rest().is_empty(), "no other owner is queued");
     controller.stop().await;
     running.stop().await;
 }
@@ -202,8 +202,9 @@ async fn change_queues_the_keys_found_in_an_index() {
     let of_secrets = Running::start(&secrets, InformerOptions::new()).synced().await;
     let of_users = Running::start(&users, InformerOptions::new()).synced().await;
     let index = of_users.informer.add_index("secret", |user: &ConfigMap| Some(value_of(user).to_owned()));
-    let users_of =
-        keys_in_index(&index.expect("a free name"), |secret: &Cached<ConfigMap>| [secret.name().to_owned()]);
+    let users_of = keys_in_index(&index.expect("a free index name"), |secret: &Cached<ConfigMap>| {
+        [secret.name().to_owned()]
+    });
     let runner = ControllerRunner::new(queue()).watches(&of_secrets.informer, users_of);
     let (reconcile, mut called) = done();
     let controller = Controller::start(runner, reconcile);
@@ -229,7 +230,7 @@ fn owned_by(api_version: &str, kind: &str, controller: Option<bool>) -> Cached<P
             ..OwnerReference::default()
         },
     ]);
-    Cached::new(pod).expect("a name")
+    Cached::new(pod).expect("a valid name")
 }
 
 #[test]
@@ -244,22 +245,22 @@ fn controller_key_matches_kind_and_group_in_any_version() {
     assert_eq!(of(&owned_by("apps/v1", "DaemonSet", Some(true))), None);
     let mirror = owned_by("v1", "Node", Some(true));
     let node = controller_key::<Node, Pod>(&mirror).map(|key| key.to_string());
-    assert_eq!(node.as_deref(), Some("web"), "nodes are in no namespace");
+    assert_eq!(node.as_deref(), Some("web"), "nodes are cluster-scoped");
 }
 
 #[tokio::test(start_paused = true)]
 async fn other_handlers_receive_all_events() {
     let (source, running, runner) = watched().await;
     let options = HandlerOptions::new().resync(Resync::Never);
-    let (_registration, mut heard) = crate::listen(&running.informer, &options);
+    let (_registration, mut recorded) = crate::listen(&running.informer, &options);
     let (reconcile, mut called) = done();
     let controller = Controller::start(runner, reconcile);
     source.create(config_map("a", "1")).expect("a new object");
-    assert_eq!((called.next().await, heard.next().await), ("a".to_owned(), "+a=1".to_owned()));
+    assert_eq!((called.next().await, recorded.next().await), ("a".to_owned(), "+a=1".to_owned()));
     controller.stop().await;
-    // Only the handler of the controller was removed.
+    // Only the controller's handler was removed.
     source.create(config_map("b", "1")).expect("a new object");
-    assert_eq!(heard.next().await, "+b=1");
+    assert_eq!(recorded.next().await, "+b=1");
     let _: SharedIndexInformer<ConfigMap> = running.informer.clone();
     running.stop().await;
 }
@@ -288,15 +289,15 @@ async fn every_change_is_queued_even_if_undone_later() {
     let runner = ControllerRunner::new(queue()).watches(&running.informer, values);
     let (reconcile, mut called) = done();
     let controller = Controller::start(runner, reconcile);
-    // Waits for the handler, which receives no events of objects that are deleted before.
-    is_called.recv().expect("it is called");
+    // Wait until the handler runs, because it does not receive objects that are deleted before.
+    is_called.recv().expect("the function is called");
     create(&source, "changing", "before");
     update(&source, "changing", "between");
     update(&source, "changing", "after");
-    // More events than a handler can have pending before they are coalesced.
+    // More events than a handler may have pending without coalescing.
     for n in 0..1_500 {
         let short_lived = create(&source, &format!("short-lived-{n}"), &format!("value-{n}"));
-        source.delete(short_lived.key()).expect("it exists");
+        source.delete(short_lived.key()).expect("the object exists");
     }
     running.reach(&create(&source, "last", "last")).await;
     drop(sender);
@@ -305,10 +306,10 @@ async fn every_change_is_queued_even_if_undone_later() {
         keys.insert(called.next().await);
     }
     let missing: Vec<_> = (0..1_500).filter(|n| !keys.contains(&format!("value-{n}"))).collect();
-    assert!(missing.is_empty(), "{} keys of objects that came and went", missing.len());
+    assert!(missing.is_empty(), "{} keys of short-lived objects are missing", missing.len());
     assert!(
         ["before", "between", "after"].iter().all(|value| keys.contains(*value)),
-        "not the last change only"
+        "every change, not only the last"
     );
     controller.stop().await;
     running.stop().await;
@@ -330,7 +331,7 @@ async fn keys_of_both_states_are_queued_in_one_step() {
     assert_eq!(called.next().await, "a");
     update(&source, "a", "2");
     assert_eq!(called.next().await, "a");
-    source.delete(&crate::key("a")).expect("it exists");
+    source.delete(&crate::key("a")).expect("the object exists");
     assert_eq!(called.next().await, "a");
     settled().await;
     let lengths: Vec<_> = std::iter::from_fn(|| lengths.try_recv().ok()).collect();

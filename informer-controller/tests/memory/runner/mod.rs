@@ -33,7 +33,7 @@ async fn soon<T>(future: impl Future<Output = T>) -> T {
     timeout(LONG, future).await.expect("no result before the timeout")
 }
 
-/// Waits until nothing more happens without an advance of time.
+/// Waits until everything is idle at the current time.
 async fn settled() {
     sleep(ms(1)).await;
 }
@@ -63,7 +63,7 @@ impl Controller {
 
     async fn stop(self) {
         self.shutdown.cancel();
-        soon(self.task).await.expect("no panic").expect("it was synced");
+        soon(self.task).await.expect("no panic").expect("synced");
     }
 }
 
@@ -84,7 +84,7 @@ struct Names(UnboundedReceiver<String>);
 
 impl Names {
     async fn next(&mut self) -> String {
-        soon(self.0.recv()).await.expect("the controller is at work")
+        soon(self.0.recv()).await.expect("the controller runs")
     }
 
     fn rest(&mut self) -> Vec<String> {
@@ -94,7 +94,7 @@ impl Names {
     }
 }
 
-/// A source, its synced informer, and a controller that watches it and does not run yet.
+/// Returns a source, its synced informer, and a controller of the informer that has not started.
 async fn watched() -> (MemorySource<ConfigMap>, Running, ControllerRunner<ObjectKey>) {
     let source = source();
     let running = Running::start(&source, InformerOptions::new()).synced().await;

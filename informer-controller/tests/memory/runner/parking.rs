@@ -1,4 +1,4 @@
-//! Parked keys: they wait until the caches have the writes for them.
+//! Parked keys wait until the caches have their writes.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -18,12 +18,12 @@ use super::{Controller, ms, queue, settled, soon, watched};
 use crate::{Running, config_map, create, key, source};
 
 #[tokio::test(start_paused = true)]
-async fn i9_key_waits_for_its_write_and_delays_no_other() {
+async fn i9_key_waits_for_its_write_without_delaying_others() {
     let (source, running, runner) = watched().await;
     let children = crate::source();
     let of_children = Running::start(&children, InformerOptions::new()).synced().await;
     let (sender, mut receiver) = unbounded_channel();
-    // There is only one worker.
+    // The controller has one worker.
     let controller = Controller::start(runner, {
         let (children, informer) = (children.clone(), of_children.informer.clone());
         move |request: ReconcileRequest| {
@@ -45,7 +45,7 @@ async fn i9_key_waits_for_its_write_and_delays_no_other() {
     settled().await;
     let stats = controller.monitor.stats();
     assert_eq!((stats.parked, stats.parked_now, stats.active), (1, 1, 0));
-    // The watch has missed the write, so only a list brings it.
+    // The watch has missed the write, so only a list delivers it.
     children.expire();
     children.disconnect();
     assert_eq!(soon(receiver.recv()).await, Some(("a".to_owned(), true)));
@@ -76,9 +76,9 @@ async fn a_deadline_ends_the_wait_and_is_counted() {
         }
     });
     queue.add(key("a"));
-    let first = soon(receiver.recv()).await.expect("it is called");
+    let first = soon(receiver.recv()).await.expect("the function is called");
     queue.add(key("a"));
-    let second = soon(receiver.recv()).await.expect("it is called");
+    let second = soon(receiver.recv()).await.expect("the function is called");
     assert!(second - first >= Duration::from_secs(5) && second - first < Duration::from_secs(6));
     assert_eq!((controller.monitor.stats().parked_timed_out, tracker.timed_out()), (1, 1));
     controller.stop().await;
@@ -111,8 +111,8 @@ async fn write_of_dropped_call_parks_key_until_deadline() {
         }
     });
     queue.add(key("a"));
-    let first = soon(receiver.recv()).await.expect("it is called");
-    let second = soon(receiver.recv()).await.expect("it is called");
+    let first = soon(receiver.recv()).await.expect("the function is called");
+    let second = soon(receiver.recv()).await.expect("the function is called");
     let wait = second - first;
     assert!(wait >= ms(8_300) && wait < ms(8_400), "{wait:?}");
     controller.stop().await;
@@ -152,7 +152,7 @@ async fn parked_key_keeps_its_failures() {
             let new = config_map(&format!("w-{}", request.failures()), "");
             let written = source.create_unseen(new).expect("a new object");
             request.writes().wrote(&informer, &*written);
-            std::future::ready(Err::<Reconciled, _>("it failed"))
+            std::future::ready(Err::<Reconciled, _>("test failure"))
         }
     });
     queue.add(key("a"));
@@ -202,16 +202,16 @@ async fn parked_key_returns_with_its_highest_priority() {
     }
 }
 
-/// The changes of each key, the changes that successful calls cover, and the calls in flight.
+/// The changes of each key, the changes covered by successful calls, and the calls in flight.
 #[derive(Default)]
 struct Ledger {
     changed: HashMap<ObjectKey, u32>,
     seen: HashMap<ObjectKey, u32>,
-    at_work: Vec<ObjectKey>,
+    in_flight: Vec<ObjectKey>,
 }
 
 /// A controller with random faults.
-struct Unlucky {
+struct FaultyController {
     source: MemorySource<ConfigMap>,
     informer: SharedIndexInformer<ConfigMap>,
     tracker: WriteTracker<ObjectKey>,
@@ -219,16 +219,16 @@ struct Unlucky {
     dice: Mutex<fastrand::Rng>,
 }
 
-impl Unlucky {
+impl FaultyController {
     async fn reconcile(self: Arc<Self>, request: ReconcileRequest) -> Result<Reconciled, &'static str> {
         let key = request.key();
         let begun = {
             let mut ledger = self.ledger.lock();
-            assert!(!ledger.at_work.contains(key), "{key} is with two workers");
-            ledger.at_work.push(key.clone());
+            assert!(!ledger.in_flight.contains(key), "{key} has two workers");
+            ledger.in_flight.push(key.clone());
             ledger.changed.get(key).copied().unwrap_or_default()
         };
-        let _leaves = AtWork(&self.ledger, key);
+        let _in_flight = InFlight(&self.ledger, key);
         assert!(self.tracker.of(key).is_ready(), "{key} should be parked");
         let (pause, luck) = {
             let mut dice = self.dice.lock();
@@ -241,8 +241,8 @@ impl Unlucky {
         }
         sleep(ms(pause)).await;
         match luck {
-            7 => return Err("it failed"),
-            8 => panic!("it panicked"),
+            7 => return Err("test failure"),
+            8 => panic!("test panic"),
             9 => drop(request.writes().begin()),
             _ => {}
         }
@@ -252,21 +252,21 @@ impl Unlucky {
 }
 
 /// Removes a key from the list of calls in flight when dropped.
-struct AtWork<'a>(&'a Mutex<Ledger>, &'a ObjectKey);
+struct InFlight<'a>(&'a Mutex<Ledger>, &'a ObjectKey);
 
-impl Drop for AtWork<'_> {
+impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        self.0.lock().at_work.retain(|key| key != self.1);
+        self.0.lock().in_flight.retain(|key| key != self.1);
     }
 }
 
-/// For any outcomes of calls and any lag of the caches, a successful call follows each change.
-async fn parks_fails_and_changes(seed: u64) {
+/// Whatever calls return and however far the caches lag, a successful call follows each change.
+async fn run_with_random_faults(seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let source = source();
     let running = Running::start(&source, InformerOptions::new()).synced().await;
     let (queue, tracker) = (queue(), WriteTracker::with_deadline(Duration::from_secs(2)));
-    let unlucky = Arc::new(Unlucky {
+    let controller = Arc::new(FaultyController {
         source: source.clone(),
         informer: running.informer.clone(),
         tracker: tracker.clone(),
@@ -275,35 +275,35 @@ async fn parks_fails_and_changes(seed: u64) {
     });
     let runner =
         ControllerRunner::new(queue.clone()).workers(3).reconcile_timeout(ms(200)).write_tracker(tracker);
-    let calls = Arc::clone(&unlucky);
+    let calls = Arc::clone(&controller);
     let controller = Controller::start(runner, move |request| Arc::clone(&calls).reconcile(request));
     for _ in 0..60 {
         let key = key(&random.u32(0..8).to_string());
-        *unlucky.ledger.lock().changed.entry(key.clone()).or_default() += 1;
+        *controller.ledger.lock().changed.entry(key.clone()).or_default() += 1;
         queue.add(key);
         if random.u32(0..4) == 0 {
             source.bookmark();
         }
         sleep(ms(random.u64(0..80))).await;
     }
-    // Waits until the last failure was retried.
+    // Wait until the last failure has been retried.
     sleep(Duration::from_secs(600)).await;
     let stats = controller.monitor.stats();
     controller.stop().await;
     running.stop().await;
-    let ledger = unlucky.ledger.lock();
+    let ledger = controller.ledger.lock();
     assert_eq!(ledger.seen, ledger.changed, "seed {seed}: a change was lost");
-    assert!(stats.parked > 0 && stats.failed > 0, "seed {seed} shows nothing: {stats:?}");
+    assert!(stats.parked > 0 && stats.failed > 0, "seed {seed} has no parked or failed key: {stats:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_change_is_followed_by_a_successful_call() {
     for seed in 0..30 {
-        parks_fails_and_changes(seed).await;
+        run_with_random_faults(seed).await;
     }
 }
 
-/// On several threads: workers take keys, and the parking lot returns them.
+/// Runs on several threads: workers pop keys while the parking lot requeues keys.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn parallel_workers_never_share_a_key_and_miss_no_change() {
     const KEYS: u32 = 20;
@@ -323,8 +323,8 @@ async fn parallel_workers_never_share_a_key_and_miss_no_change() {
                 let key = request.key().clone();
                 let begun = {
                     let mut ledger = ledger.lock();
-                    assert!(!ledger.at_work.contains(&key), "{key} is with two workers");
-                    ledger.at_work.push(key.clone());
+                    assert!(!ledger.in_flight.contains(&key), "{key} has two workers");
+                    ledger.in_flight.push(key.clone());
                     ledger.changed[&key]
                 };
                 tokio::task::yield_now().await;
@@ -333,7 +333,7 @@ async fn parallel_workers_never_share_a_key_and_miss_no_change() {
                     request.writes().wrote(&informer, &*written);
                 }
                 let mut ledger = ledger.lock();
-                ledger.at_work.retain(|other| *other != key);
+                ledger.in_flight.retain(|other| *other != key);
                 ledger.seen.insert(key, begun);
                 progress.notify_one();
                 Ok::<_, Infallible>(Reconciled::Done)
@@ -387,8 +387,8 @@ async fn key_of_write_answered_500_is_retried_without_the_deadline() {
         }
     });
     queue.add(key("a"));
-    let first = soon(receiver.recv()).await.expect("it is called");
-    let second = soon(receiver.recv()).await.expect("it is called");
+    let first = soon(receiver.recv()).await.expect("the function is called");
+    let second = soon(receiver.recv()).await.expect("the function is called");
     assert_eq!(second - first, ms(100), "as the rate limiter says");
     let line = warnings.with("call failed").remove(0);
     assert!(line.contains("retry_in=100ms") && line.contains("its object is read"), "{line}");

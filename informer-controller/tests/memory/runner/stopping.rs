@@ -1,4 +1,4 @@
-//! The end of a controller.
+//! How a controller ends.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::{Controller, done, queue, settled, soon, watched};
 use crate::{create, key};
 
 #[tokio::test(start_paused = true)]
-async fn i12_shutdown_ends_calls_and_begins_none() {
+async fn i12_shutdown_ends_calls_and_starts_none() {
     let (source, running, _) = watched().await;
     let queue = queue();
     let runner = ControllerRunner::new(queue.clone()).watches(&running.informer, own_key);
@@ -42,7 +42,7 @@ async fn i12_shutdown_ends_calls_and_begins_none() {
     settled().await;
     assert_eq!(queue.len(), 1, "b stays queued");
     go_on.notify_one();
-    soon(&mut controller.task).await.expect("no panic").expect("it was synced");
+    soon(&mut controller.task).await.expect("no panic").expect("synced");
     assert_eq!(receiver.recv().await.as_deref(), Some("ends a"));
     assert_eq!(receiver.recv().await, None, "the function was dropped");
     assert_eq!(controller.monitor.stats().succeeded, 1);
@@ -78,9 +78,9 @@ async fn i12_dropped_controller_leaves_no_task() {
         }
     });
     create(&source, "a", "1");
-    soon(receiver.recv()).await.expect("it is called");
+    soon(receiver.recv()).await.expect("the function is called");
     controller.task.abort();
-    assert!(soon(controller.task).await.expect_err("it was dropped").is_cancelled());
+    assert!(soon(controller.task).await.expect_err("the task was aborted").is_cancelled());
     assert_eq!(soon(receiver.recv()).await, None, "workers and calls were dropped");
     create(&source, "b", "1");
     settled().await;
@@ -96,7 +96,7 @@ async fn queue_shutdown_ends_the_controller_when_drained() {
     queue.add(key("a"));
     queue.add(key("b"));
     assert!(soon(queue.shut_down_with_drain()).await);
-    soon(controller.task).await.expect("no panic").expect("there was nothing to sync");
+    soon(controller.task).await.expect("no panic").expect("no informer to sync");
     assert_eq!(called.rest(), ["a", "b"]);
 }
 
@@ -106,7 +106,7 @@ async fn standby_controller_begins_with_existing_objects() {
     let queue = queue();
     let runner = ControllerRunner::new(queue.clone()).watches(&running.informer, own_key);
     running.reach(&create(&source, "a", "1")).await;
-    source.delete(&key("a")).expect("it exists");
+    source.delete(&key("a")).expect("the object exists");
     running.reach(&create(&source, "b", "1")).await;
     settled().await;
     let (reconcile, mut called) = done();

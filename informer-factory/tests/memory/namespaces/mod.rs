@@ -1,4 +1,4 @@
-//! An informer of several namespaces, which come and go: one source for each.
+//! An informer of a changing set of namespaces, with one source per namespace.
 
 mod refused;
 mod removing;
@@ -18,7 +18,7 @@ use crate::{Running, config_map, listen, shown, value_of};
 
 const SOON: Duration = Duration::from_secs(5);
 
-/// What an informer has.
+/// Returns the objects in an informer's store.
 fn stored(informer: &SharedIndexInformer<ConfigMap>) -> Vec<String> {
     let mut stored: Vec<_> = informer.indexer().list().iter().map(shown).collect();
     stored.sort();
@@ -32,11 +32,11 @@ async fn one_store_and_handler_have_all_namespaces() {
     server.put("b", "two", "2");
     server.put("c", "unseen", "3");
     let (informer, task) = server.idle(&["a", "b"], InformerOptions::new());
-    let (handler, mut heard) = listen(&informer, &HandlerOptions::default());
+    let (handler, mut recorded) = listen(&informer, &HandlerOptions::default());
     let by_value = informer.add_index("value", |object: &ConfigMap| Some(value_of(object).to_owned()));
     let running = Running::run((informer.clone(), task)).synced().await;
-    handler.synced().wait().await.expect("it syncs");
-    assert_eq!(heard.sorted(2).await, ["+one=1!", "+two=2!"]);
+    handler.synced().wait().await.expect("synced");
+    assert_eq!(recorded.sorted(2).await, ["+one=1!", "+two=2!"]);
     assert_eq!(stored(&informer), ["a/one=1", "b/two=2"]);
     assert_eq!(informer.namespaces(), ["a", "b"]);
     let lister = informer.lister();
@@ -44,8 +44,8 @@ async fn one_store_and_handler_have_all_namespaces() {
 
     let written = server.put("b", "two", "1");
     assert_eq!(informer.wait_for_write(&written, SOON).await, WaitOutcome::Reached);
-    assert_eq!(heard.next().await, "two=2>1");
-    assert_eq!(by_value.expect("a free name").count(&"1".to_owned()), 2);
+    assert_eq!(recorded.next().await, "two=2>1");
+    assert_eq!(by_value.expect("a free index name").count(&"1".to_owned()), 2);
     running.stop().await;
 }
 
@@ -58,34 +58,34 @@ async fn i6_informer_syncs_with_its_initial_namespaces() {
     server.of("b").fail_next_list(refusal());
     let running = server.start(&["a", "b"]);
     let informer = &running.informer;
-    let (handler, mut heard) = listen(informer, &HandlerOptions::default());
-    assert_eq!(heard.next().await, "+one=1!");
+    let (handler, mut recorded) = listen(informer, &HandlerOptions::default());
+    assert_eq!(recorded.next().await, "+one=1!");
     assert!(!informer.has_synced() && !handler.has_synced());
     assert!(informer.watermark().is_empty() && informer.indexer().watermarks().get("a").is_some());
 
-    // The one that comes later doesn't wait for them, nor they for it.
-    informer.add_namespace("c").expect("a name").wait().await.expect("it is listed");
-    assert_eq!((heard.next().await.as_str(), informer.has_synced()), ("+late=3", false));
-    informer.synced().wait().await.expect("it is asked again");
-    handler.synced().wait().await.expect("it syncs");
+    // A namespace that is added later neither waits for the initial namespaces nor delays them.
+    informer.add_namespace("c").expect("a valid name").wait().await.expect("the namespace is listed");
+    assert_eq!((recorded.next().await.as_str(), informer.has_synced()), ("+late=3", false));
+    informer.synced().wait().await.expect("the refused list is retried");
+    handler.synced().wait().await.expect("synced");
     assert_eq!(informer.watermark(), server.of("b").resource_version());
     assert_eq!(informer.indexer().watermarks().iter().count(), 3);
     running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_namespaces_it_is_synced_and_empty_until_one_comes() {
+async fn informer_without_namespaces_is_synced_and_empty() {
     let server = Server::new();
     server.put("a", "one", "1");
     let running = server.start(&[]).synced().await;
-    let (handler, mut heard) = listen(&running.informer, &HandlerOptions::default());
-    handler.synced().wait().await.expect("there is nothing to be told");
+    let (handler, mut recorded) = listen(&running.informer, &HandlerOptions::default());
+    handler.synced().wait().await.expect("a handler without objects syncs");
     assert!(running.informer.watermark().is_empty());
-    let added = running.informer.add_namespace("a").expect("a name");
-    added.wait().await.expect("it is listed");
-    assert_eq!(heard.next().await, "+one=1");
+    let added = running.informer.add_namespace("a").expect("a valid name");
+    added.wait().await.expect("the namespace is listed");
+    assert_eq!(recorded.next().await, "+one=1");
     // For a watched namespace, this is the completion of its first add.
-    assert!(running.informer.add_namespace("a").expect("a name").has_synced());
+    assert!(running.informer.add_namespace("a").expect("a valid name").has_synced());
     assert_eq!(server.of("a").open_watches(), 1);
     running.stop().await;
 }
@@ -96,10 +96,10 @@ async fn namespaces_can_be_added_and_removed_before_the_start() {
     server.put("a", "one", "1");
     server.put("b", "two", "2");
     let (informer, task) = server.idle(&["a"], InformerOptions::new());
-    let added = informer.add_namespace("b").expect("a name");
-    informer.remove_namespace("a").expect("a name").wait().await.expect("nothing of it has come");
+    let added = informer.add_namespace("b").expect("a valid name");
+    informer.remove_namespace("a").expect("a valid name").wait().await.expect("the removal completes");
     let running = Running::run((informer, task)).synced().await;
-    assert!(added.has_synced(), "it is one of the start");
+    assert!(added.has_synced(), "the namespace belongs to the initial list");
     assert_eq!((stored(&running.informer), server.of("a").list_count()), (vec!["b/two=2".to_owned()], 0));
     running.stop().await;
 }
@@ -115,10 +115,10 @@ async fn i9_each_namespace_equals_the_server_at_its_watermark() {
     let replica = Replica::new();
     informer.add_event_handler(replica.clone()).detach();
     server.of("b").wait_for_watches(1).await;
-    server.of("b").delete_unseen(&ObjectKey::namespaced("b", "goes")).expect("it exists");
+    server.of("b").delete_unseen(&ObjectKey::namespaced("b", "goes")).expect("the object exists");
     let mut changed = config_map("changes", "2");
     changed.metadata.namespace = Some("b".into());
-    server.of("b").update_unseen(changed).expect("it exists");
+    server.of("b").update_unseen(changed).expect("the object exists");
     server.of("b").expire();
     server.of("b").disconnect();
     replica.wait_until(|objects| objects.values().any(|object| value_of(object) == "2")).await;
@@ -127,7 +127,7 @@ async fn i9_each_namespace_equals_the_server_at_its_watermark() {
     assert_eq!(stored(informer), server.objects(&["a", "b"]));
     assert_eq!(informer.indexer().watermarks().get("b"), Some(&server.of("b").resource_version()));
     assert_eq!(informer.indexer().watermarks().get("a"), Some(&server.of("a").resource_version()));
-    assert_eq!(server.of("a").list_count(), 1, "the other namespace is left alone");
+    assert_eq!(server.of("a").list_count(), 1, "the other namespace is not relisted");
     replica.wait_until(|objects| objects.len() == 3).await;
     assert_eq!(replica.violations(), [""; 0]);
     running.stop().await;
@@ -145,16 +145,16 @@ async fn handlers_get_resyncs_of_all_listed_namespaces() {
     }
     let options = InformerOptions::new().resync_period(Duration::from_secs(10));
     let running = Running::run(server.idle(&["a", "b", "c"], options));
-    let (_handler, mut heard) = listen(&running.informer, &HandlerOptions::default());
-    assert_eq!(heard.sorted(2).await, ["+one=1!", "+two=2!"]);
-    assert_eq!(heard.sorted(2).await, ["one=1>1", "two=2>2"]);
+    let (_handler, mut recorded) = listen(&running.informer, &HandlerOptions::default());
+    assert_eq!(recorded.sorted(2).await, ["+one=1!", "+two=2!"]);
+    assert_eq!(recorded.sorted(2).await, ["one=1>1", "two=2>2"]);
     running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn unsupported_operations_are_errors_with_remedies() {
     let (informer, _task) = crate::idle(&crate::source());
-    let error = informer.add_namespace("a").expect_err("it has one scope");
+    let error = informer.add_namespace("a").expect_err("this informer has one fixed scope");
     assert!(matches!(error, NamespaceError::Fixed { .. }));
     for part in ["configmaps", "new_in_namespaces"] {
         assert!(error.to_string().contains(part), "{error}");
@@ -163,11 +163,11 @@ async fn unsupported_operations_are_errors_with_remedies() {
 
     let (informer, _task) = Server::new().idle(&["a"], InformerOptions::new());
     for name in ["", "A", "a/b", "-a", "a-", &"a".repeat(64)] {
-        let error = informer.add_namespace(name).expect_err("no namespace has such a name");
+        let error = informer.add_namespace(name).expect_err("an invalid namespace name");
         assert!(error.to_string().contains(&format!("{name:?}")), "{error}");
     }
     let made = SharedIndexInformer::<ConfigMap>::new_in_namespaces(
-        |_| unreachable!("names are looked at first"),
+        |_| unreachable!("names are checked first"),
         ["a", "b_c"],
         InformerOptions::new(),
     );

@@ -1,4 +1,4 @@
-//! A namespace that is refused from the beginning: the others go on, and the refusal is reported.
+//! A namespace that is refused from the start: the others sync, and the refusal is reported.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use super::{Server, stored};
 use crate::listen;
 use crate::log::Log;
 
-/// Longer than a refusal must last.
+/// Longer than the informer waits for a refused namespace.
 const LONG: Duration = Duration::from_secs(60);
 
-/// A server with an object in each of `a` and `b`, of which `b` is refused so many times.
+/// A server with one object in each of `a` and `b` that refuses the first `times` lists of `b`.
 fn refusing(times: usize) -> Server {
     let server = Server::new();
     server.put("a", "one", "1");
@@ -28,19 +28,19 @@ async fn i6_informer_syncs_without_refused_namespace() {
     let server = refusing(10);
     let running = server.start(&["a", "b"]);
     let informer = &running.informer;
-    let (handler, mut heard) = listen(informer, &HandlerOptions::default());
+    let (handler, mut recorded) = listen(informer, &HandlerOptions::default());
     let begun = Instant::now();
-    wait_for_cache_sync(&[informer, &handler], LONG).await.expect("one of them is listed");
-    assert!(begun.elapsed() >= Duration::from_secs(10), "a short refusal is waited for");
-    assert_eq!(heard.rest(), ["+one=1!"]);
+    wait_for_cache_sync(&[informer, &handler], LONG).await.expect("one namespace is listed");
+    assert!(begun.elapsed() >= Duration::from_secs(10), "the sync waits for a short refusal to end");
+    assert_eq!(recorded.rest(), ["+one=1!"]);
     assert!(!informer.synced_in("b").has_synced() && informer.watermark().is_empty());
     assert!(matches!(informer.health(), Health::Forbidden { .. }));
     let lines = warnings.with("namespace refused");
-    let [line] = lines.as_slice() else { panic!("it is said once: {lines:?}") };
+    let [line] = lines.as_slice() else { panic!("the refusal is logged once: {lines:?}") };
     assert!(line.contains("configmaps of b") && line.contains("list and watch"), "{line}");
 
-    // Once it is granted, the namespace is as one that was added later.
-    assert_eq!(heard.next().await, "+two=1");
+    // Once access is granted, the namespace behaves like one that was added later.
+    assert_eq!(recorded.next().await, "+two=1");
     assert!(informer.synced_in("b").has_synced());
     assert_eq!(stored(informer), ["a/one=1", "b/two=1"]);
     running.stop().await;
@@ -51,11 +51,12 @@ async fn informer_with_all_namespaces_refused_does_not_sync() {
     let server = refusing(100);
     (0..100).for_each(|_| server.of("a").fail_next_list(refusal()));
     let running = server.start(&["a", "b"]);
-    let error = wait_for_cache_sync(&[&running.informer], 10 * LONG).await.expect_err("nothing is listed");
-    let said = error.to_string();
+    let error =
+        wait_for_cache_sync(&[&running.informer], 10 * LONG).await.expect_err("no namespace is listed");
+    let message = error.to_string();
     assert!(
-        said.contains("namespace \"a\": forbidden") && said.contains("namespace \"b\": forbidden"),
-        "{said}"
+        message.contains("namespace \"a\": forbidden") && message.contains("namespace \"b\": forbidden"),
+        "{message}"
     );
     running.stop().await;
 }
@@ -66,8 +67,12 @@ async fn wait_for_refused_namespace_names_the_reason() {
     let running = server.start(&["a", "b"]);
     let informer = &running.informer;
     wait_for_cache_sync(&[informer, &informer.cache_in("a")], LONG).await.expect("a is listed");
-    let error = wait_for_cache_sync(&[informer, &informer.cache_in("b")], LONG).await.expect_err("b is not");
-    let said = error.to_string();
-    assert!(said.contains("namespace \"b\": forbidden") && !said.contains("namespace \"a\""), "{said}");
+    let error =
+        wait_for_cache_sync(&[informer, &informer.cache_in("b")], LONG).await.expect_err("b is refused");
+    let message = error.to_string();
+    assert!(
+        message.contains("namespace \"b\": forbidden") && !message.contains("namespace \"a\""),
+        "{message}"
+    );
     running.stop().await;
 }

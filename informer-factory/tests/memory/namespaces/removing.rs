@@ -1,4 +1,5 @@
-//! The removal of a namespace: its objects leave the store, and handlers receive no deletes.
+//! The removal of a namespace: its objects leave the store, and handlers receive releases, not
+//! deletes.
 
 use futures::StreamExt;
 use informer_factory::{Event, Filtered, HandlerOptions, InformerOptions};
@@ -16,25 +17,25 @@ async fn removed_namespace_releases_its_objects() {
     server.put("b", "two", "2");
     let running = server.start(&["a", "b"]).synced().await;
     let informer = &running.informer;
-    let (_registration, mut heard) = listen(informer, &HandlerOptions::default());
-    assert_eq!(heard.sorted(3).await, ["+one=1!", "+stays=1!", "+two=2!"]);
+    let (_registration, mut recorded) = listen(informer, &HandlerOptions::default());
+    assert_eq!(recorded.sorted(3).await, ["+one=1!", "+stays=1!", "+two=2!"]);
 
-    let gone = informer.remove_namespace("b").expect("a name");
+    let removed = informer.remove_namespace("b").expect("a valid name");
     assert_eq!(informer.namespaces(), ["a"]);
-    gone.wait().await.expect("the informer runs");
+    removed.wait().await.expect("the informer runs");
     assert_eq!((stored(informer), server.of("b").open_watches()), (vec!["a/stays=1".to_owned()], 0));
-    assert_eq!(heard.sorted(2).await, ["^one=1", "^two=2"]);
+    assert_eq!(recorded.sorted(2).await, ["^one=1", "^two=2"]);
     assert!(informer.indexer().watermarks().get("b").is_none());
     assert_eq!(informer.watermark(), server.of("a").resource_version());
 
-    // Nothing more comes of it, and the others go on.
+    // The removed namespace causes no more events, and the others continue.
     server.put("b", "one", "3");
     server.put("a", "stays", "2");
-    assert_eq!(heard.next().await, "stays=1>2");
+    assert_eq!(recorded.next().await, "stays=1>2");
     for name in ["b", "never-followed"] {
         assert!(
-            informer.remove_namespace(name).expect("a name").has_synced(),
-            "there is nothing left of {name}"
+            informer.remove_namespace(name).expect("a valid name").has_synced(),
+            "the removal of {name} is complete"
         );
     }
     running.stop().await;
@@ -47,28 +48,31 @@ async fn i4_namespace_removed_and_added_again_is_listed_again() {
     server.put("a", "goes", "1");
     let running = server.start(&["a"]).synced().await;
     let informer = &running.informer;
-    let (_registration, mut heard) = listen(informer, &HandlerOptions::default());
+    let (_registration, mut recorded) = listen(informer, &HandlerOptions::default());
     let replica = Replica::new();
     informer.add_event_handler(replica.clone()).detach();
-    assert_eq!(heard.sorted(2).await, ["+goes=1!", "+stays=1!"]);
+    assert_eq!(recorded.sorted(2).await, ["+goes=1!", "+stays=1!"]);
 
-    let gone = informer.remove_namespace("a").expect("a name");
-    assert!(!informer.remove_namespace("a").expect("a name").has_synced(), "it is not gone yet");
+    let removed = informer.remove_namespace("a").expect("a valid name");
+    assert!(
+        !informer.remove_namespace("a").expect("a valid name").has_synced(),
+        "the removal is not complete yet"
+    );
     server.delete("a", "goes");
-    let again = informer.add_namespace("a").expect("a name");
-    gone.wait().await.expect("the first is gone");
-    again.wait().await.expect("the second is listed");
+    let again = informer.add_namespace("a").expect("a valid name");
+    removed.wait().await.expect("the removal completes");
+    again.wait().await.expect("the namespace is listed again");
     assert_eq!((stored(informer), server.of("a").open_watches()), (server.objects(&["a"]), 1));
-    assert_eq!(heard.sorted(3).await, ["+stays=1", "^goes=1", "^stays=1"]);
+    assert_eq!(recorded.sorted(3).await, ["+stays=1", "^goes=1", "^stays=1"]);
     server.put("a", "stays", "2");
-    assert_eq!(heard.next().await, "stays=1>2");
+    assert_eq!(recorded.next().await, "stays=1>2");
     replica.wait_until(|objects| objects.values().any(|object| value_of(object) == "2")).await;
     assert_eq!(replica.violations(), [""; 0]);
     running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn namespace_toggled_often_ends_in_the_last_state() {
+async fn repeatedly_toggled_namespace_ends_in_the_last_state() {
     let server = Server::new();
     for name in ["one", "two", "three"] {
         server.put("a", name, "1");
@@ -81,15 +85,15 @@ async fn namespace_toggled_often_ends_in_the_last_state() {
     let mut promises = Vec::new();
     for round in 0..50_u32 {
         let (first, second) = if round % 2 == 0 { ("a", "b") } else { ("b", "a") };
-        promises.push(informer.remove_namespace(first).expect("a name"));
-        promises.push(informer.add_namespace(second).expect("a name"));
+        promises.push(informer.remove_namespace(first).expect("a valid name"));
+        promises.push(informer.add_namespace(second).expect("a valid name"));
         server.put(second, "one", &round.to_string());
         for _ in 0..round % 7 {
             tokio::task::yield_now().await;
         }
     }
     for promise in &promises {
-        // One that was removed before it was listed is not synced.
+        // A namespace that was removed before it was listed does not sync.
         _ = promise.wait().await;
     }
     assert_eq!((informer.namespaces(), stored(informer)), (vec!["a".to_owned()], server.objects(&["a"])));
@@ -110,23 +114,23 @@ async fn i11_slow_handler_keeps_release_and_later_deletion() {
     for _ in 0..2 {
         assert!(matches!(events.next().await, Some(Event::Added { is_in_initial_list: true, .. })));
     }
-    // The reader receives nothing until the end.
+    // The reader reads no event until the end.
     server.put("a", "unheard-of", "1");
     running.reach(&server.put("a", "known", "2")).await;
-    informer.remove_namespace("a").expect("a name").wait().await.expect("the informer runs");
-    informer.add_namespace("a").expect("a name").wait().await.expect("it is listed");
+    informer.remove_namespace("a").expect("a valid name").wait().await.expect("the informer runs");
+    informer.add_namespace("a").expect("a valid name").wait().await.expect("the namespace is listed");
     running.reach(&server.delete("a", "doomed")).await;
-    informer.remove_namespace("a").expect("a name").wait().await.expect("the informer runs");
-    let mut told = Vec::new();
+    informer.remove_namespace("a").expect("a valid name").wait().await.expect("the informer runs");
+    let mut received = Vec::new();
     for _ in 0..2 {
-        told.push(match events.next().await {
+        received.push(match events.next().await {
             Some(Event::Released(object)) => format!("^{}={}", object.name(), value_of(&object)),
             Some(Event::Deleted(deleted)) => format!("-{}", deleted.name()),
             other => format!("{other:?}"),
         });
     }
-    told.sort();
-    assert_eq!(told, ["-doomed", "^known=1"], "in the state that the reader knew");
+    received.sort();
+    assert_eq!(received, ["-doomed", "^known=1"], "released in the state that the reader has");
     running.stop().await;
 }
 
@@ -136,14 +140,14 @@ async fn filter_passes_releases_of_matching_objects() {
     server.put("a", "matches", "yes");
     server.put("a", "other", "no");
     let running = server.start(&["a"]).synced().await;
-    let (handler, mut heard) = recorder();
+    let (handler, mut recorded) = recorder();
     let filtered = Filtered::new(|object: &ConfigMap| value_of(object) == "yes", handler);
     running.informer.add_event_handler(filtered).detach();
-    assert_eq!(heard.next().await, "+matches=yes!");
-    running.informer.remove_namespace("a").expect("a name").wait().await.expect("the informer runs");
-    assert_eq!(heard.next().await, "^matches=yes");
+    assert_eq!(recorded.next().await, "+matches=yes!");
+    running.informer.remove_namespace("a").expect("a valid name").wait().await.expect("the informer runs");
+    assert_eq!(recorded.next().await, "^matches=yes");
     running.stop().await;
-    assert!(heard.rest().is_empty());
+    assert!(recorded.rest().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -151,15 +155,15 @@ async fn handler_without_on_release_does_not_delete() {
     let server = Server::new();
     server.put("a", "one", "1");
     let running = server.start(&["a"]).synced().await;
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut received) = tokio::sync::mpsc::unbounded_channel();
     let registration = running
         .informer
-        .add_handlers(|handlers| handlers.on_delete(move |deleted| _ = tell.send(deleted.key().clone())));
-    registration.synced().wait().await.expect("it syncs");
-    running.informer.remove_namespace("a").expect("a name").wait().await.expect("the informer runs");
+        .add_handlers(|handlers| handlers.on_delete(move |deleted| _ = sender.send(deleted.key().clone())));
+    registration.synced().wait().await.expect("synced");
+    running.informer.remove_namespace("a").expect("a valid name").wait().await.expect("the informer runs");
     running.stop().await;
     registration.remove_and_wait().await;
-    assert!(told.recv().await.is_none());
+    assert!(received.recv().await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -171,23 +175,23 @@ async fn i12_stop_closes_all_watches_and_namespace_waits() {
     for name in ["a", "b"] {
         server.of(name).wait_for_watches(1).await;
     }
-    let added = informer.add_namespace("c").expect("a name");
+    let added = informer.add_namespace("c").expect("a valid name");
     running.stop().await;
     assert!(["a", "b", "c"].iter().all(|name| server.of(name).open_watches() == 0));
-    assert!(added.wait().await.is_err(), "it was never begun with");
-    assert!(informer.add_namespace("d").expect("a name").wait().await.is_err());
-    assert!(informer.remove_namespace("a").expect("a name").wait().await.is_err());
-    assert_eq!(stored(&informer), ["a/one=1"], "the store stays as it is");
+    assert!(added.wait().await.is_err(), "the namespace was never listed");
+    assert!(informer.add_namespace("d").expect("a valid name").wait().await.is_err());
+    assert!(informer.remove_namespace("a").expect("a valid name").wait().await.is_err());
+    assert_eq!(stored(&informer), ["a/one=1"], "the store keeps its objects");
     assert!(matches!(informer.health(), informer_factory::Health::Stopped));
 }
 
 #[tokio::test(start_paused = true)]
 async fn i12_namespace_waits_end_without_a_run() {
     let (informer, task) = Server::new().idle(&["a"], InformerOptions::new());
-    let added = informer.add_namespace("b").expect("a name");
+    let added = informer.add_namespace("b").expect("a valid name");
     drop(task);
     assert!(added.wait().await.is_err() && informer.synced().wait().await.is_err());
-    assert!(informer.add_namespace("c").expect("a name").wait().await.is_err());
+    assert!(informer.add_namespace("c").expect("a valid name").wait().await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
@@ -195,9 +199,9 @@ async fn i12_aborted_informer_leaves_no_watch_and_no_wait() {
     let server = Server::new();
     let running: Running = server.start(&["a"]).synced().await;
     server.of("a").wait_for_watches(1).await;
-    let gone = running.informer.remove_namespace("a").expect("a name");
+    let removed = running.informer.remove_namespace("a").expect("a valid name");
     running.task.abort();
     assert!(running.task.await.is_err());
-    assert!(gone.wait().await.is_err());
+    assert!(removed.wait().await.is_err());
     assert_eq!(server.of("a").open_watches(), 0);
 }

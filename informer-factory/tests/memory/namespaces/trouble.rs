@@ -18,7 +18,7 @@ pub(super) fn refusal() -> ListWatchError {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refused_namespace_delays_no_other_and_is_named() {
+async fn refused_namespace_is_named_and_delays_no_other() {
     let server = Server::new();
     server.put("a", "one", "1");
     for _ in 0..20 {
@@ -27,22 +27,22 @@ async fn refused_namespace_delays_no_other_and_is_named() {
     let running = server.start(&["a", "b"]);
     let informer = &running.informer;
     let handler = informer.add_handlers(|handlers| handlers);
-    let error = wait_for_cache_sync(&[informer, &handler], SOON).await.expect_err("one is refused");
-    let said = error.to_string();
+    let error = wait_for_cache_sync(&[informer, &handler], SOON).await.expect_err("a refusal");
+    let message = error.to_string();
     for part in ["configmaps of a", "namespace \"b\": forbidden", "not for you", "handler"] {
-        assert!(said.contains(part), "{said}");
+        assert!(message.contains(part), "{message}");
     }
-    assert!(!said.contains("namespace \"a\""), "{said}");
+    assert!(!message.contains("namespace \"a\""), "{message}");
     assert_eq!(stored(informer), ["a/one=1"]);
-    assert!(matches!(informer.health(), Health::Forbidden { .. }), "the worst");
+    assert!(matches!(informer.health(), Health::Forbidden { .. }), "the worst health of all namespaces");
     let each = informer.status().namespaces();
     assert!(each["a"].health().is_live() && each["b"].health().error().is_some());
     let later = server.put("a", "one", "2");
     assert_eq!(informer.wait_for_write(&later, SOON).await, informer_factory::WaitOutcome::Reached);
 
-    // Without it, nothing is missing.
-    informer.remove_namespace("b").expect("a name").wait().await.expect("nothing of it has come");
-    wait_for_cache_sync(&[informer, &handler], SOON).await.expect("all that is followed is there");
+    // After its removal, the informer is complete.
+    informer.remove_namespace("b").expect("a valid name").wait().await.expect("the removal completes");
+    wait_for_cache_sync(&[informer, &handler], SOON).await.expect("all watched namespaces are synced");
     assert_eq!(informer.watermark(), server.of("a").resource_version());
     assert!(informer.health().is_live());
     assert!(informer.waiting_for().contains("live"), "{}", informer.waiting_for());
@@ -56,10 +56,10 @@ async fn health_changes_of_every_namespace_are_reported() {
     server.of("a").wait_for_watches(1).await;
     let mut status = running.informer.status().clone();
     server.of("b").fail_next_list(refusal());
-    let added = running.informer.add_namespace("b").expect("a name");
-    while !matches!(status.health_changed().await.expect("it runs"), Health::Forbidden { .. }) {}
-    added.wait().await.expect("it is asked again");
-    while !status.health_changed().await.expect("it runs").is_live() {}
+    let added = running.informer.add_namespace("b").expect("a valid name");
+    while !matches!(status.health_changed().await.expect("the informer runs"), Health::Forbidden { .. }) {}
+    added.wait().await.expect("the list is retried");
+    while !status.health_changed().await.expect("the informer runs").is_live() {}
     running.stop().await;
     let mut last = status.health();
     while let Some(health) = status.health_changed().await {
@@ -82,17 +82,17 @@ async fn objects_of_other_namespaces_are_ignored() {
         move |_: &str| Arc::new(all.clone()) as Arc<_>
     };
     let made = SharedIndexInformer::new_in_namespaces(make, ["a"], InformerOptions::new());
-    let running = Running::run(made.expect("a name")).synced().await;
+    let running = Running::run(made.expect("a valid name")).synced().await;
     assert_eq!(stored(&running.informer), ["a/one=1"]);
-    all.delete(&ObjectKey::namespaced("b", "one")).expect("it exists");
-    let written = all.modify(&ObjectKey::namespaced("a", "one"), |_| {}).expect("it exists");
+    all.delete(&ObjectKey::namespaced("b", "one")).expect("the object exists");
+    let written = all.modify(&ObjectKey::namespaced("a", "one"), |_| {}).expect("the object exists");
     assert_eq!(running.informer.wait_for_write(&written, SOON).await, informer_factory::WaitOutcome::Reached);
     assert_eq!(stored(&running.informer), ["a/one=1"]);
     running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn i9_each_namespace_is_verified_and_corrected_alone() {
+async fn i9_each_namespace_is_verified_and_corrected_separately() {
     let server = Server::new();
     server.put("a", "one", "1");
     server.put("b", "two", "1");
@@ -102,14 +102,14 @@ async fn i9_each_namespace_is_verified_and_corrected_alone() {
     for name in ["a", "b"] {
         server.of(name).wait_for_watches(1).await;
     }
-    let verification = informer.verify().await.expect("it is synced");
+    let verification = informer.verify().await.expect("the informer is synced");
     assert!(verification.is_equal() && verification.objects == 3, "{verification:?}");
-    server.of("b").delete_unseen(&ObjectKey::namespaced("b", "two")).expect("it exists");
+    server.of("b").delete_unseen(&ObjectKey::namespaced("b", "two")).expect("the object exists");
     let seen = server.put("b", "three", "2");
     assert_eq!(informer.wait_for_write(&seen, SOON).await, informer_factory::WaitOutcome::Reached);
-    let verification = informer.verify().await.expect("it is synced");
-    let said: Vec<_> = verification.differences.iter().map(ToString::to_string).collect();
-    assert_eq!(said, ["b/two with version 2 should not be there"]);
+    let verification = informer.verify().await.expect("the informer is synced");
+    let differences: Vec<_> = verification.differences.iter().map(ToString::to_string).collect();
+    assert_eq!(differences, ["b/two with version 2 should not be there"]);
     assert_eq!(informer.last_verification().as_deref(), Some(&verification));
     while stored(informer) != server.objects(&["a", "b"]) {
         tokio::task::yield_now().await;
@@ -117,13 +117,13 @@ async fn i9_each_namespace_is_verified_and_corrected_alone() {
     assert_eq!(
         (server.of("a").list_count(), server.of("b").list_count()),
         (3, 4),
-        "two or three to compare, and one to mend"
+        "two or three lists to compare, and one relist"
     );
 
     for _ in 0..20 {
         server.of("c").fail_next_list(refusal());
     }
-    _ = informer.add_namespace("c").expect("a name");
+    _ = informer.add_namespace("c").expect("a valid name");
     assert!(matches!(informer.verify().await, Err(VerifyError::NotSynced)));
     running.stop().await;
 }

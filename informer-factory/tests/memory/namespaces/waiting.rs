@@ -1,4 +1,4 @@
-//! Waiting for a version, where each namespace has its own.
+//! Waits for a version, where each namespace has its own watermark.
 
 use informer_factory::{InformerOptions, ObjectKey, WaitOutcome};
 
@@ -8,7 +8,7 @@ use crate::Running;
 #[tokio::test(start_paused = true)]
 async fn i9_write_waits_in_its_namespace_and_version_in_all() {
     let server = Server::new();
-    // `b` is quiet, and far behind in its numbers.
+    // `b` has no changes, so its watermark stays low.
     server.put("b", "quiet", "1");
     let running = server.start(&["a", "b"]).synced().await;
     let informer = &running.informer;
@@ -18,7 +18,11 @@ async fn i9_write_waits_in_its_namespace_and_version_in_all() {
     let written = server.put("a", "busy", "last");
     assert_eq!(informer.wait_for_write(&written, SOON).await, WaitOutcome::Reached);
     assert_eq!(informer.wait_until(written.resource_version(), SOON).await, WaitOutcome::TimedOut);
-    assert_eq!(informer.watermark(), server.of("b").resource_version(), "the least");
+    assert_eq!(
+        informer.watermark(),
+        server.of("b").resource_version(),
+        "the lowest watermark of all namespaces"
+    );
     for _ in 0..20 {
         server.of("b").bookmark();
     }
@@ -44,7 +48,7 @@ async fn write_in_an_unwatched_namespace_is_not_covered() {
     });
     tokio::task::yield_now().await;
     let begin = tokio::time::Instant::now();
-    informer.remove_namespace("a").expect("a name").wait().await.expect("the informer runs");
+    informer.remove_namespace("a").expect("a valid name").wait().await.expect("the informer runs");
     assert_eq!(wait.await.expect("no panic"), WaitOutcome::NotCovered);
     assert!(begin.elapsed().is_zero());
     running.stop().await;
@@ -62,21 +66,21 @@ async fn i9_version_waits_for_an_added_namespace() {
         .of("b")
         .fail_next_list(Box::new(kube::core::Status::failure("no", "Forbidden").with_code(403)).into());
     let written = server.put("b", "two", "1");
-    let added = informer.add_namespace("b").expect("a name");
+    let added = informer.add_namespace("b").expect("a valid name");
     assert_eq!(informer.wait_until(written.resource_version(), 60 * SOON).await, WaitOutcome::Reached);
     assert!(informer.get(&ObjectKey::namespaced("b", "two")).is_some() && added.has_synced());
 
-    // Added again, it is another, for which what the store has of it says nothing.
+    // A namespace that is added again has a new watermark; the stored objects do not count.
     let before = server.of("b").resource_version();
-    _ = informer.remove_namespace("b").expect("a name");
-    let again = informer.add_namespace("b").expect("a name");
+    _ = informer.remove_namespace("b").expect("a valid name");
+    let again = informer.add_namespace("b").expect("a valid name");
     assert_eq!(informer.wait_for_write(&written, SOON).await, WaitOutcome::Reached);
     assert!(again.has_synced() && server.of("b").resource_version() == before);
     running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_without_any_namespace_ends_with_the_time() {
+async fn version_wait_without_namespaces_times_out() {
     let running = Running::run(Server::new().idle(&[], InformerOptions::new())).synced().await;
     assert_eq!(running.informer.wait_until(&1.into(), SOON).await, WaitOutcome::TimedOut);
     running.stop().await;
@@ -89,11 +93,11 @@ async fn version_is_reached_when_its_last_namespace_is_removed() {
     let running = server.start(&["a"]).synced().await;
     let informer = &running.informer;
     let reached = informer.watermark();
-    _ = informer.add_namespace("b").expect("a name");
+    _ = informer.add_namespace("b").expect("a valid name");
     let mut wait = Box::pin(informer.wait_until(&reached, 60 * SOON));
-    assert!(futures::poll!(&mut wait).is_pending(), "`b` has to be listed");
-    // Before anything has come of it.
-    _ = informer.remove_namespace("b").expect("a name");
+    assert!(futures::poll!(&mut wait).is_pending(), "the wait needs a list of `b`");
+    // `b` is removed before its list arrives.
+    _ = informer.remove_namespace("b").expect("a valid name");
     let begin = tokio::time::Instant::now();
     assert_eq!(wait.await, WaitOutcome::Reached);
     assert!(begin.elapsed().is_zero());

@@ -1,5 +1,5 @@
 //! A crate that imports informer-factory as `front` and re-exports it. It uses every form of the
-//! derive with `crate = …`, without a dependency named `informer_factory`.
+//! derive with `crate = …`, and has no dependency named `informer_factory`.
 
 use front::Informer;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

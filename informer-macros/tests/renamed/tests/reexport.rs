@@ -8,7 +8,7 @@ use renamed::{CarInformers, Engine, EngineIndices, EngineInformers, PodNameIndic
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// A kind that is listed with one of another crate.
+/// A kind that shares a group with a kind of another crate.
 #[derive(Informer, Deserialize)]
 #[informer(crate = renamed::door::informers, group = "renamed.example.com", version = "v1", kind = "Door", namespaced)]
 #[informer(no_accessor)]

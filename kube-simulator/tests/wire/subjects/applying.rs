@@ -72,7 +72,7 @@ async fn applying_by_force_takes_fields_over(server: Server) {
     let object =
         apply(&server, "fieldManager=two&force=true", &json!({ "data": { "a": "Yg==" } })).await.expect(200);
     assert_eq!(object["data"]["a"], "Yg==");
-    // The first manager no longer owns the field, so omitting it has no effect.
+    // The first manager no longer owns the field, so it can omit the field without effect.
     let object = apply(&server, "fieldManager=one", &json!({})).await.expect(200);
     assert_eq!(object["data"]["a"], "Yg==");
 }
@@ -244,7 +244,7 @@ async fn apply_containers(server: &Server, query: &str, containers: Value) -> An
     server.patch(&format!("{}?{query}", server.group("apps/v1", "deployments/a")), APPLY, &object).await
 }
 
-/// Returns the operation and the fields of a manager.
+/// Returns the operation and the owned fields of a manager.
 fn owned_by(object: &Value, manager: &str) -> (String, Value) {
     let entries = object["metadata"]["managedFields"].as_array().expect("entries");
     let entry = entries.iter().find(|entry| entry["manager"] == manager).expect("an entry");

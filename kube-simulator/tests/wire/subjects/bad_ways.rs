@@ -1,4 +1,4 @@
-//! Failures of a server: corrupt objects, rejections by flow control, and a shutdown.
+//! Server failures: corrupt objects, rejections by flow control, and a shutdown.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(leaving_server_is_unready_then_refuses).on_a_leaving_server(),
         scenario(server_without_flags_leaves_at_once)
             .on_a_server_that_leaves_at_once()
-            .differs("Nobody listens at a real server's port any more; the simulator's refuses with 503."),
+            .differs("A real server closes its port; the simulator refuses requests with 503."),
     ]
 }
 
@@ -35,7 +35,7 @@ async fn unreadable_deletion_is_an_error_event(server: Server) {
     server.create(&server.core("events"), &event).await;
     let events = server.core("events");
     let begin = async {
-        // After the write that has corrupted the object.
+        // The watch starts after the write that has corrupted the object.
         let last = server.create_secrets(&["last"]).await;
         let version = version(&last).to_string();
         server.watch_path(&events, &[("resourceVersion", &version)]).await
@@ -72,7 +72,7 @@ async fn leaving_server_is_unready_then_refuses(server: Server) {
     let mut watch = server.watch(&[]).await;
     server.create_secrets(&["a"]).await;
     assert_eq!(watch.briefs(1).await, ["ADDED a"]);
-    // A real server does not exit before this request ends.
+    // A real server does not exit before this request has ended.
     let slow = SlowPost::begin(&server).await;
 
     server.begin_shutdown();
@@ -87,7 +87,7 @@ async fn leaving_server_is_unready_then_refuses(server: Server) {
     assert_eq!((why.code, &*why.text()), (500, "internal server error: process is shutting down\n"));
     assert_eq!(server.ask_once("/livez").await.code, 200);
     server.create_secrets(&["b"]).await;
-    assert_eq!(watch.briefs(1).await, ["ADDED b"], "it serves on for a while");
+    assert_eq!(watch.briefs(1).await, ["ADDED b"], "the server still serves during the delay");
 
     let refused = server.until_requests_are_rejected().await;
     assert_eq!(refused.code, 429);
@@ -95,17 +95,17 @@ async fn leaving_server_is_unready_then_refuses(server: Server) {
     assert_eq!(refused.header("retry-after"), "5");
     assert_eq!(refused.header("connection"), "close");
     assert_eq!(refused.header("content-type"), "text/plain; charset=utf-8");
-    assert_eq!(refused.header(FLOW_SCHEMA), "", "it has not come so far");
+    assert_eq!(refused.header(FLOW_SCHEMA), "", "the request is refused before flow control");
     assert_eq!(server.ask_once("/livez").await.code, 200);
     watch.ends().await;
     let last = Connection::open(&server).await.get(&server.secrets()).await.expect("an answer");
     assert_eq!(last.status(), StatusCode::TOO_MANY_REQUESTS);
-    assert!(last.headers().get("connection").is_none(), "HTTP/2 has no such header");
+    assert!(last.headers().get("connection").is_none(), "HTTP/2 has no `connection` header");
 
-    assert_eq!(slow.end().await, StatusCode::CREATED, "it has been waited for");
+    assert_eq!(slow.end().await, StatusCode::CREATED, "the server waits for running requests");
 }
 
-/// A request that stays in progress until the rest of its body arrives.
+/// A request that is in progress until the rest of its body is sent.
 struct SlowPost {
     answer: ResponseFuture,
     body: SendStream<Bytes>,
@@ -150,12 +150,12 @@ async fn server_without_flags_leaves_at_once(server: Server) {
     assert_eq!(watch.briefs(1).await, ["ADDED slow"]);
 
     another.create_secrets(&["b"]).await;
-    assert_eq!(watch.briefs(1).await, ["ADDED b"], "watches go on for a while");
-    // The simulator has also used real time until here, but less than this.
+    assert_eq!(watch.briefs(1).await, ["ADDED b"], "watches continue for a while");
+    // The simulator has also used real time so far, but less than this.
     let last = Duration::from_secs(20);
     server.pass(server.last_watches() - last).await;
     another.create_secrets(&["c"]).await;
-    assert_eq!(watch.briefs(1).await, ["ADDED c"], "and for as long as that");
+    assert_eq!(watch.briefs(1).await, ["ADDED c"], "watches continue until their deadline");
     server.pass(last).await;
     match &server.simulator {
         None => watch.ends_or_breaks_off().await,

@@ -19,7 +19,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(responses_are_not_compressed_without_request),
         scenario(a_response_longer_than_128_kib_is_compressed),
         scenario(streaming_list_is_compressed_on_request)
-            .differs("a server before 1.37 compresses no streams"),
+            .differs("A server before 1.37 does not compress streams."),
         scenario(ordinary_watch_is_not_compressed),
     ]
 }
@@ -89,25 +89,25 @@ async fn a_response_longer_than_128_kib_is_compressed(server: Server) {
     }
 }
 
-/// Changes the secret so that the response with it, or with its list, has this length in bytes. Returns the path to
-/// request.
+/// Changes the secret so that the response with the secret, or with its list, has this length in
+/// bytes. Returns the path to request.
 async fn answer_of_length(server: &Server, accept: &str, list: bool, wanted: usize) -> String {
-    let mut filling = 120 * 1024;
+    let mut padding = 120 * 1024;
     loop {
-        let patch = json!({ "metadata": { "annotations": { "filling": "x".repeat(filling) } } });
+        let patch = json!({ "metadata": { "annotations": { "padding": "x".repeat(padding) } } });
         let secret = server.patch(&server.secret_path("a"), MERGE, &patch).await.expect(200);
-        // The version is exact, so that the list has the same version on each request.
+        // The version is exact, so that each request returns the same list.
         let version = format!("?resourceVersion={}&resourceVersionMatch=Exact", version(&secret));
         let path = if list { format!("{}{version}", server.secrets()) } else { server.secret_path("a") };
         let length = get_as(server, &path, accept, "identity").await.bytes.len();
         if length == wanted {
             return path;
         }
-        filling = (filling + wanted).checked_sub(length).expect("there is more in it than its filling");
+        padding = (padding + wanted).checked_sub(length).expect("the response is longer than its padding");
     }
 }
 
-/// Opens a watch that accepts gzip, triggers an event, and reads the watch to its end.
+/// Opens a watch that accepts gzip, causes an event, and reads the watch to its end.
 async fn watch(server: &Server, parameters: &[(&str, &str)]) -> Answer {
     server.create_secrets(&["a"]).await;
     let parameters = [&[("watch", "true"), ("timeoutSeconds", "10")], parameters].concat();
@@ -139,7 +139,7 @@ async fn streaming_list_is_compressed_on_request(server: Server) {
     let version = server.get("/version").await.expect(200);
     let minor: u32 = version["minor"].as_str().expect("text").parse().expect("a number");
     let is_older = server.is_real() && minor < 37;
-    // A watch without a version is a streaming list too.
+    // A watch without a version is also a streaming list.
     for parameters in [&STREAMING[..], &STREAMING[2..]] {
         let answer = watch(&server, parameters).await;
         if is_older {
@@ -148,7 +148,8 @@ async fn streaming_list_is_compressed_on_request(server: Server) {
         }
         assert_eq!(answer.header("content-encoding"), "gzip");
         let members = members(&answer.bytes);
-        // Later events are separate members, so that a client can decode them when they arrive.
+        // Later events are separate gzip members, so that a client can decode each one when it
+        // arrives.
         assert!(members.len() > 1 && members.iter().all(|member| member.ends_with('\n')), "{members:?}");
         let events = members.concat();
         let kinds: Vec<_> = events.lines().filter_map(|line| line.split('"').nth(3)).collect();

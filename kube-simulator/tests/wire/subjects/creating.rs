@@ -41,7 +41,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_namespaced_object_needs_a_namespace_in_the_path),
         scenario(a_create_in_a_missing_namespace_is_refused),
         scenario(a_type_that_can_not_be_is_refused)
-            .differs("The simulator does not check objects against their types."),
+            .differs("The simulator does not validate the types of fields."),
         scenario(an_invalid_label_of_an_object_is_refused),
         scenario(an_invalid_annotation_is_refused),
         scenario(an_invalid_finalizer_is_refused),
@@ -307,7 +307,7 @@ async fn a_type_that_can_not_be_is_refused(server: Server) {
     }
 }
 
-/// Asserts that an object with this metadata fails because of one field.
+/// Asserts that an object with this metadata is refused because of one field.
 async fn refused_metadata(server: &Server, field: &str, value: Value, cause: &str, why: &str) {
     let mut body = secret("a");
     body["metadata"][field] = value;

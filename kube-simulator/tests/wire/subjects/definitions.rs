@@ -80,8 +80,8 @@ async fn a_definition_is_called_after_its_resource(server: Server) {
 async fn a_defined_resource_is_in_discovery(server: Server) {
     let widgets = Widgets::define(&server).await;
     let path = format!("/apis/{}/v1", widgets.group);
-    // Widgets are served once their names are accepted. The condition `Established`, which discovery waits for,
-    // follows later.
+    // The server serves widgets once it has accepted their names. The condition `Established`,
+    // which discovery waits for, follows later.
     let mut ticks = tokio::time::interval(AGAIN);
     while server.get(&path).await.code != 200 {
         ticks.tick().await;
@@ -115,7 +115,7 @@ async fn a_deleted_definition_removes_its_resource(server: Server) {
     widgets.create("a", "red").await;
     let deleted = server.delete(&widgets.definition_path()).await.expect(200);
     assert!(deleted["metadata"]["deletionTimestamp"].is_string(), "{deleted}");
-    assert_eq!(widgets.gone().await.text(), "404 page not found\n");
+    assert_eq!(widgets.until_not_served().await.text(), "404 page not found\n");
 }
 
 async fn a_deleted_definition_ends_the_watches_of_its_resource(server: Server) {
@@ -124,7 +124,7 @@ async fn a_deleted_definition_ends_the_watches_of_its_resource(server: Server) {
     let mut watch = server.watch_path(&widgets.path(), &[]).await;
     watch.expect("ADDED").await;
     server.delete(&widgets.definition_path()).await.expect(200);
-    // The objects are deleted first, or the stream ends before it sends their deletions.
+    // The server deletes the objects first, or ends the stream before it sends their deletions.
     let rest = watch.rest().await;
     assert!(rest == ["DELETED a"] || (server.is_real() && rest.is_empty()), "{rest:?}");
 }
@@ -133,7 +133,7 @@ async fn a_recreated_definition_has_no_objects(server: Server) {
     let widgets = Widgets::define(&server).await;
     widgets.create("a", "red").await;
     server.delete(&widgets.definition_path()).await.expect(200);
-    widgets.gone().await;
+    widgets.until_not_served().await;
     let mut ticks = tokio::time::interval(AGAIN);
     while server.post(DEFINITIONS, &widgets.definition()).await.code != 201 {
         ticks.tick().await;
@@ -149,7 +149,7 @@ async fn unserved_version_is_not_found(server: Server) {
 
 async fn a_version_can_stop_being_served(server: Server) {
     let widgets = Widgets::define(&server).await;
-    // The watch cache of each version is filled separately.
+    // The server fills the watch cache of each version separately.
     let mut ticks = tokio::time::interval(AGAIN);
     while server.get(&widgets.path_in("v2")).await.code != 200 {
         ticks.tick().await;

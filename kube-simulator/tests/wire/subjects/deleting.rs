@@ -51,7 +51,7 @@ async fn delete(server: &Server, options: &Value) -> crate::answer::Answer {
     server.delete_with(&server.secret_path("a"), options).await
 }
 
-async fn gone(server: &Server, name: &str) {
+async fn assert_deleted(server: &Server, name: &str) {
     server.get(&server.secret_path(name)).await.refused_with(404, "NotFound", "not found");
 }
 
@@ -66,7 +66,7 @@ async fn a_delete_answers_with_a_status(server: Server) {
         "details": { "name": "a", "kind": "secrets", "uid": uid(&created) },
     });
     assert_eq!(answer, expected);
-    gone(&server, "a").await;
+    assert_deleted(&server, "a").await;
 }
 
 async fn a_delete_of_a_pod_answers_with_the_pod(server: Server) {
@@ -107,7 +107,7 @@ async fn a_delete_whose_preconditions_hold_succeeds(server: Server) {
     let created = server.create_secrets(&["a"]).await;
     let preconditions = json!({ "uid": uid(&created), "resourceVersion": version(&created).to_string() });
     delete(&server, &json!({ "preconditions": preconditions })).await.expect(200);
-    gone(&server, "a").await;
+    assert_deleted(&server, "a").await;
 }
 
 async fn a_dry_run_of_a_delete_deletes_nothing(server: Server) {
@@ -139,7 +139,7 @@ async fn a_dry_run_of_a_delete_shows_how_the_object_would_be_marked(server: Serv
     assert_eq!(version(&shown), version(&created));
     let stored = server.get(&server.secret_path("a")).await.expect(200);
     assert_eq!(stored, created);
-    // A pod would be marked before it is removed.
+    // The server would mark a pod before it removes the pod.
     server.create(&server.core("pods"), &pod("a")).await;
     let shown = server.delete(&format!("{}?dryRun=All", server.core("pods/a"))).await.expect(200);
     assert_eq!(shown["metadata"]["deletionGracePeriodSeconds"], 0, "{shown}");
@@ -214,7 +214,7 @@ async fn a_marked_object_is_removed_with_its_last_finalizer(server: Server) {
     let marked = held_back(&server).await;
     let last = set_finalizers(&server, json!([])).await.expect(200);
     assert_eq!(uid(&last), uid(&marked));
-    gone(&server, "a").await;
+    assert_deleted(&server, "a").await;
 }
 
 async fn a_marked_object_gets_no_new_finalizers(server: Server) {
@@ -231,19 +231,22 @@ async fn pod_without_node_is_deleted_at_once(server: Server) {
     server.get(&server.core("pods/a")).await.refused_with(404, "NotFound", "pods \"a\" not found");
 }
 
-/// Asserts that the next events are a pod with this grace period, and then its deletion.
+/// Asserts that the next events are a pod with this grace period and then its deletion.
 async fn expect_marked_then_deleted(watch: &mut Watch, seconds: i64) {
     let marked = watch.expect("MODIFIED").await;
     assert_eq!(marked["metadata"]["deletionGracePeriodSeconds"], seconds, "{marked}");
-    let gone = watch.expect("DELETED").await;
-    assert_eq!(gone["metadata"]["deletionGracePeriodSeconds"], seconds);
-    assert_eq!(gone["metadata"]["deletionTimestamp"], marked["metadata"]["deletionTimestamp"]);
-    assert!(version(&gone) > version(&marked));
+    let deleted = watch.expect("DELETED").await;
+    assert_eq!(deleted["metadata"]["deletionGracePeriodSeconds"], seconds);
+    assert_eq!(deleted["metadata"]["deletionTimestamp"], marked["metadata"]["deletionTimestamp"]);
+    assert!(version(&deleted) > version(&marked));
     // Marking increments the generation once.
-    assert_eq!((&marked["metadata"]["generation"], &gone["metadata"]["generation"]), (&json!(2), &json!(2)));
+    assert_eq!(
+        (&marked["metadata"]["generation"], &deleted["metadata"]["generation"]),
+        (&json!(2), &json!(2))
+    );
 }
 
-/// Watches pods from the version of this one.
+/// Watches pods from the version of the given pod.
 async fn watch_from(server: &Server, pod: &Value) -> Watch {
     server.watch_path(&server.core("pods"), &[("resourceVersion", &version(pod).to_string())]).await
 }
@@ -289,7 +292,8 @@ async fn held_on_a_node(server: &Server) {
     server.create(&server.core("pods"), &pod).await;
 }
 
-/// Deletes the pod with this grace period, or without one. Returns the pod's grace period, end time and generation.
+/// Deletes the pod with this grace period, if any. Returns the pod's grace period, deletion
+/// timestamp and generation.
 async fn delete_within(server: &Server, seconds: Option<i64>) -> (i64, jiff::Timestamp, i64) {
     let options = json!({ "gracePeriodSeconds": seconds });
     let marked = server.delete_with(&server.core("pods/a"), &options).await.expect(200);
@@ -303,10 +307,11 @@ async fn a_grace_period_can_only_be_shortened(server: Server) {
     held_on_a_node(&server).await;
     let (seconds, first, generation) = delete_within(&server, None).await;
     assert_eq!((seconds, generation), (30, 2));
-    for (asked, expected) in [(Some(60), 30), (Some(20), 20), (None, 20), (Some(25), 20), (Some(10), 10)] {
-        let (seconds, end, generation) = delete_within(&server, asked).await;
-        assert_eq!((seconds, generation), (expected, 2), "{asked:?}");
-        assert_eq!(first.duration_since(end).as_secs(), 30 - expected, "{asked:?}");
+    for (requested, expected) in [(Some(60), 30), (Some(20), 20), (None, 20), (Some(25), 20), (Some(10), 10)]
+    {
+        let (seconds, end, generation) = delete_within(&server, requested).await;
+        assert_eq!((seconds, generation), (expected, 2), "{requested:?}");
+        assert_eq!(first.duration_since(end).as_secs(), 30 - expected, "{requested:?}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Events: the server has no watch cache for them, so lists and watches go to etcd.
+//! Events: the server has no watch cache for them, so etcd serves their lists and watches.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -22,7 +22,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_watch_of_events_gets_no_bookmarks),
         scenario(watch_of_events_replays_and_continues),
         scenario(an_event_is_the_same_in_both_of_its_groups)
-            .differs("The simulator keeps the events of the two groups apart."),
+            .differs("The simulator stores the events of the two groups separately."),
     ]
 }
 
@@ -92,7 +92,7 @@ async fn a_streaming_list_of_events_ends_with_a_bookmark(server: Server) {
     assert!(version(&end) >= version(&last));
 }
 
-/// A watch cache would send one two seconds before the end.
+/// A watch cache would send one two seconds before the end of the watch.
 async fn a_streaming_list_of_events_has_no_other_bookmark(server: Server) {
     make(&server, &["a", "b"]).await;
     let parameters = [&STREAMING[..], &[("timeoutSeconds", "5")]].concat();

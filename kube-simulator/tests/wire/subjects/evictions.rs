@@ -1,6 +1,7 @@
 //! Evictions: deletes of pods within the limits of disruption budgets.
 //!
-//! The status of a budget is what its controller writes for these pods, or would write if it runs nowhere.
+//! A budget's status is what its controller writes for these pods, or would write if no controller
+//! runs.
 
 use serde_json::{Value, json};
 
@@ -55,12 +56,12 @@ fn has_controllers(server: &Server) -> bool {
     server.is_real() && server.target.has_controllers()
 }
 
-/// Creates a budget for two pods with `healthy` healthy ones, of which one is enough, with the status from its
-/// controller.
+/// Creates a budget for two pods, `healthy` of them healthy, that requires one healthy pod. The
+/// status is its controller's.
 async fn one_of_two(server: &Server, healthy: u64) -> Value {
     create(server, "b", &web(), 1).await;
     if has_controllers(server) {
-        return as_its_controller_sees_it(server, healthy).await;
+        return wait_for_controller(server, healthy).await;
     }
     let allowed = healthy - 1;
     let condition = json!({
@@ -83,9 +84,9 @@ async fn one_of_two(server: &Server, healthy: u64) -> Value {
     server.patch(&path, MERGE, &json!({ "status": status })).await.expect(200)
 }
 
-/// Waits until the controller has observed two pods, `healthy` of them healthy. Before that, it would overwrite other
-/// statuses.
-async fn as_its_controller_sees_it(server: &Server, healthy: u64) -> Value {
+/// Waits until the controller has observed two pods, `healthy` of them healthy. Before that, the
+/// controller would overwrite other statuses.
+async fn wait_for_controller(server: &Server, healthy: u64) -> Value {
     let path = server.group("policy/v1", "poddisruptionbudgets/b");
     let mut ticks = tokio::time::interval(AGAIN);
     loop {
@@ -112,11 +113,11 @@ async fn evict(server: &Server, name: &str) -> Answer {
     evict_with(server, name, &Value::Null).await
 }
 
-async fn is_there(server: &Server, name: &str) -> bool {
+async fn exists(server: &Server, name: &str) -> bool {
     server.get(&server.core(&format!("pods/{name}"))).await.code == 200
 }
 
-/// Asserts that a budget forbids the eviction, with a reason that starts like this.
+/// Asserts that a budget forbids the eviction, with a reason that starts with `why`.
 #[track_caller]
 fn refused(answer: Answer, why: &str) {
     let message = "Cannot evict pod as it would violate the pod's disruption budget.";
@@ -133,13 +134,13 @@ async fn an_eviction_deletes_a_pod_and_says_why(server: Server) {
     let answer = evict(&server, "a").await.expect(201);
     assert_eq!([&answer["kind"], &answer["status"]], ["Status", "Success"]);
     assert_eq!(answer["code"], 201);
-    assert!(!is_there(&server, "a").await);
+    assert!(!exists(&server, "a").await);
     let mut watch = server.watch_path(&server.core("pods"), &[("resourceVersion", &from)]).await;
-    let noted = watch.expect("MODIFIED").await;
-    let conditions = noted["status"]["conditions"].as_array().expect("conditions");
+    let marked = watch.expect("MODIFIED").await;
+    let conditions = marked["status"]["conditions"].as_array().expect("conditions");
     let target = conditions.iter().find(|condition| condition["type"] == "DisruptionTarget").expect("why");
-    let said = ["status", "reason", "message"].map(|field| target[field].as_str().unwrap_or_default());
-    assert_eq!(said, ["True", "EvictionByEvictionAPI", "Eviction API: evicting"]);
+    let condition = ["status", "reason", "message"].map(|field| target[field].as_str().unwrap_or_default());
+    assert_eq!(condition, ["True", "EvictionByEvictionAPI", "Eviction API: evicting"]);
 }
 
 async fn an_eviction_has_preconditions(server: Server) {
@@ -178,7 +179,7 @@ async fn spent_budget_refuses_evictions(server: Server) {
     one_of_two(&server, 2).await;
     evict(&server, "a").await.expect(201);
     refused(evict(&server, "b").await, "The disruption budget b ");
-    assert!(is_there(&server, "b").await);
+    assert!(exists(&server, "b").await);
 }
 
 async fn a_budget_that_allows_nothing_refuses(server: Server) {
@@ -191,16 +192,16 @@ async fn a_budget_that_allows_nothing_refuses(server: Server) {
         assert_eq!(answer.header("retry-after"), "10");
         refused(answer, "The disruption budget b is still being processed by the server.");
     }
-    assert!(is_there(&server, "a").await);
+    assert!(exists(&server, "a").await);
 }
 
 async fn a_dry_run_of_an_eviction_spends_nothing(server: Server) {
     run(&server, &[("a", true), ("b", true)]).await;
     one_of_two(&server, 2).await;
     evict_with(&server, "a", &json!({ "dryRun": ["All"] })).await.expect(201);
-    assert!(is_there(&server, "a").await);
+    assert!(exists(&server, "a").await);
     evict(&server, "b").await.expect(201);
-    assert!(!is_there(&server, "b").await);
+    assert!(!exists(&server, "b").await);
 }
 
 async fn pending_or_finished_pod_needs_no_budget(server: Server) {
@@ -210,7 +211,7 @@ async fn pending_or_finished_pod_needs_no_budget(server: Server) {
         let status = json!({ "status": { "phase": phase } });
         server.patch(&server.core(&format!("pods/{name}/status")), MERGE, &status).await.expect(200);
         evict(&server, name).await.expect(201);
-        assert!(!is_there(&server, name).await, "{phase}");
+        assert!(!exists(&server, name).await, "{phase}");
     }
 }
 
@@ -219,7 +220,7 @@ async fn eviction_of_an_unready_pod_spends_no_budget(server: Server) {
     one_of_two(&server, 1).await;
     refused(evict(&server, "a").await, "The disruption budget b needs 1 healthy pods and has 1 currently");
     evict(&server, "b").await.expect(201);
-    assert!(is_there(&server, "a").await && !is_there(&server, "b").await);
+    assert!(exists(&server, "a").await && !exists(&server, "b").await);
 }
 
 async fn a_pod_with_two_budgets_is_not_evicted(server: Server) {
@@ -237,7 +238,7 @@ async fn a_pod_with_two_budgets_is_not_evicted(server: Server) {
         answer.text()
     );
     assert_eq!(answer.code, 500);
-    assert!(is_there(&server, "a").await);
+    assert!(exists(&server, "a").await);
 }
 
 async fn a_budget_without_selector_covers_nothing(server: Server) {

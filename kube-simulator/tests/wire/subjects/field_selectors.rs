@@ -11,9 +11,8 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(every_kind_is_selected_by_name_and_namespace),
         scenario(a_secret_is_selected_by_its_type),
         scenario(a_pod_is_selected_by_node_and_phase),
-        scenario(a_default_can_be_selected).differs(
-            "The simulator fills in few defaults: a field of a pod that is not given is empty to it.",
-        ),
+        scenario(a_default_can_be_selected)
+            .differs("The simulator sets few defaults, so an omitted field of a pod is empty."),
         scenario(a_namespace_is_selected_by_its_phase),
         scenario(event_is_selected_by_its_involved_object),
         scenario(an_event_is_selected_by_its_source),
@@ -219,7 +218,8 @@ async fn empty_requirements_are_skipped(server: Server) {
 
 async fn signs_in_values_are_escaped(server: Server) {
     server.create_secrets(&["a"]).await;
-    // Names cannot contain these signs. The test checks that the signs are parsed as part of the value.
+    // Names cannot contain these characters. The test checks that they are parsed as part of the
+    // value.
     for selector in ["metadata.name=a\\,b", "metadata.name=a\\=b", "metadata.name=a\\\\b"] {
         assert_eq!(select(&server, &server.secrets(), selector).await, "", "{selector}");
     }

@@ -1,4 +1,4 @@
-//! Forms of responses: content types, and metadata only.
+//! Forms of responses: content types, and metadata-only objects.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::objects::{labelled, names, secret, version};
 use crate::scenario::{Scenario, scenario};
 use crate::server::{JSON, PROTOBUF, Server, TABLE};
 
-/// The media type of metadata only, of an object and of a list.
+/// The media types of a metadata-only object and list.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
@@ -101,7 +101,7 @@ async fn metadata_alone_of_a_list(server: Server) {
         (&json!("PartialObjectMetadataList"), &json!("meta.k8s.io/v1"))
     );
     assert_eq!(names(&list), ["a", "b"]);
-    // Unlike items of other lists, these have a kind.
+    // Unlike the items of other lists, these have a kind.
     assert_eq!(list["items"][0]["kind"], "PartialObjectMetadata");
     assert!(list["items"][0].get("type").is_none(), "{list}");
 }
@@ -153,7 +153,8 @@ async fn answer_to_a_delete_is_a_status_in_any_form(server: Server) {
     assert_eq!(answer.expect(200)["kind"], "Status");
 }
 
-/// Asserts that a watch from an expired version gets a plain status, independent of the form of its objects.
+/// Asserts that a watch from an expired version gets a plain `Status`, whatever the form of its
+/// objects.
 async fn error_event_is_a_plain_status(server: &Server, path: &str, from: &str) {
     for form in [METADATA, TABLE] {
         let mut watch = server.watch_as(path, form, &[("resourceVersion", from)]).await;
@@ -214,6 +215,6 @@ async fn watches_in_yaml_are_not_acceptable(server: Server) {
                    application/vnd.kubernetes.protobuf;stream=watch";
     let answer = server.get_as(&path, "application/yaml").await;
     assert_eq!(answer.code, 406);
-    // The error is in YAML too; Go wraps its long lines.
+    // The error is in YAML, too; Go wraps its long lines.
     assert!(answer.text().replace("\n  ", " ").contains(message), "{}", answer.text());
 }

@@ -1,4 +1,5 @@
-//! The garbage collector's treatment of owner references after a delete. On a real server it is asynchronous.
+//! What the garbage collector does with dependents after a delete. On a real server it is
+//! asynchronous.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -23,12 +24,12 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(objects_that_own_each_other_are_deleted),
         scenario(an_ownership_cycle_of_three_is_deleted),
         scenario(object_with_a_missing_owner_is_deleted)
-            .differs("The simulator leaves it, so that a test can write pods without their replica sets."),
+            .differs("The simulator keeps it, so that tests can create pods without their replica sets."),
     ];
     scenarios.into_iter().map(Scenario::with_controllers).collect()
 }
 
-/// Creates a secret with these owners. With `blocks`, their foreground deletion waits for it.
+/// Creates a secret with these owners. With `blocks`, the secret blocks their foreground deletion.
 async fn owned_by(server: &Server, name: &str, owners: &[&Value], blocks: bool) -> Value {
     let mut owned = secret(name);
     owned["metadata"]["ownerReferences"] = owners.iter().map(|owner| reference(owner, blocks)).collect();
@@ -132,7 +133,7 @@ async fn object_with_another_owner_loses_the_deleted_one(server: Server) {
     owned_by(&server, "child", &[&one, &two], true).await;
     delete(&server, "one", "Background").await;
     until(&server, |secrets| owners(&secrets[0]) == [uid(&two)]).await;
-    // The default policy is the same one.
+    // The default policy is `Background`, too.
     server.delete(&server.secret_path("two")).await.expect(200);
     until_left(&server, &[]).await;
 }
@@ -146,7 +147,7 @@ async fn foreground_deletion_keeps_objects_with_another_owner(server: Server) {
     assert!(owners(&child) == [uid(&two)] && !is_marked(&child), "{child}");
 }
 
-/// Reads a watch until an object is deleted, and returns all deleted objects, in order.
+/// Reads a watch until the object `last` is deleted. Returns all deleted objects in order.
 async fn ends_up_to(watch: &mut Watch, last: &str) -> Vec<String> {
     let mut ends = Vec::new();
     while ends.last().is_none_or(|end| end != last) {
@@ -204,8 +205,9 @@ async fn a_dependent_with_orphan_finalizer_orphans_its_own(server: Server) {
     assert!(owners(&grandchild).is_empty() && !is_marked(&grandchild), "{grandchild}");
 }
 
-/// Creates secrets that own each other in a cycle, and deletes the first one in the foreground. All are removed.
-async fn delete_a_circle(server: &Server, names: &[&str]) {
+/// Creates secrets that own each other in a cycle, deletes the first in the foreground, and waits
+/// until all are removed.
+async fn delete_a_cycle(server: &Server, names: &[&str]) {
     let first = server.create_secrets(&names[..1]).await;
     let mut last = first.clone();
     for next in &names[1..] {
@@ -218,11 +220,11 @@ async fn delete_a_circle(server: &Server, names: &[&str]) {
 }
 
 async fn objects_that_own_each_other_are_deleted(server: Server) {
-    delete_a_circle(&server, &["one", "two"]).await;
+    delete_a_cycle(&server, &["one", "two"]).await;
 }
 
 async fn an_ownership_cycle_of_three_is_deleted(server: Server) {
-    delete_a_circle(&server, &["one", "two", "three"]).await;
+    delete_a_cycle(&server, &["one", "two", "three"]).await;
 }
 
 async fn object_with_a_missing_owner_is_deleted(server: Server) {

@@ -1,4 +1,4 @@
-//! Manual HTTP/2: a watch that shares its connection, and `GOAWAY`.
+//! Raw HTTP/2: a watch that shares its connection, and `GOAWAY`.
 
 use http::StatusCode;
 
@@ -13,7 +13,8 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// Maximum number of requests until one gets a `GOAWAY`, which has a probability of 2 %.
+/// The maximum number of requests until one gets a `GOAWAY`. Each request gets it with a
+/// probability of 2 %.
 const MANY: usize = 2_000;
 
 async fn a_watch_and_other_requests_share_a_connection(server: Server) {
@@ -23,7 +24,7 @@ async fn a_watch_and_other_requests_share_a_connection(server: Server) {
     assert_eq!(watch.status(), StatusCode::OK);
     server.create_secrets(&["a"]).await;
     assert_eq!(next_name(&mut watch.into_body()).await.expect("an event"), "a");
-    // This request can be too late.
+    // The server may refuse this request because of a GOAWAY.
     if let Some(answer) = connection.get(&server.secret_path("a")).await {
         assert_eq!(answer.status(), StatusCode::OK);
     }

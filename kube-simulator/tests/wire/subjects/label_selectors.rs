@@ -31,7 +31,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// Creates the secrets for the selectors.
+/// Creates the secrets that the selectors select.
 async fn make(server: &Server) {
     for (name, labels) in [
         ("a", json!({ "app": "web", "tier": "front", "level": "3" })),
@@ -51,7 +51,7 @@ async fn select(server: &Server, selector: &str) -> String {
     names(&list).concat()
 }
 
-/// Asserts the results of selectors, as names in a row.
+/// Asserts the selected secrets of each selector, as a string of their names.
 async fn all_select(server: Server, cases: &[(&str, &str)]) {
     make(&server).await;
     for (selector, expected) in cases {
@@ -59,7 +59,7 @@ async fn all_select(server: Server, cases: &[(&str, &str)]) {
     }
 }
 
-/// Asserts that selectors fail with messages that start like these.
+/// Asserts that selectors fail with messages that start with the given strings.
 async fn all_refused(server: Server, cases: &[(&str, &str)]) {
     for (selector, message) in cases {
         let refusal =
@@ -90,7 +90,7 @@ async fn existence_and_absence_of_a_label(server: Server) {
 }
 
 async fn numbers_are_compared_as_numbers(server: Server) {
-    // As text, 10 would be less than 3. The labels of the other objects are not numbers.
+    // As strings, "10" would be less than "3". The labels of the other objects are not numbers.
     all_select(
         server,
         &[("level>3", "b"), ("level>2", "ab"), ("level<10", "a"), ("app<5", ""), ("gone>0", "")],

@@ -116,7 +116,7 @@ async fn a_listed_version_must_be_a_number(server: Server) {
 
 async fn leading_zeros_of_a_version_do_not_matter(server: Server) {
     server.create_secrets(&["a"]).await;
-    // A list that brings the watch cache up to date.
+    // This list brings the watch cache up to date.
     server.list(&[]).await.expect(200);
     assert_eq!(names(&server.list(&[("resourceVersion", "01")]).await.expect(200)), ["a"]);
 }

@@ -9,7 +9,7 @@ use crate::server::{MERGE, Server};
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(default_namespace_has_the_service_of_the_api_server)
-            .differs("The real server of these tests runs without the controller of its endpoints, because it listens on loopback."),
+            .differs("The real server of these tests does not maintain its own endpoints, because it listens on loopback."),
         scenario(a_new_namespace_is_active),
         scenario(a_new_namespace_is_labelled_with_its_name),
         scenario(a_new_namespace_has_a_finalizer_in_its_spec),
@@ -42,8 +42,8 @@ fn path(server: &Server) -> String {
     format!("/api/v1/namespaces/{}", server.namespace)
 }
 
-/// Deletes the namespace. An object with a finalizer keeps it, so that a controller cannot remove it before the next
-/// request.
+/// Deletes the namespace. A namespaced object with a finalizer keeps a controller from removing the
+/// namespace before the next request.
 async fn terminating(server: &Server) -> Value {
     let mut object = secret("a");
     object["metadata"]["finalizers"] = json!(["wire.test/hold"]);

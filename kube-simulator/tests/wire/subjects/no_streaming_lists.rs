@@ -1,5 +1,5 @@
-//! A server without the feature gate `WatchList`: its errors for streaming lists, and watches that other servers
-//! treat as streaming lists by default.
+//! A server without the feature gate `WatchList`: its errors for streaming lists, and watches that
+//! servers with the gate treat as streaming lists.
 
 use serde_json::json;
 
@@ -33,11 +33,11 @@ const NOT_OLDER: (&str, &str) = ("resourceVersionMatch", "NotOlderThan");
 
 async fn without_the_gate_initial_events_are_refused(server: Server) {
     for yes_or_no in ["true", "false"] {
-        let wish = ("sendInitialEvents", yes_or_no);
-        is_invalid(&server, &[wish, NOT_OLDER], NO_GATE).await;
-        is_invalid(&server, &[wish, NOT_OLDER, ("allowWatchBookmarks", "true")], NO_GATE).await;
-        is_invalid(&server, &[wish, NOT_OLDER, ("resourceVersion", "0")], NO_GATE).await;
-        is_invalid(&server, &[wish, NOT_OLDER, ("resourceVersion", "1")], NO_GATE).await;
+        let initial_events = ("sendInitialEvents", yes_or_no);
+        is_invalid(&server, &[initial_events, NOT_OLDER], NO_GATE).await;
+        is_invalid(&server, &[initial_events, NOT_OLDER, ("allowWatchBookmarks", "true")], NO_GATE).await;
+        is_invalid(&server, &[initial_events, NOT_OLDER, ("resourceVersion", "0")], NO_GATE).await;
+        is_invalid(&server, &[initial_events, NOT_OLDER, ("resourceVersion", "1")], NO_GATE).await;
     }
 }
 
@@ -47,28 +47,28 @@ async fn without_the_gate_version_match_is_refused(server: Server) {
 }
 
 async fn without_the_gate_all_errors_are_reported_at_once(server: Server) {
-    let wish = ("sendInitialEvents", "true");
-    is_invalid(&server, &[wish], &format!("[{NEEDS_MATCH}, {NO_GATE}]")).await;
+    let initial_events = ("sendInitialEvents", "true");
+    is_invalid(&server, &[initial_events], &format!("[{NEEDS_MATCH}, {NO_GATE}]")).await;
     let message = format!(
         "[{NEEDS_MATCH}, {NO_GATE}, \
          resourceVersionMatch: Unsupported value: \"Exact\": supported values: \"NotOlderThan\"]"
     );
-    is_invalid(&server, &[wish, ("resourceVersionMatch", "Exact")], &message).await;
+    is_invalid(&server, &[initial_events, ("resourceVersionMatch", "Exact")], &message).await;
 }
 
 async fn without_the_gate_no_resource_is_streamed(server: Server) {
     let widgets = Widgets::define(&server).await;
     for path in [server.core("events"), widgets.path()] {
-        let wish =
+        let initial_events =
             "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
-        server.get(&format!("{path}?{wish}")).await.refused_with(422, "Invalid", NO_GATE);
+        server.get(&format!("{path}?{initial_events}")).await.refused_with(422, "Invalid", NO_GATE);
     }
 }
 
 /// Asserts that a watch starts with the existing objects, in order, and continues.
 async fn begins_with_existing_objects(server: &Server, parameters: &[(&str, &str)]) -> Watch {
     server.create_secrets(&["b", "a"]).await;
-    // A list that brings the watch cache up to date.
+    // This list brings the watch cache up to date.
     server.list(&[]).await.expect(200);
     let mut watch = server.watch(parameters).await;
     assert_eq!(watch.briefs(2).await, ["ADDED a", "ADDED b"]);
@@ -98,7 +98,8 @@ async fn without_the_gate_initial_events_have_no_end(server: Server) {
         let attempt = async |unseen: String| {
             let mut watch = server.watch(&parameters).await;
             assert_eq!(watch.event().await.expect("an event")["type"], "ADDED");
-            // Shortly before its end, the watch gets a bookmark, like any other watch, if there is a new version.
+            // Shortly before its end, the watch gets a bookmark like any other watch, if there is a
+            // new version.
             server.create_secrets(&[&format!("{unseen}{version}")]).await;
             let mut last = None;
             while let Some(bookmark) = watch.bookmark().await {
@@ -111,7 +112,7 @@ async fn without_the_gate_initial_events_have_no_end(server: Server) {
     }
 }
 
-/// These watches go to etcd.
+/// etcd serves these watches.
 async fn without_the_gate_watch_of_events_begins_with_existing(server: Server) {
     let events = server.core("events");
     let about = json!({ "kind": "Secret", "namespace": server.namespace, "name": "none" });
@@ -126,7 +127,7 @@ async fn without_the_gate_watch_of_events_begins_with_existing(server: Server) {
     }
 }
 
-/// A streaming list would reject the token.
+/// A server with streaming lists would reject the token.
 async fn without_the_gate_watches_ignore_limit_and_token(server: Server) {
     begins_with_existing_objects(&server, &[("limit", "1"), ("continue", "x")]).await;
 }

@@ -1,4 +1,4 @@
-//! Validation of owner references. The subject `garbage` covers their effects.
+//! The validation of owner references. The subject `garbage` covers their effects.
 
 use serde_json::{Value, json};
 

@@ -31,12 +31,12 @@ fn is_indented(answer: &Answer) {
     let text = std::str::from_utf8(&answer.bytes).expect("text");
     assert!(text.starts_with("{\n  \"") && text.ends_with("\n}"), "{text}");
     assert!(answer.body.is_object());
-    // One member per line; deeply nested lines are not longer.
+    // Each member is on its own line, so even deeply nested lines are short.
     let is_short = |line: &str| line.matches("\": ").count() <= 1;
     assert!(text.lines().all(is_short), "{text}");
 }
 
-/// Asserts that JSON is in one line.
+/// Asserts that JSON is on one line.
 #[track_caller]
 fn is_on_one_line(answer: &Answer) {
     assert!(!answer.bytes.trim_ascii_end().contains(&b'\n'), "{}", answer.text());

@@ -36,7 +36,6 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
 
 const AUTOSCALERS: &str = "horizontalpodautoscalers";
 
-/// Creates an autoscaler with a metric that v1 has, one that v1 lacks, and a behavior.
 async fn a_scale_without_replicas_shows_their_default(server: Server) {
     let path = server.group("apps/v1", "deployments");
     server.create(&path, &deployment("a")).await;
@@ -47,6 +46,8 @@ async fn a_scale_without_replicas_shows_their_default(server: Server) {
     assert_eq!(scale["spec"]["replicas"], 1);
 }
 
+/// Creates an autoscaler with a metric that v1 has, one that v1 lacks, and a behavior. Returns its
+/// path in v1.
 async fn autoscaler(server: &Server) -> String {
     let path = server.group("autoscaling/v2", AUTOSCALERS);
     let metric = |name: &str, target: Value| json!({ "type": "Resource", "resource": { "name": name, "target": target } });
@@ -167,7 +168,7 @@ async fn an_update_of_the_scale_sets_replicas(server: Server) {
     let (path, _) = scaled(&server).await;
     let mut scale = server.get(&format!("{path}/scale")).await.expect(200);
     scale["spec"]["replicas"] = 4.into();
-    // A controller may have written in the meantime.
+    // A controller may have written the object in the meantime.
     scale["metadata"]["resourceVersion"] = "".into();
     let scale = server.put(&format!("{path}/scale"), &scale).await.expect(200);
     assert_eq!(scale["spec"]["replicas"], 4);

@@ -1,4 +1,4 @@
-//! Watches that start with all objects and a bookmark after them (`sendInitialEvents`).
+//! Streaming lists (`sendInitialEvents`): watches that start with all objects and a bookmark.
 
 use serde_json::json;
 
@@ -93,7 +93,7 @@ async fn a_streaming_list_with_a_field_selector(server: Server) {
 
 async fn a_streaming_list_of_any_version(server: Server) {
     server.create_secrets(&["a"]).await;
-    // A list that brings the watch cache up to date for version 0.
+    // This list brings the watch cache up to date for version 0.
     server.list(&[]).await.expect(200);
     let mut watch = server.watch(&streaming(&[("resourceVersion", "0")])).await;
     assert_eq!(watch.briefs(2).await, ["ADDED a", "BOOKMARK"]);

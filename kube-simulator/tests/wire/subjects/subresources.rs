@@ -1,4 +1,4 @@
-//! Status: the part of an object that has a path of its own.
+//! Status: the part of an object that has its own path.
 
 use serde_json::{Value, json};
 
@@ -54,7 +54,7 @@ async fn status_write_sets_labels_of_built_in_kinds(server: Server) {
     assert_eq!(pod["metadata"]["labels"]["x"], "1");
 }
 
-/// Writes a label, an annotation and `status` to the status path, and returns the result.
+/// Writes a label, an annotation and `status` through the status path, and returns the result.
 async fn patch_status(server: &Server, path: &str, status: &Value) -> Value {
     let metadata = json!({ "labels": { "x": "1" }, "annotations": { "x": "1" } });
     let change = json!({ "metadata": metadata, "status": status });
@@ -85,7 +85,7 @@ async fn status_write_keeps_metadata_of_volume_attachments(server: Server) {
     server.delete(&path).await.expect(200);
 }
 
-/// Returns a status of Ingresses.
+/// Returns the status of an Ingress.
 fn balanced(addresses: &[&str]) -> Value {
     let ingress: Vec<Value> = addresses.iter().map(|address| json!({ "ip": address })).collect();
     json!({ "loadBalancer": { "ingress": ingress } })

@@ -32,7 +32,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// Returns the column names of a table. Columns after the bar are in the wide view only.
+/// Returns the column names of a table. Columns after the bar appear only in the wide view.
 fn columns(table: &Value) -> String {
     let columns = table["columnDefinitions"].as_array().expect("columns");
     let wide = |wanted: bool| {
@@ -186,9 +186,9 @@ async fn the_columns_of_events_begin_with_the_time(server: Server) {
     assert_eq!(rows(&table)[0]["cells"].to_string(), expected);
 }
 
-/// Creates an object, and compares the cells of its table, without the age.
+/// Creates an object, and compares the cells of its table row, without the age.
 async fn check_cells(server: &Server, path: &str, object: &Value, expected: &str) {
-    // The answer to the write has the object as written. Later, controllers may have set its status.
+    // The response to the write has the object as written. Later, controllers may set its status.
     let headers = [("content-type", JSON), ("accept", TABLE)];
     let table = server.call(Method::POST, path, &headers, &object.to_string()).await.expect(201);
     let definitions = table["columnDefinitions"].as_array().expect("columns");

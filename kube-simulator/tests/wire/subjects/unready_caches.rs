@@ -1,4 +1,4 @@
-//! A watch cache that is not ready: the errors of the server, and the responses from etcd.
+//! A watch cache that is not ready: the server's errors, and responses from etcd.
 
 use serde_json::json;
 use tokio::time::Instant;
@@ -9,7 +9,7 @@ use crate::server::{AGAIN, MERGE, Server, with_query};
 use crate::trouble::UnreadyWidgets;
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
-    // Exclusive, because a real server's controllers wait for such a cache too.
+    // Exclusive, because a real server's controllers wait for an unready cache, too.
     vec![
         scenario(unready_cache_refuses_its_requests).alone(),
         scenario(invalid_request_is_refused_before_an_unready_cache).alone(),
@@ -17,7 +17,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(etcd_serves_objects_and_writes_without_cache).alone(),
         scenario(etcd_refuses_the_future_without_cache).alone(),
         scenario(a_cache_that_has_become_ready_has_everything).alone(),
-        // No controllers run on this server.
+        // This server has no controllers.
         scenario(retry_after_grows_while_the_cache_is_unready).with_other_gates(),
     ]
 }
@@ -120,7 +120,7 @@ async fn a_cache_that_has_become_ready_has_everything(server: Server) {
     assert_eq!(watch.briefs(3).await, ["ADDED a", "ADDED b", "ADDED c"]);
 }
 
-/// It grows as e^(0.06 t), with t in seconds: 2 after 11.6 seconds, 3 after 18.4.
+/// The delay grows as e^(0.06 t), with t in seconds: 2 after 11.6 seconds, 3 after 18.4.
 async fn retry_after_grows_while_the_cache_is_unready(server: Server) {
     let begun = Instant::now();
     let widgets = UnreadyWidgets::with(&server, &THREE).await;
@@ -131,7 +131,7 @@ async fn retry_after_grows_while_the_cache_is_unready(server: Server) {
         let after = refused.header("retry-after").parse().expect("a number of seconds");
         refused.refused_with(429, "TooManyRequests", "storage is (re)initializing");
         assert!(after >= last, "{after} after {last}");
-        // Upper bound of the time for which the cache was not ready.
+        // An upper bound of the time for which the cache was not ready.
         let most = (0.06 * begun.elapsed().as_secs_f64()).exp();
         assert!(f64::from(after) <= most, "{after} after {:?}", begun.elapsed());
         last = after;

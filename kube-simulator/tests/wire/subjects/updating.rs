@@ -28,7 +28,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_generation_counts_changes_of_the_spec),
         scenario(a_generation_counts_annotations_of_deployments),
         scenario(a_generation_counts_labels_of_endpoint_slices),
-        scenario(a_type_of_secret_is_for_ever).differs("The simulator knows no immutable fields."),
+        scenario(a_type_of_secret_is_for_ever).differs("The simulator does not enforce immutable fields."),
         scenario(two_writers_from_one_version_can_not_both_win),
     ]
 }

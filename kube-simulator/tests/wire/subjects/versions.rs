@@ -50,7 +50,7 @@ async fn with_a_past(server: &Server) -> String {
 
 async fn any_version_is_good_enough_for_version_0(server: Server) {
     let last = server.create_secrets(&["a"]).await;
-    // A list that brings the watch cache up to date for version 0.
+    // This list brings the watch cache up to date for version 0.
     server.list(&[]).await.expect(200);
     for parameters in [
         &[("resourceVersion", "0")][..],
@@ -72,7 +72,7 @@ async fn any_version_ignores_the_limit(server: Server) {
 async fn a_version_without_match_is_a_least_version(server: Server) {
     let then = with_a_past(&server).await;
     let (listed, list) = list_of(server.list(&[("resourceVersion", &then)]).await);
-    // The list can show any later state, and contains its version.
+    // The list may show any later state, and contains that state's version.
     assert!(version(&list) >= then.parse().expect("a number"));
     assert!(listed == ["b", "c"] || listed == ["b"] || listed == ["a", "b"], "{listed:?}");
 }
@@ -150,8 +150,8 @@ async fn exactly_a_forgotten_version_has_expired(server: Server) {
     server.get(&path).await.refused(410, "Expired", message);
 }
 
-/// Until the API server processes a compaction, its watch cache can serve states that etcd has compacted. It keeps
-/// events longer.
+/// Until an API server processes a compaction, its watch cache can serve states that etcd has
+/// compacted. The watch cache keeps events longer than etcd.
 async fn compacted_version_is_watched_but_not_listed(server: Server) {
     let then = version(&server.create_secrets(&["a"]).await).to_string();
     server.create_secrets(&["b"]).await;
@@ -200,8 +200,8 @@ async fn page_of_a_future_version_times_out(server: Server) {
     is_too_large(server.list(&[("resourceVersion", FUTURE), ("limit", "1")]).await);
 }
 
-/// Creates a secret, then lists at the next version while another secret is created. Returns that version and the
-/// response.
+/// Creates a secret, then requests a list at the next version while another secret is created.
+/// Returns the next version and the response.
 async fn ask_for_the_next(server: &Server, first: &str, second: &str) -> (u64, Answer) {
     let next = version(&server.create_secrets(&[first]).await) + 1;
     let parameters =
@@ -215,7 +215,8 @@ async fn ask_for_the_next(server: &Server, first: &str, second: &str) -> (u64, A
 async fn list_waits_for_a_near_future_version(server: Server) {
     let (mut next, mut answer) = ask_for_the_next(&server, "a", "b").await;
     if server.is_real() && answer.code == 504 {
-        // The timeout is three seconds. A busy machine can need this long to create a secret, but hardly twice.
+        // The timeout is three seconds. A busy machine may need that long to create a secret, but
+        // hardly twice in a row.
         (next, answer) = ask_for_the_next(&server, "c", "d").await;
     }
     assert!(version(&answer.expect(200)) >= next);

@@ -1,4 +1,4 @@
-//! Watches: start, events, and end.
+//! Watches: how they start, their events, and how they end.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(unread_watch_is_ended_and_counted)
             .alone()
             .over_a_socket()
-            .differs("The simulator notices when its reader goes on, a real server at once."),
+            .differs("A real server ends the watch at once, the simulator when the client reads again."),
         scenario(the_old_watch_paths_are_watches_too).only_on_the_server(
             "paths under /api/v1/watch have been deprecated since 1.10; the simulator has none",
         ),
@@ -236,7 +236,7 @@ async fn write_without_a_change_causes_no_event(server: Server) {
     watch_is_at(&server, &mut watch, "x").await;
 }
 
-/// Asserts that the next event is for a new write.
+/// Asserts that the next event reports a new write.
 async fn watch_is_at(server: &Server, watch: &mut crate::watch::Watch, label: &str) {
     server.label("a", label, "now").await;
     assert_eq!(watch.expect("MODIFIED").await["metadata"]["labels"][label], "now");
@@ -309,8 +309,8 @@ fn seconds(number: u64) -> Duration {
     Duration::from_secs(number) - Duration::from_millis(50)
 }
 
-/// Watches until the last bookmark. It is for an object that the watch does not select, because a real server sends
-/// no redundant bookmarks.
+/// Watches until the last bookmark. Creates an object that the watch does not select, because a
+/// real server sends no redundant bookmarks.
 async fn bookmark(server: &Server, path: &str, unseen: fn(&str) -> Value) -> Value {
     let attempt = async |name: String| {
         let from = version(&server.get(path).await.expect(200)).to_string();
@@ -319,7 +319,7 @@ async fn bookmark(server: &Server, path: &str, unseen: fn(&str) -> Value) -> Val
         let mut watch = server.watch_path(path, &parameters).await;
         let created = server.create(path, &unseen(&name)).await;
         let bookmark = watch.bookmark().await?;
-        // An earlier bookmark is for objects of other scenarios.
+        // Skip bookmarks about objects of other scenarios.
         (version(&bookmark) >= version(&created)).then_some(bookmark)
     };
     server.bookmarked(attempt).await
@@ -336,7 +336,8 @@ async fn a_watch_that_nears_its_end_gets_a_bookmark(server: Server) {
         let mut watch = server.watch(&parameters).await;
         server.create_secrets(&[&unseen]).await;
         watch.bookmark().await?;
-        // The bookmark comes two seconds before the end, on a real server's clock of whole seconds.
+        // The bookmark is due two seconds before the end, on a real server's clock of whole
+        // seconds.
         assert!(begun.elapsed() >= seconds(2), "{:?}", begun.elapsed());
         assert_eq!(watch.rest().await, [""; 0]);
         assert!(begun.elapsed() >= seconds(5), "{:?}", begun.elapsed());
@@ -384,11 +385,11 @@ async fn many_watches_receive_the_same_events(server: Server) {
     }
 }
 
-/// Maximum number of events that a server buffers for an unread watch.
+/// The maximum number of events that a server buffers for an unread watch.
 const MAX_WRITES: usize = 120;
 
-/// Returns the number of secret watches that the server has ended because clients read too slowly. The metric is
-/// absent at first.
+/// Returns the number of secret watches that the server has ended because clients read too slowly.
+/// The metric is absent until the first.
 fn ended_unread(metrics: &Answer) -> u64 {
     let counter = "apiserver_terminated_watchers_total{group=\"\",resource=\"secrets\"} ";
     let metrics = metrics.whole_text();
@@ -396,8 +397,9 @@ fn ended_unread(metrics: &Answer) -> u64 {
     count.map_or(0, |count| count.parse().expect("a number"))
 }
 
-/// Writes a secret until one more unread watch has ended, and returns the number of writes. Megabytes in transit fill
-/// up first: the channels hold about thirty events, and the sockets another ten.
+/// Writes a secret until one more unread watch has ended, and returns the number of writes. The
+/// buffers in transit fill up first: the channels hold about thirty events, and the sockets another
+/// ten.
 async fn write_too_much(server: &Server, ended_before: u64) -> usize {
     let mut large = secret("large");
     server.create(&server.secrets(), &large).await;
@@ -408,7 +410,7 @@ async fn write_too_much(server: &Server, ended_before: u64) -> usize {
         let is_time_to_look = number >= 30 && number.is_multiple_of(10);
         let is_enough = match server.is_real() {
             true => is_time_to_look && ended_unread(&server.get("/metrics").await) > ended_before,
-            // The simulator ends and counts a watch only when its reader continues.
+            // The simulator ends and counts a slow watch only when its reader continues.
             false => number == 80,
         };
         if is_enough {
@@ -423,14 +425,14 @@ async fn unread_watch_is_ended_and_counted(server: Server) {
     let from = now(&server).await;
     let mut watch = server.watch(&[("resourceVersion", &from)]).await;
     let written = write_too_much(&server, before).await;
-    let heard = watch.rest().await;
-    assert!((1..written).contains(&heard.len()), "{} events of {written}", heard.len());
+    let received = watch.rest().await;
+    assert!((1..written).contains(&received.len()), "{} events of {written}", received.len());
     let metrics = server.get("/metrics").await;
     assert_eq!(
         metrics.header("content-type"),
         "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
     );
-    assert!(ended_unread(&metrics) > before, "it is counted");
+    assert!(ended_unread(&metrics) > before, "the ended watch is counted");
     assert!(metrics.whole_text().contains("# TYPE apiserver_terminated_watchers_total counter\n"));
 }
 

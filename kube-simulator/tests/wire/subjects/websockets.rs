@@ -97,7 +97,7 @@ async fn a_websocket_is_closed_as_usual_when_its_time_is_up(server: Server) {
 
 async fn messages_to_a_websocket_are_ignored(server: Server) {
     let mut watch = Conversation::open(&server, &[], &[]).await;
-    watch.say("hello").await;
+    watch.send("hello").await;
     server.create_secrets(&["a"]).await;
     assert_eq!(event(&watch.text().await)["type"], "ADDED");
 }
