@@ -13,7 +13,7 @@ static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| {
     Document::expanded(document.unwrap_or_default())
 });
 
-/// The name of the type of all metadata.
+/// The type name of `metadata`, which is the same for all kinds.
 const METADATA: &str = "apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 #[derive(Default, Deserialize)]
@@ -80,7 +80,7 @@ impl Document {
 
 #[cfg(test)]
 mod tests {
-    //! The document.
+    //! Tests of the schemas.
 
     use super::{of_kind, of_metadata};
 
