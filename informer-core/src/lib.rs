@@ -1,15 +1,15 @@
-//! The vocabulary of Kubernetes informers and their in-memory pipeline.
+//! The common types of Kubernetes informers, and their in-memory event pipeline.
 //!
 //! An informer keeps a local copy of some Kubernetes objects and calls handlers for every change.
-//! This crate has the parts that need neither network nor store, in the order in which an event
-//! passes them:
+//! This crate contains the parts that need neither network nor store. The table lists them in the
+//! order in which an event passes them:
 //!
 //! | part | what it does |
 //! |---|---|
 //! | [`ListerWatcher`] | lists and watches objects |
 //! | [`OwnedObject`] | a newly decoded object with one owner |
 //! | [`Cached`], [`ObjectKey`], [`ResourceVersion`] | the shared object, its key and its version |
-//! | [`Packed`] | the encoded form of a shared object, which needs less memory |
+//! | [`Packed`] | a shared object in encoded form, which needs less memory |
 //! | [`DeltaFifo`] | queues changes per key; its consumer takes the whole backlog at once |
 //! | [`EventBatch`], [`Event`], [`Deleted`] | the events of one transaction of the store |
 //! | [`SharedProcessor`], [`EventHandler`], [`AsyncEventHandler`], [`EventStream`] | delivers events to each handler at its own pace |
@@ -17,7 +17,8 @@
 //! The reflector that fills the queue is in `informer-reflector`, and the store in
 //! `informer-store`. Most users want `informer-factory`, which connects all parts.
 //!
-//! Objects need not be Kubernetes objects: [`Cached::keyed`] accepts any object under any key.
+//! The pipeline also works for objects that are not Kubernetes objects: [`Cached::keyed`] wraps any
+//! object and gives it any key.
 
 mod cached;
 mod completion;

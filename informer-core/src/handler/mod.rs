@@ -18,7 +18,7 @@ pub use asynchronous::AsyncEventHandler;
 pub use closures::Handlers;
 pub use filtered::Filtered;
 
-/// Receives every change of an informer's objects.
+/// Receives the changes of an informer's objects.
 ///
 /// The informer makes one call at a time. For each object, the handler receives an add, then
 /// updates, then a delete or a release (I4). Calls run on the async runtime, so they must be quick
@@ -58,7 +58,7 @@ pub trait EventHandler<K>: Send + Sync + 'static {
         let _ = object;
     }
 
-    /// Returns whether `on_update` needs the previous object; then
+    /// Returns whether `on_update` needs the previous object. If so,
     /// [`HandlerOptions::coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old) is
     /// ignored. Called once, when the handler is added. Default: `false`.
     fn needs_old_states(&self) -> bool {

@@ -29,7 +29,7 @@ async fn each_informer_says_how_it_fares() {
         lines,
         [
             "nodes (synced)",
-            "pods (forbidden: the server answered 403 Forbidden: because)",
+            "pods (forbidden: the server returned 403 Forbidden: because)",
             "secrets (not started)",
         ]
     );

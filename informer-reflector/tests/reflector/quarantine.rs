@@ -62,7 +62,10 @@ async fn i10_a_transform_that_fails_or_panics_sets_the_object_aside() {
     run.expect_notes(&["?bad@8"]).await;
     let mut errors: Vec<_> = run.status.quarantined().into_iter().map(|object| object.error).collect();
     errors.sort();
-    assert_eq!(errors, ["the transform panicked: no message", "the transform panicked: told to"]);
+    assert_eq!(
+        errors,
+        ["the transform panicked: the panic payload is not a string", "the transform panicked: told to"]
+    );
 }
 
 #[tokio::test(start_paused = true)]
