@@ -49,8 +49,8 @@ async fn a_resource_that_can_not_be_followed_is_named_with_the_remedy() {
             "the server does not serve v7, the group version of \"pods\"; check group and version, or install the \
              CustomResourceDefinition",
         ),
-        (("", "v1", "Pod"), "v1 has no resource \"Pod\"; its plural is asked for, \"pods\""),
-        (("", "v1", "no"), "v1 has no resource \"no\"; its plural is asked for, \"nodes\""),
+        (("", "v1", "Pod"), "v1 has no resource \"Pod\"; use the plural \"pods\""),
+        (("", "v1", "no"), "v1 has no resource \"no\"; use the plural \"nodes\""),
         (
             ("authorization.k8s.io", "v1", "selfsubjectaccessreviews"),
             "\"selfsubjectaccessreviews\" of authorization.k8s.io/v1 cannot have an informer: the server does not support \
@@ -61,7 +61,7 @@ async fn a_resource_that_can_not_be_followed_is_named_with_the_remedy() {
     }
     let unknown = refused("apps", "v1", "deploymints").await;
     assert!(
-        unknown.to_string().starts_with("apps/v1 has no resource \"deploymints\"; it has: "),
+        unknown.to_string().starts_with("apps/v1 has no resource \"deploymints\"; existing resources: "),
         "{unknown}"
     );
     assert!(

@@ -62,7 +62,7 @@ async fn wait_for_a_missing_or_unstarted_type_ends_at_once() {
     let simulator = with_pods();
     let factory = factory(&simulator);
     let error = factory.wait_for_cache_sync_of::<Pod>().await.expect_err("there is none");
-    assert!(error.to_string().ends_with("Pod (no informer of it has been asked for)"), "{error}");
+    assert!(error.to_string().ends_with("Pod (no informer of this type was requested)"), "{error}");
     let _pods = factory.core().v1().pods();
     let error = factory.wait_for_cache_sync_of::<Pod>().await.expect_err("it isn't started");
     assert_eq!(error.to_string(), "not synced: pods (not started)");
