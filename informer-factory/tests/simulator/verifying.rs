@@ -47,9 +47,9 @@ async fn finds_out_and_makes_up_for_what_was_lost<K>(
     let verification = within(pods.verify()).await.expect("it is synced");
     let said: Vec<String> = verification.differences.iter().map(ToString::to_string).collect();
     let expected = [
-        format!("shop/changes has version {} instead of {changed}", new - 2),
-        format!("shop/goes with version {} should not be there", new - 1),
-        format!("shop/new is missing, which has version {new}"),
+        format!("shop/changes has version {} in the store and {changed} on the server", new - 2),
+        format!("shop/goes (version {}) is not on the server", new - 1),
+        format!("shop/new (version {new}) is missing from the store"),
     ];
     assert_eq!(said, expected);
     assert_eq!((verification.resource_version.to_string(), verification.objects), (seen.to_string(), 4));
