@@ -141,7 +141,7 @@ mod tests {
         let wordless = POD.replace(r#""a""#, r#""""#);
         let gap = only("Job", r#""v1_33", "v1_35""#);
         for (module, kinds, expected) in [
-            ("a::v1", &[POD, POD][..], "`pods` is duplicate"),
+            ("a::v1", &[POD, POD][..], "`pods` exists twice"),
             ("a::v1", &[], "there is no kind"),
             ("a::v2", &[POD], "`a::v2` is not the path"),
             ("a:v1", &[POD], "`a:v1` is not the path"),
