@@ -1,7 +1,7 @@
 //! Validation of the names of objects and labels.
 //!
 //! The rules and messages are those of `k8s.io/apimachinery/pkg/util/validation`. Each check
-//! returns its error messages, and an empty list if the text is valid.
+//! returns its error messages; the list is empty if the name is valid.
 
 /// Maximum length of a label's name and of its value.
 const MAX_LABEL_LENGTH: usize = 63;
