@@ -1,11 +1,11 @@
-//! `Tls` without the feature `tls`: an empty type.
+//! Replaces the module `tls` without the feature `tls`: an empty type.
 
 use std::future::Ready;
 use std::io;
 
 use tokio::net::TcpStream;
 
-/// The TLS settings, which do not exist without the feature.
+/// The TLS settings, of which no value exists without the feature `tls`.
 #[derive(Clone, Debug)]
 pub(crate) enum Tls {}
 
