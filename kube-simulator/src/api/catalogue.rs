@@ -31,7 +31,7 @@ impl Served {
     }
 }
 
-/// All served resources. Entries are independent of one another.
+/// All served resources, by collection path.
 #[derive(Debug, Default)]
 pub(crate) struct Catalogue(DashMap<String, Arc<Served>>);
 

@@ -59,7 +59,7 @@ pub(crate) fn label_value(text: &str) -> Vec<String> {
     errors
 }
 
-/// Checks an object name of most kinds: a DNS subdomain.
+/// Checks a DNS subdomain. Most kinds require that object names have this form.
 pub(crate) fn subdomain(text: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if text.len() > MAX_SUBDOMAIN_LENGTH {

@@ -3,8 +3,8 @@
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-/// Ends connections for further requests: with `GOAWAY` in HTTP/2, by closing idle connections in
-/// HTTP/1.1.
+/// Makes clients leave their connections: HTTP/2 connections receive a `GOAWAY`, and idle HTTP/1.1
+/// connections are closed.
 #[derive(Debug)]
 pub(crate) struct Goaways {
     /// The probability that an HTTP/2 request is the last of its connection.

@@ -1,4 +1,4 @@
-//! Compressed bodies, for clients that accept them.
+//! Compresses response bodies, for clients that accept gzip.
 
 use std::io::Write;
 

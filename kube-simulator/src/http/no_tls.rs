@@ -5,7 +5,7 @@ use std::io;
 
 use tokio::net::TcpStream;
 
-/// The TLS settings, of which no value exists without the feature `tls`.
+/// An empty type: without the feature `tls`, there are no TLS settings.
 #[derive(Clone, Debug)]
 pub(crate) enum Tls {}
 

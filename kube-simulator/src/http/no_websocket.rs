@@ -11,7 +11,7 @@ use tower::Service as _;
 use super::respond::HttpResponse;
 use super::service::Service;
 
-/// A watch over a WebSocket, of which no value exists without the feature `websocket`.
+/// An empty type: without the feature `websocket`, there are no watches over a WebSocket.
 pub(super) enum Conversation {}
 
 pub(super) async fn answer(

@@ -53,11 +53,11 @@ pub(super) enum Subresource {
     Whole,
     Status,
     Scale,
-    /// Pods only.
+    /// A subresource of pods only.
     Binding,
-    /// Pods only.
+    /// A subresource of pods only.
     Eviction,
-    /// Namespaces only.
+    /// A subresource of namespaces only.
     Finalize,
 }
 

@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn references_are_replaced() {
-        let pod = of_kind("v1", "Pod").expect("a schema");
+        let pod = of_kind("v1", "Pod").expect("Pod has a schema");
         let ports = &pod["properties"]["spec"]["properties"]["containers"]["items"]["properties"]["ports"];
         assert_eq!(ports["x-kubernetes-list-map-keys"][0], "containerPort");
         assert_eq!(of_metadata()["properties"]["finalizers"]["x-kubernetes-list-type"], "set");

@@ -226,7 +226,7 @@ impl ResourceKind {
     }
 
     /// Returns whether dependants remain when an object is deleted without a propagation policy.
-    /// Only the two kinds that are older than owner references do this
+    /// This applies only to the two kinds that are older than owner references
     /// (`DefaultGarbageCollectionPolicy`).
     pub(crate) fn orphans_by_default(&self) -> bool {
         let kinds = [("", "replicationcontrollers"), ("batch", "jobs")];

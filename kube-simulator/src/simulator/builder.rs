@@ -53,7 +53,7 @@ impl Default for SimulatorBuilder {
 }
 
 impl SimulatorBuilder {
-    /// Serves the common built-in kinds: pods, nodes, services, deployments, jobs, leases and some
+    /// Serves the common built-in kinds: pods, nodes, services, deployments, jobs, leases and about
     /// thirty more.
     #[must_use]
     pub fn built_in_kinds(mut self) -> Self {

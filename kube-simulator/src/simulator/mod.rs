@@ -67,7 +67,7 @@ impl Simulator {
     }
 }
 
-/// Access for clients.
+/// Methods that give clients access to the simulator.
 impl Simulator {
     /// Returns the URL of the API, such as `http://127.0.0.1:40123`; `https` if the builder enables
     /// TLS.
@@ -130,7 +130,7 @@ impl Simulator {
     }
 }
 
-/// Direct access to the storage, without HTTP and its checks.
+/// Methods for direct access to the storage, without HTTP and its checks.
 impl Simulator {
     /// Serves one more kind of resource from now on. A resource that is already served does not
     /// change.
@@ -228,7 +228,7 @@ impl Simulator {
     }
 }
 
-/// Resource versions.
+/// Methods for resource versions.
 impl Simulator {
     /// Returns the resource version of the latest write to any resource.
     #[must_use]
@@ -237,7 +237,7 @@ impl Simulator {
     }
 }
 
-/// Requests and watches of clients.
+/// Methods that examine the requests and watches of clients.
 impl Simulator {
     /// Returns the matching requests, oldest first. Only the latest 10,000 requests are recorded.
     #[must_use]

@@ -230,7 +230,7 @@ impl StoredObject {
         Value::Object(self.0.decode())
     }
 
-    /// Decodes the object.
+    /// Decodes the object as a `K`.
     ///
     /// # Errors
     ///

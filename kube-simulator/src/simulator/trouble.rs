@@ -9,7 +9,7 @@ use crate::http::RequestFilter;
 use crate::simulator::lagging_replica::LaggingReplica;
 use crate::storage::Backup;
 
-/// Faults of requests.
+/// Methods that inject faults into requests.
 impl Simulator {
     /// Applies a fault to this many of the next matching requests.
     ///
@@ -54,7 +54,7 @@ impl Simulator {
     }
 }
 
-/// Faults of watches.
+/// Methods that inject faults into watches.
 impl Simulator {
     /// Injects content into the open watch streams whose requests match, and returns the number of
     /// these streams. Each stream sends the injection after all past events and before all later
@@ -89,7 +89,7 @@ impl Simulator {
     }
 }
 
-/// Faults of the history and of the whole server.
+/// Methods that inject faults into the history and the whole server.
 impl Simulator {
     /// Removes the history, also from the watch cache: watches and lists at earlier versions are
     /// answered with 410 `Expired`. Open watches continue. By contrast, the automatic

@@ -22,7 +22,7 @@ pub(crate) struct Table {
     pub(crate) kind: ResourceKind,
     revision: Revision,
     state: RwLock<State>,
-    /// Notified after each write; watch streams wait for it.
+    /// Notifies watch streams after each write.
     changed: Notifier,
 }
 

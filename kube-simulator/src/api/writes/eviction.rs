@@ -1,4 +1,5 @@
-//! Evictions: deletions of pods that disruption budgets limit. `kubectl drain` creates evictions.
+//! Evictions: deletions of pods within the limits of disruption budgets. `kubectl drain` creates
+//! evictions.
 //!
 //! The rules and messages are those of `pkg/registry/core/pod/storage/eviction.go`. The API server
 //! itself, not a controller, subtracts an eviction from the budget, so that two concurrent

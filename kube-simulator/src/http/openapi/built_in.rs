@@ -46,8 +46,8 @@ fn describe_type(type_name: &str, schemas: &mut Map<String, Value>) -> Value {
         message => {
             let name = component(message);
             if !schemas.contains_key(&name) {
-                // Inserted before the fields are described, so that a recursive message ends the
-                // recursion.
+                // The name is inserted before the fields are described, so that a message that
+                // contains itself does not recurse endlessly.
                 schemas.insert(name.clone(), Value::Null);
                 let properties = describe_fields(message, schemas);
                 schemas.insert(name.clone(), json!({ "type": "object", "properties": properties }));

@@ -32,8 +32,8 @@ pub(crate) fn index(server: &Server) -> Value {
 
 /// Returns the media type and body of `/openapi/v2`, in protobuf or in JSON.
 ///
-/// The document is empty: kubectl uses it for a `List`, and skips validation if the document has no
-/// schema.
+/// The document is empty. kubectl requests it to validate objects of kind `List`, and skips the
+/// validation if the document has no schema.
 pub(crate) fn v2(in_protobuf: bool) -> (&'static str, Vec<u8>) {
     if !in_protobuf {
         let document =

@@ -16,7 +16,7 @@ use crate::kinds::ResourceKind;
 #[derive(Debug)]
 pub(crate) struct WatchRegistry {
     open: Mutex<Open>,
-    /// Notified after each opening and closing.
+    /// Notified after each opening and closing of a stream.
     changed: watch::Sender<()>,
     bookmarks: Mutex<BookmarkRule>,
     /// The number of streams that ended because clients read too slowly, by group and resource.
@@ -49,7 +49,7 @@ impl BookmarkRule {
     }
 }
 
-/// An open stream: its request, and the channel for commands to it.
+/// An open stream: its request, and the channel through which the stream receives commands.
 #[derive(Debug)]
 struct OpenWatch {
     request: Arc<RecordedRequest>,
@@ -107,7 +107,7 @@ impl WatchRegistry {
         (Registration { registry: self.clone(), id }, receiver)
     }
 
-    /// Counts the open streams whose requests match.
+    /// Counts the open streams whose requests match the filter.
     pub(crate) fn count(&self, filter: &RequestFilter) -> usize {
         self.open.lock().streams.values().filter(|watch| filter.matches(&watch.request)).count()
     }

@@ -95,7 +95,7 @@ enum Start {
     After(u64),
     /// All current objects, once this resource version is reached.
     Everything { not_before: u64 },
-    /// Only later events.
+    /// Only the events after the opening of the watch.
     Now,
 }
 

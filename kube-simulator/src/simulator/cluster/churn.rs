@@ -16,7 +16,7 @@ const TICK: Duration = Duration::from_millis(10);
 /// change.
 const MAX_BURST: Duration = Duration::from_millis(100);
 
-/// A change that the churn has made.
+/// A change that [`Churn::step`] has made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Change {

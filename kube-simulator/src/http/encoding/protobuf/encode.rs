@@ -88,7 +88,7 @@ pub(crate) fn message(fields: &[(u64, Vec<u8>)]) -> Vec<u8> {
     out
 }
 
-/// Wraps a message in `runtime.Unknown`.
+/// Wraps encoded content in Kubernetes' envelope, a `runtime.Unknown` message.
 fn put_envelope(out: &mut Vec<u8>, api_version: &str, kind: &str, put_content: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(MAGIC);
     put_nested(out, 1, |type_meta| {

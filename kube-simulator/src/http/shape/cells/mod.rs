@@ -160,7 +160,7 @@ mod tests {
         for kind in built_in() {
             for column in &kind.columns {
                 let cell = cell(&kind.kind, &column.name, &json!({}), Timestamp::UNIX_EPOCH);
-                assert!(cell.is_some(), "{} of {}", column.name, kind.kind);
+                assert!(cell.is_some(), "no cell for column {} of {}", column.name, kind.kind);
             }
         }
     }
