@@ -13,13 +13,14 @@ use super::settlement::Settlement;
 use informer_factory::__private::{Visibility, writes};
 use informer_factory::SharedIndexInformer;
 
-/// The watermark of a store; closed when its informer has stopped.
+/// The watermark of a store; the channel is closed when the informer has stopped.
 pub(super) type Watermarks = watch::Receiver<ResourceVersion>;
 
-/// A write that a cache possibly lacks. It is immutable; a changed condition replaces it.
+/// A write that a cache possibly lacks. A `Pending` is immutable; a new one replaces it if its
+/// condition changes.
 pub(super) struct Pending {
     pub(super) id: u64,
-    /// The deadline.
+    /// The time at which the key stops waiting for this write.
     pub(super) until: Instant,
     pub(super) awaited: Awaited,
 }
@@ -46,8 +47,8 @@ pub(super) enum Awaited {
 pub(super) type Look = Arc<dyn Fn() -> bool + Send + Sync>;
 
 impl Awaited {
-    /// Returns the condition for an object that the server has; `None` if the informer will not
-    /// have it.
+    /// Returns the condition for an object that was written; `None` if the informer will never
+    /// receive it, or its version has no order.
     pub(super) fn write<K: Send + Sync + 'static>(
         informer: &SharedIndexInformer<K>,
         written: &ObjectMeta,
@@ -115,7 +116,8 @@ impl Awaited {
             | Self::Deletion { watermarks, .. } => {
                 let mut watermarks = watermarks.clone();
                 loop {
-                    // Created before the check, so that no later change is missed.
+                    // The current watermark is marked as seen before the check, so that no later
+                    // change is missed.
                     watermarks.mark_unchanged();
                     if self.is_seen() || watermarks.changed().await.is_err() {
                         return;
