@@ -183,7 +183,7 @@ fn index_lookup_distinguishes_unknown_name_and_type() {
     let (_writer, indexer) = store::<Item>();
     let _tag = indexer.add_index("tag", |item: &Item| item.tags.clone()).expect("a free name");
     let unknown = indexer.by_index("node", "n1").map(|_| ()).expect_err("no such index");
-    assert_eq!(unknown.to_string(), "there is no index named \"node\"; there are: namespace, tag");
+    assert_eq!(unknown.to_string(), "no index named \"node\" exists; existing indexes: namespace, tag");
     assert!(matches!(indexer.by_index("tag", "1").map(|_| ()), Err(IndexError::WrongType { .. })));
     assert!(indexer.index::<u8>("tag").is_ok());
 }

@@ -40,9 +40,9 @@ pub(super) type Released = HashSet<ObjectKey>;
 /// The handlers for which entries are merged.
 #[derive(Clone, Copy)]
 pub(super) enum Merge<'a> {
-    /// One handler.
+    /// The entries are merged for one handler.
     Handler { wants_resyncs: bool },
-    /// All handlers whose backlog begins in this period or earlier.
+    /// The entries are merged for all handlers whose backlog begins in this period or earlier.
     Period(&'a Released),
 }
 
@@ -242,8 +242,8 @@ impl<K> Coalesced<K> {
         self.len == 0 && self.initial_end.is_none()
     }
 
-    /// Takes the oldest entries, in order, as about `limit` events. Later events can still be
-    /// merged into the remaining entries.
+    /// Takes the oldest entries in order and returns their events, which are about `limit` events.
+    /// Later events can still be merged into the remaining entries.
     pub(super) fn take(&mut self, limit: usize) -> Vec<Event<K>> {
         let mut events = Vec::with_capacity(limit.min(self.len));
         while events.len() < limit

@@ -14,8 +14,8 @@ pub(super) enum NetChange<K> {
     /// has been added.
     Recreated(End<K>, Cached<K>),
     /// An object was added and deleted. Handlers ignore this entry, except handlers with a pending
-    /// release of the key from an earlier period: for these handlers, the release becomes a
-    /// deletion.
+    /// release of the key in an earlier period (a run of batches): for these handlers, the release
+    /// becomes a deletion.
     Vanished(Deleted<K>),
 }
 
