@@ -21,7 +21,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 struct Effort {
     rounds: usize,
-    /// The numbers of updates are divided by this.
+    /// The divisor of the number of updates in each case.
     divisor: usize,
 }
 

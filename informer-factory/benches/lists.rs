@@ -38,7 +38,7 @@ static ALLOCATED: PeakAlloc = PeakAlloc;
 
 type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
-/// The number of pods in one chunk of a body.
+/// The number of pods in one chunk of a response body.
 const PIECE: usize = 10;
 
 fn main() {

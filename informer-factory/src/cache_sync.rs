@@ -12,14 +12,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{InformerState, SharedIndexInformer, SourceStatus};
 
-/// An informer, one namespace of an informer, or a handler, for [`wait_for_cache_sync`].
+/// A cache for which [`wait_for_cache_sync`] can wait: an informer, one of its namespaces, or a
+/// handler.
 pub trait CacheSync: Send + Sync {
     /// Returns a [`Completion`] that is set when the informer or handler has processed its initial
     /// list.
     fn synced(&self) -> Completion;
 
-    /// Returns the [`Completion`] of one namespace's initial list, for a namespace that was added
-    /// later. Default: the same as [`synced`](Self::synced).
+    /// Returns a [`Completion`] that is set when the initial list of one namespace has been
+    /// processed. Default: the same as [`synced`](Self::synced).
     fn synced_in(&self, namespace: &str) -> Completion {
         _ = namespace;
         self.synced()

@@ -38,8 +38,8 @@ use proc_macro::TokenStream;
 /// of the type and with the visibility of the type:
 ///
 /// - the trait `CronTabInformers`, which adds `factory.stable().v1().cron_tabs()`;
-/// - the trait `CronTabIndices`, with the methods `by_image` and `by_image_index` on its informers,
-///   for each index;
+/// - the trait `CronTabIndices`, which adds two methods to the type's informers for each index,
+///   such as `by_image` and `by_image_index`;
 /// - `CronTab::new_informer` and `CronTab::new_informer_from`, for informers without a factory.
 ///
 /// Import the traits where you use their methods. Informers made by the accessor or by

@@ -68,8 +68,8 @@ pub(crate) fn kind_accessor(kind: &str, plural: &str) -> String {
     (name + rest).replace('-', "_")
 }
 
-/// Converts `CSIDriver` to `csi_driver`. A digit belongs to the word before it: `K8SCluster`
-/// becomes `k8s_cluster`.
+/// Converts a name to snake case: `CSIDriver` becomes `csi_driver`. A digit belongs to the word
+/// before it: `K8SCluster` becomes `k8s_cluster`.
 pub(crate) fn snake(name: &str) -> String {
     let letters: Vec<char> = name.chars().collect();
     let (mut snake, mut after_lower) = (String::new(), false);

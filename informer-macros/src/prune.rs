@@ -1,5 +1,5 @@
-//! `prune(...)`: paths of JSON fields, checked like `PrunePaths` of informer-reflector checks them
-//! at run time.
+//! `prune(...)`: paths of JSON fields, with the same checks that `PrunePaths` of informer-reflector
+//! makes at run time.
 
 use syn::{LitStr, Result};
 

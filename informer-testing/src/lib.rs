@@ -1,4 +1,4 @@
-//! Parts for tests of informers and of programs that use them.
+//! Test utilities for informers and for programs that use them.
 //!
 //! - [`MemorySource`] replaces the API server and its client: a `ListerWatcher` whose objects are
 //!   in memory, without HTTP, JSON and tasks.

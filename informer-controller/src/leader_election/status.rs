@@ -119,14 +119,14 @@ impl Reporter {
     #[must_use]
     pub(super) fn started_leading(&self) -> Leading {
         self.change(|standing| standing.is_leading = true);
-        tracing::info!(lease = %self.lease, "started leading");
+        tracing::info!(lease = %self.lease, "this candidate started leading");
         Leading(self.clone())
     }
 
     pub(super) fn stopped_leading(&self, why: &str) {
         let before = self.change(|standing| standing.is_leading = false);
         if before.is_leading {
-            tracing::info!(lease = %self.lease, reason = why, "stopped leading");
+            tracing::info!(lease = %self.lease, reason = why, "this candidate stopped leading");
         }
     }
 

@@ -42,9 +42,9 @@ where
     is_of_kind.then(|| ObjectKey::new(O::Scope::namespace(object.namespace()), &owner.name))
 }
 
-/// Returns a function for [`ControllerRunner::watches`](crate::ControllerRunner::watches) that
-/// returns the keys of the objects that have, in `index`, any of the values that `values` returns
-/// for the changed object.
+/// Returns a function for [`ControllerRunner::watches`](crate::ControllerRunner::watches). For a
+/// changed object, that function calls `values`, and returns the keys of all objects that have one
+/// of these values in `index`.
 ///
 /// For example, a change of a Secret queues the Pods that use it, if pods are indexed by their
 /// secrets.

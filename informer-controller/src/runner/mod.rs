@@ -78,12 +78,12 @@ pub use stats::{RunnerMonitor, RunnerStats};
 ///   [sync timeout](Self::sync_timeout), a warning names the namespace.
 /// - A key whose namespace was [removed](SharedIndexInformer::remove_namespace) from the watched
 ///   informers is dropped without a call: its object would look deleted. While only some informers
-///   have removed the namespace, the key is parked. After a removal during a call,
-///   [`ReconcileRequest::is_namespace_watched`] returns `false`.
+///   have removed the namespace, the key is parked: it waits without occupying a worker. After a
+///   removal during a call, [`ReconcileRequest::is_namespace_watched`] returns `false`.
 /// - A failure, a panic or a timeout affects only its key. The queue's rate limiter sets the time
 ///   of the retry.
-/// - A key [with pending writes](ReconcileRequest::writes) is parked, without a worker, until the
-///   caches have the writes or the deadline is over.
+/// - A key [with pending writes](ReconcileRequest::writes) is parked until the caches have the
+///   writes or the deadline is over.
 /// - Objects that existed at the start, and resyncs, have a low priority; changes overtake them.
 ///
 /// Nothing is queued before [`run`](Self::run). So a standby can create the controller at once and
@@ -240,7 +240,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
     }
 }
 
-/// A function that adds a handler, which queues keys, to an informer.
+/// Adds a handler to an informer. The handler queues keys.
 type Feed = Box<dyn FnOnce() -> HandlerRegistration + Send>;
 
 /// Returns a handler that queues keys.

@@ -42,8 +42,8 @@ pub struct RunnerStats {
     /// Keys that were dropped without a call, because their namespace was
     /// [removed](informer_factory::SharedIndexInformer::remove_namespace).
     pub dropped: u64,
-    /// The number of times that a key was parked, because the caches lacked a write for it, or had
-    /// not listed its namespace.
+    /// How often a key was parked, which means that it had to wait without occupying a worker,
+    /// because the caches lacked a write for the key or had not listed its namespace.
     pub parked: u64,
     /// Parked keys that were queued again at a deadline, with possibly outdated caches.
     pub parked_timed_out: u64,

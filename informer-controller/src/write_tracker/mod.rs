@@ -94,7 +94,7 @@ struct Shared<T> {
 struct Keys<T> {
     pending: HashMap<T, Vec<Arc<Pending>>>,
     next_id: u64,
-    /// The number of keys at which expired writes of all keys are removed.
+    /// When the tracker has this many keys, it removes the expired writes of all keys.
     sweep_at: usize,
 }
 
@@ -102,7 +102,7 @@ struct Keys<T> {
 /// store.
 type Garbage = Vec<Arc<Pending>>;
 
-/// The minimum number of keys at which expired writes of all keys are removed.
+/// The minimum of [`Keys::sweep_at`].
 const MIN_KEYS_TO_SWEEP: usize = 1_024;
 
 /// The maximum deadline: a year.
@@ -137,7 +137,8 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         KeyWrites::new(self.clone(), key.clone())
     }
 
-    /// Returns the number of keys with pending writes at the last check.
+    /// Returns the number of keys with pending writes. A write counts until the first check of its
+    /// key after the caches have the write.
     #[must_use]
     pub fn keys(&self) -> usize {
         self.shared.keys.lock().pending.len()

@@ -33,8 +33,8 @@ pub(super) enum Awaited {
     /// The cache has reached this version, or lacks the object. If a write moves an object out of
     /// the selector, the informer receives no events for later writes to the object.
     Leaving { watermarks: Watermarks, version: ResourceVersion, has_gone: Look },
-    /// The cache has received the deletion of an object, and has reached the version in which the
-    /// object was known.
+    /// The cache has received the deletion of an object, and has reached the version that the
+    /// object had before the deletion.
     Deletion { watermarks: Watermarks, version: ResourceVersion, is_known: Look },
     /// There is no condition yet: the request is in flight, or its outcome is unknown. The token is
     /// cancelled when the outcome becomes known.
@@ -131,7 +131,8 @@ impl Awaited {
         }
     }
 
-    /// Returns the version, if the condition is to reach this version in `store`.
+    /// Returns the version of a [`Version`](Self::Version) condition for `store`; `None` for all
+    /// other conditions.
     pub(super) fn version_in(&self, store: &Watermarks) -> Option<&ResourceVersion> {
         match self {
             Self::Version { watermarks, version } if watermarks.same_channel(store) => Some(version),

@@ -49,7 +49,7 @@ impl Sample for Pod {
     }
 }
 
-/// A slim view of a pod, as for a scheduler's cache.
+/// A slim view of a pod, as the cache of a scheduler could use.
 pub(crate) struct Placement {
     metadata: ObjectMeta,
     node_name: Option<String>,

@@ -46,7 +46,7 @@ impl<K: 'static> Process<K> {
         for (position, pending) in batch.items().iter().enumerate() {
             match each(pending) {
                 Ok(()) if self.failing.remove(&pending.key) => {
-                    tracing::info!(resource = description, key = %pending.key, "object was processed after failures");
+                    tracing::info!(resource = description, key = %pending.key, "object was processed after earlier failures");
                 }
                 Ok(()) => {}
                 Err(error) if !self.retries => {
@@ -60,7 +60,7 @@ impl<K: 'static> Process<K> {
                             "object could not be processed; retrying (repeats are logged at debug level)"
                         );
                     } else {
-                        tracing::debug!(resource = description, key = %pending.key, error, "object failed again");
+                        tracing::debug!(resource = description, key = %pending.key, error, "object failed again; retrying");
                     }
                 }
             }

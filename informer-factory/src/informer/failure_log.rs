@@ -1,4 +1,5 @@
-//! [`FailureLog`]: logs the failures of index functions, one summary per index and minute.
+//! [`FailureLog`]: logs the failures of index functions, with at most one log line per index and
+//! minute.
 //!
 //! [`Indexer::index_failures`](informer_store::Indexer::index_failures) returns all failures, with
 //! their errors.
@@ -22,7 +23,7 @@ pub(super) struct FailureLog {
 #[derive(Default)]
 struct Unreported {
     count: usize,
-    /// The first of these failures.
+    /// The first failure since the last log line, as an example.
     example: Option<IndexFailure>,
     last_summary: Option<Instant>,
 }
@@ -54,7 +55,7 @@ impl FailureLog {
         for (failed, IndexFailure { index, key, error, .. }) in self.summaries(new, Instant::now()) {
             tracing::warn!(
                 resource = %self.resource, index, failed, example = %key, error,
-                "index function failed for objects; `index_failures` returns all of them"
+                "index function failed for some objects; `index_failures` returns all failures"
             );
         }
     }
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn index_failures_are_summed_up_per_index_and_minute() {
+    fn index_failures_are_logged_once_per_index_and_minute() {
         let mut log = FailureLog::new("pods");
         let start = Instant::now();
         let mut at = |seconds: u64, new: &[IndexFailure]| {

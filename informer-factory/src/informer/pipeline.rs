@@ -21,7 +21,7 @@ pub(super) struct Pipeline {
     pub(super) indexer: Indexer<AnyObject>,
     pub(super) processor: SharedProcessor<AnyObject>,
     pub(super) source: Arc<Source<AnyObject>>,
-    /// The store's watermark. Sending it wakes callers that wait for a resource version.
+    /// The store's watermark. A change wakes callers that wait for a resource version.
     pub(super) watermark: watch::Sender<ResourceVersion>,
 }
 
@@ -43,8 +43,8 @@ impl Pipeline {
         for (pending, stored) in batch.items().iter().zip(stored) {
             outcome.add(pending, stored);
         }
-        // The snapshot is dropped first, because the writer must copy the data that a snapshot
-        // shares.
+        // The snapshot is dropped here, because the writer would have to copy the data that a
+        // snapshot shares.
         drop(state);
         let Outcome { changes, events } = outcome;
         let events = EventBatch { events, completes_initial_list: batch.completes_initial_list() };

@@ -8,8 +8,8 @@ use tokio::sync::watch;
 pub enum InformerState {
     /// The informer's task has not been run yet.
     Idle,
-    /// The informer's task runs. Whether lists and watches succeed is the informer's
-    /// [health](super::SharedIndexInformer::health).
+    /// The informer's task runs. The informer's [health](super::SharedIndexInformer::health) shows
+    /// whether its lists and watches succeed.
     Running,
     /// The informer has stopped and cannot be started again. Its store can still be read, but no
     /// longer changes.

@@ -168,8 +168,8 @@ impl Shared {
         }
     }
 
-    /// Returns a function that checks whether the store lacks this object. Another object (UID)
-    /// with the same name does not count.
+    /// Returns a function that checks whether the store lacks this object. An object with the same
+    /// name and another UID counts as another object.
     pub(crate) fn has_gone(&self, object: &ObjectMeta) -> impl Fn() -> bool + Send + Sync + use<> {
         let key = object.name.as_deref().map(|name| ObjectKey::new(object.namespace.as_deref(), name));
         let (indexer, uid) = (self.indexer.clone(), Uid::from(object.uid.as_deref()));

@@ -38,7 +38,8 @@ impl<K: Resource<DynamicType = ()> + Send + Sync + 'static> StoreReader<K> {
         self.informer.synced().wait().await
     }
 
-    /// Returns an object. The reference's namespace is ignored for cluster-scoped resources.
+    /// Returns the object to which `key` refers. For cluster-scoped resources, the namespace of
+    /// `key` is ignored.
     #[must_use]
     pub fn get(&self, key: &ObjectRef<K>) -> Option<Cached<K>> {
         let named = self.informer.get(&ObjectKey::new(key.namespace.as_deref(), &key.name));

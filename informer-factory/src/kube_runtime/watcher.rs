@@ -67,7 +67,8 @@ impl<K: Clone + Send + Sync + 'static> WatcherEvents<K> {
             // kube-runtime has no release, and readers must drop their copies.
             Event::Released(object) => self.deleted(&object),
             Event::Deleted(deleted) => {
-                // An object without a known state was never applied.
+                // Without a last known state, the object was never applied, so there is nothing to
+                // delete.
                 if let Some(object) = deleted.last_known() {
                     self.deleted(object);
                 }

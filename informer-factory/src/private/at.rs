@@ -152,7 +152,8 @@ impl<V: IndexValue> ValueAt<V> for V {
     }
 }
 
-/// Calls an index function. It lets the compiler infer the argument type of a closure.
+/// Calls an index function. If the function is a closure, this call lets the compiler infer the
+/// type of its argument.
 pub fn call<'a, K, R>(object: &'a K, function: impl FnOnce(&'a K) -> R) -> R {
     function(object)
 }
@@ -178,7 +179,7 @@ impl<I, E> Returned<Result<I, E>> {
     }
 }
 
-/// `into_values` for functions that return no `Result`.
+/// Provides `into_values` for index functions that return no `Result`.
 pub trait NeverFails<V> {
     /// Returns the values.
     ///

@@ -79,7 +79,7 @@ struct Leaving {
     released: Option<CancellationToken>,
 }
 
-/// The work of watching a namespace, until the task of the informer runs it.
+/// The work of watching an added namespace, which the informer's task will run.
 struct Joining<K: 'static> {
     reflector: Reflector<K>,
     feed: Arc<NamespaceFeed<K>>,

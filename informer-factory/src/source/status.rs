@@ -33,7 +33,7 @@ enum Of {
 struct View {
     description: Arc<str>,
     members: watch::Receiver<Members>,
-    /// The namespaces whose health changes this view still has to return.
+    /// The namespaces whose health changes [`health_changed`](View::health_changed) returns.
     seen: BTreeMap<Arc<str>, MemberStatus>,
     has_ended: bool,
 }

@@ -56,7 +56,7 @@ pub(super) enum Reading<K> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ReaderId(u64);
 
-/// The position of a watch.
+/// The position of an open watch in the log.
 struct Reader {
     /// The number of the next entry to read.
     cursor: u64,

@@ -119,7 +119,7 @@ impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
     /// Adds an object, and returns the stored object.
     ///
     /// # Errors
-    /// [`Error::Refused`] if it exists or has no name.
+    /// [`Error::Refused`] if the object exists already or has no name.
     #[doc(alias = "Add")]
     pub fn create(&self, object: K) -> Result<Cached<K>, Error> {
         self.put(object, Before::Absent, true)
@@ -128,7 +128,7 @@ impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
     /// Adds an object like [`create`](Self::create), without an event for open watches.
     ///
     /// # Errors
-    /// [`Error::Refused`] if it exists or has no name.
+    /// [`Error::Refused`] if the object exists already or has no name.
     #[doc(alias = "AddDropWatch")]
     pub fn create_unseen(&self, object: K) -> Result<Cached<K>, Error> {
         self.put(object, Before::Absent, false)
@@ -308,8 +308,9 @@ impl<K> MemorySource<K> {
         self.send_to_open_watches(What::Failed(Arc::new(error)));
     }
 
-    /// Sends a bookmark to the open watches that allow bookmarks. Its version is a new one, as
-    /// after a change of another resource; [`resource_version`](Self::resource_version) returns it.
+    /// Sends a bookmark to the open watches that allow bookmarks. The bookmark has a new version,
+    /// as after a change of another resource; [`resource_version`](Self::resource_version) returns
+    /// this version.
     pub fn bookmark(&self) {
         {
             let mut state = self.shared.state.lock();

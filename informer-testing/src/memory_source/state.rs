@@ -1,4 +1,4 @@
-//! The state of a source: objects, history and request counters, without lock or waiting.
+//! The state of a source: objects, history and request counters. It has no lock and never waits.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -8,19 +8,21 @@ use std::sync::Arc;
 
 use informer_core::Completion;
 
-/// The number of names that are kept at least: the last ones that were removed. Each name takes
-/// about a hundred bytes, and a program can add and remove namespaces for years.
+/// At least this many names are kept: the most recently removed ones. Older names are dropped,
+/// because each name takes about a hundred bytes, and a program can add and remove namespaces for
+/// years.
 const MIN_REMEMBERED: u64 = 10_000;
 
 /// The names of the namespaces that were removed from an informer and not added again.
 #[derive(Default)]
 pub(super) struct ReleasedNames {
     names: BTreeMap<Arc<str>, Released>,
-    /// The number of the next removal.
+    /// The sequence number of the next removal.
     next: u64,
 }
 
 struct Released {
+    /// The sequence number of the removal.
     number: u64,
     /// Set when the namespace is added again; `None` if nothing waits for that.
     again: Option<Completion>,
@@ -37,7 +39,8 @@ impl ReleasedNames {
         }
     }
 
-    /// Removes the name of a namespace that is added again. Returns the [`Completion`] to set.
+    /// Removes the name of a namespace that is added again. Returns the [`Completion`] for which
+    /// waiters wait, if there are any.
     pub(super) fn remove(&mut self, name: &str) -> Option<Completion> {
         self.names.remove(name)?.again
     }
@@ -59,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn old_names_are_forgotten_unless_they_are_awaited() {
+    fn old_names_are_forgotten_unless_awaited() {
         let mut names = ReleasedNames::default();
         names.insert("awaited".into());
         let promise = names.again("awaited").expect("the namespace was removed");

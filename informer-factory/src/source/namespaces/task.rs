@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 use super::{Joining, Namespaces};
 use crate::source::SourceStatus;
 
-/// How long the server must refuse (403) a namespace before the informer syncs without it. After a
-/// start of the server, or the creation of a role binding together with the workload, refusals are
-/// shorter.
+/// How long the server must refuse (403) a namespace before the informer syncs without it. Refusals
+/// just after a start of the server, or just after a role binding was created together with the
+/// workload, end earlier.
 const MIN_REFUSAL: Duration = Duration::from_secs(10);
 
 impl<K: Send + Sync + 'static> Joining<K> {
