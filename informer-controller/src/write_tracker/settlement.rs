@@ -60,10 +60,16 @@ impl Settlement {
             match timeout(READ_TIMEOUT, (self.0)()).await {
                 Ok(Ok(awaited)) => return awaited,
                 Ok(Err(error)) => {
-                    tracing::debug!(%error, retry_in = ?wait, "write outcome still unknown: failed to read the object; retrying");
+                    tracing::debug!(
+                        %error, retry_in = ?wait,
+                        "write outcome still unknown: failed to read the object; retrying"
+                    );
                 }
                 Err(_) => {
-                    tracing::debug!(retry_in = ?wait, "write outcome still unknown: reading the object timed out; retrying");
+                    tracing::debug!(
+                        retry_in = ?wait,
+                        "write outcome still unknown: reading the object timed out; retrying"
+                    );
                 }
             }
             sleep(wait).await;

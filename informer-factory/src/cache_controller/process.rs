@@ -46,7 +46,10 @@ impl<K: 'static> Process<K> {
         for (position, pending) in batch.items().iter().enumerate() {
             match each(pending) {
                 Ok(()) if self.failing.remove(&pending.key) => {
-                    tracing::info!(resource = description, key = %pending.key, "object was processed after earlier failures");
+                    tracing::info!(
+                        resource = description, key = %pending.key,
+                        "object was processed after earlier failures"
+                    );
                 }
                 Ok(()) => {}
                 Err(error) if !self.retries => {
@@ -60,7 +63,10 @@ impl<K: 'static> Process<K> {
                             "object could not be processed; retrying (repeats are logged at debug level)"
                         );
                     } else {
-                        tracing::debug!(resource = description, key = %pending.key, error, "object failed again; retrying");
+                        tracing::debug!(
+                            resource = description, key = %pending.key, error,
+                            "object failed again; retrying"
+                        );
                     }
                 }
             }
