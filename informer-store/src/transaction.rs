@@ -78,7 +78,8 @@ impl<'a> PreparedTransaction<'a> {
     /// Commits the transaction if it has not been committed, releases the write lock, and drops the
     /// replaced objects.
     ///
-    /// Returns the objects for which an index function succeeded before and fails now.
+    /// Returns the failures of objects for which an index function fails now and did not fail
+    /// before.
     #[must_use]
     pub fn finish(mut self) -> Vec<IndexFailure> {
         self.close()

@@ -25,7 +25,7 @@ type ObjectFunction<V> = Box<dyn Fn(&Cached<AnyObject>) -> Result<Values<V>, Str
 
 /// The function that returns the index values of an object.
 pub(crate) enum Function<V> {
-    /// The user's function of the object.
+    /// The function of the object that the user has given.
     OfObject(ObjectFunction<V>),
     /// A function of the object's key. Its values never change while the object exists.
     OfKey(fn(&ObjectKey) -> Values<V>),
@@ -41,9 +41,9 @@ pub(crate) struct Definition<V> {
 #[derive(Debug, Clone)]
 pub(crate) struct Applied<'a> {
     pub(crate) slot: u32,
-    /// The key of the object in the slot after the change.
+    /// The key of the object in the slot after the change; `None` if the object was removed.
     pub(crate) key: Option<&'a ObjectKey>,
-    /// Whether the object is new in the slot.
+    /// Whether the object was added to the slot, and is not a new version of the object there.
     pub(crate) is_new: bool,
 }
 

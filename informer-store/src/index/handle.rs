@@ -35,7 +35,7 @@ impl<K, V: IndexValue> Index<K, V> {
         &self.name
     }
 
-    /// Returns the objects that have `value`.
+    /// Returns the objects that have `value` in the index.
     #[must_use]
     #[doc(alias = "ByIndex")]
     pub fn get<Q: Hash + Eq + ?Sized>(&self, value: &Q) -> Objects<K>
@@ -112,7 +112,7 @@ impl<K, V: IndexValue> Index<K, V> {
         self.shared.state.read().definition(self.id)
     }
 
-    /// Returns the number of objects with `value`.
+    /// Returns the number of objects that have `value` in the index.
     #[must_use]
     pub fn count<Q: Hash + Eq + ?Sized>(&self, value: &Q) -> usize
     where
@@ -122,7 +122,7 @@ impl<K, V: IndexValue> Index<K, V> {
         self.state_in(&state).map_or(0, |index| index.posting(value).len())
     }
 
-    /// Returns the values of all objects, in no particular order.
+    /// Returns all values in the index, in no particular order.
     #[must_use]
     #[doc(alias = "ListIndexFuncValues")]
     pub fn values(&self) -> Vec<V> {
