@@ -7,7 +7,7 @@ use crate::{Cached, Deleted, ObjectKey};
 pub enum Event<K> {
     /// An object was added to the store.
     Added {
-        /// The object.
+        /// The added object.
         object: Cached<K>,
         /// Whether the object was in the initial list, or was in the store when the handler was
         /// added.
@@ -77,7 +77,7 @@ impl<K> Clone for Event<K> {
 /// The events of one transaction of the store, in order.
 #[derive(Debug)]
 pub struct EventBatch<K> {
-    /// The events.
+    /// The events, in order.
     pub events: Vec<Event<K>>,
     /// Whether the initial list is complete with these events.
     pub completes_initial_list: bool,

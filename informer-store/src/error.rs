@@ -31,13 +31,13 @@ pub enum IndexError {
         asked: &'static str,
     },
     /// The index function failed or panicked for the object of the query.
-    #[error("index \"{name}\" failed for {key}: {error}")]
+    #[error("the function of index \"{name}\" failed for object {key}: {error}")]
     Unplaceable {
         /// The name of the index.
         name: String,
         /// The key of the object.
         key: ObjectKey,
-        /// The function's error, or its panic.
+        /// The error that the function returned, or the message of its panic.
         error: String,
     },
 }
@@ -45,7 +45,7 @@ pub enum IndexError {
 /// A failure of an index function for an object. The object is in the store, but can't be found
 /// through this index until the function succeeds for a later version.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("index \"{index}\" failed for {key}{}: {error}", at(resource_version))]
+#[error("the function of index \"{index}\" failed for object {key}{}: {error}", at(resource_version))]
 #[non_exhaustive]
 pub struct IndexFailure {
     /// The name of the index.
@@ -54,7 +54,7 @@ pub struct IndexFailure {
     pub key: ObjectKey,
     /// The resource version of the object.
     pub resource_version: ResourceVersion,
-    /// The function's error, or its panic.
+    /// The error that the function returned, or the message of its panic.
     pub error: String,
 }
 

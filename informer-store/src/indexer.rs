@@ -146,7 +146,7 @@ impl<K> Indexer<K> {
     /// Returns the keys of the objects that [`by_index`](Self::by_index) returns, in order.
     ///
     /// # Errors
-    /// As [`by_index`](Self::by_index).
+    /// The same errors as [`by_index`](Self::by_index).
     #[doc(alias = "IndexKeys")]
     pub fn index_keys(&self, name: &str, value: &str) -> Result<Vec<ObjectKey>, IndexError> {
         Ok(self.by_index(name, value)?.sorted_keys())
@@ -155,7 +155,7 @@ impl<K> Indexer<K> {
     /// Returns all values in the index `name`, which must be `String`s, in no particular order.
     ///
     /// # Errors
-    /// As [`by_index`](Self::by_index).
+    /// The same errors as [`by_index`](Self::by_index).
     #[doc(alias = "ListIndexFuncValues")]
     pub fn index_values(&self, name: &str) -> Result<Vec<String>, IndexError> {
         if name == NAMESPACE_INDEX {
@@ -183,7 +183,7 @@ impl<K> Indexer<K> {
     /// Returns the handle of the index named `name`.
     ///
     /// # Errors
-    /// [`IndexError::Unknown`] if there is no such index, [`IndexError::WrongType`] if its values
+    /// [`IndexError::Unknown`] if there is no such index; [`IndexError::WrongType`] if its values
     /// are not `V`s.
     pub fn index<V: IndexValue>(&self, name: &str) -> Result<Index<K, V>, IndexError> {
         let state = self.shared.state.read();
@@ -229,7 +229,7 @@ impl<K: Send + Sync + 'static> Indexer<K> {
     /// [`index_failures`](Self::index_failures) returns the failure.
     ///
     /// # Errors
-    /// [`IndexError::Duplicate`] if the name is taken.
+    /// [`IndexError::Duplicate`] if an index with this name exists or is being added.
     #[doc(alias = "AddIndexers")]
     pub fn add_index<V, I>(
         &self,
@@ -247,7 +247,7 @@ impl<K: Send + Sync + 'static> Indexer<K> {
     /// Adds an index whose function can fail; otherwise the same as [`add_index`](Self::add_index).
     ///
     /// # Errors
-    /// [`IndexError::Duplicate`] if the name is taken.
+    /// [`IndexError::Duplicate`] if an index with this name exists or is being added.
     pub fn try_add_index<V, I, E>(
         &self,
         name: &str,

@@ -206,7 +206,10 @@ fn i10_failed_index_function_affects_only_that_index() {
         ],
         None,
     );
-    assert_eq!(failures[0].to_string(), "index \"tag\" failed for bad at resource version 2: no tag");
+    assert_eq!(
+        failures[0].to_string(),
+        "the function of index \"tag\" failed for object bad at resource version 2: no tag"
+    );
     assert_eq!(failures[1].error, "the index function panicked: told to");
     assert_eq!((indexer.len(), by_tag.values()), (3, vec![1]));
     assert_eq!(indexer.index_failures().len(), 2);
@@ -259,7 +262,7 @@ fn i3_index_value_that_panics_leaves_the_store_whole() {
             assert_eq!(failures.len(), 1);
             assert_eq!(
                 failures[0].to_string(),
-                "index \"tag\" failed for old at resource version 3: `Hash` or `Eq` of a value panicked"
+                "the function of index \"tag\" failed for object old at resource version 3: `Hash` or `Eq` of a value panicked"
             );
             assert_eq!(indexer.index_failures().len(), 1);
             assert_eq!((indexer.len(), indexer.watermark()), (count + 1, 7.into()));
@@ -371,7 +374,7 @@ fn objects_that_share_a_value_with_another_are_found_once_each() {
     assert_eq!(sharing("not-in-the-store", &[3, 4, 9]), Ok(set(&["ns/b", "d"])));
     assert_eq!(sharing("nothing-in-common", &[9]), Ok(set(&[])));
     let error = sharing("x", &[]).expect_err("the function fails");
-    assert_eq!(error.to_string(), "index \"tag\" failed for x: no tags");
+    assert_eq!(error.to_string(), "the function of index \"tag\" failed for object x: no tags");
 
     assert_eq!(
         indexer.with_common_value("tag", &a).map(|found| found.len()),

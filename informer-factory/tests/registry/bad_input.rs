@@ -155,9 +155,9 @@ async fn i10_failed_index_function_keeps_other_indexes() {
     failures.sort_unstable();
     assert_eq!(failures.len(), 2);
     assert!(
-        failures[0].contains("\"fails\" failed for shop/db") && failures[0].contains("nor here"),
+        failures[0].contains("\"fails\" failed for object shop/db") && failures[0].contains("nor here"),
         "{failures:?}"
     );
-    assert!(failures[1].contains("\"panics\" failed for shop/db"), "{failures:?}");
+    assert!(failures[1].contains("\"panics\" failed for object shop/db"), "{failures:?}");
     factory.shutdown().await;
 }
