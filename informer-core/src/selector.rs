@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn selector_is_parsed_as_by_the_api_server() {
-        // The cases of apimachinery's own tests that kube's selector can express.
+        // These are the cases of apimachinery's own tests that kube's selector can express.
         for (text, expected) in [
             ("", ""),
             ("  ", ""),

@@ -152,7 +152,7 @@ impl<'a> Transaction<'a> {
     /// Applies the changes to a copy of the state, if applying them in place would take too long,
     /// or if the tables should be compacted. Returns the copy.
     fn apply_beside(&mut self, state: &RwLock<State>, notes: &mut WriterNotes) -> Option<State> {
-        // The logs of indices under construction contain slots, which compacting would change.
+        // The logs of indexes under construction contain slots, which compaction would change.
         let may_compact = notes.joining.is_empty();
         let mut next = {
             let current = state.read();

@@ -155,8 +155,8 @@ impl<K> MutationCache<K> {
 
     /// Records the object that the server returned for a write.
     ///
-    /// Returns `false` if the store, a deletion or another write already has the same or a later
-    /// version; then nothing is recorded.
+    /// Returns `false` and records nothing if the store or a known deletion has the same or a later
+    /// version, or if an earlier call has recorded a later version.
     #[doc(alias = "Mutation")]
     #[expect(clippy::must_use_candidate, reason = "callers can ignore whether the store was faster")]
     pub fn record(&self, object: Cached<K>) -> bool {
