@@ -20,7 +20,7 @@ impl AsyncEventHandler<Pod> for FailedPods {
         self.on_update(pod, pod).await;
     }
 
-    // While this waits, further events are coalesced to one per pod.
+    // While this call waits, further events are queued. A long backlog is coalesced to one event per pod.
     async fn on_update(&self, _old: &Cached<Pod>, pod: &Cached<Pod>) {
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
         if phase == Some("Failed") {

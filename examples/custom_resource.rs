@@ -32,7 +32,8 @@ struct CronTabSpec {
     schedule: String,
 }
 
-/// Index functions can fail. The object is stored anyway, and its error is in `index_failures`.
+/// Returns the schedule of a job, or an error. An object whose index function fails is stored anyway, and
+/// `index_failures` returns the error.
 fn schedules(tab: &CronTab) -> Result<Option<String>, String> {
     let schedule = &tab.spec.schedule;
     match schedule.split_whitespace().count() {

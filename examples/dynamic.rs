@@ -53,7 +53,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let unknown = GroupVersionResource::gvr("example.com", "v1", "flying-carpets");
     match factory.for_resource(&unknown).await {
-        Ok(_) => return Err("there are no flying carpets".into()),
+        Ok(_) => return Err("expected an error for an unknown resource".into()),
         Err(error) => println!("{error}"),
     }
     factory.shutdown().await;

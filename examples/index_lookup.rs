@@ -32,7 +32,7 @@ fn phase_of(pod: &Pod) -> Option<Phase> {
     })
 }
 
-/// An object can have several values.
+/// Returns the images of a pod: an object can have several index values.
 fn images_of(pod: &Pod) -> Vec<String> {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     containers.filter_map(|container| container.image.clone()).collect()
@@ -66,7 +66,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("{} pending pods with {} images", by_phase.count(&Phase::Waiting), by_image.values().len());
 
-    // Pods that share an image with this pod.
+    // Count the pods that share an image with this pod.
     if let Some(pod) = snapshot.list().iter().next() {
         println!("{} pods run an image of {}", by_image.with_common_value(pod)?.len(), pod.key());
     }

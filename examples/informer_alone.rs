@@ -44,12 +44,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (maps, task) = SharedIndexInformer::new(Arc::new(source), options);
     let handler = maps.add_handlers(|handlers| handlers.on_add(|map, _| println!("+ {}", map.key())));
 
-    // The task does the informer's work. It can run anywhere, and ends after cancellation.
+    // The task does the informer's work. The program chooses where it runs; it ends after cancellation.
     let shutdown = CancellationToken::new();
     let running = tokio::spawn(task.run(shutdown.clone()));
     maps.synced().wait().await?;
     handler.synced().wait().await?;
-    assert_eq!(maps.indexer().len(), 1, "the other one has another tier");
+    assert_eq!(maps.indexer().len(), 1, "only one config map has the tier `front`");
 
     let labels = json!({ "tier": "front" });
     let written =

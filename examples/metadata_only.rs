@@ -26,11 +26,11 @@ fn owners(object: &PartialObjectMeta<Secret>) -> Vec<String> {
 async fn main() -> Result<(), Box<dyn Error>> {
     let server = Server::start().await?;
     let owner = server.create::<ConfigMap>(json!({ "metadata": { "name": "shop" } })).await?;
-    let uid = owner.metadata.uid.ok_or("the server gives each object a UID")?;
+    let uid = owner.metadata.uid.ok_or("the created object has no UID")?;
     let reference = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "shop", "uid": uid });
 
     let factory = SharedInformerFactory::new(server.client.clone()).in_namespace(&server.namespace);
-    // The type selects the kind; the server sends only its metadata.
+    // The type selects the kind; the server sends only the metadata of its objects.
     let secrets = factory.metadata().of::<Secret>();
     let by_owner = secrets.add_index("owner", owners)?;
     factory.start();

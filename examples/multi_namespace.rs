@@ -48,14 +48,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
     factory.wait_for_cache_sync().await?;
     assert!(maps.lister().namespace(&other).get("there").is_none());
 
-    // One promise for each informer of the factory.
+    // There is one promise for each informer of the factory.
     for promise in factory.add_namespace(&other)? {
         promise.wait().await?;
     }
     assert!(maps.lister().namespace(&other).get("there").is_some());
-    println!("following {:?}", maps.namespaces());
+    println!("watching {:?}", maps.namespaces());
 
-    // The wait covers only the namespace of the write; other namespaces can be behind.
+    // The wait covers only the namespace of the write; other namespaces can lag.
     let written = server.create::<ConfigMap>(json!({ "metadata": { "name": "later" } })).await?;
     assert_eq!(maps.wait_for_write(&written, Duration::from_secs(60)).await, WaitOutcome::Reached);
 

@@ -64,7 +64,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     factory.start();
     factory.wait_for_cache_sync().await?;
 
-    // Until the handler with the shortest period has received three resyncs of each object.
+    // Wait until the handler with the shortest period has received three resyncs of each object.
     for _ in 0..3 * maps.indexer().len() {
         resyncs.recv().await.ok_or("the informer has stopped")?;
     }

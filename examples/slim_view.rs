@@ -15,7 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use server::Server;
 
-/// The node and the requests of a pod. The decoder skips all other fields, so they use no memory.
+/// The metadata, node and images of a pod. The decoder skips all other fields, so they use no memory.
 #[derive(Informer, Deserialize, Clone, Debug)]
 #[informer(group = "", version = "v1", kind = "Pod", namespaced)]
 #[informer(

@@ -1,8 +1,9 @@
 //! Informers of custom resources whose types and accessors are generated.
 //!
-//! `cargo xtask codegen --crd examples/custom-groups/crds/*.yaml --out examples/custom-groups/groups` wrote `groups`. Each
-//! selectable field of a definition has an index. A program with such a folder needs informer-factory, kube with its
-//! feature `derive`, k8s-openapi, serde, and `serde_json`, which kube's derive requires.
+//! `cargo xtask codegen --crd examples/custom-groups/crds/*.yaml --out examples/custom-groups/groups` generates the
+//! folder `groups`. Each selectable field of a definition gets an index. A program with such a folder needs
+//! informer-factory, kube with its feature `derive`, k8s-openapi, serde, and `serde_json`, which kube's derive
+//! requires.
 
 mod groups;
 
@@ -57,7 +58,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let firewalls = factory.networking_example().v1().firewalls();
     // Each version of a kind is a separate type with its own informer.
     let old_databases = factory.data().v1beta1().databases();
-    // The accessor of Kubernetes' own group does not conflict with generated ones.
+    // The accessors of Kubernetes' own groups do not conflict with generated accessors.
     let pods = factory.core().v1().pods();
     let by_tier =
         zones.add_index("tier", |zone: &Zone| zone.spec.tier.as_ref().map(|tier| format!("{tier:?}")))?;
@@ -78,7 +79,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     ] {
         println!("{found} {informer}");
         if found != 1 {
-            return Err(format!("there should be one of {informer}").into());
+            return Err(format!("expected one object: {informer}").into());
         }
     }
     println!("{} databases in v1beta1, {} pods", old_databases.indexer().len(), pods.indexer().len());

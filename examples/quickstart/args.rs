@@ -68,7 +68,7 @@ impl Args {
                 _ => return Err(format!("unknown argument {name}; --help lists the arguments")),
             };
             if args.cluster != Cluster::Simulated {
-                return Err("name one cluster: --kubeconfig or --in-cluster".to_owned());
+                return Err("use --kubeconfig or --in-cluster, and only once".to_owned());
             }
             args.cluster = cluster;
         }
@@ -86,7 +86,7 @@ fn value<T>(
     parse: impl Fn(&str) -> Option<T>,
 ) -> Result<T, String> {
     let text = text.unwrap_or_default();
-    parse(&text).ok_or_else(|| format!("{name} needs {expected}, and got \"{text}\""))
+    parse(&text).ok_or_else(|| format!("{name} needs {expected}, not \"{text}\""))
 }
 
 fn number(text: &str) -> Option<u32> {

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 /// An object with a short description.
 pub(crate) trait Describe {
-    /// Returns the location with a leading space, or an empty text if there is none.
+    /// Returns the location of the object with a leading space, or an empty string if it has none.
     fn place(&self) -> String;
 
     /// Describes the differences from an earlier version.

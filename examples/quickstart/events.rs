@@ -42,7 +42,7 @@ pub(crate) struct Printer {
 }
 
 impl Printer {
-    /// Returns the counters; see [`Tally`].
+    /// Returns the counters of events.
     pub(crate) fn tally(&self) -> Arc<Tally> {
         Arc::clone(&self.tally)
     }

@@ -68,7 +68,7 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         pods.add_event_handler_with(printer, &HandlerOptions::new().name("pods")),
     ];
 
-    // Start the informers. The stores follow the server until the factory is shut down.
+    // Start the informers. The stores are kept current until the factory is shut down.
     factory.start();
     let mut report = Report { started: Instant::now(), nodes, pods, handlers, tally, printed: String::new() };
 

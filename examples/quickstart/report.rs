@@ -41,7 +41,7 @@ impl Report {
         let handlers = self.handlers.each_ref().map(|handler| {
             let stats = handler.stats();
             let (name, delivered) = (handler.name(), stats.delivered);
-            format!("{name}: {delivered} calls, {} waiting, {} coalesced", stats.pending, stats.coalesced)
+            format!("{name}: {delivered} calls, {} pending, {} coalesced", stats.pending, stats.coalesced)
         });
         let block = [
             format!("    nodes     {}", state(&self.nodes)),

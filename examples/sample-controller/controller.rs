@@ -84,8 +84,9 @@ impl FooController {
         if foo.meta().deletion_timestamp.is_some() {
             return self.clean_up(&foo, request.writes()).await;
         }
-        let is_news = foo.status.as_ref().map(|status| status.observed_generation) != foo.metadata.generation;
-        if is_news {
+        let is_new_generation =
+            foo.status.as_ref().map(|status| status.observed_generation) != foo.metadata.generation;
+        if is_new_generation {
             self.enter_in_directory(&foo, request.writes()).await?;
         }
         let deployment = self.ensure_deployment(&foo, request.writes()).await?;
@@ -131,7 +132,8 @@ impl FooController {
         Ok(Reconciled::Done)
     }
 
-    /// Writes the finalizers with the resource version of the cached object: fails if the object has changed since.
+    /// Writes the finalizers with the resource version of the cached object, so that the write fails if the object has
+    /// changed since.
     async fn set_finalizers(
         &self,
         foo: &Cached<Foo>,
@@ -189,9 +191,9 @@ impl FooController {
             Some(problem) => (EventType::Warning, "NameTaken", problem.clone()),
             None => (EventType::Normal, "Synced", "the Deployment is in its desired state".to_owned()),
         };
-        let is_news =
+        let needs_event =
             before.problem != status.problem || before.observed_generation != status.observed_generation;
-        if is_news {
+        if needs_event {
             let (reason, action) = (reason.to_owned(), "Reconcile".to_owned());
             let event = Event { type_, reason, note: Some(note), action, secondary: None };
             self.events.publish(&event, &foo.object_ref(&())).await?;

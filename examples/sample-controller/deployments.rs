@@ -1,4 +1,4 @@
-//! A controller that replaces the Deployment controller where there is none: it reports all replicas as ready.
+//! A substitute for the Deployment controller, for the simulator: it reports all replicas as ready.
 
 use informer_controller::{ControllerRunner, ReconcileRequest, Reconciled, Workqueue, own_key};
 use informer_factory::{SharedIndexInformer, SharedInformerFactory};

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! cargo run --example sample-controller
-//! cargo run --example sample-controller -- controller --namespace default   # in your cluster; `Foo` has to be defined
+//! cargo run --example sample-controller -- controller --namespace default   # in your cluster, which must define `Foo`
 //! ```
 
 #![allow(clippy::disallowed_names, reason = "in the sample-controller, a `Foo` is called foo")]
@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
-/// The variable with the kubeconfig of a test cluster, as in `cargo xtask e2e`.
+/// The environment variable with the kubeconfig of a test cluster, as in `cargo xtask e2e`.
 const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 
 /// The name of the lease.

@@ -23,9 +23,11 @@ use crate::controller::{DIRECTORY, available};
 use crate::foo::{Foo, FooSpec};
 use crate::{Failure, LEASE, deployments};
 
-/// The number of `Foo`s, and the number of Deployments at which the first leader is killed. The difference is large, so
-/// that the leader is still at work when the signal arrives.
+/// The number of `Foo`s.
 const FOOS: usize = 100;
+
+/// The number of Deployments at which the first leader is killed. It is much smaller than [`FOOS`], so that the leader
+/// is still at work when the signal arrives.
 const KILLED_AT: usize = 8;
 
 /// Timeout of each wait; a working program never reaches it.
@@ -184,7 +186,7 @@ impl World {
         Ok((spec.holder_identity.unwrap_or_default(), spec.lease_transitions.unwrap_or_default()))
     }
 
-    /// Returns whether exactly these Foos are in their desired state.
+    /// Returns whether these Foos are in their desired state, and nothing is left of the deleted first Foo.
     async fn are_in_desired_state(&self, numbers: Range<usize>) -> Result<bool, Failure> {
         let all = ListParams::default();
         let directory = self.api::<ConfigMap>().get(DIRECTORY).await?.data.unwrap_or_default();
@@ -223,8 +225,8 @@ impl World {
         Ok(self.url.is_some() || self.api::<ServiceAccount>().get_opt("default").await?.is_some())
     }
 
-    /// Returns whether the pods of Deployments become ready. The scenario plays the Deployment controller on the
-    /// simulator; a real cluster needs controllers and nodes.
+    /// Returns whether the pods of Deployments become ready. On the simulator, the scenario runs a substitute for the
+    /// Deployment controller; a real cluster needs controllers and nodes.
     async fn runs_pods(&self) -> Result<bool, Failure> {
         let nodes = Api::<Node>::all(self.client.clone()).list(&ListParams::default()).await?.items;
         Ok(self.url.is_some() || !nodes.is_empty() && self.collects_garbage().await?)
@@ -256,7 +258,7 @@ fn deployment(name: &str) -> Result<Deployment, serde_json::Error> {
     }))
 }
 
-/// Polls a condition, because other processes do the work and only the server has their results.
+/// Polls a condition until it holds. Other processes do the work, and only the server has their results.
 async fn until(what: &str, mut is_so: impl AsyncFnMut() -> Result<bool, Failure>) -> Result<(), Failure> {
     let mut ticks = tokio::time::interval(Duration::from_millis(20));
     let asking = async {

@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-/// The variable that selects a real server.
+/// The environment variable that selects a real server.
 const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 
 /// Returns whether the server is a real one.

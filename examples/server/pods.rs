@@ -18,7 +18,8 @@ pub(crate) async fn create(server: &Server, nodes: usize, pods: usize) -> Result
             .create::<Pod>(json!({
                 "metadata": { "name": format!("pod-{n}"), "labels": { "app": image } },
                 "spec": {
-                    // A name that no other program uses: a real cluster deletes pods of nodes that are missing for long.
+                    // A name that no other program uses: a real cluster deletes the pods of a node that has been
+                    // missing for long.
                     "nodeName": format!("{}-{}", server.namespace, n % nodes),
                     "containers": [{ "name": "main", "image": image }],
                     "terminationGracePeriodSeconds": 0,

@@ -1,5 +1,5 @@
-//! Continue tokens of the simulator: any text is accepted or refused, and an accepted token continues within the existing
-//! objects.
+//! Continue tokens of the simulator: any token is accepted or refused, and a list with an accepted token returns only
+//! existing objects.
 #![no_main]
 
 use base64::Engine;

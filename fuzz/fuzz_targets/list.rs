@@ -1,4 +1,4 @@
-//! The body of a list, split anywhere: the decoder agrees with `serde_json` on the whole body, and never panics.
+//! The body of a list, split anywhere: the decoder returns the same items as `serde_json`, and never panics.
 #![no_main]
 
 use informer_core::{OwnedObject, ListEnd, ListWatchError, RejectedObject};
@@ -38,7 +38,7 @@ fn decode<K: DeserializeOwned>(paths: PrunePaths, pieces: &[&[u8]]) -> Decoded<K
     Ok((items, end))
 }
 
-/// Returns the items and metadata of a body that is a list without doubt.
+/// Returns the items and metadata of a body, if it is certainly a list.
 fn expected(body: &[u8]) -> Option<(Vec<Value>, ListMeta)> {
     let Value::Object(mut list) = serde_json::from_slice(body).ok()? else { return None };
     let is_text = |field: &str| list.get(field).is_none_or(|value| value.is_string() || value.is_null());

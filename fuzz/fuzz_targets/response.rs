@@ -23,7 +23,7 @@ fuzz_target!(|input: &[u8]| {
     let is_watch = how & 1 == 1;
     let pieces: Vec<_> = pieces.into_iter().map(Bytes::copy_from_slice).collect();
     if how & 2 == 2 {
-        // Any input must end.
+        // Reading must end for any input.
         drop(read(is_watch, "gzip", pieces));
         return;
     }

@@ -1,4 +1,4 @@
-//! The body of a watch, split anywhere: the decoder agrees with `serde_json` on each line, and never panics.
+//! The body of a watch, split anywhere: the decoder returns the same objects as `serde_json`, and never panics.
 #![no_main]
 
 use informer_core::{ListWatchError, WatchEvent};

@@ -8,7 +8,8 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-/// Splits an input into its pieces. The first byte is the number of cuts, and the next bytes are the cuts of the rest.
+/// Returns the body in an input, and its pieces. The first byte of the input is the number of cuts, the next bytes are
+/// their positions, and the rest is the body.
 pub fn split(input: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     let (&count, rest) = input.split_first()?;
     let (cuts, body) = rest.split_at_checked(usize::from(count % 8))?;
@@ -25,7 +26,7 @@ pub fn split(input: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     Some((body, pieces))
 }
 
-/// Returns whether no object names a field twice, because decoders can treat duplicates differently.
+/// Returns whether the JSON is an object without duplicate fields. Decoders can treat duplicates differently.
 pub fn has_unique_fields(json: &[u8]) -> bool {
     serde_json::from_slice::<UniqueFields>(json).is_ok()
 }
@@ -95,7 +96,7 @@ impl Server {
         Self { runtime, client, _simulator: simulator }
     }
 
-    /// Lists pods with this parameter. Returns the status code and, for a list, the names.
+    /// Lists pods with this parameter. Returns the status code of the response, and the names of the listed pods.
     #[expect(clippy::missing_panics_doc, reason = "a panic is a finding")]
     pub fn list(&self, parameter: &str, value: &[u8]) -> (u16, Vec<String>) {
         let value: String = value.iter().map(|byte| format!("%{byte:02X}")).collect();

@@ -54,7 +54,7 @@ struct Schema {
     open_api: Option<Value>,
 }
 
-/// The definitions of the files.
+/// The definitions that were read from files.
 #[derive(Debug, Default)]
 pub(crate) struct Definitions {
     /// The usable definitions.
@@ -63,7 +63,7 @@ pub(crate) struct Definitions {
     pub(crate) left_out: Vec<String>,
 }
 
-/// Reads all definitions in the files. Unusable ones are skipped, unless all are unusable.
+/// Reads all definitions in the files, and skips unusable ones. Fails if no definition is usable.
 pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<Definitions> {
     if paths.is_empty() {
         bail!("no definitions are given; name at least one file with a CustomResourceDefinition");
@@ -76,7 +76,7 @@ pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<Definitions> {
     if definitions.usable.is_empty() {
         bail!("no definition is usable:\n{}", definitions.left_out.join("\n"));
     }
-    unlike(&definitions.usable)?;
+    check_unique(&definitions.usable)?;
     Ok(definitions)
 }
 
@@ -90,7 +90,7 @@ fn parse(path: &Path, text: &str, definitions: &mut Definitions) -> anyhow::Resu
         definitions.usable.extend(found);
     }
     if is_empty {
-        bail!("{} has no CustomResourceDefinition; leave the file out", path.display());
+        bail!("{} has no CustomResourceDefinition; omit the file", path.display());
     }
     Ok(())
 }
@@ -130,7 +130,7 @@ fn definition(path: &Path, value: Value, left_out: &mut Vec<String>) -> anyhow::
             Ok(fields) => {
                 left_out.extend(fields.into_iter().map(|field| {
                     format!(
-                        "the field `{field}` of `{}` in {}: types have `spec` and `status`",
+                        "the field `{field}` of `{}` in {}: generated types have only `spec` and `status`",
                         version.name,
                         place()
                     )
@@ -159,31 +159,31 @@ fn definition(path: &Path, value: Value, left_out: &mut Vec<String>) -> anyhow::
     }))
 }
 
-/// Returns the fields beside `spec` and `status` that a version has, or the reason for which it is
-/// unusable.
+/// Returns the top-level fields of a version other than `spec` and `status`, or the reason why the
+/// version is unusable.
 fn usable(version: &Version) -> Result<Vec<String>, &'static str> {
     let schema = version.schema.as_ref().and_then(|schema| schema.open_api.as_ref());
     let Some(fields) = schema.and_then(|schema| schema["properties"].as_object()) else {
-        return Err("it has no schema; give it `schema.openAPIV3Schema.properties`");
+        return Err("the version has no schema; add `schema.openAPIV3Schema.properties`");
     };
     if !fields.get("spec").is_some_and(|spec| spec["properties"].is_object()) {
         return Err(
-            "it has no `spec` with properties, of which types could be made; use kube's DynamicObject",
+            "its schema has no `spec` with properties, so it cannot have types; use kube's DynamicObject",
         );
     }
     let known = ["apiVersion", "kind", "metadata", "spec", "status"];
     Ok(fields.keys().filter(|field| !known.contains(&field.as_str())).cloned().collect())
 }
 
-/// Fails if two definitions have the same kind or the same resource.
-fn unlike(definitions: &[Definition]) -> anyhow::Result<()> {
+/// Fails if two definitions of a group have the same kind or the same resource.
+fn check_unique(definitions: &[Definition]) -> anyhow::Result<()> {
     let mut seen: BTreeMap<(&str, &str, &str), &Definition> = BTreeMap::new();
     for definition in definitions {
         let names = [("kind", &definition.kind), ("resource", &definition.plural)];
         for (what, name) in names {
             if let Some(other) = seen.insert((&definition.group, what, name), definition) {
                 bail!(
-                    "the {what} `{name}` of `{}` is defined twice, in {} and in {}; take one out",
+                    "the {what} `{name}` of `{}` is defined twice, in {} and in {}; remove one definition",
                     definition.group,
                     other.path.display(),
                     definition.path.display()

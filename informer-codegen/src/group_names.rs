@@ -1,8 +1,9 @@
 //! The names of accessors for custom groups.
 //!
-//! `factory.stable()` is for `stable.example.com`: the first label of the group. If that is taken,
-//! or is no name in Rust, the next label is added: `networking.example.com` is
-//! `networking_example()`, because the factory's own `networking()` would hide a trait's method.
+//! An accessor is named after the first label of its group: `factory.stable()` is for
+//! `stable.example.com`. If that name is taken, or is not a Rust name, the next label is appended:
+//! `networking.example.com` has `networking_example()`, because the factory's own `networking()`
+//! would hide a method of a trait.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +12,7 @@ use anyhow::bail;
 use crate::shared::names::ident;
 use crate::taken::{FACTORY_METHODS, GROUPS};
 
-/// Returns the accessor of each group.
+/// Returns the name of each group's accessor.
 pub(crate) fn accessors<'a>(groups: &BTreeSet<&'a str>) -> anyhow::Result<BTreeMap<&'a str, String>> {
     let free =
         |name: &str| ident(name).is_ok() && !GROUPS.contains(&name) && !FACTORY_METHODS.contains(&name);
@@ -37,7 +38,7 @@ pub(crate) fn accessors<'a>(groups: &BTreeSet<&'a str>) -> anyhow::Result<BTreeM
 fn name(group: &str, labels: usize) -> String {
     let labels: Vec<String> = group.split('.').take(labels).map(|label| label.replace('-', "_")).collect();
     let name = labels.join("_");
-    // A label can begin with a digit, a name cannot.
+    // A label can begin with a digit; a Rust name cannot.
     if name.starts_with(|first: char| first.is_ascii_digit()) { format!("group_{name}") } else { name }
 }
 

@@ -1,8 +1,8 @@
 //! Indexes for the selectable fields of a definition (KEP-4358): the fields by which objects can be
 //! selected on the server.
 //!
-//! A JSON path becomes a path of Rust fields, from the types of kopium. There is no index if the
-//! path ends at another type than a plain value, for example at an enum.
+//! The JSON path of a selectable field becomes a path of Rust fields in kopium's types. Only fields
+//! with strings, Booleans and integers get an index, and not, for example, enums.
 
 use std::collections::BTreeMap;
 
@@ -19,16 +19,16 @@ const PLAIN: [&str; 3] = ["bool", "i32", "i64"];
 /// An index for a selectable field.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Index {
-    /// For example `by_image`.
+    /// The name of the index, for example `by_image`.
     name: String,
-    /// For example `spec.image`, with Rust names.
+    /// The path of the field, for example `spec.image`, with Rust names.
     path: String,
     /// The type of the values, unless they are `String`s.
     value: Option<String>,
 }
 
 impl Index {
-    /// Returns the index as an attribute of the derive.
+    /// Returns the index as an argument of the derive's attribute `#[informer(…)]`.
     pub(super) fn attribute(&self) -> TokenStream {
         let Self { name, path, value } = self;
         let value = value.iter().map(|value| Ident::new(value, proc_macro2::Span::call_site()));
@@ -36,7 +36,7 @@ impl Index {
     }
 }
 
-/// Returns the indexes of a kind in a version, in the order of its definition.
+/// Returns the indexes for a version of a definition, in the order of the selectable fields.
 pub(super) fn indices(definition: &Definition, version: &str, root: &str, types: &File) -> Vec<Index> {
     let versions = definition.value["spec"]["versions"].as_array();
     let version = versions.into_iter().flatten().find(|it| it["name"] == version);
@@ -54,7 +54,8 @@ pub(super) fn indices(definition: &Definition, version: &str, root: &str, types:
     for path in paths {
         let Some((fields, value)) = along(path, root, &structs) else { continue };
         let (last, all) = (fields.last().cloned().unwrap_or_default(), fields.join("_"));
-        // The last name is unique, unless two paths end alike.
+        // The last field names the index. If another path ends with the same field, the whole path
+        // names it.
         let is_taken = indices.iter().any(|index| index.name == format!("by_{last}"));
         let name = format!("by_{}", if is_taken { all } else { last });
         let value = Some(value).filter(|value| value != "String");
@@ -88,7 +89,7 @@ fn field(item: &ItemStruct, name: &str) -> Option<(String, String)> {
     };
     let field = fields.named.iter().find(of_json)?;
     let ident = field.ident.as_ref()?.to_string();
-    // Paths of the derive do not support `r#type`.
+    // Paths in `#[informer(…)]` do not support raw identifiers such as `r#type`.
     let is_plain = !ident.starts_with("r#") && ident == snake(&ident);
     Some((ident, type_name(&field.ty)?)).filter(|_| is_plain)
 }

@@ -15,8 +15,9 @@ use crate::pipe;
 /// The version of kopium that generates the types.
 pub const VERSION: &str = "0.24.1";
 
-/// The options of kopium: documentation, and `Default` and `PartialEq` if a type can have them. No
-/// schema, because users with definitions as files do not install them from Rust.
+/// The options of kopium: generate documentation, derive `Default` and `PartialEq` where possible,
+/// and derive no schema. Users with definitions as files do not install the definitions from Rust,
+/// so they need no schema.
 const ARGUMENTS: [&str; 9] = [
     "--hide-prelude",
     "--docs",
@@ -36,7 +37,7 @@ pub(crate) struct Kopium {
 }
 
 impl Kopium {
-    /// Checks the version of a program.
+    /// Checks that `program` is kopium in the required version.
     pub(crate) fn new(program: &Path) -> anyhow::Result<Self> {
         let remedy = || {
             format!(
@@ -66,7 +67,8 @@ impl Kopium {
     }
 }
 
-/// Adapts descriptions to rustdoc, which tests indented text as code.
+/// Changes descriptions so that rustdoc does not test them: it treats indented text and code blocks
+/// as examples in Rust.
 fn plain(value: &mut Value) {
     match value {
         Value::Object(fields) => {

@@ -45,8 +45,8 @@ pub use kopium::VERSION as KOPIUM_VERSION;
 
 /// Generates types and accessors for the definitions in some files.
 ///
-/// A version of a definition without a usable schema is skipped, as [`Report::skipped`] says. The
-/// same definitions give the same files, in any order.
+/// Versions of definitions without a usable schema are skipped, and listed in
+/// [`Report::skipped`]. The order of the definitions does not change the output.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Generator {
@@ -55,8 +55,8 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// Creates a generator for the definitions in these YAML or JSON files. A file can have
-    /// several.
+    /// Creates a generator for the definitions in these YAML or JSON files. A file can contain
+    /// several definitions.
     pub fn new<P: Into<PathBuf>>(definitions: impl IntoIterator<Item = P>) -> Self {
         Self {
             definitions: definitions.into_iter().map(Into::into).collect(),
@@ -86,19 +86,19 @@ impl Generator {
     ///
     /// # Errors
     ///
-    /// If a file is stale, and those of [`write`](Self::write).
+    /// If a file is stale, and the errors of [`write`](Self::write).
     pub fn check(&self, folder: impl AsRef<Path>) -> Result<Report, Error> {
         generator::run(&self.definitions, &self.kopium, folder.as_ref(), true).map_err(Error)
     }
 }
 
-/// The result of a generator.
+/// The result of [`Generator::write`] or [`Generator::check`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
     /// The number of generated files.
     pub files: usize,
-    /// The number of files that had to be written.
+    /// The number of files that were written, because they were missing or different.
     pub written: usize,
     /// The skipped definitions and versions, each with the reason.
     pub skipped: Vec<String>,
@@ -113,7 +113,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// Prints the message, because build scripts print errors in this format.
+/// Prints the same message as `Display`, because build scripts print errors with `Debug`.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

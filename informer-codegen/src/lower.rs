@@ -1,4 +1,4 @@
-//! Turns definitions into the names of the generated code, in order.
+//! Assigns the names of the generated code to definitions, in a fixed order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,10 +20,10 @@ pub(crate) struct Lowered {
     pub(crate) modules: Vec<TypesModule>,
 }
 
-/// A folder with the types of a version.
+/// A folder with the types of one version of a group.
 #[derive(Debug)]
 pub(crate) struct TypesModule {
-    /// For example `stable_v1`.
+    /// The name of the folder, for example `stable_v1`.
     pub(crate) name: Ident,
     pub(crate) api_version: String,
     pub(crate) version: String,
@@ -33,7 +33,7 @@ pub(crate) struct TypesModule {
 /// A file with the types of a kind.
 #[derive(Debug)]
 pub(crate) struct TypesFile {
-    /// For example `cron_tab`.
+    /// The name of the file without `.rs`, for example `cron_tab`.
     pub(crate) file: Ident,
     /// The index of the definition in the list of all definitions.
     pub(crate) definition: usize,
@@ -100,7 +100,7 @@ fn version(
     for (index, definition) in definitions {
         let place = || format!("cannot name `{}` in {}", definition.kind, definition.path.display());
         kinds.push(kind(definition, &module).with_context(place)?);
-        // Not `mod.rs`, and no keyword.
+        // `mod` and other keywords cannot be names of modules.
         let file = ident(&snake(&definition.kind))
             .or_else(|_| ident(&format!("{}_kind", snake(&definition.kind))))?;
         types.push(TypesFile { file, definition: *index });
@@ -120,7 +120,7 @@ fn version(
 
 fn kind(definition: &Definition, module: &Ident) -> anyhow::Result<Kind> {
     let Definition { kind: name, plural: resource, .. } = definition;
-    // The name of a resource can differ from its kind.
+    // The name of a resource need not be the plural of its kind.
     let accessor = plural(name, resource).unwrap_or_else(|_| resource.replace('-', "_"));
     let type_name = ident(&root_name(name))?;
     Ok(Kind {

@@ -1,4 +1,4 @@
-//! `informer-codegen`: the library as a program.
+//! The command-line program `informer-codegen`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

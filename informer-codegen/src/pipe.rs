@@ -5,13 +5,13 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
-/// Returns the output of the program, or its error.
+/// Runs the program with `text` as its input, and returns its output.
 pub(crate) fn through(command: &mut Command, text: String) -> anyhow::Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = piped.spawn().with_context(|| format!("cannot start `{name}`; is it installed?"))?;
     let stdin = child.stdin.take();
-    // On another thread, because two full pipes would block each other.
+    // Write on another thread. Otherwise both programs could wait for each other, with full pipes.
     let writer = std::thread::spawn(move || stdin.map(|mut stdin| stdin.write_all(text.as_bytes())));
     let output = child.wait_with_output().with_context(|| format!("cannot read from `{name}`"))?;
     let written = writer.join();

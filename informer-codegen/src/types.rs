@@ -1,4 +1,4 @@
-//! The types of a kind: turns the output of kopium into a file that compiles alone.
+//! The types of a kind: turns the output of kopium into a complete source file.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -22,16 +22,16 @@ const NAMES: [(&str, &[&str]); 6] = [
     ("std::collections", &["BTreeMap"]),
 ];
 
-/// The types of kopium for times and dates, which need chrono, and their replacements. Kubernetes
-/// has no type for a date without a time.
+/// The types that kopium uses for times and dates, which need the crate chrono, and their
+/// replacements. A date without a time becomes a `String`, because Kubernetes has no type for it.
 const TIMES: [(&str, &str); 2] =
     [("DateTime<Utc>", "k8s_openapi::apimachinery::pkg::apis::meta::v1::Time"), ("NaiveDate", "String")];
 
-/// The start of kopium's spec type, from which kube derives the type of the objects.
+/// The start of the derives of kopium's spec type, from which kube derives the type of the objects.
 const SPEC: &str = "#[derive(CustomResource, ";
 
-/// Returns the name of kopium's type for a kind: `HTTPRoute` becomes `HttpRoute`. The conversion is
-/// from the crate that kopium uses.
+/// Returns the name of kopium's type for a kind: `HTTPRoute` becomes `HttpRoute`. kopium uses the
+/// same crate for this conversion.
 pub(crate) fn root_name(kind: &str) -> String {
     kind.to_upper_camel_case()
 }
@@ -42,7 +42,7 @@ pub(crate) struct Types {
     root: Ident,
     source: String,
     indices: Vec<Index>,
-    /// The imports.
+    /// The `use` declarations.
     uses: String,
 }
 
@@ -50,7 +50,7 @@ impl Types {
     /// Parses the output of kopium.
     pub(crate) fn parse(definition: &Definition, version: &str, source: &str) -> anyhow::Result<Self> {
         let place = || format!("`{}` ({version}) of {}", definition.kind, definition.path.display());
-        // The output begins with the command line of kopium.
+        // Skip the comments at the start, which contain the command line of kopium.
         let lines = source.lines().skip_while(|line| line.is_empty() || line.starts_with("// "));
         // Lines of documentation can end with a space, which rustfmt keeps.
         let lines: Vec<&str> = lines.map(str::trim_end).collect();
@@ -124,7 +124,7 @@ fn name(item: &syn::Item) -> Option<String> {
     }
 }
 
-/// Adds a variant for unknown texts to each enum. A newer definition can allow more values, and
+/// Adds a variant for unknown values to each enum. A newer definition can allow more values, and
 /// objects with these values are valid.
 fn open_enums(source: &str, file: &syn::File) -> String {
     let mut opened = source.to_owned();

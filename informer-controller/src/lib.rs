@@ -2,7 +2,7 @@
 //!
 //! - [`ControllerRunner`] calls an async function with the key of each object that changes.
 //! - [`WriteTracker`] delays the function while a cache lacks the controller's own last write.
-//! - [`LeaderElector`] lets one of several processes do the work.
+//! - [`LeaderElector`] makes sure that only one of several processes does the work.
 //!
 //! Each is useful alone. [`ControllerRunner`] has a complete example.
 

@@ -1,5 +1,5 @@
-//! The cost of the queue and of the fan-out to handlers, in the same cases as client-go's
-//! `DeltaFIFO` and `sharedProcessor`. `cargo bench -p informer-core`.
+//! Measures the queue and the fan-out to handlers, in the same cases as the Go benchmarks of
+//! client-go's `DeltaFIFO` and `sharedProcessor`. Run with `cargo bench -p informer-core`.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -64,7 +64,7 @@ fn queue(c: &mut Criterion) {
     });
 }
 
-/// Counts down to zero, and signals zero.
+/// A counter that counts down, and notifies `done` when it reaches zero.
 struct Countdown {
     left: AtomicUsize,
     done: Notify,
@@ -115,7 +115,8 @@ fn fan_out(c: &mut Criterion) {
     }
 }
 
-/// The publisher's cost with stuck handlers: streams without a reader, and the batches of a relist.
+/// Measures how long publishing takes while handlers are stuck. The stuck handlers are streams
+/// without a reader; the batches are as large as those of a relist.
 fn stuck(c: &mut Criterion) {
     const CHANGES: usize = 100_000;
     let objects = objects(CHANGES);
@@ -145,7 +146,7 @@ fn until_in_the_store(objects: &[Cached<u64>], handlers: usize) -> Duration {
     committed - started
 }
 
-/// The queue's known objects.
+/// The objects that the queue's consumer has stored.
 struct Known(BTreeMap<ObjectKey, Cached<u64>>);
 
 impl KnownObjects<u64> for Known {
@@ -188,8 +189,8 @@ fn longest_waits() {
         let waits = (0..9).map(|_| longest_wait(&queue(), act).as_secs_f64() * 1e3);
         println!("bench: {case} = {:.1} ms", waits.fold(f64::INFINITY, f64::min));
     };
-    // The baseline: the wait that the machine causes by running other threads.
-    report("longest wait for the queue during nothing", &|_| {
+    // The baseline is the wait that the scheduling of other threads causes.
+    report("longest wait for the queue without a resync or list", &|_| {
         let started = Instant::now();
         while started.elapsed() < Duration::from_millis(100) {
             black_box(objects(100));

@@ -1,10 +1,11 @@
-//! [`Completion`]: an event that happens once or never, for any number of waiting tasks.
+//! [`Completion`]: a one-time event for which any number of tasks can wait.
 
 use thiserror::Error;
 
 use crate::sync::Latch;
 
-/// An event that happens once or never, for example: the initial list is in the store.
+/// A one-time event for which any number of tasks can wait, for example: the initial list is in the
+/// store.
 ///
 /// Clones share one state. A completion ends in one of two ways, and both wake all waiters: it is
 /// [set](Self::set), or it is [given up](Self::give_up) because the event will never happen.
@@ -12,18 +13,18 @@ use crate::sync::Latch;
 #[doc(alias = "InformerSynced")]
 #[derive(Debug, Clone, Default)]
 pub struct Completion {
-    kept: Latch,
+    done: Latch,
     given_up: Latch,
 }
 
-/// The error of a wait for a [`Completion`] that was given up, because the informer or handler
-/// stopped before it was synced.
+/// The error of [`Completion::wait`] if the completion was given up, because the informer or
+/// handler stopped before it was synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("stopped before it was synced")]
+#[error("the informer or handler stopped before it was synced")]
 pub struct NeverSynced;
 
 impl Completion {
-    /// Returns a completion that is not set.
+    /// Returns a completion that is neither set nor given up.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -31,10 +32,11 @@ impl Completion {
 
     /// Sets the completion and wakes all waiters. Later calls change nothing.
     pub fn set(&self) {
-        self.kept.set();
+        self.done.set();
     }
 
-    /// Gives the completion up, unless it is set, and wakes all waiters.
+    /// Ends all waits with [`NeverSynced`], because the event will never happen. If the completion
+    /// is set, this has no effect.
     pub fn give_up(&self) {
         self.given_up.set();
     }
@@ -42,7 +44,7 @@ impl Completion {
     /// Returns whether the completion is set.
     #[must_use]
     pub fn has_synced(&self) -> bool {
-        self.kept.is_set()
+        self.done.is_set()
     }
 
     /// Waits until the completion is set.
@@ -51,12 +53,12 @@ impl Completion {
     /// [`NeverSynced`] if the completion was given up first.
     ///
     /// # Cancel safety
-    /// Cancel safe: dropping the future has no effect.
+    /// Cancel safe: dropping the future only ends this wait.
     pub async fn wait(&self) -> Result<(), NeverSynced> {
         tokio::select! {
             biased;
-            () = self.kept.wait() => Ok(()),
-            // The completion can have been set, and then given up, since `kept` was polled.
+            () = self.done.wait() => Ok(()),
+            // The completion can have been set, and then given up, since `done` was polled.
             () = self.given_up.wait() => if self.has_synced() { Ok(()) } else { Err(NeverSynced) },
         }
     }
@@ -71,11 +73,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn completed_then_abandoned_completion_stays_completed() {
+    fn completion_set_and_then_given_up_stays_set() {
         let promises: Vec<Completion> = (0..20_000).map(|_| Completion::new()).collect();
         let both_ready = Barrier::new(2);
-        // Counted here and asserted after the scope: a panic here would leave the other thread
-        // waiting at the barrier.
+        // The result is counted here and asserted after the scope: a panic here would leave the
+        // other thread waiting at the barrier.
         let mut kept = 0;
         std::thread::scope(|scope| {
             scope.spawn(|| {

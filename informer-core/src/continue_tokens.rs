@@ -1,7 +1,7 @@
-//! [`ContinueTokens`]: detects a list whose pages form a cycle.
+//! [`ContinueTokens`]: detects a paged list that would never end, because its pages form a cycle.
 //!
-//! client-go's pager (tools/pager) follows every token. Note: the order of objects does not reveal
-//! a cycle, because extension API servers can return objects in any order.
+//! client-go's pager (tools/pager) does not check for repeated tokens. Note: the order of objects
+//! cannot reveal a cycle, because extension API servers can return objects in any order.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,8 +14,9 @@ use crate::ListWatchError;
 /// token twice never ends.
 #[derive(Debug, Clone, Default)]
 pub struct ContinueTokens {
-    /// Hashes, because tokens can be long and a list can have thousands of pages. A collision of
-    /// 64-bit hashes is negligible.
+    /// The hashes of the tokens. The tokens themselves would need more memory, because tokens can
+    /// be long and a list can have thousands of pages. The risk that two 64-bit hashes collide is
+    /// negligible.
     given: HashSet<u64>,
 }
 
@@ -26,7 +27,7 @@ impl ContinueTokens {
         Self::default()
     }
 
-    /// Adds the token at the end of a page.
+    /// Adds the continue token that the server returned at the end of a page.
     ///
     /// # Errors
     /// [`ListWatchError::Protocol`] if the list has returned this token before.

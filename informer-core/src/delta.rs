@@ -1,4 +1,4 @@
-//! [`Delta`]: a change in the queue, and [`Deleted`]: a deleted object.
+//! [`Delta`]: a queued change of an object, and [`Deleted`]: a deleted object.
 //!
 //! client-go: `Delta`, `Deltas` and `DeletedFinalStateUnknown` of `tools/cache/delta_fifo.go`.
 
@@ -10,21 +10,21 @@ use smallvec::SmallVec;
 
 use crate::{AnyObject, Cached, ObjectKey, Uid};
 
-/// One change to one object.
+/// A change of one object, as a [`DeltaFifo`](crate::DeltaFifo) queues it.
 #[derive(Debug)]
 pub enum Delta<K> {
     /// The watch reported a new object.
     Added(Cached<K>),
     /// The watch reported a new version of an object.
     Updated(Cached<K>),
-    /// A list reported the object: a new one, or another version of a known one.
+    /// A list contained an object that is new, or that has another version than the known object.
     Replaced(Cached<K>),
-    /// A resync is due for the object with this key; the consumer's store has the object.
+    /// A resync is due for the object with this key, which the consumer's store contains.
     Sync(ObjectKey),
     /// The object was deleted.
     Deleted(Deleted<K>),
-    /// The object, in its newest known state, left the informer's scope, because its namespace is
-    /// no longer watched. It has not been deleted.
+    /// The object left the informer's scope, because its namespace is no longer watched. The object
+    /// has not been deleted. The field is its newest known state.
     Released(Cached<K>),
 }
 
@@ -82,9 +82,10 @@ pub type Deltas<K> = SmallVec<[Delta<K>; 1]>;
 /// A deleted object.
 ///
 /// If the watch reported the deletion, [`is_exact`](Self::is_exact) is `true` and
-/// [`last_known`](Self::last_known) is the object's last state. A tombstone is inferred from a
-/// later list that lacks the object. Its last known state is the newest that this process received,
-/// and can be older than the object's last state.
+/// [`last_known`](Self::last_known) is the object's last state. Otherwise the deletion is a
+/// tombstone: it was inferred from a later list that lacks the object. The last known state of a
+/// tombstone is the newest state that this process received, and can be older than the object's
+/// last state.
 #[doc(alias = "DeletedFinalStateUnknown")]
 #[doc(alias = "DeletedObject")]
 #[derive(RefCastCustom)]
@@ -103,14 +104,14 @@ struct Parts {
 }
 
 impl<K> Deleted<K> {
-    /// Returns a deletion that a watch reported with the last state.
+    /// Returns a deletion that a watch reported together with the object's last state.
     #[must_use]
     pub fn exact(last: Cached<K>) -> Self {
         Self::new(last.key().clone(), Some(last), true)
     }
 
-    /// Returns a tombstone: a deletion inferred from a list. `last_known` is the newest known
-    /// state, if any.
+    /// Returns a tombstone: a deletion inferred from a list. `last_known` is the newest known state
+    /// of the object, if any.
     #[must_use]
     pub fn missed(key: ObjectKey, last_known: Option<Cached<K>>) -> Self {
         Self::new(key, last_known, false)
@@ -121,7 +122,7 @@ impl<K> Deleted<K> {
         Self { inner: parts, _type: PhantomData }
     }
 
-    /// Changes the type of the object, as [`Cached::cast`] does.
+    /// Changes only the static type of the object, as [`Cached::cast`] does.
     #[doc(hidden)]
     #[must_use]
     pub fn cast<T>(self) -> Deleted<T> {
@@ -162,18 +163,19 @@ impl<K> Deleted<K> {
         self.last_known().map(Cached::uid).filter(|uid| !uid.is_missing())
     }
 
-    /// Returns the newest known state.
+    /// Returns the newest known state of the deleted object.
     ///
-    /// In a handler's event, this is `Some`.
+    /// In an event that a handler receives, the state is always known.
     #[must_use]
     pub fn last_known(&self) -> Option<&Cached<K>> {
         self.inner.last_known.as_ref().map(Cached::cast_ref)
     }
 
-    /// Returns the object that handlers received before this deletion, if it is known.
+    /// Returns the last version of the object that handlers received before this deletion, if that
+    /// version is known.
     ///
-    /// It can differ from [`last_known`](Self::last_known): the deletion can carry a last change of
-    /// the object, and a handler that is behind does not receive all states.
+    /// This version can differ from [`last_known`](Self::last_known): a deletion can report a last
+    /// change of the object, and a slow handler does not receive all versions.
     #[must_use]
     pub fn previous(&self) -> Option<&Cached<K>> {
         self.inner.previous.as_ref().map(Cached::cast_ref)

@@ -1,4 +1,5 @@
-//! The errors of this crate. Errors to which a caller can react differently are different variants.
+//! The errors of this crate. Each variant is an error to which callers can react in a different
+//! way.
 
 use std::time::Duration;
 
@@ -6,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_core::Status;
 use thiserror::Error;
 
-/// An object has no usable key.
+/// An object or a string has no valid key.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum KeyError {
@@ -16,24 +17,25 @@ pub enum KeyError {
         /// A description of the object: type, namespace, `generateName` and UID.
         object: String,
     },
-    /// A text is not of the form `name` or `namespace/name`.
+    /// A string does not have the form `name` or `namespace/name`.
     #[error("\"{text}\" is not a key: expected \"name\" or \"namespace/name\"")]
     Unparsable {
-        /// The text.
+        /// The string that is not a key.
         text: String,
     },
     /// A key function failed.
     #[error("the key function failed for a {object}: {error}")]
     Function {
-        /// The type of the object.
+        /// The type of the object for which the function was called.
         object: &'static str,
-        /// The function's error.
+        /// The error that the key function returned.
         error: String,
     },
 }
 
 impl KeyError {
-    /// Returns the error of an object without a name. It describes the object without its content.
+    /// Returns the error for an object without a name. The error describes the object by its
+    /// metadata and not by its content, because the content can be secret.
     pub(crate) fn missing_name(type_name: &'static str, meta: &ObjectMeta) -> Self {
         let mut object = format!("a {}", short(type_name));
         let known =
@@ -46,76 +48,77 @@ impl KeyError {
         Self::MissingName { object }
     }
 
-    /// Returns the error of a key function.
+    /// Returns the error for a key function that failed with `error`.
     pub(crate) fn function<K>(error: impl std::fmt::Display) -> Self {
         Self::Function { object: short(std::any::type_name::<K>()), error: error.to_string() }
     }
 }
 
-/// Returns the name of a type without module and parameters.
+/// Returns the name of a type without its module path and its generic parameters.
 fn short(name: &'static str) -> &'static str {
     let name = name.split('<').next().unwrap_or(name);
     name.rsplit("::").next().unwrap_or(name)
 }
 
-/// Listing or watching a resource failed.
+/// The error of a failed list or watch request.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ListWatchError {
-    /// The server returned an error. Code and reason of the status decide whether to wait, to
-    /// relist or to grant permissions.
-    #[error("the server answered {code} {reason}: {message}", code = status.code, reason = status.reason,
+    /// The server returned an error. Its code and reason show whether to wait, to relist or to
+    /// grant permissions.
+    #[error("the server returned {code} {reason}: {message}", code = status.code, reason = status.reason,
             message = status.message)]
     Status {
-        /// The server's status.
+        /// The status that the server returned.
         status: Box<Status>,
-        /// The wait that the server requested before the next request.
+        /// The time to wait before the next request, if the server requested a wait.
         retry_after: Option<Duration>,
     },
-    /// The request didn't reach the server, or the response didn't arrive: wait and retry.
+    /// The request didn't reach the server, or the response didn't arrive. Wait and retry.
     #[error("the server can't be reached: {0}")]
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The request can't be built, for example because the server's resource version makes it too
-    /// long: list without a version.
+    /// The request can't be built, for example because the resource version makes its URL too long.
+    /// Then list without a resource version.
     #[error("the request can't be built: {0}")]
     InvalidRequest(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The response ended early: continue after the received events.
-    #[error("the answer broke off: {0}")]
+    /// The response ended early. Continue after the last received event.
+    #[error("the response ended early: {0}")]
     Interrupted(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The response violates the protocol, for example because the body is not JSON. Probably the
     /// server is not a Kubernetes API server, or a proxy changes responses.
-    #[error("the answer is not understood: {0}")]
+    #[error("the response is invalid: {0}")]
     Protocol(String),
 }
 
-/// A text is not a supported label selector.
+/// A string is not a supported label selector.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SelectorError {
-    /// The text does not have the form of a label selector.
+    /// The string does not have the form of a label selector.
     #[error("\"{text}\" is not a label selector: expected {expected}, found {found}")]
     Syntax {
-        /// The whole text.
+        /// The string that is not a label selector.
         text: String,
-        /// The expected token.
+        /// The token that was expected.
         expected: &'static str,
-        /// The token that was found.
+        /// The token that was found instead.
         found: String,
     },
-    /// The API server supports this operator, but kube's `Selector` can't express it. Compare
-    /// values in the program instead.
+    /// The API server supports this operator, but kube's `Selector` can't express it. Compare the
+    /// label values in the program instead.
     #[error("the operator \"{operator}\" of label selectors is not supported")]
     Unsupported {
-        /// The operator.
+        /// The operator in the selector, for example `>`.
         operator: String,
     },
 }
 
-/// The maximum wait that a server can request, in seconds. It also prevents overflow when a wait is
-/// added to a time.
+/// The maximum wait that a server can request, in seconds; longer waits are reduced to it. The
+/// limit also prevents overflow when a wait is added to a time.
 const MAX_RETRY_AFTER: u32 = 60 * 60;
 
-/// Keeps the wait that the status requests, but at most one hour.
+/// Converts a status that the server returned. A wait that the status requests is limited to one
+/// hour.
 impl From<Box<Status>> for ListWatchError {
     fn from(status: Box<Status>) -> Self {
         let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
@@ -125,7 +128,7 @@ impl From<Box<Status>> for ListWatchError {
 }
 
 impl ListWatchError {
-    /// Returns the server's status, if there is one.
+    /// Returns the status, if the server returned one.
     #[must_use]
     pub fn status(&self) -> Option<&Status> {
         match self {
@@ -162,8 +165,8 @@ impl ListWatchError {
         })
     }
 
-    /// Returns whether the server considers the request invalid (400, 422), for example its
-    /// resource version.
+    /// Returns whether the server rejected the request as invalid (400, 422), for example because
+    /// of its resource version.
     #[must_use]
     #[doc(alias = "IsBadRequest")]
     #[doc(alias = "IsInvalid")]

@@ -2,24 +2,26 @@
 
 use crate::{Cached, Deleted, ObjectKey};
 
-/// A change of the store, as handlers receive it.
+/// A change of the store, in the form that handlers receive.
 #[derive(Debug)]
 pub enum Event<K> {
     /// An object was added to the store.
     Added {
-        /// The object.
+        /// The added object.
         object: Cached<K>,
-        /// Whether the object is in the initial list, or existed when the handler was added.
+        /// Whether the object was in the initial list, or was in the store when the handler was
+        /// added.
         is_in_initial_list: bool,
     },
-    /// An object has a new version.
+    /// An object in the store was replaced by a new version.
     Updated {
-        /// The object that the handler received before.
+        /// The version that the handler received before; see also
+        /// [`HandlerOptions::coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old).
         old: Cached<K>,
-        /// The object in the store now.
+        /// The new version of the object.
         new: Cached<K>,
     },
-    /// A resync of an unchanged object. Only handlers whose resync is due receive this event.
+    /// A resync: the object has not changed. Only handlers whose resync is due receive this event.
     Resynced(Cached<K>),
     /// An object was deleted.
     Deleted(Deleted<K>),
@@ -27,7 +29,7 @@ pub enum Event<K> {
     /// object can still exist in the cluster, so a handler must not clean up after it. The handler
     /// can drop its own data about the object.
     ///
-    /// The field is the object as the handler received it last.
+    /// The field is the last version that the handler received.
     Released(Cached<K>),
 }
 
@@ -44,7 +46,7 @@ impl<K> Event<K> {
         }
     }
 
-    /// Changes the type of the object, as [`Cached::cast`] does.
+    /// Changes only the static type of the object, as [`Cached::cast`] does.
     pub(crate) fn cast<T>(self) -> Event<T> {
         match self {
             Self::Added { object, is_in_initial_list } => {
@@ -75,7 +77,7 @@ impl<K> Clone for Event<K> {
 /// The events of one transaction of the store, in order.
 #[derive(Debug)]
 pub struct EventBatch<K> {
-    /// The events.
+    /// The events, in order.
     pub events: Vec<Event<K>>,
     /// Whether the initial list is complete with these events.
     pub completes_initial_list: bool,

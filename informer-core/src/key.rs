@@ -1,8 +1,9 @@
-//! [`ObjectKey`]: the name of an object within its resource, `namespace/name` or `name`.
+//! [`ObjectKey`]: identifies an object among the objects of its resource, as `namespace/name` or
+//! `name`.
 //!
 //! client-go: `MetaNamespaceKeyFunc`, `SplitMetaNamespaceKey` and `ObjectName` of
-//! tools/cache/store.go. client-go builds the string again in each step; here it is built and
-//! hashed once, and then shared.
+//! tools/cache/store.go. client-go builds this string again in each step. Here, the string is built
+//! and hashed once, and then shared.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -15,8 +16,9 @@ use kube_core::Resource;
 
 use crate::KeyError;
 
-/// One seed for the process, so that all maps can use the hash in the key. The seed is random, so
-/// that nobody can choose names whose hashes collide.
+/// The hash seed of all keys in this process. All keys use the same seed, so that every map can use
+/// the hash that a key stores. The seed is random, so that an attacker cannot choose names whose
+/// hashes collide.
 static HASH_SEED: LazyLock<RandomState> = LazyLock::new(RandomState::default);
 
 thread_local! {
@@ -24,11 +26,11 @@ thread_local! {
     static SCRATCH: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// The name of an object within its resource: `namespace/name`, or `name` for cluster-scoped
-/// objects.
+/// Identifies an object among the objects of its resource: `namespace/name`, or `name` for a
+/// cluster-scoped object.
 ///
-/// Cloning is cheap (a reference count), and the hash is computed once, when the key is made. Keys
-/// are ordered as the API server orders a list: by the bytes of `namespace/name`.
+/// A clone only increments a reference count. The hash is computed once, when the key is created.
+/// Keys are ordered as the API server orders a list: by the bytes of `namespace/name`.
 ///
 /// ```
 /// use informer_core::ObjectKey;
@@ -85,7 +87,8 @@ impl ObjectKey {
         Self::of_meta(object.meta(), std::any::type_name::<K>())
     }
 
-    /// The same as [`of`](Self::of), for the metadata of an object of the given type.
+    /// Returns the key of the object that has this metadata; otherwise the same as
+    /// [`of`](Self::of). `type_name` is the object's type in the error message.
     #[doc(hidden)]
     pub fn of_meta(meta: &ObjectMeta, type_name: &'static str) -> Result<Self, KeyError> {
         match meta.name.as_deref() {
@@ -94,10 +97,10 @@ impl ObjectKey {
         }
     }
 
-    /// Wraps any text as a key, for objects that are not Kubernetes objects.
+    /// Creates a key from any string, for objects that are not Kubernetes objects.
     ///
-    /// The text is not checked; [`namespace`](Self::namespace) is the part before the first `/`, if
-    /// there is one.
+    /// The string is not validated. If it contains a `/`, [`namespace`](Self::namespace) returns
+    /// the part before the first `/`.
     #[must_use]
     #[doc(alias = "ExplicitKey")]
     pub fn from_text(text: Arc<str>) -> Self {
@@ -105,7 +108,8 @@ impl ObjectKey {
         Self { text, hash }
     }
 
-    /// Returns a placeholder for a key that is not known yet, without an allocation or a hash.
+    /// Returns an empty placeholder for a key that is not known yet. Creating it neither allocates
+    /// nor hashes.
     pub(crate) fn placeholder() -> Self {
         Self { text: Arc::default(), hash: 0 }
     }
@@ -134,7 +138,7 @@ impl ObjectKey {
         self.hash
     }
 
-    /// Returns the hash of a key with this text, for a lookup without a key.
+    /// Returns the hash that a key with this string has, for lookups that have no [`ObjectKey`].
     #[must_use]
     pub fn hash_of(text: &str) -> u64 {
         HASH_SEED.hash_one(text)
@@ -186,8 +190,8 @@ impl std::str::FromStr for ObjectKey {
     /// Parses `name` or `namespace/name`.
     ///
     /// # Errors
-    /// [`KeyError::Unparsable`] for an empty part or more than one `/`, as client-go's
-    /// `SplitMetaNamespaceKey`.
+    /// [`KeyError::Unparsable`] if a part is empty, or if the string contains more than one `/`.
+    /// client-go's `SplitMetaNamespaceKey` accepts empty parts.
     fn from_str(text: &str) -> Result<Self, KeyError> {
         let mut parts = text.split('/');
         let well_formed = parts.clone().count() <= 2 && parts.all(|part| !part.is_empty());
@@ -204,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_splits_into_the_parts_it_was_made_of() {
+    fn key_returns_its_namespace_and_name() {
         let key = ObjectKey::namespaced("ns", "name");
         assert_eq!((key.namespace(), key.name(), key.as_str()), (Some("ns"), "name", "ns/name"));
         let key = ObjectKey::new(None, "node-1");
@@ -223,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn parsing_refuses_empty_parts_and_a_second_slash() {
+    fn key_with_an_empty_part_or_second_slash_is_rejected() {
         for text in ["", "/", "a/", "/b", "a/b/c"] {
             let error = text.parse::<ObjectKey>().expect_err(text);
             assert!(error.to_string().contains(text), "{error}");
@@ -231,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_ordered_as_the_server_orders_a_list() {
+    fn keys_have_the_order_of_a_server_list() {
         // '-' sorts before '/', so the server lists "a-b/x" before "a/x".
         let mut keys = ["a/x", "a-b/x", "a/b"].map(|text| ObjectKey::from_text(text.into()));
         keys.sort();

@@ -1,15 +1,15 @@
 //! Key functions for keys other than `namespace/name`.
 //!
 //! client-go: `KeyFunc` of tools/cache/store.go and `IndexFuncToKeyFuncAdapter` of
-//! tools/cache/index.go. In client-go, queue and store call the function in each step; here,
-//! [`Cached::keyed`](crate::Cached::keyed) calls it once.
+//! tools/cache/index.go. In client-go, the queue and the store call the key function each time they
+//! need the key. Here, [`Cached::keyed`](crate::Cached::keyed) calls it once per object.
 
 use std::fmt;
 
 use crate::ObjectKey;
 
-/// Turns an index function into a key function. Each object must have exactly one value, and no two
-/// objects can have the same value.
+/// Converts an index function to a key function. The index function must return exactly one value
+/// for each object, and different values for different objects.
 ///
 /// ```
 /// use informer_core::{Cached, unique_value_as_key};
@@ -22,7 +22,8 @@ use crate::ObjectKey;
 /// let machine = Cached::keyed(Machine { serials: vec!["A-17".into()] }, &by_serial)?;
 /// assert_eq!(machine.key().as_str(), "A-17");
 /// let error = Cached::keyed(Machine { serials: vec![] }, &by_serial).unwrap_err();
-/// assert_eq!(error.to_string(), "the key function failed for a Machine: it has 0 values where a key needs one");
+/// let expected = "the key function failed for a Machine: the index function returned 0 values instead of one";
+/// assert_eq!(error.to_string(), expected);
 /// # Ok::<(), informer_core::KeyError>(())
 /// ```
 ///
@@ -44,7 +45,8 @@ where
     }
 }
 
-/// The error for an object that has no value or several values, and therefore no key.
+/// The error of a key function made by [`unique_value_as_key`], if the index function returns no
+/// value or several values for an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotUnique {
     values: usize,
@@ -52,7 +54,7 @@ pub struct NotUnique {
 
 impl fmt::Display for NotUnique {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "it has {} values where a key needs one", self.values)
+        write!(f, "the index function returned {} values instead of one", self.values)
     }
 }
 
@@ -78,7 +80,7 @@ mod tests {
         for names in [&[][..], &["apple", "pear"], &["apple", "pear", "plum"]] {
             let error = fruit(names).map(|_| ()).expect_err("not one value");
             let expected = format!(
-                "the key function failed for a Fruit: it has {} values where a key needs one",
+                "the key function failed for a Fruit: the index function returned {} values instead of one",
                 names.len()
             );
             assert_eq!(error.to_string(), expected);

@@ -1,8 +1,8 @@
-//! The vocabulary of Kubernetes informers and their in-memory pipeline.
+//! The common types of Kubernetes informers, and their in-memory event pipeline.
 //!
 //! An informer keeps a local copy of some Kubernetes objects and calls handlers for every change.
-//! This crate has the parts that need neither network nor store, in the order in which an event
-//! passes them:
+//! This crate contains the parts that need neither network nor store. The table lists them in the
+//! order in which an event passes them:
 //!
 //! | part | what it does |
 //! |---|---|
@@ -17,7 +17,8 @@
 //! The reflector that fills the queue is in `informer-reflector`, and the store in
 //! `informer-store`. Most users want `informer-factory`, which connects all parts.
 //!
-//! Objects need not be Kubernetes objects: [`Cached::keyed`] accepts any object under any key.
+//! The pipeline also works for objects that are not Kubernetes objects: [`Cached::keyed`] wraps any
+//! object and gives it any key.
 
 mod cached;
 mod completion;

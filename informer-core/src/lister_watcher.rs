@@ -1,8 +1,8 @@
 //! [`ListerWatcher`]: the source of a reflector's objects.
 //!
-//! `KubeListWatch` of informer-reflector is the implementation over the network. client-go:
-//! `ListerWatcher` of tools/cache/listwatch.go. client-go returns a whole decoded list; here, a
-//! list arrives in parts, so that it is never in memory twice.
+//! `KubeListWatch` of informer-reflector implements it for API servers. client-go: `ListerWatcher`
+//! of tools/cache/listwatch.go. In client-go, a list is returned as a whole. Here, a list arrives
+//! in parts, so that it is never in memory twice.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,48 +15,50 @@ use kube_core::{PartialObjectMeta, Status};
 
 use crate::{AnyObject, ListWatchError, ObjectKey, OwnedObject, ResourceVersion};
 
-/// Lists objects, and watches them from a resource version on.
+/// Lists the objects of a resource, and watches their changes from a resource version on.
 ///
-/// One value serves one resource in one scope: its namespace, selectors and credentials are fixed.
+/// Each instance is for one resource in one scope: its namespace, selectors and credentials are
+/// fixed.
 ///
 /// Objects are returned as [`OwnedObject`], in their final place in memory; `object.into()` creates
 /// an `OwnedObject`.
 #[async_trait]
 pub trait ListerWatcher<K>: Send + Sync + 'static {
-    /// Returns the resource and scope for messages: `pods`, or
-    /// `deployments.apps in namespace "shop"`.
+    /// Returns the resource and its scope, for log and error messages: `pods`, or `deployments.apps
+    /// in namespace "shop"`.
     fn description(&self) -> &str;
 
-    /// Returns the resource without its scope: `deployments.apps`. Reflectors with the same
-    /// resource share observations about the server. Default: the [description](Self::description).
+    /// Returns the resource without its scope: `deployments.apps`. When streaming lists of a
+    /// resource fail, all reflectors of this resource page their lists for some time. Default: the
+    /// [description](Self::description).
     fn resource(&self) -> &str {
         self.description()
     }
 
     /// Returns whether to try streaming lists (KEP-3157): a [watch](Self::watch) that begins with
     /// the existing objects ([`send_initial_events`](WatchOptions::send_initial_events)). This
-    /// sends no request. Default: `false`; reflectors then use [`list`](Self::list).
+    /// method sends no request. Default: `false`; reflectors then use [`list`](Self::list).
     #[doc(alias = "IsWatchListSemanticsUnSupported")]
     fn can_stream_lists(&self) -> bool {
         false
     }
 
-    /// Returns whether an object with this metadata is in the scope; `true` if that is unknown.
-    /// Default: `true`.
+    /// Returns whether an object with this metadata is in the scope of this source; `true` if
+    /// unknown. Default: `true`.
     fn covers(&self, object: &ObjectMeta) -> bool {
         let _ = object;
         true
     }
 
-    /// Returns a source of the same objects with their metadata only, which costs much less.
+    /// Returns a source of the metadata of the same objects. Listing only metadata costs much less.
     /// Default: `None`; callers then list whole objects.
     fn metadata_only(&self) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
         None
     }
 
-    /// Returns a source of the metadata of the object with this key, whether or not selectors match
-    /// the object. Callers use it to read the current state of one object. Default: `None`, if that
-    /// is not supported.
+    /// Returns a source of the metadata of the one object with this key, even if the selectors do
+    /// not match the object. Callers use it to read the current state of one object. Default:
+    /// `None`, which means that this is not supported.
     fn only(&self, object: &ObjectKey) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
         let _ = object;
         None
@@ -75,7 +77,8 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
         None
     }
 
-    /// Starts a list and returns its parts as they arrive. The last part is [`ListPart::End`].
+    /// Starts a list and returns a stream of its parts as they arrive. The last part is
+    /// [`ListPart::End`].
     ///
     /// # Errors
     /// The errors of the request. A later error is the last item of the stream.
@@ -84,7 +87,7 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
     /// Dropping the future or the stream cancels the list.
     async fn list(&self, options: ListOptions) -> Result<ListStream<K>, ListWatchError>;
 
-    /// Starts a watch and returns its events as they arrive. A batch contains the events that
+    /// Starts a watch and returns a stream of its events as they arrive, in batches of events that
     /// arrived together.
     ///
     /// The stream ends when the server closes the watch properly. Otherwise its last item is
@@ -98,30 +101,30 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream<K>, ListWatchError>;
 }
 
-/// Creates the source of one namespace.
+/// A function that creates the source of the namespace with a given name.
 pub type InNamespace<K> = Box<dyn Fn(&str) -> Arc<dyn ListerWatcher<K>> + Send + Sync>;
 
-/// The parts of a list as they arrive.
+/// A stream of the parts of a list, as they arrive.
 pub type ListStream<K> = BoxStream<'static, Result<ListPart<K>, ListWatchError>>;
 
-/// Batches of watch events as they arrive; never an empty batch.
+/// A stream of non-empty batches of watch events, as they arrive.
 pub type WatchStream<K> = BoxStream<'static, Result<Vec<WatchEvent<K>>, ListWatchError>>;
 
 /// A part of a list.
 #[derive(Debug)]
 pub enum ListPart<K> {
-    /// Some items, in order. An item that can't be decoded is a [`RejectedObject`].
+    /// Some items of the list, in order. An item that can't be decoded is a [`RejectedObject`].
     Items(Vec<Result<OwnedObject<K>, RejectedObject>>),
-    /// The end of the list or page.
+    /// The end of the list, or of a page of the list.
     End(ListEnd),
 }
 
-/// The end of a list, or of a page of it.
+/// The data at the end of a list, or of a page of a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListEnd {
     /// The resource version of the list as a whole.
     pub resource_version: ResourceVersion,
-    /// The token for the next page; `None` for the last page.
+    /// The continue token with which to request the next page; `None` for the last page.
     pub continue_token: Option<String>,
     /// The number of items on the following pages, if the server returned it.
     pub remaining_item_count: Option<u64>,
@@ -130,30 +133,30 @@ pub struct ListEnd {
 /// An event of a watch.
 #[derive(Debug)]
 pub enum WatchEvent<K> {
-    /// A new object, or one that now matches the selectors.
+    /// An object was created, or began to match the selectors.
     Added(OwnedObject<K>),
-    /// A new version of an object.
+    /// An object has a new version.
     Modified(OwnedObject<K>),
-    /// An object was deleted, or no longer matches the selectors. It has its last state, and the
-    /// resource version of the deletion.
+    /// An object was deleted, or no longer matches the selectors. The field has the last state of
+    /// the object, with the resource version of the deletion.
     Deleted(OwnedObject<K>),
     /// The server has sent all changes up to a resource version.
     Bookmark(Bookmark),
-    /// The watch failed. This is its last event.
+    /// The watch failed. This is the last event of the watch.
     Error(Box<Status>),
     /// An event whose object can't be decoded.
     RejectedObject {
-        /// What happened to the object.
+        /// The change that the event reports.
         kind: RejectedKind,
-        /// The readable part of the object.
+        /// The parts of the object that could be decoded, and the error.
         object: RejectedObject,
     },
 }
 
-/// A watch event that carries a resource version and no change.
+/// A watch event with a resource version and without a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bookmark {
-    /// The version up to which all changes have been sent.
+    /// The resource version up to which the server has sent all changes.
     pub resource_version: ResourceVersion,
     /// Whether this bookmark ends the initial events of a streaming list.
     pub initial_events_end: bool,
@@ -162,67 +165,68 @@ pub struct Bookmark {
 /// The meaning of a watch event whose object couldn't be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RejectedKind {
-    /// The object was added or modified, so the stored state is out of date.
+    /// The object was added or modified, so the state in the store is out of date.
     Changed,
     /// The object was deleted.
     Deleted,
-    /// The event has an unknown type, or isn't an event.
+    /// The event has an unknown type, or the data is not a watch event.
     Unknown,
 }
 
 /// An object that could not be decoded, or for which a transform failed.
 ///
-/// The error contains names of fields and positions, never content of the object.
+/// The error can contain names of fields and positions, but never content of the object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RejectedObject {
-    /// The key, if the metadata could be read.
+    /// The key of the object, if its metadata could be decoded.
     pub key: Option<ObjectKey>,
-    /// The resource version; empty if the metadata could not be read.
+    /// The resource version of the object; empty if its metadata could not be decoded.
     pub resource_version: ResourceVersion,
-    /// The reason.
+    /// The reason why the object was rejected.
     pub error: String,
 }
 
 /// The options of a list request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListOptions {
-    /// `None`: the newest state, from a quorum read. `0`: any state, from the server's cache. Other
-    /// versions: see `resource_version_match`.
+    /// The resource version of the request. `None` requests the newest state, from a quorum read;
+    /// `0` requests any state, from the server's cache. For other versions, see
+    /// `resource_version_match`.
     pub resource_version: Option<ResourceVersion>,
-    /// The meaning of `resource_version`; `None`: the server's default.
+    /// The meaning of `resource_version`. `None` means the server's default.
     pub resource_version_match: Option<ResourceVersionMatch>,
-    /// The maximum number of items on a page; `None`: one page.
+    /// The maximum number of items on a page. `None` requests all items on one page.
     pub limit: Option<u32>,
-    /// The token of the previous page, from [`ListEnd::continue_token`].
+    /// The continue token that the previous page returned in [`ListEnd::continue_token`].
     pub continue_token: Option<String>,
 }
 
 /// The meaning of the resource version of a list request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResourceVersionMatch {
-    /// A state at least as new as this version.
+    /// Requests a state that is at least as new as the resource version.
     NotOlderThan,
-    /// The state at exactly this version.
+    /// Requests the state at exactly the resource version.
     Exact,
 }
 
 /// The options of a watch request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchOptions {
-    /// The server sends events after this version. Empty: it first sends an event for each existing
-    /// object.
+    /// The resource version after which the server sends events. If it is empty, the server first
+    /// sends an event for each existing object.
     pub resource_version: ResourceVersion,
-    /// The time after which the server ends the watch; sent in whole seconds.
+    /// The time after which the server ends the watch. The request contains it in whole seconds.
     pub timeout: Duration,
     /// Whether the server may send bookmarks.
     pub allow_bookmarks: bool,
-    /// Whether to request a streaming list: an event for each existing object, then an annotated
-    /// bookmark.
+    /// Whether to request a streaming list: the server first sends an event for each existing
+    /// object, then an annotated bookmark, then changes.
     pub send_initial_events: bool,
 }
 
 impl<K> ListPart<K> {
-    /// Changes the type of the objects, as [`Cached::cast`](crate::Cached::cast) does.
+    /// Changes only the static type of the objects, as [`Cached::cast`](crate::Cached::cast) does.
     fn cast<T>(self) -> ListPart<T> {
         match self {
             Self::Items(items) => {
@@ -234,7 +238,7 @@ impl<K> ListPart<K> {
 }
 
 impl<K> WatchEvent<K> {
-    /// Changes the type of the object, as [`Cached::cast`](crate::Cached::cast) does.
+    /// Changes only the static type of the object, as [`Cached::cast`](crate::Cached::cast) does.
     fn cast<T>(self) -> WatchEvent<T> {
         match self {
             Self::Added(object) => WatchEvent::Added(object.cast()),
@@ -247,7 +251,7 @@ impl<K> WatchEvent<K> {
     }
 }
 
-/// Hides the type of a source's objects.
+/// A source that returns the objects of another source as [`AnyObject`]s.
 #[doc(hidden)]
 #[expect(missing_debug_implementations, reason = "sources need not implement `Debug`")]
 pub struct AnySource<K>(pub Arc<dyn ListerWatcher<K>>);
@@ -297,7 +301,7 @@ impl<K: 'static> ListerWatcher<AnyObject> for AnySource<K> {
     }
 }
 
-/// Returns a function that creates the same sources as `make`, without the type of their objects.
+/// Returns a function that creates the same sources as `make`, but wrapped in [`AnySource`].
 #[doc(hidden)]
 #[must_use]
 pub fn any_in_namespace<K: 'static>(make: InNamespace<K>) -> InNamespace<AnyObject> {

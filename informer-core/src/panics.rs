@@ -1,10 +1,10 @@
-//! Reads the message of a caught panic.
+//! Extracts the message of a caught panic.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Returns the message of a panic and drops its payload. If that drop panics too, the second
-/// payload is leaked, because its drop could panic again.
+/// Returns the message of a panic and drops its payload. If the payload's destructor panics, the
+/// payload of that second panic is leaked, because its destructor could panic again.
 #[doc(hidden)]
 #[must_use]
 pub fn panic_message(payload: Box<dyn Any + Send>) -> String {
@@ -13,5 +13,5 @@ pub fn panic_message(payload: Box<dyn Any + Send>) -> String {
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(second);
     }
-    text.unwrap_or_else(|| "no message".to_owned())
+    text.unwrap_or_else(|| "the panic payload is not a string".to_owned())
 }

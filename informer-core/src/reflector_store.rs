@@ -1,8 +1,8 @@
 //! [`ReflectorStore`]: the destination of a reflector's objects.
 //!
-//! Usually this is a [`DeltaFifo`](crate::DeltaFifo); it can also be a store. client-go:
-//! `ReflectorStore` of tools/cache/reflector.go, with one call per object. Here, one call carries
-//! all changes that arrived together, and the resource version after these changes.
+//! Usually the destination is a [`DeltaFifo`](crate::DeltaFifo); it can also be a store. client-go:
+//! `ReflectorStore` of tools/cache/reflector.go, which has one call per object. Here, one call
+//! passes all changes that arrived together, and the resource version after these changes.
 
 use std::any::Any;
 
@@ -10,23 +10,24 @@ use futures::future::BoxFuture;
 
 use crate::{Cached, Delta, ObjectKey, ResourceVersion};
 
-/// Receives a reflector's changes and lists in the server's order, from one task.
+/// Receives the changes and lists of a reflector, in the server's order and from one task.
 pub trait ReflectorStore<K>: Send + Sync + 'static {
-    /// Applies changes of a watch. With this call, the store has received all changes up to
-    /// `resource_version`, which is empty if it is unknown.
+    /// Applies changes that a watch has reported. With this call, the store has received all
+    /// changes up to `resource_version`; an empty version means that this version is unknown.
     ///
-    /// If `changes` is empty, the call reports a bookmark.
+    /// A call without changes reports a bookmark.
     #[doc(alias = "Bookmark")]
     fn apply(&self, changes: Vec<Delta<K>>, resource_version: &ResourceVersion);
 
     /// Receives a part of a list that is still arriving, and returns the handles that
     /// [`replace`](Self::replace) will get for these objects.
     ///
-    /// For an unchanged object, this can return the known handle; then the copy is freed now and
-    /// not at the end of the list. During the initial list, a store can add the other objects at
-    /// once. Later lists must not change anything before `replace`, because a list can fail. After
-    /// a failure, `replace` is not called, and the next list starts from its beginning; objects of
-    /// an initial list that were added stay known.
+    /// For an object that has not changed, an implementation can return the stored handle instead
+    /// of the new one; this frees the new copy before the list ends. The parts of the initial list
+    /// can be added to the store at once. Parts of later lists must not change the store before
+    /// `replace`, because a list can fail. After a failure, `replace` is not called, and the next
+    /// list starts from the beginning; objects that a failed initial list has added stay in the
+    /// store.
     ///
     /// Default: returns `objects`, which is always correct.
     fn list_part(&self, objects: Vec<Cached<K>>) -> Vec<Cached<K>> {
@@ -35,7 +36,7 @@ pub trait ReflectorStore<K>: Send + Sync + 'static {
 
     /// Applies a complete list.
     ///
-    /// The reflector has passed the listed objects through [`list_part`](Self::list_part) before.
+    /// The reflector has already passed the listed objects to [`list_part`](Self::list_part).
     fn replace(&self, replacement: Replacement<K>);
 
     /// Returns a future to await before the next [`apply`](Self::apply) or
@@ -47,36 +48,37 @@ pub trait ReflectorStore<K>: Send + Sync + 'static {
     }
 }
 
-/// The complete state of a resource at one resource version.
+/// The result of a whole list: the state of a resource at one resource version.
 #[derive(Debug)]
 pub struct Replacement<K> {
-    /// The listed objects, without quarantined ones.
+    /// The listed objects, without the quarantined objects.
     pub objects: Vec<Cached<K>>,
-    /// Keys of quarantined objects. They exist, so they must not be deleted.
+    /// The keys of quarantined objects: listed objects that could not be decoded or transformed.
+    /// These objects exist, so the store must not delete them.
     pub quarantined: Vec<ObjectKey>,
-    /// Whether `objects` and `quarantined` together contain all existing objects. `false` if a
-    /// quarantined object has no readable key; then no object must be deleted.
+    /// Whether `objects` and `quarantined` together contain all existing objects. If the key of a
+    /// quarantined object is unknown, this is `false`, and the store must not delete any object.
     pub complete: bool,
     /// The resource version of the list.
     pub resource_version: ResourceVersion,
 }
 
-/// The queue's read access to the store of its consumer.
+/// The read access of a [`DeltaFifo`](crate::DeltaFifo) to the store of its consumer.
 ///
-/// The queue calls [`known`](Self::known) under its lock, so an implementation must not wait for
-/// the queue. client-go: `KnownObjects` (`KeyListerGetter`) of `tools/cache/delta_fifo.go`.
+/// The queue calls [`known`](Self::known) while it holds its own lock, so implementations must not
+/// use the queue. client-go: `KnownObjects` (`KeyListerGetter`) of `tools/cache/delta_fifo.go`.
 #[doc(alias = "KeyListerGetter")]
 pub trait KnownObjects<K>: Send + Sync + 'static {
-    /// Returns the object with this key.
+    /// Returns the stored object with this key.
     fn known(&self, key: &ObjectKey) -> Option<Cached<K>>;
 
-    /// Calls `visit` for every known object of one consistent state. An implementation that reads a
-    /// snapshot returns the snapshot. The caller drops it while no lock is held, because that can
-    /// drop objects.
+    /// Calls `visit` for every stored object of one consistent state. An implementation that reads
+    /// a snapshot returns the snapshot. The caller drops the snapshot while no lock is held,
+    /// because this can drop objects, whose destructors are user code.
     fn for_each_known(&self, visit: &mut dyn FnMut(&Cached<K>)) -> Option<Box<dyn Any + Send>>;
 
-    /// As [`for_each_known`](Self::for_each_known), for the objects of one namespace. Default:
-    /// filters all objects.
+    /// Calls `visit` for every stored object of one namespace; otherwise the same as
+    /// [`for_each_known`](Self::for_each_known). Default: filters all objects.
     fn for_each_known_in(
         &self,
         namespace: &str,

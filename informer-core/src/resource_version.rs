@@ -1,17 +1,17 @@
-//! [`ResourceVersion`]: the server's version of an object or of a list.
+//! [`ResourceVersion`]: the version that the server gives an object or a list.
 //!
 //! Versions are compared as KEP-5504 requires (`CompareResourceVersion` of apimachinery): decimal
-//! numbers without leading zeros, of any length. Some aggregated API servers use other texts, which
-//! are kept unchanged and have no order.
+//! numbers without leading zeros, of any length. Some aggregated API servers use other strings,
+//! which are stored unchanged and have no order.
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-/// A resource version, with the server's text.
+/// A resource version, exactly as the server sent it.
 ///
-/// Two versions are equal if their texts are equal. [`compare`](Self::compare) returns their order,
-/// if they have one; it is meaningful only within one resource.
+/// Two versions are equal if their strings are equal. [`compare`](Self::compare) returns the order
+/// of two versions, if they have one. The order is meaningful only for versions of one resource.
 ///
 /// ```
 /// use std::cmp::Ordering;
@@ -34,7 +34,7 @@ enum Repr {
 }
 
 impl ResourceVersion {
-    /// Returns the empty version, which an object has before it is created on the server.
+    /// Returns the empty version. Objects have it before the server has created them.
     #[must_use]
     pub fn empty() -> Self {
         Self::default()
@@ -81,7 +81,7 @@ impl ResourceVersion {
     }
 }
 
-/// Returns whether a text is a decimal number above zero without leading zeros.
+/// Returns whether a string is a decimal number above zero without leading zeros.
 fn is_canonical_decimal(text: &str) -> bool {
     text.starts_with(|first: char| matches!(first, '1'..='9'))
         && text.bytes().all(|byte| byte.is_ascii_digit())
@@ -93,7 +93,7 @@ impl From<&str> for ResourceVersion {
             return Self::empty();
         }
         match text.parse::<u64>() {
-            // "+1" and "007" parse, too, but their texts must be kept.
+            // `parse` also accepts "+1" and "007", but they must be stored unchanged.
             Ok(number) if text == "0" || is_canonical_decimal(text) => Self(Repr::Number(number)),
             _ => Self(Repr::Text(text.into())),
         }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn decimals_beyond_sixty_four_bits_are_compared_too() {
+    fn decimals_above_64_bits_are_compared() {
         let long = "340282366920938463463374607431768211455";
         assert_eq!(compare(long, "18446744073709551615"), Some(Ordering::Greater));
         assert_eq!(compare("5", long), Some(Ordering::Less));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_that_are_not_canonical_decimals_have_no_order() {
+    fn non_canonical_versions_have_no_order() {
         for text in ["", "0", "007", "+1", "-1", "1.5", "abc", "12a"] {
             assert_eq!(compare(text, "5"), None, "{text:?} with 5");
             assert_eq!(compare("5", text), None, "5 with {text:?}");

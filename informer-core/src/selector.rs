@@ -1,7 +1,8 @@
 //! [`parse_selector`]: parses label selectors as kubectl and the API server do.
 //!
-//! The grammar is that of `labels.Parse` (apimachinery, pkg/labels/selector.go). A missing value is
-//! the empty value: `x in (a,)` selects `a` and the empty value, `x in ()` only the empty value.
+//! The grammar is that of `labels.Parse` (apimachinery, pkg/labels/selector.go). A missing value
+//! means the empty string: `x in (a,)` selects the values `a` and the empty string, and `x in ()`
+//! selects only the empty string.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ use kube_core::{Expression, Selector};
 use crate::SelectorError;
 
 /// Parses a label selector such as `app=web,tier!=cache,env in (prod, stage),!canary`. An empty
-/// text selects everything.
+/// string selects everything.
 ///
 /// ```
 /// use informer_core::parse_selector;
@@ -21,8 +22,8 @@ use crate::SelectorError;
 /// ```
 ///
 /// # Errors
-/// [`SelectorError::Syntax`] if the text is no selector, or contains an invalid label key or value;
-/// [`SelectorError::Unsupported`] for `>` and `<`, which kube's [`Selector`] can't express.
+/// [`SelectorError::Syntax`] if `text` is not a selector, or contains an invalid label key or
+/// value; [`SelectorError::Unsupported`] for `>` and `<`, which kube's [`Selector`] can't express.
 #[doc(alias = "Parse")]
 pub fn parse_selector(text: &str) -> Result<Selector, SelectorError> {
     let mut tokens = Tokens { text, ahead: text };
@@ -40,7 +41,8 @@ pub fn parse_selector(text: &str) -> Result<Selector, SelectorError> {
     Ok(requirements.into_iter().collect())
 }
 
-/// The rest of the text, and the whole text for messages.
+/// Splits a selector into tokens. `ahead` is the part of `text` that has not been read. The whole
+/// `text` is only used in error messages.
 struct Tokens<'a> {
     text: &'a str,
     ahead: &'a str,
@@ -51,7 +53,7 @@ fn is_symbol(character: char) -> bool {
 }
 
 impl<'a> Tokens<'a> {
-    /// Returns the next token: an operator, a bracket, a comma, or a word.
+    /// Removes and returns the next token: an operator, a parenthesis, a comma, or a word.
     fn next(&mut self) -> Option<&'a str> {
         let text = self.ahead.trim_start_matches([' ', '\t', '\r', '\n']);
         let first = text.chars().next()?;
@@ -79,7 +81,7 @@ impl<'a> Tokens<'a> {
         }
         let key = match token {
             Some(key) if is_key(key) => key.to_owned(),
-            found => return Err(self.expected("the key of a label", found)),
+            found => return Err(self.expected("a label key", found)),
         };
         if negated {
             return Ok(Expression::DoesNotExist(key));
@@ -99,7 +101,7 @@ impl<'a> Tokens<'a> {
         })
     }
 
-    /// Parses the value after `=`. A missing value is the empty value.
+    /// Parses the value after `=`. A missing value means the empty string.
     fn value(&mut self) -> Result<String, SelectorError> {
         match self.peek() {
             None | Some(",") => Ok(String::new()),
@@ -111,7 +113,7 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// Parses the values in brackets after `in`.
+    /// Parses the values in parentheses after `in` or `notin`.
     fn values(&mut self) -> Result<BTreeSet<String>, SelectorError> {
         match self.next() {
             Some("(") => {}
@@ -138,8 +140,8 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// Returns whether a text has at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit
-/// at both ends.
+/// Returns whether a string is a valid name: at most 63 letters, digits, `-`, `_` and `.`, with a
+/// letter or digit at both ends.
 fn is_name(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     let is_end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
@@ -151,7 +153,8 @@ fn is_value(text: &str) -> bool {
     text.is_empty() || is_name(text)
 }
 
-/// Returns whether a text is a name, optionally after a DNS subdomain and a slash.
+/// Returns whether a string is a valid label key: a name, optionally after a DNS subdomain and a
+/// slash.
 fn is_key(text: &str) -> bool {
     let is_label = |part: &str| {
         let is_end = |byte: Option<&u8>| byte.is_some_and(|byte| *byte != b'-');
@@ -174,8 +177,8 @@ mod tests {
     }
 
     #[test]
-    fn selectors_are_read_as_the_api_server_reads_them() {
-        // The cases of apimachinery's own tests that kube's selector can express.
+    fn selector_is_parsed_as_by_the_api_server() {
+        // These are the cases of apimachinery's own tests that kube's selector can express.
         for (text, expected) in [
             ("", ""),
             ("  ", ""),
@@ -205,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn no_values_in_brackets_stand_for_the_empty_value() {
+    fn empty_parentheses_mean_the_empty_value() {
         let Some(Expression::In(_, values)) = parse_selector("x in ()").expect("valid").into_iter().next()
         else {
             panic!("not an `in`");
@@ -245,7 +248,7 @@ mod tests {
             let error = parse_selector(text).expect_err(text);
             assert!(matches!(error, SelectorError::Syntax { .. }), "{text:?}: {error}");
         }
-        let error = parse_selector("app in web").expect_err("no brackets");
+        let error = parse_selector("app in web").expect_err("no parentheses");
         assert_eq!(
             error.to_string(),
             "\"app in web\" is not a label selector: expected \"(\", found \"web\""
@@ -255,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn comparisons_of_numbers_are_refused_by_name() {
+    fn numeric_comparison_is_unsupported() {
         let error = parse_selector("x>1").expect_err("not supported");
         assert_eq!(error, SelectorError::Unsupported { operator: ">".into() });
     }

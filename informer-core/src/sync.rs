@@ -1,7 +1,8 @@
-//! The locks and wake-ups of this crate: those of `parking_lot` and tokio.
+//! The synchronization primitives of this crate: the mutex of `parking_lot`, and tokio's
+//! notifications.
 //!
-//! With `--cfg informer_loom` they are models made of loom's primitives, with which `tests/loom`
-//! runs all interleavings of threads.
+//! With `--cfg informer_loom`, models built from loom's primitives replace them, so that
+//! `tests/loom` can run all interleavings of threads.
 
 #[cfg(not(informer_loom))]
 mod real {
@@ -29,7 +30,7 @@ mod real {
     }
 }
 
-/// Models of the types in `real`, made of loom's primitives.
+/// Models of the types in module `real`, built from loom's primitives.
 #[cfg(informer_loom)]
 mod model {
     use std::future::Future;
@@ -47,7 +48,7 @@ mod model {
         }
 
         pub(crate) fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
-            self.0.lock().expect("a model in which a thread panicked has failed already")
+            self.0.lock().expect("no thread of the model has panicked")
         }
 
         pub(crate) fn try_lock(&self) -> Option<loom::sync::MutexGuard<'_, T>> {
@@ -55,15 +56,15 @@ mod model {
         }
     }
 
-    /// A model of `tokio::sync::Notify`: a permit is stored if no task waits; an unused permit
-    /// passes to the next waiter; `notify_waiters` wakes every existing `Notified`.
+    /// A model of `tokio::sync::Notify`. If no task waits, `notify_one` stores a permit; an unused
+    /// permit passes to the next waiter; `notify_waiters` wakes every existing `Notified`.
     #[derive(Debug, Default)]
     pub(crate) struct Notify(Mutex<Waiters>);
 
     #[derive(Debug, Default)]
     struct Waiters {
         permit: bool,
-        /// Counts the calls of `notify_waiters`.
+        /// The number of calls of `notify_waiters`.
         broadcasts: u64,
         next: u64,
         waiting: Vec<(u64, Waker)>,

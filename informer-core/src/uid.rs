@@ -1,9 +1,10 @@
-//! [`Uid`]: the server's unique identity of an object. A UUID is stored in sixteen bytes.
+//! [`Uid`]: the unique identifier that the server assigns to an object. A UID in UUID form is
+//! stored in sixteen bytes.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The UID of an object; empty if the server set none.
+/// The unique identifier that the server assigned to an object; empty if the object has none.
 ///
 /// An object that is deleted and created again with the same name has another UID.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
@@ -25,7 +26,7 @@ impl Uid {
     }
 }
 
-/// The value of each lower-case hexadecimal digit; more than 15 for other bytes.
+/// The value of each byte as a lower-case hexadecimal digit; 255 for bytes that are no such digit.
 const NIBBLES: [u8; 256] = {
     let mut nibbles = [u8::MAX; 256];
     let mut value = 0;
@@ -36,11 +37,12 @@ const NIBBLES: [u8; 256] = {
     nibbles
 };
 
-/// The position, in the text of a UUID, of the first of the two digits of each byte.
+/// For each byte of a UUID, the position of the byte's first digit in the string form.
 const DIGITS: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
 
-/// Parses a lower-case UUID with dashes, the form that [`Uid`]'s `Display` writes. UIDs of other
-/// forms stay text, so that `Display` returns them unchanged.
+/// Parses a lower-case UUID with dashes, which is the form that [`Uid`]'s `Display` writes. Returns
+/// `None` for other forms: these UIDs are stored as strings, so that `Display` writes them
+/// unchanged.
 fn parse_uuid(text: &str) -> Option<[u8; 16]> {
     let text: &[u8; 36] = text.as_bytes().try_into().ok()?;
     if [8, 13, 18, 23].iter().any(|dash| text[*dash] != b'-') {

@@ -1,27 +1,29 @@
-//! [`Watermarks`]: the watermark of each namespace, when each namespace has its own watch.
+//! [`Watermarks`]: the watermark of each namespace, when each namespace has its own watch. A
+//! watermark is the resource version that the store has reached.
 //!
-//! Each namespace's part of the store equals the server's state at the namespace's watermark (I9).
+//! The store's objects of a namespace equal the server's state at the watermark of the namespace.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::ResourceVersion;
 
-/// The identity of a [feed](crate::NamespaceFeed) of a queue. A namespace that is added again gets
-/// a new feed.
+/// Identifies a [`NamespaceFeed`](crate::NamespaceFeed). A namespace that is released and added
+/// again gets a feed with a new ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FeedId(pub(crate) u64);
 
-/// The progress of one namespace with a [`Batch`](crate::Batch).
+/// The watermark that one namespace reaches when a [`Batch`](crate::Batch) has been processed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NamespaceProgress {
-    /// The feed of the namespace.
+    /// The ID of the namespace's feed.
     pub feed: FeedId,
-    /// The namespace.
+    /// The name of the namespace.
     pub namespace: Arc<str>,
-    /// The watermark of the namespace, empty if its state has no version; `None` if the namespace
-    /// has been released and the consumer has no objects of it any more.
+    /// The new watermark of the namespace. Empty if the last list of the namespace had no resource
+    /// version. `None` if the namespace was released: after the batch, the consumer has none of its
+    /// objects.
     pub reached: Option<ResourceVersion>,
 }
 
@@ -32,7 +34,7 @@ pub struct Watermarks {
 }
 
 impl Watermarks {
-    /// Applies the progress of a batch.
+    /// Updates the watermarks with the [progress](crate::Batch::namespaces) of a batch.
     pub fn apply(&mut self, progress: &[NamespaceProgress]) {
         for NamespaceProgress { feed, namespace, reached } in progress {
             match reached {
@@ -49,19 +51,20 @@ impl Watermarks {
         }
     }
 
-    /// Returns the watermark of a namespace; `None` if its initial list has not been processed.
+    /// Returns the watermark of a namespace; `None` if the initial list of the namespace has not
+    /// been processed.
     #[must_use]
     pub fn get(&self, namespace: &str) -> Option<&ResourceVersion> {
         self.by_namespace.get(namespace).map(|(_, version)| version)
     }
 
-    /// Returns the watermark of a namespace if it comes from this feed.
+    /// Returns the watermark of a namespace, if `feed` is the feed that has set it.
     #[must_use]
     pub fn of_feed(&self, namespace: &str, feed: FeedId) -> Option<&ResourceVersion> {
         self.by_namespace.get(namespace).filter(|(current, _)| *current == feed).map(|(_, version)| version)
     }
 
-    /// Returns each namespace and its watermark, ordered by name.
+    /// Returns each namespace with its watermark, ordered by the namespace's name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &ResourceVersion)> {
         self.by_namespace.iter().map(|(namespace, (_, version))| (&**namespace, version))
     }

@@ -1,12 +1,12 @@
-//! The throughput of a whole informer: prepared watch events through reflector, queue and store,
-//! with an index by namespace and one by node, to handlers that count.
+//! Measures the throughput of a whole informer: prepared watch events pass through reflector, queue
+//! and store, with an index by namespace and one by node, to handlers that count them.
 //! `cargo bench -p informer-factory --bench informer`; `-- --quick` for a rough result; other
 //! arguments select cases by name.
 //!
 //! The updates are spread over 10,000 pods, or slim views of them. The objects of a round are
-//! allocated before its measurement; creating keys and freeing replaced versions is measured. The
-//! source returns batches of 1, 100 or 1,000 events; client-go's fake watcher returns single
-//! events. The allocator is mimalloc.
+//! allocated before the measurement, which includes the creation of keys and the freeing of
+//! replaced versions. The source returns batches of 1, 100 or 1,000 events; client-go's fake
+//! watcher returns single events. The allocator is mimalloc.
 
 mod prepared;
 
@@ -14,13 +14,14 @@ use informer_core::HandlerOptions;
 use k8s_openapi::api::core::v1::Pod;
 use prepared::{Bench, KEYS, Placement, Sample, Updates, median, report};
 
-/// The objects are large and pass from thread to thread, for which the system's allocator is slow.
+/// The system's allocator is slow for large objects that one thread allocates and another thread
+/// frees.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 struct Effort {
     rounds: usize,
-    /// Divides the numbers of updates.
+    /// The divisor of the number of updates in each case.
     divisor: usize,
 }
 
@@ -49,7 +50,8 @@ fn main() {
     }
 }
 
-/// Updates per second, where each handler receives each update: nothing is coalesced.
+/// Returns the updates per second if each handler receives each update, because nothing is
+/// coalesced.
 fn every_update<K: Sample>(handlers: usize, batch: usize, updates: usize, effort: &Effort) -> f64 {
     let bench = Bench::<K>::start(handlers, &HandlerOptions::default().threshold(None), |_| {});
     let mut source = Updates::new();
@@ -57,14 +59,16 @@ fn every_update<K: Sample>(handlers: usize, batch: usize, updates: usize, effort
         let round = source.round(updates, batch);
         updates as f64 / bench.deliver(round, 0, updates).as_secs_f64()
     };
-    // The first round does not count, because the allocator requests its memory from the system.
+    // The first round does not count, because in that round the allocator requests memory from the
+    // system.
     speed();
     let speed = median((0..effort.rounds).map(|_| speed()).collect());
     bench.stop();
     speed
 }
 
-/// Updates per second until each handler has the latest state, with the default threshold.
+/// Returns the updates per second until each handler has the latest state, with the default
+/// coalescing threshold.
 fn last_versions(handlers: usize, updates: usize, effort: &Effort) -> f64 {
     let bench = Bench::<Pod>::start(handlers, &HandlerOptions::default(), |_| {});
     let mut source = Updates::new();

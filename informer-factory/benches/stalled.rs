@@ -1,12 +1,12 @@
-//! The cost of one stalled handler among ten: a million updates to 10,000 pods, while one handler
-//! does not return from its call. `cargo bench -p informer-factory --bench stalled`; `-- --quick`
-//! for a rough result.
+//! Measures the cost of one stalled handler among ten: a million updates of 10,000 pods, while one
+//! handler does not return from its call. `cargo bench -p informer-factory --bench stalled`;
+//! `-- --quick` for a rough result.
 //!
-//! Counts the bytes that are allocated when the nine other handlers have received all events, with
-//! and without the stall, and their throughput. The difference is the memory of the stalled
-//! handler: for each key an entry, and the last version that it received, unless
-//! `coalesce_drops_old` is set. The source returns one event at a time, like client-go's fake
-//! watcher.
+//! The benchmark counts the bytes that are allocated when the nine other handlers have received all
+//! events, and measures their throughput, with and without the stall. The difference in bytes is
+//! the memory of the stalled handler: for each key one pending event, and the last version that the
+//! handler received, unless `coalesce_drops_old` is set. The source returns one event at a time,
+//! like client-go's fake watcher.
 
 mod prepared;
 
@@ -29,10 +29,10 @@ struct Stalled {
 
 impl<K: 'static> EventHandler<K> for Stalled {
     fn on_update(&self, _old: &Cached<K>, _new: &Cached<K>) {
-        // Moves the other tasks of this thread to another one. Without `block_in_place`, the
-        // handler would block a thread of the runtime.
+        // `block_in_place` moves the other tasks of this thread to another thread, so that the
+        // handler does not block them.
         tokio::task::block_in_place(|| {
-            // Both fail only when the run is over.
+            // Errors are ignored: `recv` returns one when the measurement is over.
             _ = self.entered.try_send(());
             _ = self.release.lock().unwrap_or_else(PoisonError::into_inner).recv();
         });
@@ -47,12 +47,12 @@ struct Outcome {
 fn main() {
     let quick = std::env::args().any(|arg| arg == "--quick");
     let (updates, rounds) = if quick { (100_000, 1) } else { (1_000_000, 3) };
-    let told = HandlerOptions::default();
-    let forgoing = HandlerOptions::default().coalesce_drops_old();
-    measure::<Pod>("stalled handler", &told, updates, rounds);
-    measure::<Pod>("stalled handler that forgoes old states", &forgoing, updates, rounds);
-    measure::<Placement>("stalled handler of slim views", &told, updates, rounds);
-    measure::<Placement>("stalled handler of slim views that forgoes old states", &forgoing, updates, rounds);
+    let with_old = HandlerOptions::default();
+    let no_old = HandlerOptions::default().coalesce_drops_old();
+    measure::<Pod>("stalled handler", &with_old, updates, rounds);
+    measure::<Pod>("stalled handler that forgoes old states", &no_old, updates, rounds);
+    measure::<Placement>("stalled handler of slim views", &with_old, updates, rounds);
+    measure::<Placement>("stalled handler of slim views that forgoes old states", &no_old, updates, rounds);
 }
 
 fn measure<K: Sample>(case: &str, options: &HandlerOptions, updates: usize, rounds: usize) {
@@ -82,13 +82,13 @@ fn nine_and_a_stalled_one<K: Sample>(options: &HandlerOptions, updates: usize) -
         informer.add_event_handler_with(stalled, options).detach();
     });
     let outcome = run(&bench, updates);
-    has_entered.recv().expect("it is called");
+    has_entered.recv().expect("the stalled handler is called");
     drop(release);
     bench.stop();
     outcome
 }
 
-/// Delivers all updates, and counts the bytes that are allocated afterwards.
+/// Delivers all updates, and returns the throughput and the bytes that are allocated afterwards.
 fn run<K: Sample>(bench: &Bench<K>, updates: usize) -> Outcome {
     const CHUNK: usize = 50_000;
     let mut source = Updates::new();

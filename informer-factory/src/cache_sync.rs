@@ -1,4 +1,5 @@
-//! Waits until informers and handlers are synced, with an error that names those that are not.
+//! [`wait_for_cache_sync`]: waits until informers and handlers are synced. Its error names the ones
+//! that are not synced.
 //!
 //! client-go: `WaitForCacheSync` and `WaitFor` of `tools/cache/shared_informer.go`, which poll.
 
@@ -11,26 +12,28 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{InformerState, SharedIndexInformer, SourceStatus};
 
-/// An informer or a handler that can be synced.
+/// A cache for which [`wait_for_cache_sync`] can wait: an informer, one of its namespaces, or a
+/// handler.
 pub trait CacheSync: Send + Sync {
-    /// Returns a [`Completion`] that is set once it has processed the initial list.
+    /// Returns a [`Completion`] that is set when the informer or handler has processed its initial
+    /// list.
     fn synced(&self) -> Completion;
 
-    /// Returns the [`Completion`] of one namespace's initial list, for a namespace that was added
-    /// later. Default: the same as [`synced`](Self::synced).
+    /// Returns a [`Completion`] that is set when the initial list of one namespace has been
+    /// processed. Default: the same as [`synced`](Self::synced).
     fn synced_in(&self, namespace: &str) -> Completion {
         _ = namespace;
         self.synced()
     }
 
-    /// Returns whether it watches a namespace, if it watches namespaces separately. Default:
-    /// [`Following::Fixed`].
+    /// Returns whether the cache watches a namespace, for a cache that watches each namespace
+    /// separately. Default: [`Following::Fixed`].
     fn following(&self, namespace: &str) -> Following {
         _ = namespace;
         Following::Fixed
     }
 
-    /// Returns a description of it and of the reason for which it is not synced.
+    /// Returns a description of the informer or handler, with the reason why it is not synced.
     fn waiting_for(&self) -> String;
 }
 
@@ -45,9 +48,10 @@ pub enum Following {
         /// store.
         removed: CancellationToken,
     },
-    /// The namespace was removed. An object that is not in the cache can exist.
+    /// The namespace was removed from the cache. An object that the cache lacks can still exist on
+    /// the server.
     Released {
-        /// Set when the namespace is added again; given up when the informer stops.
+        /// Set when the namespace is added to the cache again; given up when the informer stops.
         again: Completion,
     },
 }
@@ -60,8 +64,9 @@ pub struct NamespaceCache<K: 'static> {
 }
 
 impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
-    /// Returns one namespace of the informer as a [`CacheSync`], for a program that requires it.
-    /// The informer itself also syncs without a namespace that is [refused](Self::synced).
+    /// Returns one namespace of the informer as a [`CacheSync`], for a program that cannot work
+    /// without this namespace. The informer itself syncs even if the server [refuses](Self::synced)
+    /// a namespace.
     ///
     /// ```no_run
     /// # async fn run(
@@ -70,7 +75,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     /// use std::time::Duration;
     /// use informer_factory::wait_for_cache_sync;
     ///
-    /// // An error if "payments" is refused, and Ok if only others are.
+    /// // Fails if the server refuses "payments". Other refused namespaces are no error.
     /// wait_for_cache_sync(&[&pods, &pods.cache_in("payments")], Duration::from_secs(60)).await?;
     /// # Ok(())
     /// # }
@@ -112,7 +117,7 @@ impl<K: Send + Sync + 'static> CacheSync for SharedIndexInformer<K> {
     }
 }
 
-/// Describes an informer and the reason for which it is not synced.
+/// Describes an informer, and the reason why it is not synced.
 pub(crate) fn waiting_for(status: &SourceStatus, state: InformerState) -> String {
     match state {
         InformerState::Idle => format!("{} (not started)", status.description()),
@@ -131,17 +136,17 @@ impl CacheSync for HandlerRegistration {
     }
 }
 
-/// The error of a wait: some caches are not synced.
+/// The error of a wait for caches: some of them are not synced.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("not synced: {}", pending.join("; "))]
 #[non_exhaustive]
 pub struct NotSynced {
-    /// A description of each of them, with the reason.
+    /// A description of each cache that is not synced, with the reason.
     pub pending: Vec<String>,
 }
 
 impl NotSynced {
-    /// Returns an error with the caches that are not synced at this moment.
+    /// Returns an error that lists the caches that are not synced now; `Ok` if all are synced.
     pub(crate) fn unless_synced<'a>(caches: impl IntoIterator<Item = &'a dyn CacheSync>) -> Result<(), Self> {
         let waiting = caches.into_iter().filter(|cache| !cache.synced().has_synced());
         let mut pending: Vec<_> = waiting.map(CacheSync::waiting_for).collect();
@@ -150,7 +155,7 @@ impl NotSynced {
     }
 }
 
-/// Waits until all completions are set. Ends with the first that is given up (I12), in any order.
+/// Waits until all completions are set. Fails as soon as any completion is given up (I12).
 pub(crate) async fn all_set(completions: impl IntoIterator<Item = Completion>) -> Result<(), NeverSynced> {
     let waits = completions.into_iter().map(|completion| async move { completion.wait().await });
     try_join_all(waits).await.map(drop)
@@ -174,8 +179,8 @@ pub(crate) async fn all_set(completions: impl IntoIterator<Item = Completion>) -
 /// ```
 ///
 /// # Errors
-/// [`NotSynced`] after the timeout, or when one of the caches has stopped. It names the caches that
-/// are not synced.
+/// [`NotSynced`] after the timeout, or as soon as one of the caches stops. The error names the
+/// caches that are not synced.
 ///
 /// # Cancel safety
 /// Cancel safe: dropping the future has no effect.

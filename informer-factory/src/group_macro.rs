@@ -2,12 +2,14 @@
 
 /// Generates accessors on the factory for several kinds, as in `factory.cars().v1().wheels()`.
 ///
-/// `#[derive(Informer)]` generates the accessors of a group with one kind. It cannot see other derives, so several
-/// kinds of one group are listed here, and their derives have `no_accessor`. The kinds can be of any module or crate.
+/// `#[derive(Informer)]` generates the accessors of a group with one kind. It cannot see other
+/// derives. For a group with several kinds, set `no_accessor` on each derive and list the kinds
+/// here. The kinds can be from any module or crate.
 ///
-/// All names are free: the macro generates the trait and the types that it names, and one method for each name in
-/// lower case. A group's method cannot have the name of a method of [`SharedInformerFactory`](crate::SharedInformerFactory),
-/// such as `core` or `start`, because that method hides it.
+/// You choose all names: the macro generates the trait and the types, and one method for each name
+/// in lower case. Do not give the group's method the name of a method of
+/// [`SharedInformerFactory`](crate::SharedInformerFactory), such as `core` or `start`, because the
+/// factory's own method would hide it.
 ///
 /// ```
 /// use informer_factory::{Informer, SharedInformerFactory};

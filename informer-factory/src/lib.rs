@@ -1,8 +1,8 @@
 //! Shared informers for Kubernetes: a local, indexed, always-current copy of the objects a process
 //! works with.
 //!
-//! This is the front door. A [`SharedInformerFactory`] has one [`SharedIndexInformer`] per
-//! resource, each with one watch, one store and any number of handlers:
+//! Start with this crate. A [`SharedInformerFactory`] has one [`SharedIndexInformer`] per resource,
+//! each with one watch, one store and any number of handlers:
 //!
 //! ```no_run
 //! # async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -18,18 +18,17 @@
 //! # }
 //! ```
 //!
-//! The parts are in crates of their own, each useful alone: `informer-core` (queue, processor,
-//! handlers), `informer-store` (store and indices), `informer-reflector` (list and watch). This
-//! crate exports the types of theirs that most programs need; everything else is in
-//! [`informer_core`], [`informer_store`] and [`informer_reflector`].
+//! An informer combines three crates that are also useful alone: [`informer_core`] (queue,
+//! processor, handlers), [`informer_store`] (store and indexes) and [`informer_reflector`] (list
+//! and watch). This crate re-exports them, and at its root the types that most programs need.
 //!
-//! `informer-controller` runs controllers on these informers: reconcile functions, tracking of own
-//! writes, leader election.
+//! The crate `informer-controller` runs controllers on these informers: reconcile functions,
+//! tracking of a controller's own writes, and leader election.
 //!
 //! # Cargo features
 //!
-//! `kube-runtime` brings a module of that name, with which informers feed programs that are written
-//! with that crate. It is off by default.
+//! `kube-runtime` (off by default) adds the module `kube_runtime`, which feeds informer events to
+//! programs that use the crate kube-runtime.
 
 #[doc(hidden)]
 #[path = "private/mod.rs"]

@@ -1,3 +1,3 @@
-//! The examples in READMEs, as tests of the documentation.
+//! Compiles the examples in the READMEs.
 #![doc = include_str!("../README.md")]
 #![doc = include_str!("../../informer-macros/README.md")]

@@ -58,7 +58,7 @@ pub(crate) struct IndexAttribute {
 }
 
 impl Attributes {
-    /// Reads all `#[informer(...)]` among the attributes of an item.
+    /// Reads all `#[informer(...)]` attributes of an item.
     pub(crate) fn read(attributes: &[Attribute]) -> Result<Self> {
         let mut read = Self::default();
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("informer")) {
@@ -139,7 +139,7 @@ fn once<T>(place: &mut Option<T>, meta: &ParseNestedMeta<'_>, value: T) -> Resul
     Ok(())
 }
 
-/// Reads `= "text"`.
+/// Reads the value of an attribute as a string literal: `= "text"`.
 fn text(meta: &ParseNestedMeta<'_>, example: &str) -> Result<LitStr> {
     let form = || format!("write `{} = \"{example}\"`", name_of(&meta.path));
     if !meta.input.peek(Token![=]) {
@@ -149,7 +149,7 @@ fn text(meta: &ParseNestedMeta<'_>, example: &str) -> Result<LitStr> {
     value.parse().map_err(|error: syn::Error| mistake(error.span(), form()))
 }
 
-/// Reads `= something`, where the value is Rust code and not a string literal.
+/// Reads the value of an attribute as Rust code, which must not be a string literal: `= something`.
 fn unquoted<T: Parse>(meta: &ParseNestedMeta<'_>, example: &str) -> Result<T> {
     let form = || format!("write `{} = {example}`", name_of(&meta.path));
     if !meta.input.peek(Token![=]) {
@@ -161,13 +161,13 @@ fn unquoted<T: Parse>(meta: &ParseNestedMeta<'_>, example: &str) -> Result<T> {
         let name = name_of(&meta.path);
         return Err(mistake(
             quoted.span(),
-            format!("write it without quotes: `{name} = {}`", quoted.value()),
+            format!("write the value without quotes: `{name} = {}`", quoted.value()),
         ));
     }
     value.parse().map_err(|error: syn::Error| mistake(error.span(), form()))
 }
 
-/// Reads a name that has no value, and returns the span of the name.
+/// Reads an attribute without a value, and returns the span of its name.
 fn flag(meta: &ParseNestedMeta<'_>) -> Result<Span> {
     if meta.input.is_empty() || meta.input.peek(Token![,]) {
         return Ok(meta.path.span());

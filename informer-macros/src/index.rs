@@ -11,21 +11,21 @@ use crate::built_in::INFORMER_METHODS;
 use crate::mistake::{Mistakes, mistake};
 use crate::names::ident;
 
-/// The names of the store's own indices.
+/// The names of the indexes that every store has.
 const STORE_INDICES: [&str; 2] = ["namespace", "labels"];
 
 /// A checked `index(...)` attribute.
 pub(crate) struct Index {
-    /// The lookup method; also the name of the index in the store.
+    /// The name of the lookup method, and of the index in the store.
     pub(crate) name: Ident,
-    /// The method that returns the handle.
+    /// The name of the method that returns the index handle.
     pub(crate) handle: Ident,
     pub(crate) values: Values,
-    /// The span of `path` or `with`.
+    /// The span of the `path` or `with` value.
     pub(crate) span: Span,
-    /// The type of the values; `None` for `String`.
+    /// The type of the index values; `None` for `String`.
     pub(crate) value: Option<Type>,
-    /// The description in the generated documentation.
+    /// The description of the values in the generated documentation.
     pub(crate) description: String,
 }
 
@@ -95,7 +95,7 @@ impl Index {
     }
 }
 
-/// Returns the name of the method that returns the handle.
+/// Returns the name of the method that returns the index handle.
 fn handle_name(name: &str) -> String {
     format!("{name}_index")
 }
@@ -126,12 +126,12 @@ fn method_name(name: &LitStr) -> Result<Ident> {
     })
 }
 
-/// Splits `spec.labels["app"].name` into its segments.
+/// Splits a path such as `spec.labels["app"].name` into its segments.
 fn segments(path: &LitStr) -> Result<Vec<Segment>> {
     const FORM: &str = "write field names joined by dots, as in `spec.image`, \
                         or `metadata.labels[\"app\"]` for an entry of a map";
     let text = path.value();
-    let wrong = |why: &str| mistake(path.span(), format!("\"{text}\" is not a path of an index: {why}"));
+    let wrong = |why: &str| mistake(path.span(), format!("\"{text}\" is not a valid index path: {why}"));
     let mut segments = Vec::new();
     let mut rest = text.as_str();
     loop {
@@ -143,14 +143,14 @@ fn segments(path: &LitStr) -> Result<Vec<Segment>> {
         let field = field(name, path.span()).ok_or_else(|| wrong(FORM))?;
         let mut key = None;
         if let Some(bracketed) = after.strip_prefix('[') {
-            let Some((name, behind)) = bracketed.strip_prefix('"').and_then(|key| key.split_once("\"]"))
+            let Some((name, remainder)) = bracketed.strip_prefix('"').and_then(|key| key.split_once("\"]"))
             else {
                 return Err(wrong(
                     "a path covers all items of a list; remove the brackets, or name a map's entry as in `[\"app\"]`",
                 ));
             };
             key = Some(name.to_owned());
-            after = behind;
+            after = remainder;
         }
         segments.push(Segment { field, key });
         match after.strip_prefix('.') {

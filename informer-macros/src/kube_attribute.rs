@@ -1,7 +1,7 @@
 //! Reads the resource's names from `#[kube(...)]`, the attribute of kube's
 //! `#[derive(CustomResource)]`.
 //!
-//! kube's own derive checks all other parts of the attribute, so that each mistake is reported
+//! Errors in the attribute are reported by kube's own derive, so that each mistake is reported
 //! once.
 
 use syn::meta::ParseNestedMeta;
@@ -9,7 +9,7 @@ use syn::{Attribute, Expr, LitStr, Result, Token};
 
 use crate::names::pluralized;
 
-/// The names from `#[kube(...)]`.
+/// The resource's names from `#[kube(...)]`.
 pub(crate) struct KubeAttribute {
     pub(crate) group: LitStr,
     pub(crate) version: LitStr,
@@ -41,7 +41,7 @@ impl KubeAttribute {
             attribute.parse_nested_meta(|meta| read.read_one(&meta)).ok()?;
         }
         let (group, version, kind) = (read.group?, read.version?, read.kind?);
-        // The default is kube's.
+        // kube has the same default.
         let plural = match read.plural {
             Some(plural) => plural.value(),
             None => pluralized(&kind.value().to_lowercase()),

@@ -1,7 +1,7 @@
 //! `#[derive(Informer)]`: typed accessors, indices and slim views for the informers of
 //! informer-factory.
 //!
-//! Users import the derive as `informer_factory::Informer`. The README of this crate shows the
+//! Programs import the derive as `informer_factory::Informer`. The README of this crate shows the
 //! generated code.
 
 mod attributes;
@@ -26,11 +26,11 @@ use proc_macro::TokenStream;
 ///    from `#[kube(...)]`. The informers are for the type that kube generates from the spec.
 /// 2. **A slim view**: a struct with `metadata: ObjectMeta` and some fields of a resource. `group`,
 ///    `version`, `kind` and `namespaced` or `cluster` identify the resource. The derive implements
-///    `kube::Resource`. The type must implement `Deserialize`, which skips all fields that the
-///    struct lacks. JSON field names are in camel case, so views usually need
+///    `kube::Resource`. The type must implement `Deserialize`; other fields of the resource are not
+///    decoded. JSON field names are in camel case, so views usually need
 ///    `#[serde(rename_all = "camelCase")]`.
 /// 3. **A type that implements `kube::Resource` itself**, with `own_resource`. `group` and
-///    `version` name its accessor; without them no accessor is generated.
+///    `version` determine its accessor; without them no accessor is generated.
 ///
 /// # Generated items
 ///
@@ -38,8 +38,8 @@ use proc_macro::TokenStream;
 /// of the type and with the visibility of the type:
 ///
 /// - the trait `CronTabInformers`, which adds `factory.stable().v1().cron_tabs()`;
-/// - the trait `CronTabIndices`, with the methods `by_image` and `by_image_index` on its informers,
-///   for each index;
+/// - the trait `CronTabIndices`, which adds two methods to the type's informers for each index,
+///   such as `by_image` and `by_image_index`;
 /// - `CronTab::new_informer` and `CronTab::new_informer_from`, for informers without a factory.
 ///
 /// Import the traits where you use their methods. Informers made by the accessor or by
@@ -59,32 +59,34 @@ use proc_macro::TokenStream;
 /// | `own_resource` | the type implements `kube::Resource` itself | |
 /// | `index(name = "by_image", …)` | an index, see below | none |
 /// | `prune("spec.template", …)` | JSON fields to skip when decoding, besides `metadata.managedFields` | none |
-/// | `default_resync = "10m"` | the resync period of its informers | the factory's |
-/// | `accessor = "cron_tabs"` | the name of the accessor | the plural of the type's name for a view, else of the kind's |
+/// | `default_resync = "10m"` | the resync period of the type's informers | the factory's |
+/// | `accessor = "cron_tabs"` | the name of the accessor | for a view the plural of the type's name, otherwise of the kind |
 /// | `crate = path` | the path of informer-factory | `::informer_factory` |
 ///
 /// # Indices
 ///
 /// `path = "spec.containers.image"` names Rust fields. A path passes through `Option`, `Box`,
-/// `Vec`, sets and the values of maps, also where two of them are nested. An object has one index
-/// value for each value at the path. `metadata.labels["app"]` is one entry of a map.
+/// `Vec`, sets and the values of maps, and through two of them nested in each other. An object has
+/// one index value for each value at the path. `metadata.labels["app"]` is one entry of a map.
 /// `with = function` takes a function or closure of `&CronTab` that returns an iterable, or a
 /// `Result` of an iterable. An object whose function returns an error is listed in
 /// `Indexer::index_failures`. The values are `String`s, unless `value = i32` sets another type.
 ///
 /// # Several kinds of one group
 ///
-/// A derive cannot see other derives. Several kinds of one group have `no_accessor`, and are listed
-/// in `informer_factory::group!`, which generates their accessors. Two kinds in one module that both
-/// add the group are a compile error. Two kinds in different modules compile, but only one of their
-/// traits can be in scope at a time. Views of Kubernetes' own groups need no list.
+/// A derive cannot see other derives. For several kinds of one group, set `no_accessor` on each
+/// derive and list the kinds in `informer_factory::group!`, which generates their accessors.
+/// Without `no_accessor`, each derive generates an accessor for the group. Two such derives in one
+/// module do not compile. In different modules they do, but only one of the two traits can be in
+/// scope at a time. Views of kinds in the built-in groups need no `group!`.
 ///
 /// # Errors
 ///
-/// Each mistake is one compile error at its place, with the remedy. Errors at run time are state,
-/// as for every informer: a resource that the server lacks is `Health::NotServed`, and failures and
-/// panics of an index function are listed in `Indexer::index_failures`. A `namespaced` view of a
-/// cluster-scoped kind is `Health::NotServed` if the factory is limited to a namespace.
+/// Each mistake in the attributes is one compile error, which points at the mistake and names the
+/// remedy. At run time, problems are reported as state, as for every informer: if the server does
+/// not serve the resource, the informer's health is `Health::NotServed`, and failures and panics of
+/// an index function are listed in `Indexer::index_failures`. The health of a `namespaced` view of
+/// a cluster-scoped kind is `Health::NotServed` if the factory is limited to a namespace.
 #[proc_macro_derive(Informer, attributes(informer))]
 pub fn derive_informer(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);

@@ -1,4 +1,4 @@
-//! Errors in the user's attributes: their place and the remedy.
+//! Errors in the user's attributes. Each error points at the mistake and names the remedy.
 
 use std::fmt::Display;
 
@@ -9,7 +9,7 @@ pub(crate) fn mistake(place: Span, message: impl Display) -> syn::Error {
     syn::Error::new(place, message)
 }
 
-/// Collects errors, so that each is reported once.
+/// Collects errors, so that one compilation reports all of them.
 #[derive(Default)]
 pub(crate) struct Mistakes {
     all: Option<syn::Error>,

@@ -16,16 +16,16 @@ use crate::names;
 use crate::place::Place;
 use crate::prune;
 
-/// The input of code generation.
+/// The checked input of a derive, from which code is generated.
 pub(crate) struct Model {
     pub(crate) vis: Visibility,
-    /// The type of the informers' objects.
+    /// The object type of the informers.
     pub(crate) object: Ident,
     /// The path of informer-factory.
     pub(crate) factory_path: Path,
     /// The data for `kube::Resource`, if the derive implements that trait.
     pub(crate) view: Option<View>,
-    /// The place of the accessors; `None` if the user names no group.
+    /// The place of the accessor; `None` if no accessor is generated.
     pub(crate) place: Option<Place>,
     pub(crate) prune: Vec<String>,
     pub(crate) default_resync: Option<Duration>,
@@ -54,7 +54,7 @@ pub(crate) struct Identity {
 }
 
 impl Model {
-    /// Reads an item. Returns `None` if kube's own derive reports the error.
+    /// Reads and checks an item. Returns `None` for an error that kube's own derive reports.
     pub(crate) fn read(input: &DeriveInput) -> Result<Option<Self>> {
         let attributes = Attributes::read(&input.attrs)?;
         let of_kube = KubeAttribute::exists(&input.attrs);
@@ -103,7 +103,7 @@ impl Model {
     }
 }
 
-/// Rejects items that cannot be the type of objects.
+/// Rejects items that cannot be the object type of informers.
 fn check_shape(input: &DeriveInput, of_kube: bool) -> Result<()> {
     const FORM: &str = "`#[derive(Informer)]` is for structs with named fields";
     let kind = match &input.data {
@@ -145,7 +145,7 @@ fn reject_kube_duplicates(attributes: &Attributes, mistakes: &mut Mistakes) {
     }
 }
 
-/// Rejects the name of an accessor beside `no_accessor`.
+/// Rejects `accessor` together with `no_accessor`.
 fn check_no_accessor(attributes: &Attributes, mistakes: &mut Mistakes) {
     if let (Some(_), Some(accessor)) = (attributes.no_accessor, &attributes.accessor) {
         mistakes.add(mistake(accessor.span(), "`no_accessor` conflicts with `accessor`; remove one of them"));
@@ -166,8 +166,8 @@ fn own_resource(attributes: &Attributes, object: &Ident, mistakes: &mut Mistakes
         (Some(group), Some(version)) => (group, version),
         (None, None) => return None,
         (Some(one), None) | (None, Some(one)) => {
-            let message = "the accessor needs `group` and `version`; add the other, \
-                           or remove this one for a type without an accessor";
+            let message = "an accessor needs both `group` and `version`; add the missing one, \
+                           or remove this one to generate no accessor";
             mistakes.add(mistake(one.span(), message));
             return None;
         }
@@ -186,7 +186,7 @@ fn own_resource(attributes: &Attributes, object: &Ident, mistakes: &mut Mistakes
     Some(Identity { group: group?, version: version?, accessor, object: object.span() })
 }
 
-/// Checks a slim view. Only its own attributes describe the resource.
+/// Checks a slim view. Its `#[informer(...)]` attributes must describe the resource completely.
 fn view(attributes: &Attributes, input: &DeriveInput, mistakes: &mut Mistakes) -> Option<(View, Identity)> {
     let missing: Vec<&str> = [
         ("group", attributes.group.is_none()),

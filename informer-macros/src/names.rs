@@ -1,7 +1,8 @@
 //! Converts Kubernetes names to Rust names, and checks names.
 //!
-//! Note: an accessor needs both the kind and the plural. `NetworkPolicy` and `networkpolicies` give
-//! `network_policies`; neither name alone shows both the words and the plural.
+//! Note: an accessor's name needs both the kind and the plural. `NetworkPolicy` and
+//! `networkpolicies` give `network_policies`; only the kind shows where words begin, and only the
+//! plural its ending.
 
 use proc_macro2::{Ident, Span};
 
@@ -20,22 +21,23 @@ pub(crate) fn is_built_in(group: &str) -> bool {
     built_in().any(|(other, ..)| other == group)
 }
 
-/// Returns the versions that the factory has of a group.
+/// Returns the versions of a built-in group.
 pub(crate) fn built_in_versions(group: &str) -> Vec<&'static str> {
     built_in().filter(|(other, ..)| *other == group).map(|(_, version, _)| version).collect()
 }
 
-/// Returns whether the factory has this accessor in a group and version.
+/// Returns whether the factory has this accessor in this group and version.
 pub(crate) fn is_built_in_accessor(group: &str, version: &str, accessor: &str) -> bool {
     built_in().any(|it| (it.0, it.1) == (group, version) && it.2.contains(&accessor))
 }
 
-/// Returns the built-in group with this accessor name.
+/// Returns the built-in group whose accessor has this name.
 pub(crate) fn built_in_behind(accessor: &str) -> Option<&'static str> {
     built_in().map(|(group, ..)| group).find(|group| group_accessor(group) == accessor)
 }
 
-/// Returns `stable` for `stable.example.com`, and `core` for the core group, whose name is empty.
+/// Returns the accessor of a group: `stable` for `stable.example.com`, and `core` for the core
+/// group, whose name is empty.
 pub(crate) fn group_accessor(group: &str) -> String {
     match group.split('.').next() {
         None | Some("") => "core".to_owned(),
@@ -43,8 +45,8 @@ pub(crate) fn group_accessor(group: &str) -> String {
     }
 }
 
-/// Returns the accessor of a kind: its words in the plural form of the resource name, or the plural
-/// itself if kind and plural have nothing in common.
+/// Returns the accessor of a kind: the plural, with `_` between the words of the kind. If the
+/// plural is not derived from the kind, as with `Mouse` and `mice`, returns the plural itself.
 pub(crate) fn kind_accessor(kind: &str, plural: &str) -> String {
     let mut rest = plural;
     let mut name = String::new();
@@ -58,7 +60,7 @@ pub(crate) fn kind_accessor(kind: &str, plural: &str) -> String {
             break;
         }
     }
-    // An English plural replaces at most one letter.
+    // An English plural replaces at most the last letter of the singular.
     let kept = plural.len() - rest.len();
     if kept + 1 < kind.len() || name.ends_with('_') {
         return plural.replace('-', "_");
@@ -66,8 +68,8 @@ pub(crate) fn kind_accessor(kind: &str, plural: &str) -> String {
     (name + rest).replace('-', "_")
 }
 
-/// Converts `CSIDriver` to `csi_driver`. A digit belongs to the word before it: `K8SCluster`
-/// becomes `k8s_cluster`.
+/// Converts a name to snake case: `CSIDriver` becomes `csi_driver`. A digit belongs to the word
+/// before it: `K8SCluster` becomes `k8s_cluster`.
 pub(crate) fn snake(name: &str) -> String {
     let letters: Vec<char> = name.chars().collect();
     let (mut snake, mut after_lower) = (String::new(), false);
@@ -87,9 +89,9 @@ pub(crate) fn snake(name: &str) -> String {
 /// Returns the plural of a lower-case English word, by the rules of kube's
 /// `#[derive(CustomResource)]`.
 pub(crate) fn pluralized(word: &str) -> String {
-    let hisses = ["s", "x", "z", "ch", "sh"].iter().any(|end| word.ends_with(end));
+    let is_sibilant = ["s", "x", "z", "ch", "sh"].iter().any(|end| word.ends_with(end));
     match word.strip_suffix('y') {
-        _ if hisses => format!("{word}es"),
+        _ if is_sibilant => format!("{word}es"),
         Some(stem) if !stem.ends_with(['a', 'e', 'i', 'o', 'u']) => format!("{stem}ies"),
         _ => format!("{word}s"),
     }
@@ -128,7 +130,7 @@ pub(crate) fn is_group(text: &str) -> bool {
     text.is_empty() || text.split('.').all(is_dns_label)
 }
 
-/// Returns whether the text is a valid version: `v1`, `v2beta3`.
+/// Returns whether the text is a valid version, such as `v1` or `v2beta3`.
 pub(crate) fn is_version(text: &str) -> bool {
     let number =
         |text: &str| !text.is_empty() && !text.starts_with('0') && text.chars().all(|c| c.is_ascii_digit());
@@ -139,7 +141,7 @@ pub(crate) fn is_version(text: &str) -> bool {
     }
 }
 
-/// Returns whether the text is a valid kind: `CronTab`.
+/// Returns whether the text is a valid kind, such as `CronTab`.
 pub(crate) fn is_kind(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_uppercase())
         && text.chars().all(|c| c.is_ascii_alphanumeric())
@@ -168,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn plurals_are_those_that_kube_makes() {
+    fn plurals_match_those_of_kube() {
         for (word, plural) in
             [("crontab", "crontabs"), ("policy", "policies"), ("key", "keys"), ("box", "boxes")]
         {
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_called_by_its_first_label() {
+    fn group_accessor_is_its_first_label() {
         for (group, accessor) in [
             ("stable.example.com", "stable"),
             ("cert-manager.io", "cert_manager"),

@@ -9,17 +9,18 @@ use crate::mistake::mistake;
 use crate::model::Identity;
 use crate::names;
 
-/// The place of a kind's accessor.
+/// The place of a kind's accessor: the methods for group, version and kind.
 pub(crate) struct Place {
+    /// Group and version, such as `stable.example.com/v1`.
     pub(crate) api_version: String,
-    /// For example `v1`.
+    /// The method that selects the version, such as `v1`.
     pub(crate) version: Ident,
-    /// For example `cron_tabs`.
+    /// The method that returns the informer, such as `cron_tabs`.
     pub(crate) accessor: Ident,
     pub(crate) group: GroupAccessor,
 }
 
-/// The accessor of the group.
+/// The method of the factory that selects the group.
 pub(crate) enum GroupAccessor {
     /// A new method of the factory, such as `stable`.
     New(Ident),
@@ -28,7 +29,7 @@ pub(crate) enum GroupAccessor {
 }
 
 impl Place {
-    /// Determines the place. Fails if a name is invalid or already taken.
+    /// Determines the place of the accessor. Fails if a name is invalid or already used.
     pub(crate) fn new(identity: &Identity, attributes: &Attributes) -> Result<Self> {
         let Identity { group, version, .. } = identity;
         let (text, span) = match &attributes.accessor {
@@ -55,8 +56,8 @@ impl Place {
     }
 }
 
-/// Checks an accessor in a built-in version. The factory's accessors must not have the same name,
-/// because they would hide it.
+/// Checks an accessor in a built-in group and version. Its name must differ from the factory's own
+/// accessors there, because they would hide it.
 fn check_built_in(group: &str, version: &LitStr, accessor: &str, span: Span) -> Result<()> {
     let (of_group, text) = (names::group_accessor(group), version.value());
     let versions = names::built_in_versions(group);

@@ -1,5 +1,5 @@
-//! `prune(...)`: paths of JSON fields, checked like `PrunePaths` of informer-reflector checks them
-//! at run time.
+//! `prune(...)`: paths of JSON fields, with the same checks that `PrunePaths` of informer-reflector
+//! makes at run time.
 
 use syn::{LitStr, Result};
 
@@ -15,7 +15,7 @@ fn path(text: &LitStr) -> Result<String> {
     let Some(names) = parse(&path) else {
         let message = format!(
             "\"{path}\" is not a path; write names of JSON fields joined by dots, \
-             or `[\"name\"]` for one with a dot in it"
+             or `[\"name\"]` for a name with a dot"
         );
         return Err(mistake(text.span(), message));
     };
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_split_at_its_dots_and_brackets() {
+    fn path_is_split_at_dots_and_brackets() {
         assert_eq!(parse("status"), Some(vec!["status"]));
         assert_eq!(parse(r#"a["b.c/d"].e["f"]"#), Some(vec!["a", "b.c/d", "e", "f"]));
         for path in ["", ".", ".a", "a.", "a..b", "a[b]", r#"a["b""#, r#"a["b"]c"#, r#"a[""]"#] {

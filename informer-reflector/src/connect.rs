@@ -16,28 +16,29 @@ use tower::ServiceBuilder;
 /// The timeout for a new connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The time without data after which the kernel sends the first keepalive probe,
+/// The time without data after which the kernel sends the first TCP keepalive probe.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(15);
 
-/// the time between probes,
+/// The time between two TCP keepalive probes.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// and the number of unanswered probes after which it closes the connection.
+/// The number of unanswered keepalive probes after which the kernel closes the connection.
 const KEEPALIVE_RETRIES: u32 = 3;
 
-/// The maximum time for which sent data can stay unacknowledged (Linux only).
+/// The time for which sent data can stay unacknowledged before the kernel closes the connection
+/// (Linux only).
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
-/// The time after which an idle connection is not reused. It is shorter than the time in which the
-/// reflector detects a dead watch: otherwise, other dead connections would delay the next watch by
-/// 15 seconds each.
+/// The time after which an idle connection is not reused. It is shorter than the time after which a
+/// dead watch is detected. Otherwise, the next watch could use another dead connection of the pool,
+/// and wait 15 seconds for a response.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Returns a client for informers. It differs from `Client::try_from(config)`:
 ///
 /// - A dead connection is closed after 30 seconds, by TCP keepalive and, on Linux, a limit for
-///   unacknowledged data. With kube's client, a watch on it is silent until its [idle
-///   timeout](crate::ReflectorConfig::watch_idle_timeout).
+///   unacknowledged data. With kube's client, a watch on a dead connection stays open until its
+///   [idle timeout](crate::ReflectorConfig::watch_idle_timeout).
 /// - A connection that was idle for 20 seconds is not reused, because it can be dead.
 /// - Connecting times out after 10 seconds, or earlier if `config.connect_timeout` is shorter.
 /// - Requests are not retried, even if `config.default_retry` is set, so that the reflector's
@@ -48,7 +49,7 @@ const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 /// library. Proxies of the configuration, and the expiry of client certificates from credential
 /// plugins, are not supported; use `Client::try_from` if you need them.
 ///
-/// Call it within a tokio runtime.
+/// Call this function within a tokio runtime.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -61,7 +62,7 @@ const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 /// ```
 ///
 /// # Errors
-/// If credentials or headers of the configuration are invalid, and the errors of `tls`.
+/// If credentials or headers of the configuration are invalid, or if `tls` fails.
 ///
 /// # Panics
 /// Outside of a tokio runtime.

@@ -1,6 +1,6 @@
-//! The benefit and the cost of a label index, with 100,000 pods of 200 deployments in 50
-//! namespaces. A pod has five labels, one of them with a unique value, as the pods of a
-//! `StatefulSet` have. `cargo bench -p informer-store --bench labels`.
+//! Measures the benefit and the cost of a label index, with 100,000 pods of 200 deployments in 50
+//! namespaces. Each pod has five labels, one of them with a unique value, like the pods of a
+//! `StatefulSet`. Run with `cargo bench -p informer-store --bench labels`.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use informer_store::{Change, Indexer, LABEL_INDEX, Lister, StoreWriter, parse_se
 use k8s_openapi::api::core::v1::Pod;
 
 const PODS: u64 = 100_000;
-/// Each deployment has 500 pods.
+/// The number of deployments; each has 500 pods.
 const DEPLOYMENTS: u64 = 200;
 
 fn pod(n: u64, version: u64, deployment: u64) -> Cached<Pod> {
@@ -27,7 +27,7 @@ fn pod(n: u64, version: u64, deployment: u64) -> Cached<Pod> {
         ("tier", if n.is_multiple_of(2) { "front" } else { "back" }.to_owned()),
     ];
     pod.metadata.labels = Some(labels.map(|(key, value)| (key.to_owned(), value)).into());
-    Cached::new(pod).expect("it has a name")
+    Cached::new(pod).expect("the pod has a name")
 }
 
 struct Filled {
@@ -39,7 +39,8 @@ struct Filled {
 impl Filled {
     fn new() -> Self {
         let (mut writer, indexer) = store::<Pod>();
-        // In a scattered order, as in an old cluster, where the order of slots is arbitrary.
+        // The pods are in a scattered order, as in an old cluster, where the order of slots is
+        // arbitrary.
         let pods =
             (0..PODS).map(|n| n * 7_919 % PODS).map(|n| pod(n, n + 1, n / 500 % DEPLOYMENTS)).collect();
         writer.replace(pods, &PODS.into());
@@ -116,7 +117,7 @@ fn main() {
     println!("adding the index: {taken:?}, {} bytes a pod", grown / PODS);
     reads(&mut criterion, &filled.indexer, "with");
     writes(&mut criterion, &mut filled, "with");
-    filled.indexer.remove_index(LABEL_INDEX).expect("it is there");
+    filled.indexer.remove_index(LABEL_INDEX).expect("the index exists");
     reads(&mut criterion, &filled.indexer, "without");
     writes(&mut criterion, &mut filled, "without");
     criterion.final_summary();

@@ -1,5 +1,6 @@
-//! The cost of the store with 100,000 pods, an index by namespace and one by node, in the same
-//! cases as client-go's `ThreadSafeStore`. `cargo bench -p informer-store`.
+//! Measures the store with 100,000 pods, an index by namespace and an index by node, in the same
+//! cases as the Go benchmarks of client-go's `ThreadSafeStore`. Run with `cargo bench -p
+//! informer-store`.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ fn pod(n: u64, version: u64, node: u64) -> Cached<Pod> {
     pod.metadata.uid = Some(format!("0f7e3c1a-9b2d-4c5e-8f60-{n:012x}"));
     pod.metadata.resource_version = Some(version.to_string());
     pod.spec = Some(PodSpec { node_name: Some(format!("node-{node}")), ..PodSpec::default() });
-    Cached::new(pod).expect("it has a name")
+    Cached::new(pod).expect("the pod has a name")
 }
 
 fn node_of(pod: &Pod) -> Option<String> {
@@ -55,7 +56,7 @@ fn reads(c: &mut Criterion, filled: &Filled) {
     let mut position = 0;
     c.bench_function("get by key", |b| {
         b.iter(|| {
-            // A stride that is prime to the count visits every key, and no key twice in a row.
+            // The stride and the number of keys have no common divisor, so every key is visited.
             position = (position + 7_919) % keys.len();
             black_box(filled.indexer.get(&keys[position]))
         });
@@ -137,12 +138,13 @@ fn replaces(c: &mut Criterion, filled: &mut Filled) {
                 for _ in 0..replaces {
                     let version = filled.next_version();
                     let objects: Vec<Cached<Pod>> = if same {
-                        let copy = |old: &Cached<Pod>| Cached::new((**old).clone()).expect("it has a name");
+                        let copy =
+                            |old: &Cached<Pod>| Cached::new((**old).clone()).expect("the pod has a name");
                         filled.indexer.list().iter().map(copy).collect()
                     } else {
                         (0..PODS).map(|n| pod(n, version, n % NODES)).collect()
                     };
-                    // Keeps replaced and unused objects, so that freeing them is not measured.
+                    // Replaced and unused objects are kept, so that freeing them is not measured.
                     let _kept = (objects.clone(), filled.indexer.list().to_vec());
                     let started = Instant::now();
                     filled.writer.replace(objects, &version.into());
@@ -155,24 +157,24 @@ fn replaces(c: &mut Criterion, filled: &mut Filled) {
     group.finish();
 }
 
-/// The longest waits of a reader.
+/// The longest durations of a reader's gets.
 #[derive(Default, Clone, Copy)]
 struct Waits {
-    /// The longest get, without the time in which its thread waited for a core.
+    /// The duration of the longest get, without the time in which the thread waited for a core.
     longest: Duration,
-    /// The longest get in real time.
+    /// The duration of the longest get in real time.
     longest_by_the_clock: Duration,
 }
 
-/// Returns the time in which this thread was ready to run and waited for a core, from Linux; zero
-/// on other systems.
+/// Returns the time in which this thread was ready to run and waited for a core, as Linux reports
+/// it; zero on other systems.
 fn waited_for_a_core() -> Duration {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = stat.split_whitespace().nth(1).and_then(|nanos| nanos.parse().ok());
     Duration::from_nanos(nanos.unwrap_or_default())
 }
 
-/// Reads one object over and over while `meanwhile` runs.
+/// Reads one object repeatedly while `meanwhile` runs, and returns the longest durations.
 fn read_while(filled: &mut Filled, meanwhile: impl FnOnce(&mut Filled)) -> Waits {
     let key = filled.indexer.keys()[0].clone();
     let stop = Arc::new(AtomicBool::new(false));
@@ -185,8 +187,8 @@ fn read_while(filled: &mut Filled, meanwhile: impl FnOnce(&mut Filled)) -> Waits
                 black_box(indexer.get(&key));
                 let taken = started.elapsed();
                 if taken > Duration::from_micros(20) {
-                    // The value includes waits since the last check, so the result can only be too
-                    // high.
+                    // The difference also includes waits between the last check and this get, so
+                    // the result can be slightly too low.
                     let before = std::mem::replace(&mut no_core, waited_for_a_core());
                     waits.longest = waits.longest.max(taken.saturating_sub(no_core - before));
                     waits.longest_by_the_clock = waits.longest_by_the_clock.max(taken);

@@ -1,6 +1,6 @@
 //! [`Clock`]: the time source of caches with expiration, so that tests can set the time.
 //!
-//! The clock can be user code, so it is called while no lock is held (I8).
+//! The clock can be user code, so it is called while no lock is held.
 
 use std::time::Instant;
 

@@ -3,62 +3,62 @@
 use informer_core::{ObjectKey, ResourceVersion};
 use thiserror::Error;
 
-/// The error of adding or querying an index.
+/// The error of an operation that adds or queries an index.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum IndexError {
-    /// An index with this name exists; choose another name, or get the handle of the existing
-    /// index.
-    #[error("there is already an index named \"{name}\"")]
+    /// An index with this name exists already. Choose another name, or get the handle of the
+    /// existing index.
+    #[error("an index named \"{name}\" exists already")]
     Duplicate {
-        /// The name.
+        /// The name of the existing index.
         name: String,
     },
-    /// There is no index with this name.
-    #[error("there is no index named \"{name}\"; there are: {existing}")]
+    /// The store has no index with this name.
+    #[error("no index named \"{name}\" exists; existing indexes: {existing}")]
     Unknown {
-        /// The requested name.
+        /// The name of the requested index.
         name: String,
-        /// The existing names.
+        /// The names of all existing indexes, separated by commas.
         existing: String,
     },
-    /// The index has values of another type.
-    #[error("the index \"{name}\" has values of another type than {asked}")]
+    /// The values of the index have another type than the requested one.
+    #[error("the values of the index \"{name}\" do not have the type {asked}")]
     WrongType {
         /// The name of the index.
         name: String,
-        /// The requested type.
+        /// The type of values that was requested.
         asked: &'static str,
     },
-    /// The index function failed or panicked for the object in question.
-    #[error("index \"{name}\" failed for {key}: {error}")]
+    /// The index function failed or panicked for the object of the query.
+    #[error("the function of index \"{name}\" failed for object {key}: {error}")]
     Unplaceable {
         /// The name of the index.
         name: String,
         /// The key of the object.
         key: ObjectKey,
-        /// The function's error, or its panic.
+        /// The error that the function returned, or the message of its panic.
         error: String,
     },
 }
 
-/// A failure of an index function: the object is in the store and can't be found through that index
-/// until the function succeeds for a later version.
+/// A failure of an index function for an object. The object is in the store, but can't be found
+/// through this index until the function succeeds for a later version.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("index \"{index}\" failed for {key}{}: {error}", at(resource_version))]
+#[error("the function of index \"{index}\" failed for object {key}{}: {error}", at(resource_version))]
 #[non_exhaustive]
 pub struct IndexFailure {
     /// The name of the index.
     pub index: String,
     /// The key of the object.
     pub key: ObjectKey,
-    /// The version of the object.
+    /// The resource version of the object.
     pub resource_version: ResourceVersion,
-    /// The function's error, or its panic.
+    /// The error that the function returned, or the message of its panic.
     pub error: String,
 }
 
-/// Formats a version for a message; an empty version is omitted.
+/// Formats a resource version for an error message; an empty version is omitted.
 fn at(resource_version: &ResourceVersion) -> String {
     if resource_version.is_empty() {
         String::new()

@@ -1,11 +1,12 @@
-//! [`ExpirationCache`]: objects that expire.
+//! [`ExpirationCache`]: a cache whose objects expire.
 //!
 //! client-go: `NewTTLStore` and `NewExpirationStore` of `tools/cache/expiration_cache.go`. In
 //! client-go, every read takes an exclusive lock, and the list of keys contains keys of expired
 //! objects. Here, reads run in parallel and never return expired objects.
 //!
-//! The cache is a store whose entries have a time. Lock order: `writer`, then the locks of the
-//! store. The policy, the clock, and destructors of objects run without a lock (I8).
+//! The cache is a store whose entries contain an object and the time at which it was added. Lock
+//! order: `writer`, then the locks of the store. The policy, the clock, and destructors of objects
+//! run without a lock.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -18,16 +19,16 @@ use crate::{Change, Indexer, StoreWriter, store};
 
 type Policy<K> = Box<dyn Fn(&Cached<K>, Duration) -> bool + Send + Sync>;
 
-/// A cache of objects of any type, each of which expires some time after it was added.
+/// A cache of objects of any type. Each object expires some time after it was added.
 ///
-/// Reads never return an expired object, but remove it. Until an expired object is read or
-/// [listed](Self::list), it uses memory. All methods take `&self`: share the cache between threads
-/// in an `Arc`. The key of an object is the key of its [`Cached`], so objects and keys can have any
-/// type ([`Cached::from_parts`]).
+/// A read never returns an expired object, and removes an expired object that it finds. Until then,
+/// expired objects use memory; [`list`](Self::list) removes all of them. All methods take `&self`:
+/// share the cache between threads in an `Arc`. The key of an object is the key of its [`Cached`],
+/// so objects and keys can have any type ([`Cached::from_parts`]).
 ///
 /// Use it for data without a watch: responses of other services, objects that were fetched one by
 /// one, decisions that expire. For Kubernetes objects that are read often, an informer is better,
-/// because it receives changes. For your own writes there are `wait_until` and
+/// because it receives changes. To read your own writes, use an informer's `wait_until` or a
 /// [`MutationCache`](crate::MutationCache).
 ///
 /// ```
@@ -50,14 +51,14 @@ pub struct ExpirationCache<K> {
     clock: Clock,
 }
 
-/// An object and the time at which it was added.
+/// An object in the cache, and the time at which it was added.
 struct Entry<K> {
     object: Cached<K>,
     since: Instant,
 }
 
 impl<K: Send + Sync + 'static> ExpirationCache<K> {
-    /// Returns an empty cache whose objects expire after `ttl`; if `ttl` is zero, they never
+    /// Returns an empty cache whose objects expire after `ttl`. If `ttl` is zero, objects never
     /// expire.
     #[must_use]
     #[doc(alias = "TTLPolicy")]
@@ -65,11 +66,10 @@ impl<K: Send + Sync + 'static> ExpirationCache<K> {
         Self::with_policy(move |_, age| !ttl.is_zero() && age > ttl)
     }
 
-    /// Returns an empty cache in which `is_expired` decides from the time since an object was
-    /// added.
+    /// Returns an empty cache in which `is_expired` decides whether an object has expired. The
+    /// function receives the object and the time since the object was added.
     ///
-    /// Each read calls `is_expired`, from any thread. An object stays while `is_expired` returns
-    /// `false`.
+    /// Each read calls `is_expired`, from any thread.
     #[must_use]
     #[doc(alias = "NewExpirationStore")]
     #[doc(alias = "ExpirationPolicy")]
@@ -85,7 +85,7 @@ impl<K: Send + Sync + 'static> ExpirationCache<K> {
         self
     }
 
-    /// Adds or replaces an object. Its time starts now.
+    /// Adds or replaces an object. Its age starts at zero.
     #[doc(alias = "Add")]
     #[doc(alias = "Update")]
     pub fn put(&self, object: Cached<K>) {
@@ -99,20 +99,21 @@ impl<K: Send + Sync + 'static> ExpirationCache<K> {
         };
     }
 
-    /// Returns the object with this key, if it has not expired.
+    /// Returns the object with this key, if the object has not expired.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<Cached<K>> {
         self.unless_expired(self.entries.get(key)?)
     }
 
-    /// Returns the object with this key, given as text, if it has not expired.
+    /// Returns the object with this key, given as a string, if the object has not expired.
     #[must_use]
     #[doc(alias = "GetByKey")]
     pub fn get_by_key(&self, key: &str) -> Option<Cached<K>> {
         self.unless_expired(self.entries.get_by_key(key)?)
     }
 
-    /// Returns the objects that have not expired, in no particular order, and removes all others.
+    /// Returns the objects that have not expired, in no particular order, and removes all expired
+    /// objects.
     #[must_use]
     pub fn list(&self) -> Vec<Cached<K>> {
         let now = self.clock.now();
@@ -122,14 +123,14 @@ impl<K: Send + Sync + 'static> ExpirationCache<K> {
         alive.iter().map(|entry| entry.object.clone()).collect()
     }
 
-    /// Returns the keys of the objects that have not expired, and removes all others.
+    /// Returns the keys of the objects that have not expired, and removes all expired objects.
     #[must_use]
     #[doc(alias = "ListKeys")]
     pub fn keys(&self) -> Vec<ObjectKey> {
         self.list().iter().map(|object| object.key().clone()).collect()
     }
 
-    /// Removes an object, and returns it if it was there and had not expired.
+    /// Removes the object with this key. Returns the object, unless it had expired.
     #[doc(alias = "Delete")]
     pub fn remove(&self, key: &ObjectKey) -> Option<Cached<K>> {
         let now = self.clock.now();
@@ -142,13 +143,14 @@ impl<K: Send + Sync + 'static> ExpirationCache<K> {
         (!self.is_expired(&entry, now)).then(|| entry.object.clone())
     }
 
-    /// Replaces the whole content by `objects`, in one step. Their time starts now. If a key is
-    /// given twice, the last object counts.
+    /// Replaces the whole content of the cache with `objects`, in one step. The age of these
+    /// objects starts at zero. If a key occurs twice, the last object counts.
     #[doc(alias = "Replace")]
     pub fn replace(&self, objects: impl IntoIterator<Item = Cached<K>>) {
         let now = self.clock.now();
         let entries: Vec<_> = objects.into_iter().map(|object| entry(object, now)).collect();
-        // I8: kept until the lock is released, so that no object is dropped under it.
+        // I8: copies of the entries are kept until the lock is released, so that no object is
+        // dropped under the lock.
         let _new = entries.clone();
         let _old = {
             let mut writer = self.writer.lock();
@@ -170,7 +172,7 @@ impl<K: Send + Sync + 'static> ExpirationCache<K> {
         Some(entry.object.clone())
     }
 
-    /// Removes these entries, except entries that a newer one has replaced.
+    /// Removes these expired entries, except entries that have been replaced meanwhile.
     fn remove_entries(&self, expired: &[Cached<Entry<K>>]) {
         if expired.is_empty() {
             return;
@@ -185,7 +187,8 @@ impl<K: Send + Sync + 'static> ExpirationCache<K> {
     }
 }
 
-/// Returns an entry. It has no version, so that each entry is a change, even for the same object.
+/// Returns an entry for an object that is added now. Entries have no resource version, so that the
+/// store treats each entry as a change, even for the same object.
 fn entry<K: 'static>(object: Cached<K>, since: Instant) -> Cached<Entry<K>> {
     let key = object.key().clone();
     Cached::from_parts(key, ResourceVersion::empty(), Uid::default(), Entry { object, since })

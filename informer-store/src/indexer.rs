@@ -1,7 +1,8 @@
 //! [`Indexer`]: the read half of a store.
 //!
-//! client-go: `Indexer` and `Store` of tools/cache/index.go and store.go. In client-go, one value
-//! reads and writes; here, only the single [`StoreWriter`](crate::StoreWriter) writes.
+//! client-go: `Indexer` and `Store` of tools/cache/index.go and store.go. In client-go, every
+//! handle can read and write. Here, an indexer only reads, and only the single
+//! [`StoreWriter`](crate::StoreWriter) writes.
 
 use std::any::Any;
 use std::fmt;
@@ -18,14 +19,16 @@ use crate::posting::Posting;
 use crate::shared::{Shared, State};
 use crate::{IndexError, IndexFailure, Snapshot};
 
-/// The name of the index by namespace that every store has.
+/// The name of the index by namespace, which every store has.
 #[doc(alias = "NamespaceIndex")]
 pub const NAMESPACE_INDEX: &str = "namespace";
 
-/// Reads a store: by key, by index, or completely. A clone is another handle to the same store.
+/// Reads the objects of a store: by key, by index, or all objects. A clone is another handle to the
+/// same store.
 ///
-/// Each query reads one state of objects and indexes (I7), and never waits while a transaction is
-/// prepared. For several queries of one state, use a [`snapshot`](Self::snapshot).
+/// Each query reads one consistent state of objects and indexes, and never waits while a
+/// transaction is prepared. For several queries of the same state, use a
+/// [`snapshot`](Self::snapshot).
 #[doc(alias = "ThreadSafeStore")]
 #[doc(alias = "Store")]
 #[derive(RefCastCustom)]
@@ -40,7 +43,7 @@ impl<K> Indexer<K> {
         Self { shared, _type: PhantomData }
     }
 
-    /// Changes the type of the objects, as [`Cached::cast_ref`] does.
+    /// Changes only the static type of the objects, as [`Cached::cast_ref`] does.
     #[doc(hidden)]
     #[must_use]
     pub fn cast_ref<T>(&self) -> &Indexer<T> {
@@ -88,8 +91,8 @@ impl<K> Indexer<K> {
         self.shared.state.read().objects.len()
     }
 
-    /// Returns the number of handles to the store: indexers, listers, indexes, and the writer.
-    /// Snapshots and lists of objects do not count.
+    /// Returns the number of existing handles to the store: indexers, listers, index handles, and
+    /// the writer. Snapshots and lists of objects do not count.
     #[must_use]
     pub fn handle_count(&self) -> usize {
         Arc::strong_count(&self.shared)
@@ -101,36 +104,36 @@ impl<K> Indexer<K> {
         self.len() == 0
     }
 
-    /// Returns the watermark: the resource version of the server's state that the store has; empty
-    /// if there is none yet (I9). If each namespace is watched separately, this is the minimum of
-    /// [their watermarks](Self::watermarks).
+    /// Returns the watermark: the resource version that the store has reached. The store equals the
+    /// server's state at this version. The watermark is empty if the store has not reached a
+    /// version yet. If each namespace is watched separately, it is the minimum of [the namespaces'
+    /// watermarks](Self::watermarks).
     #[must_use]
     #[doc(alias = "LastStoreSyncResourceVersion")]
     pub fn watermark(&self) -> ResourceVersion {
         self.shared.state.read().watermark.clone()
     }
 
-    /// Returns the watermark of each namespace, if each namespace is watched separately (I9).
-    /// Namespaces whose initial list has not been processed are missing. If the namespaces are
-    /// watched together, the result is empty.
+    /// Returns the watermark of each namespace, if each namespace is watched separately; otherwise
+    /// the result is empty. Namespaces whose initial list has not been processed are missing.
     #[must_use]
     pub fn watermarks(&self) -> Arc<Watermarks> {
         Arc::clone(&self.shared.state.read().watermarks)
     }
 
-    /// Returns the current state for any number of queries. This costs a few reference counts,
-    /// whatever the size of the store. Objects that change later stay in memory until the snapshot
-    /// is dropped.
+    /// Returns a snapshot of the current state, for any number of queries. Taking a snapshot only
+    /// increments a few reference counts, regardless of the size of the store. Objects that are
+    /// replaced later stay in memory until the snapshot is dropped.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot<K> {
         Snapshot::new(self.shared.state.read().clone())
     }
 
-    /// Returns the objects with `value` in the index `name`, if its values are `String`s. The
-    /// [`Index`] handle is faster and supports other types.
+    /// Returns the objects that have `value` in the index `name`, whose values must be `String`s.
+    /// An [`Index`] handle is faster and supports other types.
     ///
     /// # Errors
-    /// [`IndexError::Unknown`] if there is no such index, [`IndexError::WrongType`] if its values
+    /// [`IndexError::Unknown`] if there is no such index; [`IndexError::WrongType`] if its values
     /// are not `String`s.
     #[doc(alias = "ByIndex")]
     pub fn by_index(&self, name: &str, value: &str) -> Result<Objects<K>, IndexError> {
@@ -143,17 +146,16 @@ impl<K> Indexer<K> {
     /// Returns the keys of the objects that [`by_index`](Self::by_index) returns, in order.
     ///
     /// # Errors
-    /// As [`by_index`](Self::by_index).
+    /// The same errors as [`by_index`](Self::by_index).
     #[doc(alias = "IndexKeys")]
     pub fn index_keys(&self, name: &str, value: &str) -> Result<Vec<ObjectKey>, IndexError> {
         Ok(self.by_index(name, value)?.sorted_keys())
     }
 
-    /// Returns the values of all objects in the index `name`, if they are `String`s, in no
-    /// particular order.
+    /// Returns all values in the index `name`, which must be `String`s, in no particular order.
     ///
     /// # Errors
-    /// As [`by_index`](Self::by_index).
+    /// The same errors as [`by_index`](Self::by_index).
     #[doc(alias = "ListIndexFuncValues")]
     pub fn index_values(&self, name: &str) -> Result<Vec<String>, IndexError> {
         if name == NAMESPACE_INDEX {
@@ -162,11 +164,11 @@ impl<K> Indexer<K> {
         Ok(self.index::<String>(name)?.values())
     }
 
-    /// Returns the objects that have a value in common with `object` in the index `name`, whatever
-    /// the type of its values: [`Index::with_common_value`].
+    /// Returns the objects that have a value in common with `object` in the index `name`. The
+    /// values can have any type. See [`Index::with_common_value`].
     ///
     /// # Errors
-    /// [`IndexError::Unknown`] if there is no such index, [`IndexError::Unplaceable`] if its
+    /// [`IndexError::Unknown`] if there is no such index; [`IndexError::Unplaceable`] if the index
     /// function fails for `object`.
     #[doc(alias = "Index")]
     pub fn with_common_value(&self, name: &str, object: &Cached<K>) -> Result<Objects<K>, IndexError> {
@@ -181,7 +183,7 @@ impl<K> Indexer<K> {
     /// Returns the handle of the index named `name`.
     ///
     /// # Errors
-    /// [`IndexError::Unknown`] if there is no such index, [`IndexError::WrongType`] if its values
+    /// [`IndexError::Unknown`] if there is no such index; [`IndexError::WrongType`] if its values
     /// are not `V`s.
     pub fn index<V: IndexValue>(&self, name: &str) -> Result<Index<K, V>, IndexError> {
         let state = self.shared.state.read();
@@ -196,21 +198,21 @@ impl<K> Indexer<K> {
         }
     }
 
-    /// Returns the names of the indices.
+    /// Returns the names of all indexes.
     #[must_use]
     #[doc(alias = "GetIndexers")]
     pub fn index_names(&self) -> Vec<String> {
         self.shared.state.read().index_names().into_iter().map(str::to_owned).collect()
     }
 
-    /// Returns whether another thread is adding an index of this name and type.
+    /// Returns whether another thread is adding an index with this name and this type of values.
     pub(crate) fn is_joining<V: IndexValue>(&self, name: &str) -> bool {
         let is_it =
             |index: &dyn AnyIndex| index.name() == name && index.new_state().as_any().is::<IndexState<V>>();
         self.shared.write.lock().joining.iter().any(|joining| is_it(joining.definition.as_ref()))
     }
 
-    /// Returns the objects for which an index function fails at present, with the errors.
+    /// Returns the current failures of index functions, with the affected objects and the errors.
     #[must_use]
     pub fn index_failures(&self) -> Vec<IndexFailure> {
         self.shared.write.lock().indices.iter().flat_map(|index| index.failures.values().cloned()).collect()
@@ -218,15 +220,16 @@ impl<K> Indexer<K> {
 }
 
 impl<K: Send + Sync + 'static> Indexer<K> {
-    /// Adds an index, at any time. `values` returns the values of an object: an `Option`, a `Vec`,
-    /// an array.
+    /// Adds an index, at any time. `values` returns the index values of an object, for example as
+    /// an `Option`, a `Vec` or an array.
     ///
     /// The index is built without blocking readers or the writer, and is complete when this
-    /// returns. `values` can be called from any thread and more than once for an object. If it
-    /// panics, the index does not contain the object ([`index_failures`](Self::index_failures)).
+    /// function returns. `values` can be called from any thread, and more than once for an object.
+    /// If `values` panics for an object, the index does not contain the object, and
+    /// [`index_failures`](Self::index_failures) returns the failure.
     ///
     /// # Errors
-    /// [`IndexError::Duplicate`] if the name is taken.
+    /// [`IndexError::Duplicate`] if an index with this name exists or is being added.
     #[doc(alias = "AddIndexers")]
     pub fn add_index<V, I>(
         &self,
@@ -253,7 +256,7 @@ impl<K: Send + Sync + 'static> Indexer<K> {
     /// Adds an index whose function can fail; otherwise the same as [`add_index`](Self::add_index).
     ///
     /// # Errors
-    /// [`IndexError::Duplicate`] if the name is taken.
+    /// [`IndexError::Duplicate`] if an index with this name exists or is being added.
     pub fn try_add_index<V, I, E>(
         &self,
         name: &str,
@@ -271,15 +274,15 @@ impl<K: Send + Sync + 'static> Indexer<K> {
         self.install(name, function)
     }
 
-    /// Returns the handle of the index `name`, or adds it like
+    /// Returns the handle of the index `name`. If the index does not exist, adds it like
     /// [`try_add_index`](Self::try_add_index). If another thread is adding the index, waits until
     /// the index is complete.
     ///
-    /// An existing index keeps its function.
+    /// If the index exists, `values` is not used.
     ///
     /// # Errors
-    /// [`IndexError::WrongType`] if an index with other values exists, [`IndexError::Unknown`] if
-    /// another thread fails to add the index, or removes it at this moment.
+    /// [`IndexError::WrongType`] if an index with this name and another type of values exists;
+    /// [`IndexError::Unknown`] if another thread failed to add the index, or has just removed it.
     pub fn index_or_try_add<V, I, E>(
         &self,
         name: &str,
@@ -303,11 +306,11 @@ impl<K: Send + Sync + 'static> Indexer<K> {
         }
     }
 
-    /// Removes an index. Queries through its handles then return nothing. The index by namespace
-    /// can't be removed.
+    /// Removes an index. Queries through handles of the index then return no objects. The index by
+    /// namespace can't be removed.
     ///
     /// # Errors
-    /// [`IndexError::Unknown`] if there is no such index.
+    /// [`IndexError::Unknown`] if no such index exists, or if it can't be removed.
     pub fn remove_index(&self, name: &str) -> Result<(), IndexError> {
         let mut notes = self.shared.write.lock();
         match notes.position(name).filter(|_| name != NAMESPACE_INDEX) {
@@ -338,7 +341,7 @@ impl State {
     }
 
     fn by_namespace(&self) -> Option<&IndexState<Arc<str>>> {
-        // The namespace index is the first, and can't be removed.
+        // The namespace index is the first index, and can't be removed.
         self.indices.first()?.index.as_any().downcast_ref()
     }
 }

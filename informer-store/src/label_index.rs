@@ -1,9 +1,10 @@
-//! The label index: with it, a selector does not have to read every object.
+//! The label index, with which a lister finds the objects of a selector without reading every
+//! object.
 //!
-//! client-go has none; its listers read the labels of every object (tools/cache/listers.go). Here,
-//! an equality or `in` requirement is a lookup in an index whose values are pairs of label and
-//! value. An object has one value per label, so the results for several values of one label never
-//! overlap.
+//! client-go has no label index; its listers read the labels of every object
+//! (tools/cache/listers.go). Here, an equality or `in` requirement is a lookup in an index whose
+//! values are pairs of label key and label value. An object has one value per label key, so the
+//! results for several values of one key never overlap.
 
 use informer_core::{AnyObject, Cached};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -15,11 +16,11 @@ use crate::shared::State;
 use crate::slot_map::Entries;
 use crate::{IndexError, Indexer};
 
-/// The name of the label index ([`Indexer::add_label_index`]).
+/// The name of the index that [`Indexer::add_label_index`] adds.
 pub const LABEL_INDEX: &str = "labels";
 
-/// A label and its value in one text. The length of the label is stored because no separator is
-/// safe.
+/// The key and the value of a label, in one string. The length of the key is stored, because no
+/// separator is safe.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Label {
     text: Box<str>,
@@ -41,28 +42,29 @@ fn labels_of(metadata: &ObjectMeta) -> Values<Label> {
 }
 
 impl<K: Resource + Send + Sync + 'static> Indexer<K> {
-    /// Adds a label index, which the [`Lister`](crate::Lister)s of this store then use, with the
-    /// same results. Does nothing if the index exists or another thread is adding it.
+    /// Adds a label index, which makes the [`Lister`](crate::Lister)s of this store faster. Does
+    /// nothing if the index exists or another thread is adding it.
     ///
-    /// It supports equality and `in` requirements. The lister looks up the requirement with the
-    /// fewest objects, intersects it with the others and the namespace, and compares only the
-    /// remaining objects with the rest of the selector. A selector without such a requirement reads
-    /// all objects (of the namespace), as without an index.
+    /// The index supports equality and `in` requirements. The lister looks up these requirements,
+    /// intersects their results and the objects of the namespace, and compares only the remaining
+    /// objects with the other requirements. If a selector has no supported requirement, the lister
+    /// reads all objects (of the namespace), as without an index.
     ///
-    /// The index is not added by default because of its cost: for pods with five labels, one of
-    /// them with a unique value, it uses 600 to 900 bytes per pod and 1 µs per update. Among
-    /// 100,000 such pods it finds the 500 of one deployment in 6 µs instead of 9 ms
+    /// The index is not added by default because of its cost. For pods with five labels, one of
+    /// them with a unique value, it costs 600 to 900 bytes per pod and 1 µs per update. In a store
+    /// of 100,000 such pods, the 500 pods of one deployment are found in 6 µs instead of 9 ms
     /// (`benches/labels.rs`).
     ///
-    /// It can be added at any time, like [`add_index`](Self::add_index), and removed with
-    /// [`remove_index`](Self::remove_index) and the name [`LABEL_INDEX`].
+    /// The index can be added at any time, like the indexes of [`add_index`](Self::add_index).
+    /// [`remove_index`](Self::remove_index) with the name [`LABEL_INDEX`] removes it.
     ///
     /// # Errors
     /// [`IndexError::Duplicate`] if another index has the name [`LABEL_INDEX`].
     pub fn add_label_index(&self) -> Result<(), IndexError> {
         let function = |object: &Cached<K>| Ok(labels_of(&object.metadata()));
         match self.install(LABEL_INDEX, function) {
-            // Checked in this order, so that an index that is added meanwhile is found.
+            // The checks are in this order, so that an index whose construction ends between them
+            // is found.
             Err(IndexError::Duplicate { .. })
                 if self.is_joining::<Label>(LABEL_INDEX) || self.index::<Label>(LABEL_INDEX).is_ok() =>
             {
@@ -73,11 +75,12 @@ impl<K: Resource + Send + Sync + 'static> Indexer<K> {
     }
 }
 
-/// The objects that a selector finds through the index.
+/// The objects that the label index finds for a selector, and the requirements that must still be
+/// checked.
 pub(crate) struct LabelCandidates {
     entries: Entries<Cached<AnyObject>>,
-    /// For each requirement that the index supports, and for the namespace: the matching objects,
-    /// in parts that do not overlap.
+    /// The matching objects of each supported requirement and of the namespace. Each set consists
+    /// of parts that do not overlap.
     sets: Vec<Vec<Posting>>,
     /// The requirements that the index does not support.
     pub(crate) rest: Vec<Expression>,
@@ -107,7 +110,7 @@ impl LabelCandidates {
         Ok(Self { entries: state.objects.entries().clone(), sets, rest })
     }
 
-    /// Returns the objects that satisfy the supported requirements.
+    /// Returns the objects that satisfy all supported requirements and are in the namespace.
     pub(crate) fn objects(&mut self) -> impl Iterator<Item = &Cached<AnyObject>> {
         let slots = intersection(std::mem::take(&mut self.sets));
         slots.into_iter().filter_map(|slot| self.entries.get(slot as usize).as_ref())
@@ -148,8 +151,8 @@ fn intersection(mut sets: Vec<Vec<Posting>>) -> Vec<u32> {
     slots
 }
 
-/// Adds to `common` the slots that are in both the sorted `slots` and the posting, in one pass over
-/// both.
+/// Adds to `common` the slots that are both in `slots`, which is sorted, and in the posting. Passes
+/// once over both.
 fn add_common(slots: &[u32], posting: &Posting, common: &mut Vec<u32>) {
     let (mut n, mut ahead) = (0, posting.chunk(0).unwrap_or_default());
     for slot in slots {
@@ -192,7 +195,7 @@ mod tests {
             let expected: Vec<u32> =
                 small.iter().copied().filter(|slot| sets.iter().all(|set| set.contains(slot))).collect();
             let mut parts: Vec<Vec<Posting>> = sets.iter().map(|set| {
-                // In two postings, as for an `in` requirement with two values.
+                // Each set has two postings, as for an `in` requirement with two values.
                 let (odd, even) = set.iter().partition(|slot| *slot % 2 == 1);
                 vec![posting(&odd), posting(&even)]
             }).collect();
@@ -202,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_is_not_another_of_the_same_text() {
+    fn labels_with_the_same_concatenation_differ() {
         assert!(Label::new("app", "web") != Label::new("appw", "eb"));
         assert!(Label::new("app", "web") == Label::new("app", "web"));
     }

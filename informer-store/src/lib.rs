@@ -1,8 +1,8 @@
-//! An indexed store of Kubernetes objects. Readers always see one consistent state and never wait
-//! for long.
+//! An indexed in-memory store of Kubernetes objects. Readers always see one consistent state, and
+//! wait for less than a millisecond.
 //!
-//! [`store`] returns its two halves. The [`StoreWriter`] changes it, one transaction at a time; any
-//! number of [`Indexer`]s read it, from any thread:
+//! [`store`] returns the two halves of a store. The [`StoreWriter`] changes the store, one
+//! transaction at a time. Any number of [`Indexer`]s read the store, from any thread:
 //!
 //! | query | result |
 //! |---|---|
@@ -10,14 +10,15 @@
 //! | [`Indexer::list`], [`Indexer::in_namespace`] | [`Objects`], without copies |
 //! | [`Index::get`], [`Index::keys`] | the objects that have a value, or their keys in order |
 //! | [`Index::with_common_value`] | the objects that have a value in common with a given one |
-//! | [`Lister`] | by namespace and label selector; quickly with [`Indexer::add_label_index`] |
+//! | [`Lister`] | objects by namespace and label selector; faster with [`Indexer::add_label_index`] |
 //! | [`Indexer::snapshot`] | a [`Snapshot`] for several queries on one state |
 //!
-//! Two caches build on the store. A [`MutationCache`] applies this process's own writes to a store,
-//! for code that can't wait until they arrive over the watch. For code that can wait, an informer's
-//! `wait_until` is simpler. An [`ExpirationCache`] is for data without a watch: its objects expire.
+//! Two caches build on the store. A [`MutationCache`] returns the objects of a store with this
+//! process's own writes applied, for code that can't wait until the writes arrive over the watch.
+//! For code that can wait, an informer's `wait_until` is simpler. An [`ExpirationCache`] is for
+//! data without a watch: its objects expire.
 //!
-//! Objects and indices are persistent structures (`persistent_vec.rs`, `slot_map.rs`,
+//! Objects and indexes are persistent data structures (`persistent_vec.rs`, `slot_map.rs`,
 //! `posting.rs`), so a snapshot costs a few reference counts, and a write copies only the changed
 //! parts, and only while a snapshot exists.
 //!
@@ -28,8 +29,8 @@
 //! [`ReflectedStore`] makes a store the direct destination of a reflector, for programs without
 //! handlers.
 //!
-//! There is no mutation detector, because readers get [`Cached`](informer_core::Cached) objects,
-//! which are immutable.
+//! Unlike client-go, this crate has no mutation detector, because readers get
+//! [`Cached`](informer_core::Cached) objects, which are immutable.
 
 mod clock;
 mod error;

@@ -15,7 +15,7 @@ use crate::label_index::LabelCandidates;
 use crate::objects::Objects;
 use crate::shared::State;
 
-/// Lists and gets Kubernetes objects from a store.
+/// Lists and gets Kubernetes objects of a store, by namespace, name and label selector.
 ///
 /// ```
 /// use informer_store::{Lister, parse_selector, store};
@@ -33,34 +33,35 @@ use crate::shared::State;
 /// ```
 ///
 /// A selector is compared with the labels of every object (of the namespace), unless the store has
-/// a label index: [`Indexer::add_label_index`]. Each result is from one state of the store (I7).
+/// a label index ([`Indexer::add_label_index`]). All objects of a result come from one state of the
+/// store.
 #[doc(alias = "GenericLister")]
 pub struct Lister<K> {
     indexer: Indexer<K>,
 }
 
 impl<K: Resource + 'static> Lister<K> {
-    /// Returns a lister for a store.
+    /// Returns a lister for the objects of a store.
     #[must_use]
     pub fn new(indexer: Indexer<K>) -> Self {
         Self { indexer }
     }
 
-    /// Returns the objects whose labels match, in no particular order. An empty selector matches
-    /// all objects.
+    /// Returns the objects whose labels match the selector, in no particular order. An empty
+    /// selector matches all objects.
     #[must_use]
     #[doc(alias = "ListAll")]
     pub fn list(&self, selector: &Selector) -> Vec<Cached<K>> {
         select(&self.indexer, None, selector)
     }
 
-    /// Returns the cluster-scoped object with this name.
+    /// Returns the cluster-scoped object with this name, if the store has it.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Cached<K>> {
         self.indexer.get_by_key(name).filter(|object| object.namespace().is_none())
     }
 
-    /// Returns a lister for one namespace. If `namespace` is empty, it lists all objects.
+    /// Returns a lister for one namespace. If `namespace` is empty, the lister lists all objects.
     #[must_use]
     pub fn namespace<'a>(&'a self, namespace: &'a str) -> NamespaceLister<'a, K> {
         NamespaceLister { indexer: &self.indexer, namespace }
@@ -75,7 +76,8 @@ pub struct NamespaceLister<'a, K> {
 }
 
 impl<K: Resource + 'static> NamespaceLister<'_, K> {
-    /// Returns the objects of the namespace whose labels match, in no particular order.
+    /// Returns the objects of the namespace whose labels match the selector, in no particular
+    /// order.
     #[must_use]
     #[doc(alias = "ListAllByNamespace")]
     pub fn list(&self, selector: &Selector) -> Vec<Cached<K>> {
@@ -83,7 +85,7 @@ impl<K: Resource + 'static> NamespaceLister<'_, K> {
         select(self.indexer, namespace, selector)
     }
 
-    /// Returns the object with this name in the namespace; if the namespace is empty, the
+    /// Returns the object with this name in the namespace. If the namespace is empty, returns the
     /// cluster-scoped object with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Cached<K>> {
@@ -91,7 +93,8 @@ impl<K: Resource + 'static> NamespaceLister<'_, K> {
     }
 }
 
-/// Returns the matching objects of one state of the store, only of `namespace` if given (I7).
+/// Returns the objects that match the selector; if `namespace` is given, only objects of that
+/// namespace. The objects come from one state of the store.
 fn select<K: Resource + 'static>(
     indexer: &Indexer<K>,
     namespace: Option<&str>,
@@ -125,8 +128,8 @@ fn select_any(
         return scope(&snapshot.state).to_vec();
     }
     let requirements = selector.clone().into_iter().collect();
-    // The snapshot is dropped before labels are compared, because the writer must copy parts that a
-    // snapshot shares.
+    // The snapshot is dropped before labels are compared, because while it exists, the writer must
+    // copy the parts that it changes.
     match LabelCandidates::look_up(&snapshot.state, namespace, requirements) {
         Ok(mut narrowed) => {
             drop(snapshot);

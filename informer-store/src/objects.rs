@@ -10,10 +10,11 @@ use crate::posting::Posting;
 use crate::shared::State;
 use crate::slot_map::Entries;
 
-/// The objects of a query's result, in no particular order.
+/// The objects that a query of a store returned, in no particular order.
 ///
-/// It shares the state of the store at the time of the query, without copying objects; later
-/// changes do not affect it. Iterating by reference returns `&Cached<K>`, by value `Cached<K>`.
+/// The result shares the store's data as of the query, without copying objects. Later changes of
+/// the store do not affect the result. Iteration by reference yields `&Cached<K>`, and iteration by
+/// value yields `Cached<K>`.
 pub struct Objects<K> {
     entries: Entries<Cached<AnyObject>>,
     slots: Slots,
@@ -74,7 +75,7 @@ impl<K> Objects<K> {
         all.into_iter().flatten().chain(of.into_iter().flatten())
     }
 
-    /// Copies the handles into a vector.
+    /// Returns a vector of handles to the objects.
     #[must_use]
     pub fn to_vec(&self) -> Vec<Cached<K>> {
         let mut objects = Vec::with_capacity(self.len);
@@ -84,7 +85,7 @@ impl<K> Objects<K> {
 }
 
 impl<K> Objects<K> {
-    /// Changes the type of the objects, as [`Cached::cast`] does.
+    /// Changes only the static type of the objects, as [`Cached::cast`] does.
     pub(crate) fn cast<T>(self) -> Objects<T> {
         Objects::new(self.entries, self.slots, self.len)
     }
@@ -124,10 +125,11 @@ impl<K> IntoIterator for Objects<K> {
     }
 }
 
-/// Iterates over the handles of [`Objects`].
+/// An iterator over the handles of [`Objects`].
 pub struct IntoIter<K> {
     objects: Objects<K>,
-    /// For a posting: the next chunk and the position in it.
+    /// If the result is a posting, the index of the next chunk; `position` is then the position in
+    /// this chunk.
     chunk: usize,
     position: usize,
 }

@@ -1,23 +1,23 @@
-//! [`PersistentVec`]: a vector with cheap copies. A copy is a reference count, and a write copies a
-//! few dozen slots at most.
+//! [`PersistentVec`]: a vector with cheap copies. A copy only increments a reference count, and a
+//! write copies a small part of the vector.
 //!
 //! This makes snapshots of the store cheap: a reader takes a copy, and a later write only copies
-//! the path to the changed slot (one leaf, one branch of 64, and the root). Without copies, writes
-//! are in place.
+//! the path to the changed slot (one leaf, one branch of 64 pointers, and the root). If no copy
+//! exists, writes change the vector in place.
 //!
-//! `LEAF` is the number of slots of a leaf: small if copying a slot touches other memory, as for
-//! handles of objects; otherwise large, because larger leaves need fewer pointers on the way to a
-//! slot.
+//! `LEAF` is the number of slots of a leaf. It should be small if copying a slot accesses other
+//! memory, as for handles of objects. Otherwise it should be large, so that fewer pointers lead to
+//! a slot.
 
 use std::sync::Arc;
 
 const BRANCH: usize = 64;
 
-// Arrays and not slices, because their pointers have no length.
+// These are arrays and not slices, because pointers to arrays have no length field.
 type Leaf<T, const LEAF: usize> = Arc<[T; LEAF]>;
 type Branch<T, const LEAF: usize> = Arc<[Leaf<T, LEAF>; BRANCH]>;
 
-/// A growing array of `T`. Unset slots have `T::default()`.
+/// A growable array with cheap copies. Slots that were never written contain `T::default()`.
 #[derive(Debug)]
 pub(crate) struct PersistentVec<T, const LEAF: usize> {
     root: Arc<[Branch<T, LEAF>]>,
@@ -51,7 +51,7 @@ impl<T: Clone + Default, const LEAF: usize> PersistentVec<T, LEAF> {
         if branches <= self.root.len() {
             return;
         }
-        // One empty leaf is shared by all slots, and copied on the first write.
+        // All new branches share one empty leaf, which is copied on the first write.
         let leaf: Leaf<T, LEAF> = Arc::new(std::array::from_fn(|_| T::default()));
         let branch: Branch<T, LEAF> = Arc::new(std::array::from_fn(|_| Arc::clone(&leaf)));
         let missing = branches - self.root.len();
@@ -77,8 +77,9 @@ impl<T: Clone + Default, const LEAF: usize> PersistentVec<T, LEAF> {
         self.root.iter().flat_map(|branch| branch.iter()).flat_map(|leaf| leaf.iter())
     }
 
-    /// Calls `visit` for each slot that can differ between two vectors, with its index and both
-    /// values; shared parts are skipped. A value is `None` if only the other vector has the slot.
+    /// Calls `visit` for each slot that can differ between two vectors, with the slot's index and
+    /// its value in `self` and in `other`. Parts that the vectors share are skipped. A value is
+    /// `None` if the vector is too short to have the slot.
     pub(crate) fn for_each_difference<'a>(
         &'a self,
         other: &'a Self,

@@ -1,25 +1,25 @@
-//! [`Posting`]: the objects that share an index value, as a sorted set of slots.
+//! [`Posting`]: the slots of the objects that have an index value in common, as a sorted set.
 
 use std::sync::Arc;
 
-/// The maximum number of slots in a chunk. An insert moves half of them, and a copy after a
-/// snapshot all of them.
+/// The maximum number of slots in a chunk. On average, an insert moves half of the slots of a
+/// chunk. The first insert after a snapshot copies all slots of a chunk.
 const CHUNK: usize = 256;
 
-/// The number of slots that stay in a full chunk when it is split. Slots are mostly assigned in
-/// rising order, so the lower part stays full and the upper part grows.
+/// The number of slots that stay in the lower part when a full chunk is split. Slots are mostly
+/// assigned in ascending order, so the lower part stays nearly full and the upper part grows.
 const FILLED: usize = CHUNK * 7 / 8;
 
-/// A sorted set of slots. A copy is a reference count.
+/// A sorted set of slots. Copying it only increments a reference count.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Posting {
-    /// Non-empty sorted chunks, in order.
+    /// The chunks, in order; each is sorted and not empty.
     chunks: Arc<Vec<Arc<Vec<u32>>>>,
     len: usize,
 }
 
 impl Posting {
-    /// Returns the set of slots in `sorted`, which has no duplicates.
+    /// Returns the set of the slots in `sorted`, which must be sorted and have no duplicates.
     pub(crate) fn from_sorted(sorted: impl IntoIterator<Item = u32>) -> Self {
         let (mut chunks, mut chunk, mut len) = (Vec::new(), Vec::new(), 0);
         for slot in sorted {
@@ -60,7 +60,7 @@ impl Posting {
         self.chunks.get(n).map(|chunk| chunk.as_slice())
     }
 
-    /// Returns the number of the chunk that has `slot`, or into which `slot` would be inserted.
+    /// Returns the index of the chunk that contains `slot`, or into which `slot` would be inserted.
     fn chunk_of(&self, slot: u32) -> usize {
         self.chunks.partition_point(|chunk| chunk[0] <= slot).saturating_sub(1)
     }
@@ -107,7 +107,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_posting_behaves_like_a_sorted_set(ops in prop::collection::vec((0..5_u8, 0..2_000_u32), 0..4_000)) {
+        fn posting_behaves_like_a_sorted_set(ops in prop::collection::vec((0..5_u8, 0..2_000_u32), 0..4_000)) {
             let (mut posting, mut model) = (Posting::default(), BTreeSet::new());
             for (kind, slot) in ops {
                 if kind == 0 {
@@ -129,7 +129,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_union_has_each_slot_once(sets in prop::collection::vec(prop::collection::btree_set(0..900_u32, 0..700), 0..4)) {
+        fn union_has_each_slot_once(sets in prop::collection::vec(prop::collection::btree_set(0..900_u32, 0..700), 0..4)) {
             let postings: Vec<Posting> = sets.iter().map(|set| Posting::from_sorted(set.iter().copied())).collect();
             let mut union = Posting::union(&postings);
             let mut expected: BTreeSet<u32> = sets.into_iter().flatten().collect();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_keeps_its_slots() {
+    fn copy_of_a_posting_keeps_its_slots() {
         let mut posting = Posting::default();
         (0..1_000).for_each(|slot| posting.insert(slot));
         let copy = posting.clone();

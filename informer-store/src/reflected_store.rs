@@ -1,7 +1,7 @@
 //! [`ReflectedStore`]: a store as the direct destination of a reflector, without a queue.
 //!
-//! client-go: `NewReflector` with a `NewStore`; kube-rs: `reflector()`. Use it for a local copy
-//! without handlers.
+//! Use it for a local copy of objects without handlers. client-go: `NewReflector` with a
+//! `NewStore`; kube-rs: `reflector()`.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,14 +12,14 @@ use informer_core::{Cached, Completion, Delta, ObjectKey, ReflectorStore, Replac
 use crate::shared::Shared;
 use crate::{Change, IndexFailure, Indexer, StoreWriter};
 
-/// Applies each call of a reflector to a store in one transaction.
+/// A store that a reflector fills directly. Each call of the reflector is one transaction.
 ///
-/// The objects of the initial list are visible as they arrive. Once the list is complete, the store
-/// equals the server's state at its watermark (I9), except that it keeps the last known state of
-/// quarantined objects. It ignores resyncs. Failures of index functions are logged, and returned by
-/// [`Indexer::index_failures`].
+/// The objects of the initial list are visible to readers as they arrive. Once the list is
+/// complete, the store equals the server's state at the [watermark](Indexer::watermark), except
+/// that it keeps the last known state of quarantined objects. Resyncs are ignored. Failures of
+/// index functions are logged, and returned by [`Indexer::index_failures`].
 ///
-/// Calls must not overlap, because a store has one writer: the reflector.
+/// Calls must not overlap, because a store has one writer, which is the reflector here.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -48,7 +48,7 @@ impl<K: Send + Sync + 'static> ReflectedStore<K> {
         Self { shared: Arc::clone(writer.shared()), synced: Completion::new(), _type: PhantomData }
     }
 
-    /// Returns a read handle.
+    /// Returns a handle for reading the store.
     #[must_use]
     pub fn indexer(&self) -> Indexer<K> {
         Indexer::from_shared(Arc::clone(&self.shared))
@@ -60,12 +60,14 @@ impl<K: Send + Sync + 'static> ReflectedStore<K> {
         self.synced.clone()
     }
 
-    /// Returns a writer for one call, so that no writer is locked while index functions run (I8).
+    /// Returns a writer for one call. A shared writer would have to be locked while index functions
+    /// run.
     fn writer(&self) -> StoreWriter<K> {
         StoreWriter::over(Arc::clone(&self.shared))
     }
 
-    /// Returns the change of the store for a delta; `None` for a resync.
+    /// Converts a delta to a change of the store. Returns `None` for a resync, which changes
+    /// nothing.
     fn change(delta: Delta<K>) -> Option<Change<K>> {
         match delta {
             Delta::Added(object) | Delta::Updated(object) | Delta::Replaced(object) => {
@@ -78,10 +80,11 @@ impl<K: Send + Sync + 'static> ReflectedStore<K> {
     }
 }
 
-/// I10: logs failures of index functions.
+/// Logs the failures of index functions.
 fn report(failures: Vec<IndexFailure>) {
-    for failure in failures {
-        tracing::warn!("{failure}");
+    // I10: each failure is logged.
+    for IndexFailure { index, key, resource_version, error } in failures {
+        tracing::warn!(%index, %key, %resource_version, %error, "index function failed; the index lacks the object");
     }
 }
 

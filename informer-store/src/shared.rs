@@ -1,7 +1,8 @@
-//! The data that writer and readers share: the [`State`] for readers, and the writer's own data.
+//! The data of a store: the [`State`] that readers see, and the [`WriterNotes`] that only the
+//! writer uses.
 //!
-//! Lock order: `write`, then `state`. Under `state`, only finished changes are applied, so readers
-//! wait for microseconds. Neither lock is held while user code runs (I8).
+//! Lock order: `write`, then `state`. While `state` is locked, only prepared changes are applied,
+//! so readers wait for a short time. Neither lock is held while user code runs.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,7 +15,8 @@ use crate::slot_map::SlotMap;
 use crate::sync::{Condvar, Mutex, RwLock};
 use crate::{Change, IndexFailure};
 
-/// The identity of an index. Another index with the same name has another identity.
+/// Identifies an index. If an index is removed and another index with the same name is added, its
+/// ID is different.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct IndexId(u64);
 
@@ -28,12 +30,12 @@ impl IndexId {
 pub(crate) struct Shared {
     pub(crate) state: RwLock<State>,
     pub(crate) write: Mutex<WriterNotes>,
-    /// Notified, with `write`, when the construction of an index ends.
+    /// Notified when the construction of an index ends. Used with the lock `write`.
     pub(crate) joined: Condvar,
 }
 
 impl Shared {
-    /// Waits while another thread adds an index of this name.
+    /// Waits until no other thread is adding an index with this name.
     pub(crate) fn wait_while_joining(&self, name: &str) {
         let mut notes = self.write.lock();
         while notes.joining.iter().any(|joining| joining.definition.name() == name) {
@@ -42,7 +44,8 @@ impl Shared {
     }
 }
 
-/// One state of the store: objects, indexes and watermarks. A copy costs a few reference counts.
+/// One state of the store: objects, indexes and watermarks. Copying it only increments a few
+/// reference counts.
 pub(crate) struct State {
     pub(crate) objects: SlotMap<Cached<AnyObject>>,
     pub(crate) indices: Vec<NamedIndex>,
@@ -51,7 +54,7 @@ pub(crate) struct State {
     pub(crate) watermarks: Arc<Watermarks>,
 }
 
-/// An index for readers.
+/// An index, as readers use it.
 pub(crate) struct NamedIndex {
     pub(crate) id: IndexId,
     pub(crate) definition: Arc<dyn AnyIndex>,
@@ -70,14 +73,15 @@ impl Clone for NamedIndex {
     }
 }
 
-/// The data that only the writer needs: the definitions of the indexes, and the values of each
-/// object.
+/// The data that only the writer needs: the definitions of the indexes, and the index values of
+/// each object.
 pub(crate) struct WriterNotes {
-    /// In the order of [`State::indices`].
+    /// The complete indexes, in the same order as in [`State::indices`].
     pub(crate) indices: Vec<IndexNotes>,
-    /// Indexes under construction. The writer keeps a log for each.
+    /// The indexes under construction. For each, the writer logs its transactions.
     pub(crate) joining: Vec<Joining>,
-    /// The number of changes of `indices` and `joining`, so that the writer notices each change.
+    /// The number of changes of `indices` and `joining` so far, by which the writer detects
+    /// changes.
     pub(crate) generation: u64,
 }
 
@@ -110,7 +114,8 @@ impl State {
         self.objects.find(key.hash_value(), |object| object.key() == key)
     }
 
-    /// Returns the watermark for the object with this key.
+    /// Returns the watermark that applies to the object with this key: that of its namespace, if
+    /// namespaces are watched separately.
     pub(crate) fn watermark_for(&self, key: &ObjectKey) -> &ResourceVersion {
         key.namespace().and_then(|namespace| self.watermarks.get(namespace)).unwrap_or(&self.watermark)
     }
@@ -132,17 +137,18 @@ impl State {
         self.indices.iter().map(NamedIndex::name).collect()
     }
 
-    /// Returns whether this number of changes can make a table grow.
+    /// Returns whether this number of changes could make a table grow.
     pub(crate) fn would_grow(&self, changes: usize) -> bool {
         self.objects.would_grow(changes) || self.indices.iter().any(|named| named.index.would_grow(changes))
     }
 
-    /// Returns whether any table is much larger than its content.
+    /// Returns whether any table is much larger than its content requires.
     pub(crate) fn is_sparse(&self) -> bool {
         self.objects.is_sparse() || self.indices.iter().any(|named| named.index.is_sparse())
     }
 
-    /// Frees unused room. It renumbers slots in objects and indexes.
+    /// Frees unused memory of sparse tables. This renumbers the slots of objects, and the numbers
+    /// of index values.
     pub(crate) fn compact(&mut self, notes: &mut WriterNotes) {
         let slots = self.objects.is_sparse().then(|| self.objects.compact());
         for (named, notes) in self.indices.iter_mut().zip(&mut notes.indices) {
@@ -161,13 +167,13 @@ impl WriterNotes {
         self.indices.iter().position(|notes| notes.definition.name() == name)
     }
 
-    /// Returns whether an index of this name exists or is under construction.
+    /// Returns whether an index with this name exists or is under construction.
     pub(crate) fn is_taken(&self, name: &str) -> bool {
         self.position(name).is_some() || self.joining.iter().any(|joining| joining.definition.name() == name)
     }
 
-    /// Updates the failed objects after the index functions have run for `changes`. Returns the new
-    /// failures. The failures of indexes under construction stay in `failures`.
+    /// Updates the recorded failures after the index functions have run for `changes`. Returns the
+    /// failures that are new. The failures of indexes under construction stay in `failures`.
     pub(crate) fn note_failures(
         &mut self,
         changes: &[Change<AnyObject>],
@@ -190,8 +196,8 @@ impl WriterNotes {
         new
     }
 
-    /// Adds the failures of objects whose values could not be added, because a `Hash` or `Eq`
-    /// panicked.
+    /// Records the failures of objects whose index values could not be added, because the `Hash` or
+    /// `Eq` of a value panicked.
     pub(crate) fn add_failures(&mut self, panicked: &[IndexFailure], new: &mut Vec<IndexFailure>) {
         for failure in panicked {
             if let Some(position) = self.position(&failure.index) {
@@ -230,7 +236,7 @@ mod tests {
         (writer, indexer, by_value)
     }
 
-    /// Returns the numbers of objects, and of rows of an index, for which memory is allocated.
+    /// Returns the numbers of objects and of index rows for which memory is allocated.
     fn room(writer: &StoreWriter<u64>) -> (usize, usize) {
         let shared = writer.shared();
         let rows = shared.write.lock().indices.iter().map(|notes| notes.by_slot.capacity()).max();
@@ -252,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_few_gives_back_the_room_of_many() {
+    fn small_list_after_a_large_one_frees_memory() {
         let (mut writer, indexer, by_value) = filled();
         let (snapshot, before) = (indexer.snapshot(), room(&writer));
         assert!(before.0 >= MANY as usize && before.1 >= MANY as usize);
@@ -260,13 +266,13 @@ mod tests {
         check(&indexer, &by_value, MANY - FEW);
         let after = room(&writer);
         assert!(after.0 <= 2_048 && after.1 <= 2_048, "{after:?}");
-        assert!((0..MANY).all(|n| by_value.get_in(&snapshot, &n).len() == 1), "a snapshot stays as it was");
+        assert!((0..MANY).all(|n| by_value.get_in(&snapshot, &n).len() == 1), "a snapshot does not change");
         writer.replace((0..MANY).map(object).collect(), &ResourceVersion::empty());
         check(&indexer, &by_value, 0);
     }
 
     #[test]
-    fn objects_that_go_one_by_one_give_their_room_back_too() {
+    fn removing_objects_one_by_one_frees_memory() {
         let (mut writer, indexer, by_value) = filled();
         for n in 0..MANY - FEW {
             _ = writer.remove(object(n).key());
@@ -280,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_go_while_the_objects_stay_give_their_room_back() {
+    fn values_removed_from_existing_objects_free_memory() {
         let (mut writer, indexer, _) = filled();
         let by_state = indexer.add_index("state", |n: &u64| Some(*n)).expect("a free name");
         let same_value = |n: u64| {
@@ -296,12 +302,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_moved_while_an_index_is_under_construction() {
+    fn no_slot_moves_while_an_index_is_built() {
         let (writer, indexer, _) = filled();
         let writer = Arc::new(Mutex::new(Some(writer)));
         let in_function = Arc::clone(&writer);
         let meanwhile = move |change: &dyn Fn(&mut StoreWriter<u64>)| {
-            // Taken out of the mutex, because the writer calls this function, too.
+            // The writer is taken out of the mutex, because it calls this function, too.
             let taken = in_function.lock().take();
             if let Some(mut writer) = taken {
                 change(&mut writer);

@@ -1,33 +1,33 @@
-//! [`SlotMap`]: a hash map that assigns each entry a small number, its slot, for as long as the
-//! entry exists.
+//! [`SlotMap`]: a hash map that assigns a small number to each entry. This number, the slot, stays
+//! the same as long as the entry exists, except during compaction.
 //!
-//! Indexes contain slots: four bytes instead of a handle, and an index does not change when only
-//! the object changes. All parts are persistent vectors, so a copy of a map costs a few reference
-//! counts.
+//! Indexes refer to objects by slot. A slot has four bytes, less than a handle, and an index does
+//! not change when a new version of an object replaces the old one. All parts are persistent
+//! vectors, so copying a map only increments a few reference counts.
 
 use crate::persistent_vec::PersistentVec;
 
-/// The entries by slot. A copy of an entry changes a reference count, so leaves are small.
+/// The entries by slot. Leaves are small, because copying an entry changes a reference count.
 pub(crate) type Entries<E> = PersistentVec<Option<E>, 32>;
 
-/// A map from hashes to entries in numbered slots. The caller selects among entries with the same
-/// hash.
+/// A hash map whose entries have numbered slots. The caller computes the hashes, and selects among
+/// entries with the same hash.
 #[derive(Debug)]
 pub(crate) struct SlotMap<E> {
-    /// Open addressing with linear probing. An entry is `hash (32 bits) << 32 | slot + 1`; zero is
-    /// free.
+    /// The hash table, with open addressing and linear probing. A cell is `hash (32 bits) << 32 |
+    /// slot + 1`; zero is a free cell.
     table: PersistentVec<u64, 256>,
     mask: usize,
     entries: Entries<E>,
-    /// A stack of free slots below `next`.
+    /// The free slots below `next`, as a stack.
     free: PersistentVec<u32, 256>,
     free_len: usize,
     next: u32,
     len: usize,
 }
 
-/// Finds several entries. If they are requested in the order of their slots, as usual for a list,
-/// each is found in the next slot, without the hash table.
+/// Finds several entries of a map. If they are requested in the order of their slots, as is usual
+/// for a list, each entry is found in the next slot, without the hash table.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
     last: Option<u32>,
@@ -35,7 +35,7 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    /// As [`SlotMap::find`].
+    /// Returns the same as [`SlotMap::find`].
     pub(crate) fn find<'a, E: Clone>(
         &mut self,
         map: &'a SlotMap<E>,
@@ -53,10 +53,11 @@ impl Cursor {
     }
 }
 
-/// The new slots of the entries of a [`SlotMap`], in the old order.
+/// Maps the old slots of a [`SlotMap`]'s entries to the slots after compaction, which have the same
+/// order.
 #[derive(Debug)]
 pub(crate) struct Renumbering {
-    /// By old slot; [`FREE`] for a free slot.
+    /// The new slot for each old slot; [`FREE`] if the old slot was free.
     new_slots: Vec<u32>,
     len: usize,
 }
@@ -64,7 +65,7 @@ pub(crate) struct Renumbering {
 const FREE: u32 = u32::MAX;
 
 impl Renumbering {
-    /// Returns the new slot of an entry.
+    /// Returns the new slot of the entry that had the slot `old`; `None` if that slot was free.
     pub(crate) fn new_slot(&self, old: u32) -> Option<u32> {
         self.new_slots.get(old as usize).copied().filter(|new| *new != FREE)
     }
@@ -75,10 +76,11 @@ impl Renumbering {
     }
 }
 
-/// The minimum number of slots of a sparse map. Smaller maps are not compacted.
+/// Maps with at most this number of slots are never compacted.
 const SMALLEST_SPARSE: u32 = 2048;
 
-/// The minimum size of the table. It is small because most informers have few objects.
+/// The minimum number of cells of the hash table. It is small because most informers have few
+/// objects.
 const SMALLEST_TABLE: usize = 256;
 
 impl<E> Clone for SlotMap<E> {
@@ -88,7 +90,7 @@ impl<E> Clone for SlotMap<E> {
 }
 
 fn tag_of(hash: u64) -> u32 {
-    // Both halves of foldhash's output are equally good.
+    // Both halves of a foldhash hash are of equal quality.
     (hash >> 32) as u32
 }
 
@@ -121,8 +123,8 @@ impl<E: Clone> SlotMap<E> {
         &self.entries
     }
 
-    /// Returns whether `additional` entries make the table grow, which takes time proportional to
-    /// its size.
+    /// Returns whether adding `additional` entries makes the hash table grow, which takes time
+    /// proportional to its size.
     pub(crate) fn would_grow(&self, additional: usize) -> bool {
         (self.len + additional) * 5 > (self.mask + 1) * 4
     }
@@ -131,7 +133,7 @@ impl<E: Clone> SlotMap<E> {
         self.entries.get(slot as usize).as_ref()
     }
 
-    /// Finds the entry with this hash for which `is_it` holds, and its slot.
+    /// Returns the entry with this hash for which `is_it` returns `true`, and its slot.
     pub(crate) fn find(&self, hash: u64, is_it: impl Fn(&E) -> bool) -> Option<(u32, &E)> {
         let tag_sought = tag_of(hash);
         let mut position = tag_sought as usize & self.mask;
@@ -149,7 +151,7 @@ impl<E: Clone> SlotMap<E> {
         }
     }
 
-    /// Replaces the entry in an occupied slot.
+    /// Replaces the entry in an occupied slot. Returns the old entry.
     pub(crate) fn set(&mut self, slot: u32, entry: E) -> Option<E> {
         self.entries.get_mut(slot as usize).replace(entry)
     }
@@ -199,20 +201,21 @@ impl<E: Clone> SlotMap<E> {
 
     pub(crate) fn for_each_mut(&mut self, mut visit: impl FnMut(&mut E)) {
         for slot in 0..self.next {
-            // Read first, because access for writing copies shared parts.
+            // The entry is read first, because access for writing copies shared parts.
             if self.get(slot).is_some() {
                 self.get_mut(slot).map(&mut visit);
             }
         }
     }
 
-    /// Returns whether [`compact`](Self::compact) frees three quarters of the slots or more. The
-    /// cost of compacting is proportional to the number of removals before it.
+    /// Returns whether [`compact`](Self::compact) would free more than three quarters of the slots.
+    /// So the cost of compaction is proportional to the number of earlier removals.
     pub(crate) fn is_sparse(&self) -> bool {
         self.next > SMALLEST_SPARSE && self.len * 4 < self.next as usize
     }
 
-    /// Moves the entries to the lowest slots, in their order, and frees the other slots.
+    /// Moves the entries to the lowest slots, without changing their order, and frees all other
+    /// slots. Returns the new slots.
     pub(crate) fn compact(&mut self) -> Renumbering {
         let mut new_slots = vec![FREE; self.next as usize];
         let mut entries = Entries::with_len(self.len);
@@ -235,7 +238,7 @@ impl<E: Clone> SlotMap<E> {
         Renumbering { new_slots, len: self.len }
     }
 
-    /// Removes the entry in an occupied slot, which must have this hash.
+    /// Removes and returns the entry in an occupied slot. `hash` must be the entry's hash.
     pub(crate) fn remove(&mut self, hash: u64, removed: u32) -> Option<E> {
         let entry = self.entries.get_mut(removed as usize).take()?;
         let sought = u64::from(tag_of(hash)) << 32 | u64::from(removed + 1);
@@ -250,7 +253,8 @@ impl<E: Clone> SlotMap<E> {
         Some(entry)
     }
 
-    /// Moves later cells into the gap of a removed one, so that searches find them.
+    /// Fills the gap that a removed cell has left with later cells, so that searches still find
+    /// these cells.
     fn close_gap(&mut self, mut gap: usize) {
         let mut position = gap;
         loop {
@@ -260,8 +264,8 @@ impl<E: Clone> SlotMap<E> {
                 break;
             }
             let home = tag(cell) as usize & self.mask;
-            // The cell can move to the gap unless its home lies between the gap (exclusive) and the
-            // cell.
+            // The cell can move to the gap, unless its home position is after the gap and not after
+            // the cell.
             if (position.wrapping_sub(home) & self.mask) >= (position.wrapping_sub(gap) & self.mask) {
                 *self.table.get_mut(gap) = cell;
                 gap = position;
@@ -277,14 +281,15 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashMap;
 
-    /// Few different hashes, so that probing, growth and gaps all occur.
+    /// Returns one of a few different hashes, so that probing, growth and gaps all occur in the
+    /// test.
     fn hash(key: u16) -> u64 {
         u64::from(key % 97) << 32
     }
 
     proptest! {
         #[test]
-        fn a_slot_map_behaves_like_a_hash_map(ops in prop::collection::vec((any::<bool>(), 0..400_u16), 0..3_000)) {
+        fn slot_map_behaves_like_a_hash_map(ops in prop::collection::vec((any::<bool>(), 0..400_u16), 0..3_000)) {
             let mut map = SlotMap::<(u16, usize)>::new();
             let mut model = HashMap::new();
             for (step, (insert, key)) in ops.into_iter().enumerate() {
@@ -341,7 +346,7 @@ mod tests {
             let moved = map.compact();
             prop_assert!(!map.is_sparse());
             prop_assert_eq!(moved.len(), keys.len());
-            prop_assert!(map.entries().iter().flatten().eq(&keys), "the order stays");
+            prop_assert!(map.entries().iter().flatten().eq(&keys), "the order has not changed");
             for key in 0..3_000 {
                 let found = map.find(spread(key), |entry| *entry == key).map(|(slot, _)| slot);
                 prop_assert_eq!(found, moved.new_slot(slots[key as usize]));
@@ -356,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_grows_and_still_finds_everything() {
+    fn grown_table_finds_every_entry() {
         let mut map = SlotMap::new();
         for key in 0..10_000_u16 {
             map.insert(spread(key), key);

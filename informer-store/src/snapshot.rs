@@ -8,9 +8,9 @@ use informer_core::{Cached, ObjectKey, ResourceVersion, Watermarks};
 use crate::objects::Objects;
 use crate::shared::State;
 
-/// One state of a store, so that the results of several queries are consistent (I7).
+/// One immutable state of a store, so that the results of several queries are consistent.
 ///
-/// [`Index::get_in`](crate::Index::get_in) queries an index in a snapshot.
+/// To query an index in a snapshot, use [`Index::get_in`](crate::Index::get_in).
 pub struct Snapshot<K> {
     pub(crate) state: State,
     _type: PhantomData<fn() -> K>,
@@ -59,8 +59,9 @@ impl<K> Snapshot<K> {
         self.len() == 0
     }
 
-    /// Returns the watermark of this state, empty if there is none. If each namespace is watched
-    /// separately, this is the minimum of [their watermarks](Self::watermarks).
+    /// Returns the watermark of this state: the resource version that the store had reached; empty
+    /// if there is none. If each namespace is watched separately, this is the minimum of [the
+    /// namespaces' watermarks](Self::watermarks).
     #[must_use]
     pub fn watermark(&self) -> &ResourceVersion {
         &self.state.watermark
@@ -73,7 +74,8 @@ impl<K> Snapshot<K> {
         &self.state.watermarks
     }
 
-    /// Returns the watermark for the object with this key.
+    /// Returns the watermark that applies to the object with this key: that of its namespace, if
+    /// namespaces are watched separately.
     pub(crate) fn watermark_for(&self, key: &ObjectKey) -> &ResourceVersion {
         self.state.watermark_for(key)
     }

@@ -1,5 +1,6 @@
-//! The locks of this crate: those of `parking_lot`. With `--cfg informer_loom` they are loom's,
-//! with the same signatures, so that `tests/loom.rs` can run all interleavings of threads.
+//! The locks of this crate, which are those of `parking_lot`. With `--cfg informer_loom`, loom's
+//! locks with the same signatures replace them, so that `tests/loom.rs` can run all interleavings
+//! of threads.
 
 #[cfg(not(informer_loom))]
 pub(crate) use parking_lot::{Mutex, MutexGuard, RwLock};
@@ -39,7 +40,7 @@ mod unmodelled {
 mod modelled {
     use loom::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 
-    /// The message for a poisoned lock, which does not occur in a model.
+    /// The panic message for a poisoned lock. In a model, no lock is poisoned.
     const POISONED: &str = "no thread of a model panics while it holds a lock";
 
     pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);

@@ -1,9 +1,9 @@
-//! [`PreparedTransaction`]: changes for which the index functions have run, and which readers do
-//! not see yet.
+//! [`PreparedTransaction`]: changes that readers do not see yet, but for which the index functions
+//! have run.
 //!
-//! Many changes are applied to a copy of the state beforehand, and `commit` only swaps the states.
-//! Few changes are applied by `commit` itself. So a reader waits for a few hundred changes at most,
-//! whatever the size of the transaction. client-go holds its lock while it rebuilds every index
+//! A large transaction is applied to a copy of the state beforehand, and `commit` only swaps the
+//! states. A small transaction is applied by `commit` itself. So a reader waits until a few hundred
+//! changes have been applied, at most. client-go holds its lock while it rebuilds every index
 //! (`threadSafeMap.Replace`).
 
 use std::fmt;
@@ -17,24 +17,25 @@ use crate::slot_map::{Cursor, SlotMap};
 use crate::sync::{MutexGuard, RwLock};
 use crate::{Change, IndexFailure};
 
-/// The maximum number of changes that are applied in place, which takes some hundred microseconds.
+/// The maximum number of changes that are applied in place. Applying so many changes takes some
+/// hundred microseconds.
 const MAX_IN_PLACE: usize = 256;
 
-/// A transaction that holds the store's write lock, made by
+/// A transaction that is ready to commit, and that holds the store's write lock. It is created by
 /// [`StoreWriter::prepare`](crate::StoreWriter::prepare).
 ///
-/// Dropping it commits, so that the indices and the objects always agree.
+/// Dropping the transaction commits it, so that the indexes always match the objects.
 pub struct PreparedTransaction<'a> {
     // I8: the lock is released before the objects of `transaction` are dropped, because `notes` is
     // declared first.
     notes: MutexGuard<'a, WriterNotes>,
     transaction: Transaction<'a>,
     state: &'a RwLock<State>,
-    /// The next state, if the changes have been applied to a copy of the current state.
+    /// The next state, if the changes have been applied to a copy of the current state already.
     next: Option<State>,
     is_committed: bool,
     new_failures: Vec<IndexFailure>,
-    /// Failures of indices under construction.
+    /// The failures of indexes under construction.
     joining_failures: Vec<IndexFailure>,
 }
 
@@ -58,10 +59,10 @@ impl<'a> PreparedTransaction<'a> {
         }
     }
 
-    /// Makes the changes visible to readers, all at once (I3). Further calls change nothing.
+    /// Makes all changes visible to readers, in one step. Further calls change nothing.
     ///
-    /// It takes some hundred microseconds at most. It calls no user code except `Hash` and `Eq` of
-    /// index values, so the caller may hold a lock. Replaced objects are kept until
+    /// A commit takes some hundred microseconds at most. It calls no user code except `Hash` and
+    /// `Eq` of index values, so the caller may hold a lock. Replaced objects are not dropped before
     /// [`finish`](Self::finish).
     pub fn commit(&mut self) {
         if std::mem::replace(&mut self.is_committed, true) {
@@ -74,9 +75,11 @@ impl<'a> PreparedTransaction<'a> {
         }
     }
 
-    /// Commits unless this has been done, releases the write lock, and drops the replaced objects.
+    /// Commits the transaction if it has not been committed, releases the write lock, and drops the
+    /// replaced objects.
     ///
-    /// Returns the objects for which an index function succeeded before and fails now.
+    /// Returns the failures of objects for which an index function fails now and did not fail
+    /// before.
     #[must_use]
     pub fn finish(mut self) -> Vec<IndexFailure> {
         self.close()
@@ -106,20 +109,23 @@ impl fmt::Debug for PreparedTransaction<'_> {
     }
 }
 
-/// The changes with their index values, and then the objects that the changes replaced.
+/// The changes of a transaction with their index values, and after the commit the replaced objects.
 ///
-/// Drop it only while no lock is held (I8).
+/// It must be dropped while no lock is held, because it owns user objects.
 pub(crate) struct Transaction<'a> {
     changes: Vec<Change<AnyObject>>,
     watermark: Option<&'a ResourceVersion>,
     of_namespaces: &'a [NamespaceProgress],
-    /// In the order of [`WriterNotes::definitions`].
+    /// The index values of the changes, with one entry per index, in the order of
+    /// [`WriterNotes::definitions`].
     computed: Vec<Computed>,
-    /// The slot of each change, and whether the object is new there.
+    /// For each change, the slot of the object and whether the object is new in this slot; `None`
+    /// if the change had no effect.
     slots: Vec<Option<(u32, bool)>>,
     replaced: Vec<Cached<AnyObject>>,
     old_state: Option<State>,
-    /// Objects that are missing in an index, because a value's `Hash` or `Eq` panicked.
+    /// The failures of objects that an index does not contain, because the `Hash` or `Eq` of a
+    /// value panicked.
     panicked: Vec<IndexFailure>,
 }
 
@@ -143,9 +149,10 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Applies the changes to a copy of the state, if there are too many of them to do it in place.
+    /// Applies the changes to a copy of the state, if applying them in place would take too long,
+    /// or if the tables should be compacted. Returns the copy.
     fn apply_beside(&mut self, state: &RwLock<State>, notes: &mut WriterNotes) -> Option<State> {
-        // The logs of indices under construction contain slots, which compacting would change.
+        // The logs of indexes under construction contain slots, which compaction would change.
         let may_compact = notes.joining.is_empty();
         let mut next = {
             let current = state.read();
@@ -187,7 +194,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Adds the changes to the log of each index under construction, with the values and failures
-    /// of its function.
+    /// that its function returned.
     fn log(&mut self, notes: &mut WriterNotes, mut failures: Vec<IndexFailure>) {
         let computed = self.computed.drain(notes.indices.len()..);
         for (joining, computed) in notes.joining.iter_mut().zip(computed) {
@@ -207,8 +214,8 @@ impl<'a> Transaction<'a> {
     }
 }
 
-/// Makes one change in the table of objects. Returns the object's slot, and whether the object is
-/// new there; `None` if there was no object to remove.
+/// Applies one change to the table of objects. Returns the object's slot, and whether the object is
+/// new in this slot; `None` if there was no object to remove.
 fn apply_change(
     objects: &mut SlotMap<Cached<AnyObject>>,
     change: &Change<AnyObject>,

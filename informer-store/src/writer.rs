@@ -1,6 +1,6 @@
 //! [`StoreWriter`]: the write half of a store.
 //!
-//! The index functions run first, with no lock held. The rest of a transaction is in
+//! A transaction first calls the index functions, while no lock is held. The other steps are in
 //! [`crate::transaction`].
 
 use std::fmt;
@@ -27,7 +27,7 @@ pub enum Change<K> {
 }
 
 impl<K> Change<K> {
-    /// Changes the type of the object, as [`Cached::cast`] does.
+    /// Changes only the static type of the object, as [`Cached::cast`] does.
     fn cast<T>(self) -> Change<T> {
         match self {
             Self::Put(object) => Change::Put(object.cast()),
@@ -44,7 +44,7 @@ impl<K> Change<K> {
         }
     }
 
-    /// Returns the version of the object to put; empty for a removal.
+    /// Returns the resource version of the object that is put; empty for a removal.
     pub(crate) fn resource_version(&self) -> ResourceVersion {
         match self {
             Self::Put(object) => object.resource_version().clone(),
@@ -53,21 +53,21 @@ impl<K> Change<K> {
     }
 }
 
-/// The write half of a store. There is one per store; readers hold an [`Indexer`].
+/// The write half of a store. Each store has one writer, and any number of readers ([`Indexer`]).
 pub struct StoreWriter<K> {
     writer: Writer,
     _type: PhantomData<fn(K)>,
 }
 
-/// The writer without the type of the objects.
+/// The part of the writer that does not depend on the type of the objects.
 struct Writer {
     shared: Arc<Shared>,
-    /// The indexes at `generation`.
+    /// The definitions of the indexes, as of `generation`.
     definitions: Vec<Arc<dyn AnyIndex>>,
     generation: u64,
 }
 
-/// Returns the two halves of a new, empty store.
+/// Creates an empty store, and returns its writer and a reader.
 ///
 /// ```
 /// use informer_core::Cached;
@@ -117,11 +117,11 @@ impl<K> StoreWriter<K> {
         &self.writer.shared
     }
 
-    /// Makes all changes and sets the watermark, in one step (I3). If a key is changed twice, the
-    /// last change counts.
+    /// Applies all changes and sets the watermark, in one step. If a key is changed twice, the last
+    /// change counts. Without `watermark`, the watermark stays the same.
     ///
-    /// Returns the objects for which an index function succeeded before and fails now.
-    /// [`Indexer::index_failures`] returns all objects for which a function fails at present.
+    /// Returns the failures of objects for which an index function fails now and did not fail
+    /// before. [`Indexer::index_failures`] returns all current failures.
     pub fn transaction(
         &mut self,
         changes: Vec<Change<K>>,
@@ -130,12 +130,12 @@ impl<K> StoreWriter<K> {
         self.prepare(changes, watermark, &[]).finish()
     }
 
-    /// Calls the index functions and takes the store's write lock; readers see the changes once the
-    /// result is [committed](PreparedTransaction::commit).
+    /// Calls the index functions and takes the store's write lock. Readers see the changes once the
+    /// returned transaction is [committed](PreparedTransaction::commit).
     ///
-    /// Use this to publish the changes at the moment in which they become visible to readers.
-    /// [`transaction`](Self::transaction) does both steps. `of_namespaces` has the watermarks of
-    /// single namespaces that are watched separately.
+    /// Use this if other work, such as publishing events, must happen at the moment of the commit.
+    /// Otherwise use [`transaction`](Self::transaction), which also commits. `of_namespaces` has
+    /// the new watermarks of namespaces that are watched separately.
     pub fn prepare<'a>(
         &'a mut self,
         changes: Vec<Change<K>>,
@@ -145,9 +145,9 @@ impl<K> StoreWriter<K> {
         self.writer.prepare(changes.into_iter().map(Change::cast).collect(), watermark, of_namespaces)
     }
 
-    /// Adds or replaces an object. The watermark stays the same, because other objects can have
-    /// changed. Returns the same as [`transaction`](Self::transaction), which is cheaper for many
-    /// objects.
+    /// Adds or replaces an object. The watermark stays the same, because the store can lack earlier
+    /// changes of other objects. Returns the same as [`transaction`](Self::transaction), which is
+    /// faster for many objects.
     #[doc(alias = "Add")]
     #[doc(alias = "Update")]
     pub fn put(&mut self, object: Cached<K>) -> Vec<IndexFailure> {
@@ -157,15 +157,15 @@ impl<K> StoreWriter<K> {
     /// Removes and returns the object with this key. The watermark stays the same.
     #[doc(alias = "Delete")]
     pub fn remove(&mut self, key: &ObjectKey) -> Option<Cached<K>> {
-        // No other writer can change the object before the transaction.
+        // There is no other writer that could change the object before the transaction.
         let removed = self.indexer().get(key)?;
         self.transaction(vec![Change::Remove(key.clone())], None);
         Some(removed)
     }
 
-    /// Replaces the whole content of the store by `objects`, in one step.
+    /// Replaces all objects of the store with `objects` and sets the watermark, in one step.
     ///
-    /// Unchanged objects keep their place in memory. Returns the same as
+    /// If the store has the same version of an object, it keeps its own copy. Returns the same as
     /// [`transaction`](Self::transaction).
     #[doc(alias = "Replace")]
     pub fn replace(
@@ -176,7 +176,8 @@ impl<K> StoreWriter<K> {
         self.replace_but(objects, resource_version, |_| false)
     }
 
-    /// As [`replace`](Self::replace), but keeps other objects for which `is_kept` returns `true`.
+    /// Does the same as [`replace`](Self::replace), but does not remove an object if `is_kept`
+    /// returns `true` for its key.
     pub(crate) fn replace_but(
         &mut self,
         objects: Vec<Cached<K>>,
@@ -187,7 +188,7 @@ impl<K> StoreWriter<K> {
         self.writer.replace_but(objects, resource_version, &is_kept)
     }
 
-    /// Returns a read handle.
+    /// Returns a handle for reading the store.
     #[must_use]
     pub fn indexer(&self) -> Indexer<K> {
         Indexer::from_shared(Arc::clone(self.shared()))
@@ -219,7 +220,7 @@ impl Writer {
                 let transaction = Transaction::new(changes, watermark, of_namespaces, computed);
                 return PreparedTransaction::new(transaction, failures, notes, &self.shared.state);
             }
-            // An index was added or removed meanwhile, so the functions have to run again.
+            // An index was added or removed meanwhile, so the index functions must be called again.
             self.generation = notes.generation;
             let outdated = std::mem::replace(&mut self.definitions, notes.definitions());
             drop(notes);
@@ -252,7 +253,7 @@ impl Writer {
             let gone = old.iter().filter(|old| !is_listed && !is_kept(old.key()));
             changes.extend(gone.map(|old| Change::Remove(old.key().clone())));
         }
-        // If `before` still existed, the transaction would copy the parts that it shares.
+        // If `before` still existed, the transaction would have to copy the parts that it changes.
         drop(before);
         self.prepare(changes, Some(resource_version), &[]).finish()
     }

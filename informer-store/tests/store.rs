@@ -188,7 +188,7 @@ fn index_lookup_distinguishes_unknown_name_and_type() {
     let (_writer, indexer) = store::<Item>();
     let _tag = indexer.add_index("tag", |item: &Item| item.tags.clone()).expect("a free name");
     let unknown = indexer.by_index("node", "n1").map(|_| ()).expect_err("no such index");
-    assert_eq!(unknown.to_string(), "there is no index named \"node\"; there are: namespace, tag");
+    assert_eq!(unknown.to_string(), "no index named \"node\" exists; existing indexes: namespace, tag");
     assert!(matches!(indexer.by_index("tag", "1").map(|_| ()), Err(IndexError::WrongType { .. })));
     assert!(indexer.index::<u8>("tag").is_ok());
 }
@@ -211,7 +211,10 @@ fn i10_failed_index_function_affects_only_that_index() {
         ],
         None,
     );
-    assert_eq!(failures[0].to_string(), "index \"tag\" failed for bad at resource version 2: no tag");
+    assert_eq!(
+        failures[0].to_string(),
+        "the function of index \"tag\" failed for object bad at resource version 2: no tag"
+    );
     assert_eq!(failures[1].error, "the index function panicked: test panic");
     assert_eq!((indexer.len(), by_tag.values()), (3, vec![1]));
     assert_eq!(indexer.index_failures().len(), 2);
@@ -264,7 +267,7 @@ fn i3_panic_of_an_index_value_keeps_the_store_consistent() {
             assert_eq!(failures.len(), 1);
             assert_eq!(
                 failures[0].to_string(),
-                "index \"tag\" failed for old at resource version 3: `Hash` or `Eq` of a value panicked"
+                "the function of index \"tag\" failed for object old at resource version 3: `Hash` or `Eq` of a value panicked"
             );
             assert_eq!(indexer.index_failures().len(), 1);
             assert_eq!((indexer.len(), indexer.watermark()), (count + 1, 7.into()));
@@ -380,7 +383,7 @@ fn objects_with_a_common_value_are_found_once_each() {
     assert_eq!(sharing("not-in-the-store", &[3, 4, 9]), Ok(set(&["ns/b", "d"])));
     assert_eq!(sharing("nothing-in-common", &[9]), Ok(set(&[])));
     let error = sharing("x", &[]).expect_err("the function fails");
-    assert_eq!(error.to_string(), "index \"tag\" failed for x: no tags");
+    assert_eq!(error.to_string(), "the function of index \"tag\" failed for object x: no tags");
 
     assert_eq!(
         indexer.with_common_value("tag", &a).map(|found| found.len()),

@@ -1,11 +1,11 @@
-//! Parts for tests of informers and of programs that use them.
+//! Test utilities for informers and for programs that use them.
 //!
-//! - [`MemorySource`] replaces the API server: it is a `ListerWatcher` over objects in memory,
-//!   without HTTP, JSON and tasks.
+//! - [`MemorySource`] replaces the API server and its client: a `ListerWatcher` whose objects are
+//!   in memory, without HTTP, JSON and tasks.
 //! - [`Replica`] is a handler that rebuilds the store from its events and records every event that
 //!   contradicts an earlier one.
-//! - [`Simulator`] is an API server with its objects in memory, re-exported with everything else of
-//!   [`kube_simulator`].
+//! - [`Simulator`] is an API server that keeps its objects in memory. This crate re-exports it with
+//!   all other items of [`kube_simulator`].
 
 mod memory_source;
 mod replica;

@@ -1,4 +1,4 @@
-//! [`Replica`]: a handler that keeps a copy of the objects from its events, and detects invalid
+//! [`Replica`]: a handler that rebuilds the informer's objects from its events, and detects invalid
 //! events.
 //!
 //! Each handler of a correct informer can rebuild the store from events alone. So comparing a
@@ -12,8 +12,8 @@ use informer_core::{Cached, Deleted, EventHandler, ObjectKey};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-/// A handler with its own copy of the objects. Clones share the copy: give one to the informer, and
-/// query the other.
+/// A handler that keeps its own copy of the objects, according to the events that it receives.
+/// Clones share the copy: give one clone to the informer, and query another.
 ///
 /// ```
 /// use informer_core::{HandlerOptions, SharedProcessor};
@@ -32,7 +32,7 @@ pub struct Replica<K> {
 
 struct State<K> {
     copy: Mutex<Copy<K>>,
-    /// Counts the calls, so that waiters see each call.
+    /// The number of calls. Each call changes it, which wakes waiters.
     calls: watch::Sender<u64>,
 }
 
@@ -66,26 +66,28 @@ impl<K> Replica<K> {
             .collect()
     }
 
-    /// Returns every invalid call: an add of an existing object, an update or delete or release of
-    /// a missing one, or a version that goes back.
+    /// Returns a description of each invalid call: an add of an object that exists, an update,
+    /// delete or release of an object that does not exist, or an update to an older version.
     #[must_use]
     pub fn violations(&self) -> Vec<String> {
         self.state.copy.lock().violations.clone()
     }
 
-    /// Returns the number of calls so far.
+    /// Returns how often the informer has called this handler.
     #[must_use]
     pub fn calls(&self) -> u64 {
         *self.state.calls.borrow()
     }
 
-    /// Waits until `condition` holds for the objects, and checks it after every call.
+    /// Waits until `condition` is true for the objects. The condition is checked after each call of
+    /// the handler.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future has no effect.
     pub async fn wait_until(&self, condition: impl Fn(&BTreeMap<ObjectKey, Cached<K>>) -> bool) {
         let mut calls = self.state.calls.subscribe();
-        // On a copy, because the condition can call this replica.
+        // The condition gets a copy of the objects, so that it can call this replica while no lock
+        // is held.
         while !condition(&self.objects()) {
             // The sender lives as long as this replica.
             _ = calls.changed().await;
@@ -118,12 +120,12 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Replica<K> {
             match copy.objects.insert(new.key().clone(), new.clone()) {
                 None => copy.violation("update", new.key(), "the object did not exist"),
                 Some(before) if before.resource_version() != old.resource_version() => {
-                    copy.violation("update", new.key(), "the old object is not that of the last event");
+                    copy.violation("update", new.key(), "the old object is not the object of the last event");
                 }
                 Some(_) => {}
             }
             if old.resource_version().is_newer_than(new.resource_version()) {
-                copy.violation("update", new.key(), "the version goes back");
+                copy.violation("update", new.key(), "the new version is older than the old version");
             }
         });
     }
@@ -140,7 +142,7 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Replica<K> {
         self.note(|copy| match copy.objects.remove(object.key()) {
             None => copy.violation("release", object.key(), "the object did not exist"),
             Some(before) if before.resource_version() != object.resource_version() => {
-                copy.violation("release", object.key(), "the object is not that of the last event");
+                copy.violation("release", object.key(), "the object is not the object of the last event");
             }
             Some(_) => {}
         });

@@ -1,5 +1,6 @@
-//! Benchmarks of the work queue beside a minimal queue: the cases of client-go's `workqueue`, and
-//! the cost of delays, priorities, groups and metrics. `cargo bench -p informer-workqueue`.
+//! Measures the work queue, and a minimal queue for comparison: the cases of the Go benchmarks of
+//! client-go's `workqueue`, and the cost of delays, priorities, groups and metrics. Run with `cargo
+//! bench -p informer-workqueue`.
 
 use std::collections::{HashSet, VecDeque};
 use std::hint::black_box;
@@ -13,10 +14,10 @@ use informer_workqueue::{ItemExponential, Metrics, Priority, Workqueue};
 /// A key that is shared and cheap to copy, like Go's strings.
 type Key = Arc<str>;
 
-/// The shortest delay, which is over at the next check.
+/// The shortest possible delay. It is over when the queue checks delays the next time.
 const NOTHING: Duration = Duration::from_nanos(1);
 
-/// The number of keys that pass from thread to thread in one round.
+/// The number of keys that one thread adds and another thread takes in one round.
 const ROUND: usize = 100_000;
 
 fn keys(count: usize) -> Vec<Key> {
@@ -33,7 +34,7 @@ async fn take_and_end(queue: &Workqueue<Key>) {
     item.done();
 }
 
-/// Measures a step that a task repeats.
+/// Measures the time that a task needs for one step.
 fn bench(c: &mut Criterion, name: &str, mut step: impl AsyncFnMut()) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     c.bench_function(name, |b| {
@@ -49,8 +50,8 @@ fn bench(c: &mut Criterion, name: &str, mut step: impl AsyncFnMut()) {
     });
 }
 
-/// Repeats the keys in order, starting with index `from`. If the queue holds the first `from` keys,
-/// the next key is never queued.
+/// Returns a function that returns the keys in turn, beginning with index `from`. If the first
+/// `from` keys are queued, the returned key is never queued already.
 fn in_turn(keys: &[Key], from: usize) -> impl FnMut() -> Key + '_ {
     let mut next = from;
     move || {
@@ -88,7 +89,7 @@ fn one_thread(c: &mut Criterion) {
     });
 }
 
-/// The features of the queue: metrics, delays, groups and priorities.
+/// Measures the features of the queue: metrics, delays, groups and priorities.
 fn in_use(c: &mut Criterion) {
     let keys = keys(1_001);
     let add_get_done = |c: &mut Criterion, name: &str, queue: &Workqueue<Key>| {
@@ -131,7 +132,7 @@ fn in_use(c: &mut Criterion) {
     });
 }
 
-/// Keeps 1,000 keys queued: each ended key is added again.
+/// Measures a queue of 1,000 keys, to which each key is added again after it has been processed.
 fn take_and_add_back(
     c: &mut Criterion,
     name: &str,
@@ -151,12 +152,14 @@ fn take_and_add_back(
     });
 }
 
-/// Ignores all reports, so that the benchmark measures the clock reads.
+/// Metrics that ignore all events, so that the benchmark measures only the cost of reading the
+/// clock.
 struct Unheard;
 
 impl Metrics for Unheard {}
 
-/// One thread adds, another takes and ends. The time is per key; each round adds each key once.
+/// Measures the time per key while one thread adds keys and another thread takes and ends them.
+/// Each round adds each key once.
 fn two_threads(c: &mut Criterion) {
     let keys = keys(ROUND);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().expect("a runtime");
@@ -199,7 +202,7 @@ fn in_rounds(count: u64, mut round: impl FnMut(usize)) -> Duration {
     started.elapsed()
 }
 
-/// A minimal queue: queued, pending and processing keys under one lock.
+/// A minimal queue for comparison: it keeps queued, pending and processed keys under one lock.
 #[derive(Default)]
 struct Plain {
     state: Mutex<PlainState>,

@@ -35,37 +35,38 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkqueueBuilder<T> {
         Self { name: String::new(), limiter: None, grouping: None, metrics: None }
     }
 
-    /// Sets the name, for metrics. Default: empty.
+    /// Sets the name of the queue, which metrics contain. Default: empty.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Sets the rate limiter of failed keys. Default: [`default_controller_rate_limiter`].
+    /// Sets the rate limiter, which delays the retries of failed keys. Default:
+    /// [`default_controller_rate_limiter`].
     pub fn rate_limiter(mut self, limiter: impl RateLimiter<T> + 'static) -> Self {
         self.limiter = Some(Box::new(limiter));
         self
     }
 
-    /// Makes groups of keys take turns, within each priority. The function returns the part of a
-    /// key that identifies its group, such as the namespace. Default: one group, in which keys keep
-    /// their order.
+    /// Makes groups of keys take turns, within each priority. `group` returns the part of a key
+    /// that identifies its group, such as the namespace. Default: keys have no groups and are taken
+    /// in the order in which they were queued.
     ///
-    /// The function is called, and the group is hashed, each time a key is added, outside the lock.
-    /// A group is stored only while it has waiting keys.
+    /// Each time a key is added, `group` is called and its result is hashed, while no lock is held.
+    /// A group is stored only while it has queued keys.
     pub fn fair_by<G: Hash + ?Sized>(mut self, group: impl Fn(&T) -> &G + Send + Sync + 'static) -> Self {
         let hashing = Hashing::default();
         self.grouping = Some(Box::new(move |key| hashing.hash_one(group(key))));
         self
     }
 
-    /// Sets the receiver of metrics. Default: none. Without metrics, the clock is not read.
+    /// Sets the receiver of metrics. Default: none. Without metrics, the queue records no times.
     pub fn metrics(mut self, metrics: impl Metrics + 'static) -> Self {
         self.metrics = Some(Box::new(metrics));
         self
     }
 
-    /// Returns the queue.
+    /// Returns a queue with these settings.
     #[must_use]
     pub fn build(self) -> Workqueue<T> {
         let limiter = self.limiter.unwrap_or_else(|| Box::new(default_controller_rate_limiter()));

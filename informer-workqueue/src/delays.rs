@@ -1,4 +1,4 @@
-//! [`Delays`]: delayed adds, ordered by due time.
+//! [`Delays`]: the delayed keys, ordered by the time at which they will be added.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 #[derive(Debug, Default)]
 pub(crate) struct Delays {
-    /// Slots by due time; equal times are ordered by insertion.
+    /// The slots of delayed keys, ordered by due time and then by insertion.
     by_time: BTreeMap<(Instant, u64), u32>,
     number: u64,
 }
@@ -26,7 +26,8 @@ impl Delays {
         self.by_time.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Adds a slot. Returns a number for [`remove`](Self::remove).
+    /// Adds a slot that is due at `at`. Returns the number with which [`remove`](Self::remove) can
+    /// remove it.
     pub(crate) fn insert(&mut self, at: Instant, id: u32) -> u64 {
         self.number += 1;
         self.by_time.insert((at, self.number), id);
@@ -37,7 +38,7 @@ impl Delays {
         self.by_time.remove(&(at, number));
     }
 
-    /// Removes and returns a slot that is due.
+    /// Removes and returns the slot with the earliest due time, if the slot is due.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<u32> {
         let first = self.by_time.first_entry()?;
         let is_due = first.key().0 <= now;

@@ -1,9 +1,9 @@
 //! The futures of a queue: [`Get`], which waits for an item, and [`Drain`], which waits until all
 //! items are processed.
 //!
-//! Only tasks that wait for an item drive the timer of delayed keys: one of them, the timekeeper,
-//! sleeps until the earliest delay is over. Without a waiting task no timer is needed, because the
-//! next `get` finds due keys.
+//! No task is needed for delayed keys. One of the tasks that wait for an item, the timekeeper,
+//! sleeps until the earliest delay is over. If no task waits, no timer is needed, because the next
+//! `get` finds the keys whose delay is over.
 
 use std::fmt;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use crate::shared::{Found, Shared};
 use crate::sync::Timer;
 use crate::waiters::Ticket;
 
-/// Waits for an item.
+/// A future that waits for an item.
 pub(crate) struct Get<'a, T> {
     shared: &'a Arc<Shared<T>>,
     ticket: Option<Ticket>,
@@ -32,7 +32,8 @@ impl<T: Clone> Future for Get<'_, T> {
     type Output = Option<Item<T>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Item<T>>> {
-        // A worker that always finds items would never yield to other tasks of its thread.
+        // Without this, a worker that always finds items would never yield to other tasks of its
+        // thread.
         let budget = ready!(tokio::task::coop::poll_proceed(cx));
         let this = &mut *self;
         loop {
@@ -55,14 +56,16 @@ impl<T: Clone> Future for Get<'_, T> {
 
 impl<T> Drop for Get<'_, T> {
     fn drop(&mut self) {
-        // If this waiter was woken for an item or is the timekeeper, another one must take over.
+        // If this task was woken for an item or is the timekeeper, another waiting task must take
+        // over.
         if let Some(ticket) = self.ticket.take() {
             self.shared.cancel_getter(ticket);
         }
     }
 }
 
-/// Waits until all items are processed, or the queue is shut down without a drain.
+/// A future that waits until all items have been processed, or the queue is shut down without a
+/// drain.
 pub(crate) struct Drain<'a, T> {
     shared: &'a Shared<T>,
     ticket: Option<Ticket>,

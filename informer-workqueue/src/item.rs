@@ -1,8 +1,8 @@
 //! [`Item`]: a key that a worker has taken.
 //!
-//! In client-go, workers get keys, and must call `Forget` or `AddRateLimited` and then `Done`.
-//! Here, a method that consumes the item ends it. Note: a dropped item is retried, because its
-//! worker panicked, was cancelled, or returned early with `?`.
+//! In client-go, a worker gets a key, and must call `Forget` or `AddRateLimited` and then `Done`.
+//! Here, a worker gets an item, and a method that consumes the item ends it. Note: an item that is
+//! dropped is retried, because its worker has panicked, was cancelled, or returned early with `?`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use crate::shared::Shared;
 use crate::state::Taken;
 
 /// A key that a worker has taken from a [`Workqueue`](crate::Workqueue). No other worker gets the
-/// same key meanwhile.
+/// same key until the item ends.
 ///
-/// End it with [`done`](Self::done), [`done_after`](Self::done_after) or [`retry`](Self::retry), or
-/// with [`release`](Self::release) if it was not processed. **A dropped item is retried**, and
-/// counted as [abandoned](crate::Workqueue::abandoned), so a panic, a cancelled task or an early
-/// return loses no key. If the key was added while the worker had it, it is queued again when the
-/// item ends.
+/// End an item with [`done`](Self::done), [`done_after`](Self::done_after) or
+/// [`retry`](Self::retry), or with [`release`](Self::release) if it was not processed. **A dropped
+/// item is retried**, and counted as [abandoned](crate::Workqueue::abandoned), so a panic, a
+/// cancelled task or an early return loses no key. If the key was added while the worker had the
+/// item, the key is queued again when the item ends.
 ///
-/// A leaked item (`std::mem::forget`) never ends: its key is never returned again, and a drain
-/// never ends.
+/// An item that is leaked with `std::mem::forget` never ends: no worker gets its key again, and a
+/// drain never ends.
 #[must_use = "a dropped item is retried; end it with `done`, `done_after`, `retry` or `release`"]
 pub struct Item<T> {
     shared: Arc<Shared<T>>,
@@ -38,7 +38,7 @@ impl<T> Item<T> {
         Self { shared, key, id, priority, is_ended: false }
     }
 
-    /// Ends the item as processed, and resets its failures.
+    /// Ends the item as processed, and resets the failures of its key.
     #[doc(alias = "Done")]
     #[doc(alias = "Forget")]
     pub fn done(mut self) {
@@ -46,8 +46,8 @@ impl<T> Item<T> {
         self.shared.done(self.id, &self.key, None);
     }
 
-    /// Ends the item like [`done`](Self::done), and adds its key again after a delay, for periodic
-    /// checks and known deadlines.
+    /// Ends the item like [`done`](Self::done), and adds its key again after a delay. Use this for
+    /// periodic checks and known deadlines.
     #[doc(alias = "RequeueAfter")]
     pub fn done_after(mut self, delay: Duration) {
         self.is_ended = true;
@@ -55,7 +55,7 @@ impl<T> Item<T> {
     }
 
     /// Ends the item as failed. Adds the key again, with the same priority, after the wait that the
-    /// queue's [rate limiter](crate::RateLimiter) returns. Returns this wait.
+    /// queue's [rate limiter](crate::RateLimiter) returns. Returns the wait.
     ///
     /// If the queue is shut down, the key is not added.
     #[doc(alias = "AddRateLimited")]
@@ -64,8 +64,8 @@ impl<T> Item<T> {
         self.shared.retry(self.id, &self.key, false)
     }
 
-    /// Ends an item that cannot be processed yet. Its key is not added again, and its failures are
-    /// kept. The caller adds the key later.
+    /// Ends an item that cannot be processed yet. The key is not added again, and its failures are
+    /// not reset. The caller must add the key later.
     pub fn release(mut self) {
         self.is_ended = true;
         self.shared.release(self.id);
@@ -77,13 +77,14 @@ impl<T> Item<T> {
         &self.key
     }
 
-    /// Returns the priority with which the item was taken.
+    /// Returns the priority that the key had when the item was taken.
     #[must_use]
     pub fn priority(&self) -> Priority {
         self.priority
     }
 
-    /// Returns the number of retries since the key was last done.
+    /// Returns the number of failures of the key since the failures were last reset, which
+    /// [`done`](Self::done) does.
     #[must_use]
     #[doc(alias = "NumRequeues")]
     pub fn num_requeues(&self) -> u32 {

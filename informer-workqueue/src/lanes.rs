@@ -1,11 +1,11 @@
-//! [`Lanes`]: the queued keys, and the choice of the next one.
+//! [`Lanes`]: the queued keys, and the selection of the next key.
 //!
-//! Each priority has a lane. In a lane, keys are in the order of arrival. In a fair queue, the
-//! groups of a lane take turns, and each group's keys are in order.
+//! Each priority has a lane. In a lane, keys are in the order in which they were queued. In a fair
+//! queue, the groups of a lane take turns, and each group's keys are in this order.
 //!
-//! The highest lane is served first. A lane that was passed over [`MAX_PASSED`] times in a row is
-//! served before all others. So a lane that is not empty gets at least one of `MAX_PASSED + 2`
-//! items (not `+ 1`, because two lanes can reach the limit together).
+//! The next key comes from the highest lane that has keys. A lane that was passed over
+//! [`MAX_PASSED`] times in a row precedes all other lanes. So a lane that is not empty provides at
+//! least one of `MAX_PASSED + 2` items (not `+ 1`, because two lanes can reach the limit together).
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,14 @@ use hashbrown::HashMap;
 use crate::Priority;
 use crate::slots::{Hashing, List, Slots};
 
-/// The number of times a lane is passed over before it is served first.
+/// The number of times in a row that a lane can be passed over before it precedes all other lanes.
 pub(crate) const MAX_PASSED: u32 = 10;
 
 #[derive(Debug)]
 pub(crate) struct Lanes {
     lanes: [Lane; Priority::COUNT],
-    /// The number of times each lane was passed over since it was served or empty.
+    /// The number of times that each lane was passed over since a key of it was last taken, or
+    /// since it was last empty.
     passed: [u32; Priority::COUNT],
     len: usize,
 }
@@ -41,7 +42,7 @@ impl Lanes {
         self.len == 0
     }
 
-    /// Appends a slot to the lane of its priority.
+    /// Appends a slot to the lane of its key's priority.
     pub(crate) fn push<T>(&mut self, slots: &mut Slots<T>, id: u32) {
         let level = slots.get(id).priority.level();
         if self.lanes[level].is_empty() {
@@ -57,13 +58,13 @@ impl Lanes {
         self.len -= 1;
     }
 
-    /// Returns the next slot.
+    /// Returns the slot of the next key.
     #[inline]
     pub(crate) fn next(&self) -> Option<u32> {
         self.lanes[self.next_level()?].next()
     }
 
-    /// Removes the next slot, and counts this as a turn of its lane.
+    /// Removes and returns the slot of the next key. This counts as a turn of its lane.
     pub(crate) fn pop<T>(&mut self, slots: &mut Slots<T>) -> Option<u32> {
         let level = self.next_level()?;
         let id = self.lanes[level].pop(slots)?;
@@ -136,11 +137,11 @@ impl Lane {
     }
 }
 
-/// The groups of a lane in the order of their turns.
+/// The groups of a lane, in the order of their turns.
 #[derive(Debug, Default)]
 struct Turns {
     groups: HashMap<u64, Group, Hashing>,
-    /// Groups by turn; contains exactly the groups with queued keys.
+    /// The groups by their next turn. Contains exactly the groups that have queued keys.
     order: BTreeMap<u64, u64>,
     turn: u64,
 }
@@ -168,7 +169,7 @@ impl Turns {
         group.list.push(slots, id);
     }
 
-    /// Removes the next slot, and counts this as a turn of its group.
+    /// Removes and returns the next slot. This counts as a turn of its group.
     fn pop<T>(&mut self, slots: &mut Slots<T>) -> Option<u32> {
         let (turn, number) = self.order.pop_first()?;
         let group = self.groups.get_mut(&number)?;
@@ -185,7 +186,7 @@ impl Turns {
         Some(id)
     }
 
-    /// Removes a slot. This does not count as a turn of its group.
+    /// Removes a slot from its group. This does not count as a turn of the group.
     fn remove<T>(&mut self, slots: &mut Slots<T>, id: u32) {
         let number = slots.get(id).group;
         let Some(group) = self.groups.get_mut(&number) else { return };

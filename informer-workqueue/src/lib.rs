@@ -1,10 +1,9 @@
-//! A work queue for controllers: the part of client-go's `util/workqueue` that every controller
-//! needs, in Rust.
+//! A work queue for controllers, like client-go's `util/workqueue`.
 //!
 //! Callbacks [add](Workqueue::add) the keys of changed objects, at any rate and from any thread;
 //! workers [take](Workqueue::get) keys and reconcile their objects. A key is queued once, however
-//! often it is added. A key that is added while a worker has it is queued again afterwards. So no
-//! change is missed, and two workers never process one object at once.
+//! often it is added. A key that is added while a worker processes it is queued again afterwards.
+//! So no change is missed, and two workers never process the same object at the same time.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
@@ -12,7 +11,7 @@
 //! use informer_workqueue::{Item, Workqueue};
 //!
 //! async fn reconcile(key: &str) -> Result<(), std::io::Error> {
-//!     println!("looking after {key}");
+//!     println!("reconciling {key}");
 //!     Ok(())
 //! }
 //!
@@ -47,15 +46,15 @@
 //! # Failures
 //!
 //! A worker ends an [`Item`] with [`done`](Item::done), [`done_after`](Item::done_after) or
-//! [`retry`](Item::retry). A dropped item is retried, too: a worker that panics, is cancelled or
-//! returns early loses nothing. A [`RateLimiter`] determines the time of retries.
+//! [`retry`](Item::retry). A dropped item is retried, too, so no key is lost if a worker panics, is
+//! cancelled or returns early. A [`RateLimiter`] determines when items are retried.
 //!
 //! # Priorities
 //!
-//! After a restart, all existing objects are queued, and urgent changes should not wait behind
-//! them. So add initial objects and resyncs with [`Priority::Low`]. Other keys overtake them, but
-//! cannot starve them: a priority that has queued keys and was skipped ten times in a row goes
-//! first. So at least one item in twelve has this priority.
+//! After a restart, all existing objects are queued, and urgent changes should not wait for all of
+//! them. So add initial objects and resyncs with [`Priority::Low`]. Keys of higher priorities are
+//! taken first, but cannot starve them: if a priority has queued keys and was skipped ten times in
+//! a row, its next key is taken. So a priority with queued keys gets at least one item in twelve.
 //!
 //! ```
 //! use informer_workqueue::{Priority, Workqueue};
@@ -70,25 +69,27 @@
 //! # Fairness
 //!
 //! With [`fair_by`](WorkqueueBuilder::fair_by), groups of keys take turns, for example namespaces:
-//! a namespace with ten thousand queued keys delays each key of other namespaces by one turn only.
-//! This applies within each priority.
+//! a namespace with ten thousand queued keys delays a key of another namespace by only one turn.
+//! Groups take turns within each priority.
 //!
 //! # Time
 //!
-//! Time is tokio's, so tests can pause it. Delayed keys have no task: one of the workers that wait
-//! in [`Workqueue::get`] sleeps until the earliest delay is over. Adding, with a delay or without,
-//! needs no runtime.
+//! The queue uses tokio's clock, so tests can pause time. No task waits for delayed keys; one of
+//! the workers that wait in [`Workqueue::get`] sleeps until the earliest delay is over. Adding
+//! keys, with or without a delay, needs no runtime.
 //!
 //! # Differences from client-go
 //!
-//! - A drain ends for all waiters when nothing is queued and no worker has an item. `get` does not
-//!   return `None` while the item of a worker can still be queued again.
-//! - An item ends exactly once, which its type ensures. An item that is not ended is retried.
-//! - Priorities and fairness.
-//! - Adding with a delay never waits, and shutting down leaves no background work.
-//! - As in client-go, the queue is unbounded: adding never waits, and keys without a worker stay
-//!   queued. Its size is limited by the number of different keys.
-//! - A rate limiter drops keys some time after their last failure, even if their workers do not.
+//! - A drain ends for all waiters when no key is queued and no worker has an item. `get` does not
+//!   return `None` while the key of a worker's item can still be queued again.
+//! - The type of items ensures that each item ends exactly once. An item that is dropped without
+//!   being ended is retried.
+//! - Queues have priorities and fairness between groups.
+//! - Adding with a delay never waits, and no background work remains after a shutdown.
+//! - As in client-go, the queue is unbounded: adding never waits, and keys that no worker takes
+//!   stay queued. The size of the queue is limited by the number of different keys.
+//! - A rate limiter forgets the failures of a key some time after the last failure, even if the
+//!   worker does not reset them.
 
 mod builder;
 mod delays;

@@ -1,21 +1,21 @@
-//! [`Metrics`]: receives the events of a queue, for any metrics library.
+//! [`Metrics`]: receives the events of a queue, for use with any metrics library.
 //!
-//! client-go: `MetricsProvider` of `util/workqueue/metrics.go`. In client-go, a task sets the two
-//! gauges of unfinished work every half second. Here, the gauges are computed when they are read,
-//! without a task.
+//! client-go: `MetricsProvider` of `util/workqueue/metrics.go`. In client-go, a background task
+//! sets the two gauges of unfinished work every half second. Here, no task is needed, because the
+//! gauges are computed when they are read.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Receives the events of a queue. By default, the methods do nothing.
 ///
-/// The methods are called without the queue's lock, by the thread that added, took or ended an
-/// item, possibly by several threads at once. They should be quick, and must not panic. Together
-/// with the gauges of the [queue](crate::Workqueue), they provide client-go's metrics:
+/// The methods are called without the queue's lock, by the thread that has added, taken or ended an
+/// item. Several threads can call them at the same time. They should be quick, and must not panic.
+/// Together with the gauges of the [queue](crate::Workqueue), they provide client-go's metrics:
 ///
 /// | client-go's name | source |
 /// |---|---|
-/// | `workqueue_depth` | [`Workqueue::len`](crate::Workqueue::len), read with the gauge |
+/// | `workqueue_depth` | [`Workqueue::len`](crate::Workqueue::len) when the gauge is read |
 /// | `workqueue_adds_total` | counts [`added`](Self::added) |
 /// | `workqueue_queue_duration_seconds` | histogram of [`taken`](Self::taken) |
 /// | `workqueue_work_duration_seconds` | histogram of [`finished`](Self::finished) |
@@ -23,11 +23,11 @@ use std::time::Duration;
 /// | `workqueue_unfinished_work_seconds` | [`UnfinishedWork::total`] |
 /// | `workqueue_longest_running_processor_seconds` | [`UnfinishedWork::longest`] |
 ///
-/// Reports of several threads can arrive in any order: a key can be taken before its `added`
-/// arrives. So use these methods for counters, and read gauges from the queue.
+/// Calls of several threads can come in any order: `taken` can be called before `added` for the
+/// same key. So use these methods for counters, and read gauges from the queue.
 ///
-/// [`QueueMetrics`](crate::QueueMetrics) provides the metrics under these names. Implement the
-/// trait for another metrics library.
+/// [`QueueMetrics`](crate::QueueMetrics) provides the metrics under these names. Implement this
+/// trait only to use another metrics library.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -51,22 +51,24 @@ use std::time::Duration;
 /// ```
 #[doc(alias = "MetricsProvider")]
 pub trait Metrics: Send + Sync {
-    /// A key became pending. Adding a pending key again is not reported.
+    /// Called when a key becomes pending: it was queued, or was added while a worker has it. Not
+    /// called when a pending key is added again.
     fn added(&self, queue: &str) {
         let _ = queue;
     }
 
-    /// A worker took an item. `waited` is the time since its key became pending.
+    /// Called when a worker has taken an item. `waited` is the time since the key became pending.
     fn taken(&self, queue: &str, waited: Duration) {
         let _ = (queue, waited);
     }
 
-    /// A worker's item ended. `worked` is the time since the item was taken.
+    /// Called when an item has ended. `worked` is the time since a worker took the item.
     fn finished(&self, queue: &str, worked: Duration) {
         let _ = (queue, worked);
     }
 
-    /// A key was added with a delay, or for a retry.
+    /// Called when a key has been added with a delay, or when an item has ended with a retry or
+    /// [`done_after`](crate::Item::done_after).
     fn retried(&self, queue: &str) {
         let _ = queue;
     }
@@ -90,15 +92,15 @@ impl<M: Metrics + ?Sized> Metrics for Arc<M> {
     }
 }
 
-/// The items that workers have at this moment.
+/// The items that workers have at this moment, and the time since they were taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct UnfinishedWork {
-    /// The number of items.
+    /// The number of items that workers have.
     pub items: usize,
-    /// The sum of the times since workers took these items. If the sum grows as fast as time
-    /// passes, a worker is stuck.
+    /// The sum, over these items, of the time since a worker took the item. If the sum grows as
+    /// fast as time passes, a worker is stuck.
     pub total: Duration,
-    /// The time since a worker took the oldest of these items.
+    /// The time since a worker took the oldest item.
     pub longest: Duration,
 }

@@ -3,24 +3,25 @@
 /// The priority of a key. Higher priorities are taken first, but not exclusively; see the
 /// [crate's documentation](crate#priorities).
 ///
-/// A waiting key that is added again gets the higher of both priorities.
-// Exhaustive: controllers need three levels, and each level costs every queue a lane.
+/// If a queued key is added again, it gets the higher of both priorities.
+// This enum is exhaustive, because controllers need three levels, and each level costs every queue
+// a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Priority {
-    /// For objects that existed when the program started, and resyncs.
+    /// For objects that existed when the program started, and for resyncs.
     Low,
-    /// For changes.
+    /// For changes of objects.
     #[default]
     Normal,
-    /// For keys that must overtake changes.
+    /// For keys that must be processed before ordinary changes.
     High,
 }
 
 impl Priority {
-    /// The number of priorities.
+    /// The number of priority levels.
     pub(crate) const COUNT: usize = 3;
 
-    /// Returns the index from 0, the lowest priority.
+    /// Returns the index of the priority; 0 is the lowest priority.
     #[inline]
     pub(crate) fn level(self) -> usize {
         self as usize

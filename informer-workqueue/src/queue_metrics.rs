@@ -1,4 +1,4 @@
-//! [`QueueMetrics`]: the metrics of queues with client-go's names, in Prometheus' text format.
+//! [`QueueMetrics`]: the metrics of queues in Prometheus' text format, with client-go's names.
 //!
 //! client-go: `MetricsProvider` of `util/workqueue/metrics.go`. Names and histogram buckets are
 //! those of `component-base/metrics/prometheus/workqueue`, which Kubernetes' own programs use.
@@ -37,17 +37,18 @@ pub struct QueueMetrics {
     followed: Mutex<Vec<Followed>>,
 }
 
-/// A queue whose gauges are read. `gauges` returns `None` once the queue is dropped.
+/// A queue whose gauges are part of the metrics. `gauges` returns `None` once the queue has been
+/// dropped.
 struct Followed {
     name: String,
     gauges: Box<dyn Fn() -> Option<Gauges> + Send + Sync>,
 }
 
-/// The gauges of all queues with one name.
+/// The gauges of all queues with the same name.
 #[derive(Default)]
 struct Gauges {
     depth: u64,
-    /// `None` if the queues record no times.
+    /// The unfinished work of the queues; `None` if the queues record no times.
     unfinished: Option<UnfinishedWork>,
 }
 
@@ -63,7 +64,7 @@ impl Gauges {
     }
 }
 
-/// The numbers that the queues with one name have reported.
+/// The counters and histograms of all queues with the same name.
 #[derive(Default)]
 struct Numbers {
     /// Whether a queue with this name was passed to [`QueueMetrics::follow`].
@@ -76,14 +77,14 @@ struct Numbers {
 
 #[derive(Default)]
 struct Histogram {
-    /// For each bound, the number of durations up to this bound and above the previous one.
-    /// Durations above the last bound are only in `count`.
+    /// For each bound, the number of durations up to this bound and above the previous bound.
+    /// Durations above the last bound are counted only in `count`.
     buckets: [u64; BOUNDS.len()],
     count: u64,
     sum: Duration,
 }
 
-/// The bounds from 10 ns to 10 s, with their labels in Prometheus.
+/// The upper bounds of the histogram buckets, from 10 ns to 10 s, with their labels in Prometheus.
 const BOUNDS: [(Duration, &str); 10] = [
     (Duration::from_nanos(10), "1e-08"),
     (Duration::from_nanos(100), "1e-07"),
@@ -98,17 +99,18 @@ const BOUNDS: [(Duration, &str); 10] = [
 ];
 
 impl QueueMetrics {
-    /// Returns metrics without queues.
+    /// Returns metrics that contain no queue yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds the gauges of `queue` until the queue is dropped: its exact depth, and its unfinished
+    /// Adds the gauges of `queue`, until the queue is dropped: its exact depth, and its unfinished
     /// work. The queue must be [built](crate::WorkqueueBuilder::metrics) with these or other
-    /// metrics; otherwise it records no times.
+    /// metrics; otherwise it records no times, and its unfinished work is missing.
     ///
-    /// For other queues, the depth is the difference of the reported adds and takes.
+    /// For queues that are not passed to this method, the depth is the difference between the
+    /// reported adds and takes.
     pub fn follow<T: Hash + Eq + Clone + Send + 'static>(&self, queue: &Workqueue<T>) {
         let shared = Arc::downgrade(queue.shared());
         let gauges = Box::new(move || {
@@ -127,7 +129,7 @@ impl QueueMetrics {
         change(queues.entry(queue.to_owned()).or_default());
     }
 
-    /// Reads the gauges of each remaining queue.
+    /// Reads the gauges of the queues that have not been dropped.
     fn gauges(&self) -> BTreeMap<String, Gauges> {
         let mut followed = self.followed.lock();
         let mut found = BTreeMap::<String, Gauges>::new();
@@ -160,7 +162,8 @@ impl Metrics for QueueMetrics {
 }
 
 impl Numbers {
-    /// Returns the number of queued keys; zero if a take is reported before its add.
+    /// Returns the number of queued keys. If no gauge is available, computes the number from the
+    /// reported adds and takes.
     fn depth(&self, gauges: Option<&Gauges>) -> u64 {
         let reported = if self.is_followed { 0 } else { self.adds.saturating_sub(self.waited.count) };
         gauges.map_or(reported, |gauges| gauges.depth)
@@ -188,7 +191,7 @@ impl Histogram {
     }
 }
 
-/// A label value, which is escaped on output.
+/// A label value, which is escaped when it is written.
 struct Label<'a>(&'a str);
 
 impl fmt::Display for Label<'_> {
@@ -211,14 +214,21 @@ impl fmt::Display for QueueMetrics {
         // The gauges are read while `queues` is not locked.
         let asked = self.gauges();
         let queues = self.queues.lock();
-        head(f, "workqueue_depth", "gauge", "Keys that wait for a worker.")?;
+        head(f, "workqueue_depth", "gauge", "Number of queued keys.")?;
         for (queue, of_queue) in &*queues {
             let depth = of_queue.depth(asked.get(queue));
             writeln!(f, "workqueue_depth{{name=\"{}\"}} {depth}", Label(queue))?;
         }
         let numbers = [
-            ("adds_total", "counter", "Keys that began to wait.", (|it| it.adds) as fn(&Numbers) -> u64),
-            ("retries_total", "counter", "Keys that were added with a delay.", |it| it.retries),
+            (
+                "adds_total",
+                "counter",
+                "Number of keys that were queued.",
+                (|it| it.adds) as fn(&Numbers) -> u64,
+            ),
+            ("retries_total", "counter", "Number of keys that were added with a delay or retried.", |it| {
+                it.retries
+            }),
         ];
         for (metric, kind, help, number) in numbers {
             let metric = format!("workqueue_{metric}");
@@ -230,10 +240,10 @@ impl fmt::Display for QueueMetrics {
         let times = [
             (
                 "queue",
-                "Seconds that keys waited for a worker.",
+                "Time in seconds that keys waited until a worker took them.",
                 (|it| &it.waited) as fn(&Numbers) -> &Histogram,
             ),
-            ("work", "Seconds that workers took.", |it| &it.worked),
+            ("work", "Time in seconds that workers took to process items.", |it| &it.worked),
         ];
         for (metric, help, histogram) in times {
             let metric = format!("workqueue_{metric}_duration_seconds");
@@ -243,10 +253,14 @@ impl fmt::Display for QueueMetrics {
         let gauges = [
             (
                 "unfinished_work",
-                "Seconds that workers have spent on unfinished items.",
+                "Total time in seconds since workers took their unfinished items.",
                 (|it| it.total) as fn(&UnfinishedWork) -> Duration,
             ),
-            ("longest_running_processor", "Seconds of the longest unfinished item.", |it| it.longest),
+            (
+                "longest_running_processor",
+                "Time in seconds since a worker took the oldest unfinished item.",
+                |it| it.longest,
+            ),
         ];
         for (metric, help, time) in gauges {
             let metric = format!("workqueue_{metric}_seconds");

@@ -1,9 +1,9 @@
-//! [`Shared`]: the state with its lock, and the parts that are used while it is not locked: clock,
-//! rate limiter, metrics, hashes and groups.
+//! [`Shared`]: the locked state of a queue, and the parts that are used while it is not locked: the
+//! clock, the rate limiter, metrics, and the functions that compute hashes and groups.
 //!
-//! The only lock is that of the state. Under it, `Eq` and `Clone` of keys are the only user code.
-//! Keys are hashed before the lock is taken. Rate limiters, metrics, wakers and destructors of keys
-//! run after the lock is released.
+//! There is one lock, that of the state. The only user code that runs under this lock is `Eq` and
+//! `Clone` of keys. Keys are hashed before the lock is taken. Rate limiters, metrics, wakers and
+//! destructors of keys run after the lock is released.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -20,8 +20,8 @@ use crate::sync::{Clock, Mutex};
 use crate::waiters::Ticket;
 use crate::{Item, Metrics, Priority, RateLimiter, UnfinishedWork};
 
-/// Returns the hash of a key's group. Two groups with the same hash share their turns, which is
-/// harmless.
+/// A function that returns the hash of a key's group. Two groups with the same hash share their
+/// turns, which is harmless.
 pub(crate) type Grouping<T> = Box<dyn Fn(&T) -> u64 + Send + Sync>;
 
 /// The maximum delay: thirty years. Longer delays could overflow the clock.
@@ -41,7 +41,7 @@ pub(crate) struct Shared<T> {
 pub(crate) enum Found<T> {
     Item(Item<T>),
     Over,
-    /// No item. Check again at this time, if any.
+    /// There is no item now. If a time is given, check again at this time.
     Nothing(Option<Instant>),
 }
 
@@ -56,7 +56,7 @@ impl<T> Shared<T> {
         Self { name, state, hashing: Hashing::default(), grouping, limiter, metrics, clock: Clock::new() }
     }
 
-    /// Changes the state, and then wakes waiters and reports metrics.
+    /// Calls `change` with the locked state, and then wakes waiters and reports metrics.
     #[inline]
     fn change<R>(&self, change: impl FnOnce(&mut State<T>) -> R) -> R {
         let mut state = self.state.lock();
@@ -73,7 +73,7 @@ impl<T> Shared<T> {
         result
     }
 
-    /// The same as [`change`](Self::change), but first makes due keys pending.
+    /// Does the same as [`change`](Self::change), but first adds the keys whose delay is over.
     fn change_now<R>(&self, change: impl FnOnce(&mut State<T>, Option<Instant>) -> R) -> R {
         let now = self.timed_now();
         self.change(|state| {
@@ -85,8 +85,8 @@ impl<T> Shared<T> {
         })
     }
 
-    /// Returns the time, if there are metrics. Reading the clock costs about as much as adding a
-    /// key.
+    /// Returns whether times are recorded, for metrics. Without metrics, the clock is read only for
+    /// delays, because reading it costs about as much as adding a key.
     fn is_timed(&self) -> bool {
         self.metrics.is_some()
     }
@@ -95,7 +95,7 @@ impl<T> Shared<T> {
         self.is_timed().then(|| self.clock.now())
     }
 
-    /// Returns the time after a delay; `None` for no delay.
+    /// Returns the time at which a delay from now ends; `None` if the delay is zero.
     fn after(&self, delay: Duration) -> Option<Instant> {
         (!delay.is_zero()).then(|| self.clock.now() + delay.min(FOREVER))
     }
@@ -121,13 +121,13 @@ impl<T> Shared<T> {
         Some(self.state.lock().unfinished(now))
     }
 
-    /// Ends a processed item, and adds its key again if requested.
+    /// Ends a processed item. If `again` is given, adds its key again after this delay.
     pub(crate) fn done(&self, id: u32, key: &T, again: Option<Duration>) {
         self.limiter.forget(key);
         self.end(id, again, false);
     }
 
-    /// Ends a failed item, and adds its key again after the rate limiter's wait.
+    /// Ends a failed item, and adds its key again after the wait that the rate limiter returns.
     pub(crate) fn retry(&self, id: u32, key: &T, is_abandoned: bool) -> Duration {
         let delay = self.limiter.when(key);
         self.end(id, Some(delay), is_abandoned);
@@ -161,7 +161,7 @@ impl<T> Shared<T> {
         drop(self.change(|state| state.shut_down(mode)));
     }
 
-    /// Checks whether the drain has ended, or waits.
+    /// Returns the result of a drain if the drain has ended. Otherwise registers the waker.
     pub(crate) fn look_drained(&self, ticket: &mut Option<Ticket>, waker: &Waker) -> Option<bool> {
         let (drained, _garbage) = self.change(|state| {
             let garbage = ticket.take().and_then(|ticket| state.unregister_drainer(ticket));
@@ -192,9 +192,9 @@ impl<T: Hash + Eq> Shared<T> {
         drop(self.change(|state| state.add(entrant, priority, now)));
     }
 
-    /// Adds keys under one lock.
+    /// Adds several keys while the lock is held once.
     pub(crate) fn add_all(&self, keys: impl Iterator<Item = T>, priority: Priority) {
-        // The caller's iterator runs without the lock.
+        // The caller's iterator is user code, so it runs while the lock is not held.
         let entrants: SmallVec<[Entrant<T>; 2]> = keys.map(|key| self.entrant(key)).collect();
         let now = self.timed_now();
         let garbage: SmallVec<[T; 2]> = self.change(|state| {
@@ -221,7 +221,7 @@ impl<T: Hash + Eq> Shared<T> {
 }
 
 impl<T: Clone> Shared<T> {
-    /// Takes an item, or registers a waiter.
+    /// Takes an item if there is one. Otherwise registers the waker.
     pub(crate) fn look(self: &Arc<Self>, ticket: &mut Option<Ticket>, waker: &Waker) -> Found<T> {
         let (mut waited, mut garbage) = (None, None);
         let found = self.change_now(|state, now| {

@@ -1,8 +1,8 @@
 //! [`Slots`]: the state of each key, and [`List`], a linked list of keys.
 //!
-//! A key has a slot while it is queued, with a worker, or delayed. All other code refers to the key
-//! by its slot number, so a key is hashed and compared only when it is added. A slot is in at most
-//! one list, and can be removed from its middle.
+//! A key has a slot while it is queued, processed by a worker, or delayed. All other code refers to
+//! the key by its slot number, so a key is hashed and compared only when it is added. A slot is in
+//! at most one list, and can be removed from any position of the list.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
@@ -11,37 +11,38 @@ use tokio::time::Instant;
 
 use crate::Priority;
 
-/// The number of slots above which their memory is freed when no key is left.
+/// If there are more slots than this number, their memory is freed when the last key is released.
 const KEEP: usize = 1_024;
 
-/// The end of a list: no slot.
+/// A link to no slot: the link before the first slot of a list, and after the last slot.
 const NONE: u32 = u32::MAX;
 
-/// A key with its hash and group, which are computed outside the lock.
+/// A key that is being added, with its hash and group, which are computed while no lock is held.
 pub(crate) struct Entrant<T> {
     pub(crate) key: T,
     pub(crate) hash: u64,
-    /// The hash of the key's group; 0 without groups.
+    /// The hash of the key's group; 0 if the queue has no groups.
     pub(crate) group: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// Neither queued nor with a worker.
+    /// The key is neither queued nor processed by a worker; it is delayed, or its slot can be
+    /// freed.
     Idle,
     Queued,
-    /// A worker has the item. `again`: the priority of the next queueing, if the key was added
-    /// meanwhile.
+    /// A worker has the item. If the key was added meanwhile, `again` is the priority with which it
+    /// will be queued again.
     Running {
         again: Option<Priority>,
     },
 }
 
-/// A delayed add.
+/// The delay of a key that is added later.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Delay {
     pub(crate) at: Instant,
-    /// Distinguishes delays with the same due time.
+    /// A unique number, which distinguishes delays that end at the same time.
     pub(crate) number: u64,
     pub(crate) priority: Priority,
 }
@@ -55,12 +56,13 @@ pub(crate) struct Slot<T> {
     before: u32,
     after: u32,
     pub(crate) place: Place,
-    /// The priority of a key that is queued or with a worker.
+    /// The priority with which the key is queued or was taken by a worker.
     pub(crate) priority: Priority,
     pub(crate) delay: Option<Delay>,
-    /// The time since which the key is pending, if times are recorded.
+    /// The time at which the key was queued, or was added while a worker had it. `None` if times
+    /// are not recorded.
     pub(crate) pending_since: Option<Instant>,
-    /// The time since which a worker has the key, if times are recorded.
+    /// The time at which a worker took the key. `None` if times are not recorded.
     pub(crate) running_since: Option<Instant>,
 }
 
@@ -68,7 +70,7 @@ pub(crate) struct Slot<T> {
 pub(crate) struct Slots<T> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
-    /// The slots with a key, by its hash.
+    /// The numbers of the slots in use, by the hash of their key.
     by_key: HashTable<u32>,
 }
 
@@ -90,7 +92,8 @@ impl<T> Slots<T> {
         self.get(id).key.as_ref()
     }
 
-    /// Frees a slot that is idle and not delayed. Returns the key, to be dropped outside the lock.
+    /// Frees a slot, if its key is idle and not delayed. Returns the key, which must be dropped
+    /// while no lock is held.
     pub(crate) fn release(&mut self, id: u32) -> Option<T> {
         let slot = &mut self.slots[id as usize];
         if slot.place != Place::Idle || slot.delay.is_some() {
@@ -109,7 +112,8 @@ impl<T> Slots<T> {
 }
 
 impl<T: Eq> Slots<T> {
-    /// Finds or creates the slot of a key. If the slot existed, also returns the unused key.
+    /// Finds or creates the slot of a key. Returns the slot's number and, if the slot existed, the
+    /// unused key.
     pub(crate) fn find_or_insert(&mut self, entrant: Entrant<T>) -> (u32, Option<T>) {
         let Entrant { key, hash, group } = entrant;
         let slots = &self.slots;
@@ -137,7 +141,8 @@ impl<T: Eq> Slots<T> {
                     }
                     None => {
                         self.slots.push(slot);
-                        u32::try_from(self.slots.len() - 1).expect("fewer than four billion keys at a time")
+                        u32::try_from(self.slots.len() - 1)
+                            .expect("a queue has fewer than 2^32 keys at a time")
                     }
                 };
                 entry.insert(id);
@@ -147,7 +152,7 @@ impl<T: Eq> Slots<T> {
     }
 }
 
-/// A linked list of slots; the links are in the slots.
+/// A linked list of slots. The links are stored in the slots.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct List {
     first: u32,
@@ -169,7 +174,7 @@ impl List {
         (self.first != NONE).then_some(self.first)
     }
 
-    /// Appends a slot that is in no list.
+    /// Appends a slot that is not in any list.
     pub(crate) fn push<T>(&mut self, slots: &mut Slots<T>, id: u32) {
         let slot = slots.get_mut(id);
         slot.before = self.last;
@@ -204,5 +209,5 @@ impl List {
     }
 }
 
-/// The hasher of keys and groups.
+/// The hasher for keys and groups.
 pub(crate) type Hashing = RandomState;

@@ -1,10 +1,11 @@
-//! [`State`]: the state of a queue and its rules, without lock and clock.
+//! [`State`]: the state of a queue and the rules of its changes, without a lock and a clock.
 //!
-//! client-go: `Typed` of `util/workqueue/queue.go`, whose sets `dirty` and `processing` are the
-//! [`Place`] of a key here, and `delayingType` of `delaying_queue.go`.
+//! client-go: `Typed` of `util/workqueue/queue.go`, and `delayingType` of `delaying_queue.go`. The
+//! sets `dirty` and `processing` of client-go correspond to the [`Place`] of a key.
 //!
-//! A key that is queued or with a worker can be delayed, too. When the delay is over, the key is
-//! added, even if a worker has processed it meanwhile.
+//! A key can be delayed while it is queued or processed by a worker. When the delay is over, the
+//! key is added, even if a worker has processed it meanwhile. A key is pending if it is queued, or
+//! if it was added while a worker processes it.
 
 use std::task::Waker;
 use std::time::Duration;
@@ -18,24 +19,24 @@ use crate::slots::{Delay, Entrant, List, Place, Slots};
 use crate::waiters::{Ticket, Waiters};
 use crate::{Priority, UnfinishedWork};
 
-/// The wakers to call without the lock; usually one.
+/// The wakers that must be called while the lock is not held; usually one.
 pub(crate) type Wakers = SmallVec<[Waker; 1]>;
 
-/// Whether the queue accepts keys.
+/// Whether the queue accepts keys, and whether a drain waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Open,
-    /// No keys are accepted, and a drain waits for the rest.
+    /// The queue accepts no keys, and a drain waits until all remaining keys have been processed.
     Draining,
-    /// No keys are accepted, and no drain waits.
+    /// The queue accepts no keys, and no drain waits.
     Down,
 }
 
-/// The waiter that wakes up when the earliest delay is over.
+/// The waiting worker whose timer wakes it when the earliest delay is over.
 #[derive(Debug, Clone, Copy)]
 struct Timekeeper {
     ticket: Ticket,
-    /// The time at which its timer ends.
+    /// The time at which the timer of the timekeeper ends.
     wakes_at: Instant,
 }
 
@@ -43,22 +44,23 @@ struct Timekeeper {
 pub(crate) struct State<T> {
     slots: Slots<T>,
     lanes: Lanes,
-    /// The items of workers, in the order in which they were taken.
+    /// The items that workers have, in the order in which they were taken.
     running: List,
-    /// The number of running items that will be queued again.
+    /// The number of items of workers whose keys will be queued again, because they were added
+    /// meanwhile.
     returning: usize,
     delays: Delays,
     mode: Mode,
     getters: Waiters,
     timekeeper: Option<Timekeeper>,
     drainers: Waiters,
-    /// The number of keys that became pending since the last report.
+    /// The number of keys that became pending since the last call of `take_added`.
     added: usize,
-    /// The number of items that were dropped without being ended.
+    /// The number of items that workers dropped without ending them.
     abandoned: u64,
 }
 
-/// An item for a worker.
+/// The data of an item that a worker takes.
 pub(crate) struct Taken<T> {
     pub(crate) id: u32,
     pub(crate) key: T,
@@ -69,24 +71,24 @@ pub(crate) struct Taken<T> {
 /// The result of a request for an item.
 pub(crate) enum Look<T> {
     Taken(Taken<T>),
-    /// The queue is shut down and drained.
+    /// The queue is shut down, and no further item will be returned.
     Over,
     Nothing,
 }
 
-/// The next step for the key of an ended item.
+/// What happens to the key when its item ends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Next {
     Nothing,
-    /// The key is added at once.
+    /// The key is added again at once.
     Now,
-    /// The key is added at this time.
+    /// The key is added again at this time.
     At(Instant),
 }
 
-/// The effects of an ended item.
+/// The effects of ending an item.
 pub(crate) struct Ended<T> {
-    /// The key, if its slot was freed; to be dropped without the lock.
+    /// The key, if its slot was freed. It must be dropped while the lock is not held.
     pub(crate) key: Option<T>,
     pub(crate) worked: Option<Duration>,
     /// Whether the key will be added again.
@@ -146,7 +148,8 @@ impl<T> State<T> {
         work
     }
 
-    /// Makes a key pending, unless it is pending already.
+    /// Makes a key pending, unless it is pending already. A pending key gets the higher of both
+    /// priorities.
     fn pend(&mut self, id: u32, priority: Priority, now: Option<Instant>) {
         let slot = self.slots.get_mut(id);
         match slot.place {
@@ -175,7 +178,7 @@ impl<T> State<T> {
         }
     }
 
-    /// Delays a key until this time, or until its existing earlier time.
+    /// Delays a key until `at`. If the key is delayed already, the earlier time counts.
     fn delay(&mut self, id: u32, at: Instant, priority: Priority) {
         let slot = self.slots.get_mut(id);
         match &mut slot.delay {
@@ -189,7 +192,8 @@ impl<T> State<T> {
         }
     }
 
-    /// Makes due keys pending. With `is_timed`, their waiting time starts now.
+    /// Makes the keys pending whose delay is over. If `is_timed` is `true`, their waiting time is
+    /// measured from now on.
     pub(crate) fn promote(&mut self, now: Instant, is_timed: bool) {
         while let Some(id) = self.delays.pop_due(now) {
             if let Some(delay) = self.slots.get_mut(id).delay.take() {
@@ -198,7 +202,7 @@ impl<T> State<T> {
         }
     }
 
-    /// Ends an item, and adds, delays or drops its key in the same step.
+    /// Ends an item, and in the same step adds, delays or releases its key.
     pub(crate) fn end(&mut self, id: u32, next: Next, now: Option<Instant>) -> Ended<T> {
         self.running.remove(&mut self.slots, id);
         let slot = self.slots.get_mut(id);
@@ -222,13 +226,13 @@ impl<T> State<T> {
         Ended { key: self.slots.release(id), worked, is_added }
     }
 
-    /// Counts an item that was dropped without being ended.
+    /// Counts an item that a worker dropped without ending it.
     pub(crate) fn count_abandoned(&mut self) {
         self.abandoned += 1;
     }
 
-    /// Stops accepting keys. Returns the keys that were only delayed, to be dropped without the
-    /// lock.
+    /// Stops accepting keys, and drops all delays. Returns the keys that were only delayed, which
+    /// must be dropped while the lock is not held.
     pub(crate) fn shut_down(&mut self, mode: Mode) -> Vec<T> {
         self.mode = mode;
         let mut keys = Vec::new();
@@ -239,26 +243,29 @@ impl<T> State<T> {
         keys
     }
 
-    /// Returns whether no further item will be returned. During a drain, items of workers can be
-    /// queued again.
+    /// Returns whether workers will get no further item. During a drain, keys that workers have can
+    /// still be queued again.
     fn is_over(&self) -> bool {
         let may_come_back = self.mode == Mode::Draining && self.returning > 0;
         !self.is_open() && self.lanes.is_empty() && !may_come_back
     }
 
-    /// Returns whether a drain has ended, and whether all items were processed.
+    /// Returns `None` while a drain must wait. Otherwise returns whether all items were processed;
+    /// this can be `false` if the queue was shut down without a drain.
     fn drained(&self) -> Option<bool> {
         let is_drained = self.lanes.is_empty() && self.running.is_empty();
         (is_drained || self.mode == Mode::Down).then_some(is_drained)
     }
 
-    /// Removes a waiter for an item. The waiter checks again or stops waiting.
+    /// Unregisters a worker that waits for an item, because it checks again or stops waiting.
+    /// Returns its unused waker.
     pub(crate) fn unregister_getter(&mut self, ticket: Ticket) -> Option<Waker> {
         self.timekeeper = self.timekeeper.filter(|keeper| keeper.ticket != ticket);
         self.getters.unregister(ticket)
     }
 
-    /// Registers a waiter that found no item. Returns its deadline if it is the timekeeper.
+    /// Registers a worker that found no item and waits. If the worker becomes the timekeeper, also
+    /// returns the time at which its timer must end.
     pub(crate) fn wait(&mut self, waker: &Waker) -> (Ticket, Option<Instant>) {
         let ticket = self.getters.register(waker);
         let due = self.unattended();
@@ -268,13 +275,14 @@ impl<T> State<T> {
         (ticket, due)
     }
 
-    /// Returns the end of the earliest delay, if no waiter wakes up in time.
+    /// Returns the end of the earliest delay, if no timekeeper wakes up by then.
     fn unattended(&self) -> Option<Instant> {
         let earliest = self.delays.earliest()?;
         self.timekeeper.is_none_or(|keeper| earliest < keeper.wakes_at).then_some(earliest)
     }
 
-    /// Checks whether a drain has ended, or registers a waiter.
+    /// Returns the result of a drain if the drain has ended. Otherwise registers a waiter for its
+    /// end.
     pub(crate) fn look_drained(&mut self, ticket: &mut Option<Ticket>, waker: &Waker) -> Option<bool> {
         let drained = self.drained();
         if drained.is_none() {
@@ -283,22 +291,22 @@ impl<T> State<T> {
         drained
     }
 
-    /// The same as [`unregister_getter`](Self::unregister_getter), for a waiter for the end of a
-    /// drain.
+    /// Unregisters a waiter for the end of a drain. Returns its unused waker.
     pub(crate) fn unregister_drainer(&mut self, ticket: Ticket) -> Option<Waker> {
         self.drainers.unregister(ticket)
     }
 
     /// Selects the waiters to wake after a change:
     ///
-    /// - as many getters as there are items, minus those that are awake already;
-    /// - a timekeeper, if there are delays and no waiter wakes up at the earliest due time. If a
-    ///   getter is awake, none is woken: that getter becomes the timekeeper, or takes an item and
-    ///   so causes the next selection;
-    /// - all waiters, at the end.
+    /// - as many waiting workers as there are queued items, minus the workers that have been woken
+    ///   already;
+    /// - one timekeeper, if there are delays and no waiting worker wakes up when the earliest delay
+    ///   is over. If a worker has been woken already, no timekeeper is selected: that worker
+    ///   becomes the timekeeper, or takes an item, which causes the next selection;
+    /// - all waiters, when the queue is shut down and has no further items.
     #[inline]
     pub(crate) fn choose_wakers(&mut self) -> Option<Wakers> {
-        // Without waiters in an open queue, there is nothing to select.
+        // If the queue is open and no worker waits, there is nothing to select.
         let is_idle = self.is_open() && self.getters.is_empty();
         (!is_idle).then(|| self.choose_among_waiters())
     }
@@ -331,7 +339,8 @@ impl<T> State<T> {
 }
 
 impl<T: Eq> State<T> {
-    /// Adds a key. Returns an unused key, to be dropped without the lock.
+    /// Adds a key. Returns the key if it is not used; it must be dropped while the lock is not
+    /// held.
     pub(crate) fn add(&mut self, entrant: Entrant<T>, priority: Priority, now: Option<Instant>) -> Option<T> {
         if !self.is_open() {
             return Some(entrant.key);
@@ -341,7 +350,8 @@ impl<T: Eq> State<T> {
         garbage
     }
 
-    /// Adds a key at the time `at`. Returns an unused key, to be dropped without the lock.
+    /// Delays a key until `at`. Returns the key if it is not used; it must be dropped while the
+    /// lock is not held.
     pub(crate) fn add_at(&mut self, entrant: Entrant<T>, priority: Priority, at: Instant) -> Option<T> {
         if !self.is_open() {
             return Some(entrant.key);
@@ -353,7 +363,7 @@ impl<T: Eq> State<T> {
 }
 
 impl<T: Clone> State<T> {
-    /// Takes the next item, if any.
+    /// Takes the next item for a worker, if there is one.
     pub(crate) fn look(&mut self, now: Option<Instant>) -> Look<T> {
         // The key is cloned before any change, because `Clone` is user code and can panic.
         let key = self.lanes.next().and_then(|id| self.slots.key(id)).cloned();

@@ -1,7 +1,7 @@
-//! The lock and the clock of this crate, and their models for loom.
+//! The mutex and the clock of this crate, and their models for loom.
 //!
-//! They are `parking_lot`'s lock and tokio's clock. With `--cfg informer_loom` the lock is loom's,
-//! and the clock moves only when a test advances it; see `tests/loom.rs`.
+//! They are `parking_lot`'s mutex and tokio's clock. With `--cfg informer_loom`, the mutex is
+//! loom's, and the clock moves only when a test advances it; see `tests/loom.rs`.
 
 #[cfg(not(informer_loom))]
 mod real {
@@ -27,12 +27,13 @@ mod real {
         }
     }
 
-    /// A reusable timer, which allocates on first use.
+    /// A reusable timer, which allocates memory on first use.
     #[derive(Debug, Default)]
     pub(crate) struct Timer(Option<Pin<Box<Sleep>>>);
 
     impl Timer {
-        /// Returns `Ready` from the time `at` on.
+        /// Returns `Ready` once the time `at` has been reached, and otherwise registers the task's
+        /// waker.
         pub(crate) fn poll(&mut self, _: &Clock, at: Instant, cx: &mut Context<'_>) -> Poll<()> {
             let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(at)));
             if sleep.deadline() != at {
@@ -43,7 +44,7 @@ mod real {
     }
 }
 
-/// Models of the types in `real`, built on loom's primitives.
+/// Models of the types in module `real`, built from loom's primitives.
 #[cfg(informer_loom)]
 mod model {
     use std::task::{Context, Poll, Waker};
@@ -61,7 +62,7 @@ mod model {
         }
 
         pub(crate) fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
-            self.0.lock().expect("a model in which a thread panicked has failed already")
+            self.0.lock().expect("no thread of the model has panicked")
         }
     }
 
@@ -99,7 +100,7 @@ mod model {
         }
     }
 
-    /// A timer for a model's clock.
+    /// A timer for the clock of a model.
     #[derive(Debug, Default)]
     pub(crate) struct Timer;
 

@@ -1,9 +1,9 @@
-//! [`Waiters`]: the waiting tasks in order, and the number of woken tasks that are still
-//! registered.
+//! [`Waiters`]: the waiting tasks in order, and the number of tasks that have been woken and are
+//! still registered.
 //!
-//! Waiters are part of the locked state, so that a wake-up and its reason are consistent. A woken
-//! waiter is removed from the list. At its next poll, it passes its ticket, and checks again or
-//! stops waiting.
+//! Waiters are part of the locked state, so that a task is woken in the same step in which the
+//! reason occurs. A waiter is removed from the list when it is selected to be woken. At its next
+//! poll, it unregisters with its ticket, and then checks the state again.
 
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -12,7 +12,7 @@ use std::task::Waker;
 pub(crate) struct Waiters {
     waiting: VecDeque<(Ticket, Waker)>,
     last: u64,
-    /// The number of woken waiters that have not unregistered.
+    /// The number of waiters that have been woken and have not unregistered yet.
     awake: usize,
 }
 
@@ -20,7 +20,7 @@ pub(crate) struct Waiters {
 pub(crate) struct Ticket(u64);
 
 impl Waiters {
-    /// Returns whether there is no waiter to wake.
+    /// Returns whether no waiter can be woken.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
@@ -36,7 +36,7 @@ impl Waiters {
         Ticket(self.last)
     }
 
-    /// Removes a waiter, woken or not. Returns its unused waker.
+    /// Unregisters a waiter. If the waiter has not been woken, returns its unused waker.
     pub(crate) fn unregister(&mut self, ticket: Ticket) -> Option<Waker> {
         let position = self.waiting.iter().position(|(other, _)| *other == ticket);
         if position.is_none() {
@@ -45,7 +45,8 @@ impl Waiters {
         self.waiting.remove(position?).map(|(_, waker)| waker)
     }
 
-    /// Selects the oldest waiter except `unless`, or `unless` if it is the only waiter.
+    /// Selects a waiter to wake: the oldest waiter other than `unless`, or `unless` if it is the
+    /// only waiter. Returns its ticket and waker.
     pub(crate) fn choose_except(&mut self, unless: Option<Ticket>) -> Option<(Ticket, Waker)> {
         let other = self.waiting.iter().position(|(ticket, _)| Some(*ticket) != unless);
         let chosen = self.waiting.remove(other.unwrap_or(0))?;
@@ -53,7 +54,7 @@ impl Waiters {
         Some(chosen)
     }
 
-    /// Selects this waiter, unless it was woken already.
+    /// Selects this waiter to be woken, unless it has been woken already. Returns its waker.
     pub(crate) fn choose(&mut self, ticket: Ticket) -> Option<Waker> {
         let position = self.waiting.iter().position(|(other, _)| *other == ticket)?;
         let (_, waker) = self.waiting.remove(position)?;

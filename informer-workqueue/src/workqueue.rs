@@ -1,8 +1,8 @@
-//! [`Workqueue`]: the handle to a queue.
+//! [`Workqueue`]: a handle to a work queue.
 //!
 //! client-go has three layers: `Typed`, `TypedDelayingInterface` and `TypedRateLimitingInterface`
-//! of `util/workqueue`. Here, one type has all methods, and a delayed key needs no task and no
-//! timer of its own.
+//! of `util/workqueue`. Here, one type has all methods, and a delayed key needs neither its own
+//! task nor its own timer.
 
 use std::fmt;
 use std::hash::Hash;
@@ -14,15 +14,15 @@ use crate::shared::Shared;
 use crate::state::Mode;
 use crate::{Item, Priority, UnfinishedWork, WorkqueueBuilder};
 
-/// A queue of keys to process. Clones are handles to the same queue.
+/// A queue of keys that workers process. A clone is another handle to the same queue.
 ///
-/// Any number of threads and tasks can add keys, and any number of workers take them. A key is
-/// queued once, however often it is added, and two workers never have the same key. Adding never
-/// waits and needs no runtime, so callbacks can add keys.
+/// Any number of threads and tasks can add keys, and any number of workers can take keys. A key is
+/// queued once, however often it is added, and two workers never have the same key at the same
+/// time. Adding a key never waits and needs no runtime, so callbacks can add keys.
 ///
 /// Keys are hashed, compared and cloned often, so they should be cheap to clone: numbers, an `Arc`,
-/// or an interned key such as informers have. `Eq` and `Clone` are called under the queue's lock,
-/// and must not use the queue.
+/// or the `ObjectKey`s of informers. `Eq` and `Clone` are called under the queue's lock, and must
+/// not use the queue.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
@@ -67,7 +67,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         Self::builder().build()
     }
 
-    /// Returns a builder.
+    /// Returns a builder, with which to configure a queue.
     #[doc(alias = "NewTypedRateLimitingQueueWithConfig")]
     pub fn builder() -> WorkqueueBuilder<T> {
         WorkqueueBuilder::new()
@@ -77,22 +77,22 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Adds a key, unless it is queued already. A key that a worker has is queued when the worker's
-    /// item ends.
+    /// Adds a key, unless it is queued already. If a worker has the key, the key is queued when the
+    /// worker ends its item.
     ///
-    /// After a shutdown, this and all other methods that add keys do nothing.
+    /// After a shutdown, this method and all other methods that add keys do nothing.
     pub fn add(&self, key: T) {
         self.shared.add(key, Priority::Normal);
     }
 
-    /// As [`add`](Self::add), with a priority. A key that is queued with a lower priority moves to
-    /// the end of the higher lane.
+    /// Adds a key with a priority; otherwise the same as [`add`](Self::add). If the key is queued
+    /// with a lower priority, it moves to the end of the keys with the higher priority.
     pub fn add_with_priority(&self, key: T, priority: Priority) {
         self.shared.add(key, priority);
     }
 
-    /// Adds several keys in one step, with one priority: no worker can take the first before the
-    /// last is queued. A key that occurs twice is added once.
+    /// Adds several keys in one step, with the same priority: no worker can take the first key
+    /// before the last key is queued. A key that occurs twice is added once.
     ///
     /// ```
     /// use informer_workqueue::{Priority, Workqueue};
@@ -105,8 +105,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.shared.add_all(keys.into_iter(), priority);
     }
 
-    /// Adds a key after a delay; at once if the delay is zero. If the key is delayed already, the
-    /// earlier time counts.
+    /// Adds a key after a delay, or at once if the delay is zero. If the key is delayed already,
+    /// the earlier time counts.
     ///
     /// A delayed key can be added, taken and processed during the delay, and is still added
     /// afterwards. A shutdown drops delayed keys.
@@ -114,25 +114,27 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.shared.add_after(key, delay, Priority::Normal);
     }
 
-    /// As [`add_after`](Self::add_after), with a priority.
+    /// Adds a key with a priority after a delay; otherwise the same as
+    /// [`add_after`](Self::add_after).
     pub fn add_after_with_priority(&self, key: T, delay: Duration, priority: Priority) {
         self.shared.add_after(key, delay, priority);
     }
 
-    /// Adds a key after the time that the rate limiter returns, and returns that time. For failed
-    /// work, use [`Item::retry`], which also ends the item.
+    /// Counts a failure of a key in the rate limiter, and adds the key after the delay that the
+    /// rate limiter returns. Returns the delay. For failed items, use [`Item::retry`], which also
+    /// ends the item.
     pub fn add_rate_limited(&self, key: T) -> Duration {
         let delay = self.shared.limiter.when(&key);
         self.shared.add_after(key, delay, Priority::Normal);
         delay
     }
 
-    /// Resets the failures of a key in the rate limiter. [`Item::done`] does so, too.
+    /// Resets the failures of a key in the rate limiter. [`Item::done`] does this, too.
     pub fn forget(&self, key: &T) {
         self.shared.limiter.forget(key);
     }
 
-    /// Returns the number of failures of a key since they were last reset.
+    /// Returns the number of failures of a key since its failures were last reset.
     #[must_use]
     pub fn num_requeues(&self, key: &T) -> u32 {
         self.shared.limiter.num_requeues(key)
@@ -140,20 +142,21 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
 
     /// Waits for an item; `None` once the queue is shut down and empty.
     ///
-    /// This needs a tokio runtime with time enabled if keys are delayed or retried. It takes part
-    /// in tokio's cooperative scheduling: a task that takes many items yields to other tasks.
+    /// If keys are delayed or retried, this method needs a tokio runtime with time enabled. It
+    /// takes part in tokio's cooperative scheduling: a task that takes many items yields to other
+    /// tasks.
     ///
     /// # Panics
-    /// If it has to wait for a delayed key outside of such a runtime.
+    /// Panics if a key is delayed and the method has to wait outside of such a runtime.
     ///
     /// # Cancel safety
-    /// Dropping the future loses no key. Do not keep a polled future without polling it again or
-    /// dropping it: a wake-up of the queue can go to this future alone.
+    /// Cancel safe: dropping the future loses no key. Do not keep a polled future without polling
+    /// it again or dropping it, because the queue can wake only this future when a key is added.
     pub async fn get(&self) -> Option<Item<T>> {
         Get::new(&self.shared).await
     }
 
-    /// Returns the number of queued keys. Keys of workers and delayed keys do not count.
+    /// Returns the number of queued keys. Keys that workers have and delayed keys do not count.
     #[must_use]
     pub fn len(&self) -> usize {
         self.shared.len()
@@ -171,20 +174,23 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.shared.delayed()
     }
 
-    /// Stops accepting keys, and drops delayed keys. Queued keys can still be taken; then every
-    /// `get` returns `None`. Waits in [`shut_down_with_drain`](Self::shut_down_with_drain) end.
+    /// Stops accepting keys, and drops delayed keys. Queued keys can still be taken; once the queue
+    /// is empty, every `get` returns `None`. Ends all waits in
+    /// [`shut_down_with_drain`](Self::shut_down_with_drain).
     pub fn shut_down(&self) {
         self.shared.shut_down(Mode::Down);
     }
 
-    /// Stops accepting keys, drops delayed keys, and waits until workers have ended all items,
-    /// including keys that are queued again. Workers must continue until `get` returns `None`.
+    /// Stops accepting keys, drops delayed keys, and waits until workers have ended the items of
+    /// all queued keys, including keys that are queued again. Workers must continue until `get`
+    /// returns `None`.
     ///
     /// Returns `true` after a complete drain, and `false` if [`shut_down`](Self::shut_down) ends
-    /// the wait. During the drain, a [retried](Item::retry) item ends and is not added again.
+    /// the wait. During the drain, a [retried](Item::retry) item ends and its key is not added
+    /// again.
     ///
     /// # Cancel safety
-    /// The first poll shuts the queue down. Dropping the future afterwards only ends the wait.
+    /// The first poll shuts the queue down. Dropping the future after that only ends the wait.
     pub async fn shut_down_with_drain(&self) -> bool {
         self.shared.shut_down(Mode::Draining);
         Drain::new(&self.shared).await
@@ -197,15 +203,16 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         !self.shared.is_open()
     }
 
-    /// Returns the number of items that workers dropped without finishing them: the worker
+    /// Returns the number of items that workers dropped without ending them, because the worker
     /// panicked, was cancelled, or returned early.
     #[must_use]
     pub fn abandoned(&self) -> u64 {
         self.shared.abandoned()
     }
 
-    /// Returns how many items workers hold, and for how long; `None` without
-    /// [metrics](WorkqueueBuilder::metrics), because then the clock is not read.
+    /// Returns the number of items that workers have, and the time since the workers took them.
+    /// Returns `None` if the queue has no [metrics](WorkqueueBuilder::metrics), because it then
+    /// records no times.
     #[must_use]
     pub fn unfinished_work(&self) -> Option<UnfinishedWork> {
         self.shared.unfinished()
@@ -215,7 +222,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         &self.shared
     }
 
-    /// Returns the name; empty if none was set.
+    /// Returns the name of the queue; empty if no name was set.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.shared.name

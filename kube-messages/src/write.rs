@@ -1,4 +1,4 @@
-//! Writes the wire format of protobuf: numbered fields, each with a number or bytes.
+//! Writes protobuf's wire format: numbered fields, each with a number or bytes.
 
 /// Appends a field with a number.
 pub fn put_number(out: &mut Vec<u8>, field: u64, number: u64) {
@@ -16,7 +16,7 @@ pub fn put_double(out: &mut Vec<u8>, field: u64, number: f64) {
 pub fn put_nested(out: &mut Vec<u8>, field: u64, write: impl FnOnce(&mut Vec<u8>)) {
     put_varint(out, field << 3 | 2);
     let start = out.len();
-    // The length is not known yet. For most messages it has one byte.
+    // The length is not known yet. One byte is reserved, which suffices for most messages.
     out.push(0);
     write(out);
     let length = out.len() - start - 1;
@@ -29,7 +29,7 @@ pub fn put_nested(out: &mut Vec<u8>, field: u64, write: impl FnOnce(&mut Vec<u8>
     out.splice(start..=start, prefix);
 }
 
-/// Appends a field with bytes: text, or a message.
+/// Appends a field with bytes, which are a string or an encoded message.
 pub fn put_bytes(out: &mut Vec<u8>, field: u64, bytes: &[u8]) {
     put_varint(out, field << 3 | 2);
     put_varint(out, bytes.len() as u64);

@@ -132,22 +132,24 @@
 //!   controller, before it answers the client. It simulates no other controllers: a Deployment
 //!   creates no pods. An object whose owner never existed remains. To disable both controllers:
 //!   [`SimulatorBuilder::without_controllers`].
-//! - **Kubelets.** A deleted pod is removed at once, whatever its grace period:
-//!   [`SimulatorBuilder::graceful_pod_deletion`].
-//! - **Namespaces** need not exist: [`SimulatorBuilder::require_namespaces`]. The content of a
-//!   namespace that is being deleted is treated as on a real server.
+//! - **Kubelets.** A deleted pod is removed at once, whatever its grace period. To make deleted
+//!   pods wait for a kubelet: [`SimulatorBuilder::graceful_pod_deletion`].
+//! - **Namespaces** need not exist. To require them: [`SimulatorBuilder::require_namespaces`]. The
+//!   content of a namespace that is being deleted is treated as on a real server.
 //! - **Built-in kinds** have no schemas. Their objects are not validated or defaulted, and unknown
-//!   fields are kept. Exceptions are replicas, the plain text of Secrets, the first status, the
-//!   selector of a Job, and the rules on this page. Each kind has one version, except for the
-//!   autoscaler (`autoscaling/v1` and `v2`). `v1` and `events.k8s.io` Events are two resources.
+//!   fields are kept. Exceptions are the default of `replicas`, `stringData` of Secrets, the
+//!   initial status, the selector of a Job, and the rules on this page. Each kind has one version,
+//!   except for the autoscaler (`autoscaling/v1` and `v2`). `v1` and `events.k8s.io` Events are two
+//!   resources.
 //! - **Custom resources.** These parts of schemas are not checked: CEL rules, `pattern`, `format`,
 //!   `oneOf` and similar keywords, `multipleOf`, `uniqueItems`, the number of properties, and
 //!   exclusive bounds. The only conversion between versions is `None`. A selectable field of one
 //!   version is selectable in all versions.
-//! - **Warnings.** The answer to a write has a `Warning` header if one of these unchecked rules
-//!   applies. The header names the rule and the fields. The same holds for a workload that a real
-//!   server refuses because it has no containers, or because its selector does not match its
-//!   template. Other built-in kinds, which are not validated, cause no warning.
+//! - **Warnings.** The answer to a write of a custom resource has a `Warning` header if the schema
+//!   has an unchecked rule for a field of the object. The header names the rule and the fields. A
+//!   warning is also sent for a workload that a real server refuses because it has no containers,
+//!   or because its selector does not match its template. Other built-in kinds, which are not
+//!   validated, cause no warning.
 //! - **Server-side apply** tracks the owners of leaves and of elements of keyed lists. Of all keys
 //!   of such lists, only `protocol` has a default.
 //! - **Encodings.** Objects are encoded in JSON and YAML. Stable versions of built-in kinds also
@@ -173,8 +175,8 @@
 //! - **Limits** are those of a real server: 3 MiB per request, 10,000 operations and 3 MiB of
 //!   copies per JSON patch, 256 KiB of annotations, 128 bytes for a field manager, 1.5 MiB per
 //!   object in etcd, 32 seconds for the head of a request and 60 for its body. The simulator adds a
-//!   maximum depth of 100 levels for objects. It also limits errors, conflicts and warnings in one
-//!   answer to some hundred kilobytes.
+//!   maximum depth of 100 levels for objects. It also limits the errors, conflicts and warnings in
+//!   one answer to a few hundred kilobytes.
 //! - **Rights.** Every request is authorized. There is no admission beyond the rules on this page.
 //! - **`OpenAPI`** is complete for custom resources. For built-in kinds it has the names and types
 //!   of fields, but no descriptions and no required fields. `/openapi/v2` is empty.

@@ -109,7 +109,7 @@ func benchInformer() {
 			rounds, updates = 1, updates/5
 		}
 		b := newBench(c.handlers, nil)
-		// The first round is not measured, because the allocator gets its memory from the system.
+		// The first round is not measured, because the allocator requests memory from the system in it.
 		b.deliver(b.round(updates))
 		var speeds []float64
 		for range rounds {

@@ -110,7 +110,7 @@ func (f *filled) update(count, moveNode int) time.Duration {
 	n, node := 0, 0
 	taken := time.Duration(0)
 	for done := 0; done < count; {
-		// Created outside the measurement, a thousand at a time.
+		// Create the objects outside the measurement, a thousand at a time.
 		objects := make([]*corev1.Pod, min(1000, count-done))
 		for i := range objects {
 			n = (n + stride) % pods

@@ -22,7 +22,7 @@ func benchWorkqueue() {
 			for _, key := range keys[:depth] {
 				queue.Add(key)
 			}
-			// The first key that is not queued, so that each add is effective.
+			// Begin with the first key that is not queued, because adding a queued key has no effect.
 			next := depth
 			report(name, perCall(timed(func(count int) {
 				for range count {

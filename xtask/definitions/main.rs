@@ -86,12 +86,12 @@ async fn main() -> Result<(), Failure> {
     for route in by_host.get("shop.example.com") {
         let rules = route.spec.rules.iter().flatten();
         let backends = rules.flat_map(|rule| rule.backend_refs.iter().flatten());
-        println!("{} leads to {:?}", route.key(), backends.map(|backend| &backend.name).collect::<Vec<_>>());
+        println!("{} routes to {:?}", route.key(), backends.map(|backend| &backend.name).collect::<Vec<_>>());
     }
     if by_host.get("shop.example.com").len() != 1 {
-        return Err("the index does not find the route".into());
+        return Err("the index by host does not contain the route".into());
     }
-    println!("{installed} kinds of Gateway API installed, and followed by their generated informers");
+    println!("{installed} kinds of Gateway API are installed and watched by generated informers");
     drop((others, more));
     factory.shutdown().await;
     Ok(())
@@ -113,7 +113,7 @@ where
     });
     let same = stored.is_some_and(|stored| stored.meta().uid == object.meta().uid);
     if outcome != WaitOutcome::Reached || !same {
-        return Err(format!("{} {}: {outcome:?}", K::kind(&()), object.name_any()).into());
+        return Err(format!("the store lacks {} {}: {outcome:?}", K::kind(&()), object.name_any()).into());
     }
     Ok(())
 }

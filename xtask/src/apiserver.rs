@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
         }
         None => {
             println!("{}", cluster.kubeconfig().display());
-            eprintln!("export KUBECONFIG to this path; Ctrl-C stops the servers");
+            eprintln!("set KUBECONFIG to this path; Ctrl-C stops the servers");
             while signals.pause(CHECK).is_ok() {
                 cluster.check()?;
             }
@@ -77,7 +77,7 @@ pub(crate) fn run_against(
         let path = std::env::var_os("PATH").unwrap_or_default();
         let folders = std::iter::once(folder.to_path_buf()).chain(std::env::split_paths(&path));
         let path = std::env::join_paths(folders)
-            .with_context(|| format!("{} cannot be on PATH", folder.display()))?;
+            .with_context(|| format!("the folder {} cannot be added to PATH", folder.display()))?;
         command.env("PATH", path);
     }
     let status = process::run(command, signals, || cluster.check())?;

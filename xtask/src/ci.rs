@@ -11,9 +11,9 @@ use crate::{codegen, definitions, e2e, examples, fuzz, loom, mutants, process, s
 /// One step of CI.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Cargo with these arguments.
+    /// `cargo` with these arguments.
     Cargo(&'static [&'static str]),
-    /// `cargo doc`, which reads its lints from the environment.
+    /// `cargo doc`, which reads its lint levels from an environment variable.
     Doc,
     /// `cargo xtask tidy`.
     Tidy,
@@ -51,7 +51,7 @@ const STEPS: [(&str, Step); 19] = [
     ("tidy", Step::Tidy),
     ("codegen", Step::Codegen),
     ("custom groups", Step::CustomGroups),
-    // The tests are built with the features of Kubernetes 1.36.
+    // The other steps use the features of Kubernetes 1.36.
     ("Kubernetes 1.37", Step::Kubernetes("1.37")),
     ("Kubernetes 1.35", Step::Kubernetes("1.35")),
     ("Kubernetes 1.34", Step::Kubernetes("1.34")),
@@ -84,8 +84,8 @@ const LONG_STEPS: [(&str, Step); 5] = [
 /// Arguments of `cargo xtask ci`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Also run the end-to-end tests that take minutes, five minutes of fuzzing, ten thousand simulation seeds, and the
-    /// simulation with planted bugs; takes about an hour more
+    /// Also run the end-to-end tests that take minutes, five minutes of fuzzing, ten thousand simulation seeds, code
+    /// generation from more definitions, and the tests with planted bugs; takes about an hour more
     #[arg(long)]
     long: bool,
 }

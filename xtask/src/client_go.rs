@@ -18,7 +18,7 @@ pub(crate) fn build(package: &str, name: &str, signals: &Signals) -> anyhow::Res
     if !process::run(&mut command, signals, || Ok(()))?.success() {
         bail!(
             "`go build` failed, see its message above; it needs Go 1.26 or newer and access to a Go module proxy. \
-             `cargo xtask bench --without-go` measures only our side"
+             `cargo xtask bench --without-go` measures only this workspace"
         );
     }
     Ok(Some(path))

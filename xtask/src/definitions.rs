@@ -105,7 +105,7 @@ impl Package {
     fn write(&self) -> anyhow::Result<()> {
         let source = self.folder.join("src");
         fs::create_dir_all(&source)
-            .with_context(|| format!("cannot make the folder {}", source.display()))?;
+            .with_context(|| format!("cannot create the folder {}", source.display()))?;
         // A copy of the workspace's lock file; cargo removes unused entries.
         let lock = workspace::root().join("Cargo.lock");
         fs::copy(lock, self.folder.join("Cargo.lock")).context("cannot copy Cargo.lock")?;
@@ -121,7 +121,6 @@ impl Package {
     }
 
     fn cargo(&self, what: &str, arguments: &[&str], signals: &Signals) -> anyhow::Result<()> {
-        // Offline: all dependencies are in the workspace's lock file.
         if !process::run(cargo(&self.folder, what).args(arguments), signals, || Ok(()))?.success() {
             bail!("the generated code in {} does not compile; see the message above", self.folder.display());
         }
@@ -129,7 +128,7 @@ impl Package {
     }
 }
 
-/// Downloads a module with Go, and returns its files with definitions. The folder also has other files.
+/// Downloads a module with Go, and returns its files with definitions. Go runs in `folder`.
 fn definitions((module, path): Module, folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let found = definitions_in(&download(module, folder)?.join(path))?;
     if found.is_empty() {
@@ -138,13 +137,13 @@ fn definitions((module, path): Module, folder: &Path) -> anyhow::Result<Vec<Path
     Ok(found)
 }
 
-/// Downloads a module with Go, and returns its folder.
+/// Downloads a module with Go, which runs in `folder`, and returns the module's folder.
 fn download(module: &str, folder: &Path) -> anyhow::Result<PathBuf> {
     let output = Command::new("go")
         .args(["mod", "download", "-json", module])
         .current_dir(folder)
         .output()
-        .context("cannot start `go`, which fetches definitions; install Go")?;
+        .context("cannot start `go`, which downloads the definitions; install Go")?;
     let answer: Value = serde_json::from_slice(&output.stdout).with_context(|| {
         format!("`go mod download {module}` failed: {}", String::from_utf8_lossy(&output.stderr).trim())
     })?;
@@ -173,6 +172,7 @@ fn definitions_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 
 fn cargo(folder: &Path, what: &str) -> Command {
     let mut command = workspace::cargo();
+    // Offline, because all dependencies are in the workspace's lock file.
     command.current_dir(folder).args([what, "--quiet", "--offline"]);
     // Reuses the workspace's builds of most dependencies.
     command.env("CARGO_TARGET_DIR", workspace::root().join("target"));

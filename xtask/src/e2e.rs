@@ -13,22 +13,22 @@ use crate::process;
 use crate::signals::Signals;
 use crate::workspace;
 
-/// The variable with the kubeconfig of the tests. KUBECONFIG alone is not enough: the tests create and delete objects,
-/// so they must not run against the user's current cluster.
+/// The environment variable with the kubeconfig of the tests. The tests create and delete objects, so they do not use
+/// KUBECONFIG, which can name the user's current cluster.
 const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 
-/// The variable with the URL of etcd. The wire scenarios compact its history.
+/// The environment variable with the URL of etcd. The wire scenarios compact etcd's history.
 const ETCD: &str = "INFORMER_E2E_ETCD";
 
-/// The variable that is set for the wire scenarios if a controller-manager runs.
+/// The environment variable that is set for the wire scenarios if a controller-manager runs.
 const CONTROLLERS: &str = "INFORMER_E2E_CONTROLLERS";
 
 /// Flags that make the servers send a `GOAWAY` from time to time, and allow the deletion of unreadable objects.
 const SERVER_FLAGS: [&str; 2] =
     ["--goaway-chance=0.02", "--feature-gates=AllowUnsafeMalformedObjectDeletion=true"];
 
-/// The client-go programs, with the variables for their paths: one follows pods, one compares encodings, one
-/// takes part in leader elections, and one prints random objects.
+/// The client-go programs, with the environment variables for their paths: one watches pods, one compares encodings,
+/// one takes part in leader elections, and one prints random objects.
 const CLIENT_GO: [(&str, &str, &str); 4] = [
     ("INFORMER_E2E_CLIENT_GO", "./follow", "clientgofollow"),
     ("INFORMER_E2E_CLIENT_GO_FORMS", "./forms", "clientgoforms"),
@@ -69,7 +69,7 @@ impl Args {
 
 /// Builds the tests, starts a control plane and runs the tests against it.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
-    // Built first, so that build errors appear before the servers start.
+    // Build first, so that build errors appear before the servers start.
     let status = process::run(tests().arg("--no-run"), signals, || Ok(()))?;
     if !status.success() {
         bail!("the end-to-end tests do not build; see the message above");
@@ -152,7 +152,7 @@ fn long_form() -> Vec<&'static str> {
     arguments
 }
 
-/// Returns the variables for an additional API server: its kubeconfig and its process ID.
+/// Returns the names of the environment variables with the kubeconfig and the process ID of an additional API server.
 fn variables(which: Further) -> [String; 2] {
     let name = which.name().replace('-', "_").to_uppercase();
     ["KUBECONFIG", "PID"].map(|what| format!("INFORMER_E2E_{name}_{what}"))

@@ -68,7 +68,7 @@ fn build(signals: &Signals) -> anyhow::Result<PathBuf> {
         .env("RUSTFLAGS", format!("{flags} {FLAGS}").trim())
         .env("CARGO_TARGET_DIR", folder());
     if !process::run(&mut command, signals, || Ok(()))?.success() {
-        bail!("the fuzz targets do not build; a C++ compiler is needed too. See the message above");
+        bail!("the fuzz targets do not build; see the message above. They also need a C++ compiler");
     }
     Ok(folder().join(host).join("release"))
 }
@@ -86,7 +86,8 @@ fn host() -> anyhow::Result<String> {
 fn fuzz(target: &str, programs: &Path, seconds: u64, signals: &Signals) -> anyhow::Result<()> {
     let (found, failing) = (folder().join("corpus").join(target), folder().join("failing"));
     for folder in [&found, &failing] {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create the folder {}", folder.display()))?;
     }
     let mut command = std::process::Command::new(programs.join(target));
     command
@@ -100,7 +101,7 @@ fn fuzz(target: &str, programs: &Path, seconds: u64, signals: &Signals) -> anyho
     let status = process::run(&mut command, signals, || Ok(()))?;
     if !status.success() {
         bail!(
-            "`{target}` found an input that fails, in {}; write a test with it, and fix the bug",
+            "`{target}` found a failing input, see {}; write a test with the input, and fix the bug",
             failing.display()
         );
     }

@@ -1,4 +1,4 @@
-//! `cargo xtask loom`: runs the test targets `loom`, in which loom schedules the threads.
+//! `cargo xtask loom`: runs the test targets `loom`, in which the crate loom tries all interleavings of threads.
 
 use std::process::ExitCode;
 

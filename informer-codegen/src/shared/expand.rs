@@ -21,18 +21,18 @@ pub struct Module {
 /// A part of a file. Blank lines separate the parts.
 #[derive(Debug)]
 pub enum Part {
-    /// Content of all Kubernetes versions.
+    /// Items that exist in all Kubernetes versions.
     Items(TokenStream),
-    /// Content of some Kubernetes versions only.
+    /// Parts that exist in some Kubernetes versions only.
     Gated(Gate, Vec<Part>),
 }
 
-/// Wraps the parts in the gate, if there is one.
+/// Wraps the parts in the gate, unless it has no macros.
 pub fn gated(gate: &Gate, parts: Vec<Part>) -> Vec<Part> {
     if gate.macros.is_empty() { parts } else { vec![Part::Gated(gate.clone(), parts)] }
 }
 
-/// Returns the factory's accessor of a group.
+/// Returns the factory's accessor method for a group.
 pub fn on_factory(group: &Group, visibility: &TokenStream) -> TokenStream {
     let Group { accessor, type_name, title, versions, .. } = group;
     let versions: Vec<String> = versions.iter().map(|version| format!("`{}`", version.accessor)).collect();
@@ -46,7 +46,8 @@ pub fn on_factory(group: &Group, visibility: &TokenStream) -> TokenStream {
     }
 }
 
-/// Returns the types of the group and of its versions. `front` is the path of informer-factory.
+/// Returns the types of the group and of its versions. `front` is the path of the crate
+/// informer-factory in the generated code.
 pub fn accessors(group: &Group, front: &TokenStream) -> Vec<Part> {
     let Group { type_name, title, versions, .. } = group;
     let doc = doc(&[format!("The informers of {title}, by version.")]);
@@ -118,7 +119,7 @@ fn version(group: &Group, version: &Version, front: &TokenStream) -> Vec<Part> {
     parts
 }
 
-/// Returns one `impl` for ungated items, and one for each gate.
+/// Returns one `impl` for the items with the gate `outer`, and one for each other gate.
 fn by_gate<T>(
     items: &[T],
     gate: impl Fn(&T) -> &Gate,
@@ -171,7 +172,7 @@ fn on_version(version: &Version, kind: &Kind, front: &TokenStream) -> TokenStrea
     }
 }
 
-/// Returns documentation in paragraphs.
+/// Returns `#[doc]` attributes with these paragraphs.
 pub fn doc(paragraphs: &[String]) -> TokenStream {
     let mut lines: Vec<String> = Vec::new();
     for paragraph in paragraphs {

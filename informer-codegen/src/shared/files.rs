@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-/// The texts of all files by path in the folder, with `/` as separator.
+/// The content of all generated files, by path in the folder with `/` as separator.
 pub type Files = BTreeMap<String, String>;
 
-/// The reason for which a file is stale.
+/// The reason why a file is stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stale {
     /// The file does not exist.
     Missing,
-    /// The text of the file differs.
+    /// The content of the file differs.
     Different,
     /// The file is no longer generated.
     Left,
@@ -32,7 +32,7 @@ impl fmt::Display for Stale {
     }
 }
 
-/// Returns the stale files of the folder by path. `mark` identifies generated files.
+/// Returns the stale files of the folder, by path. A file is generated if it has the `mark`.
 pub fn stale(folder: &Path, files: &Files, mark: &str) -> anyhow::Result<BTreeMap<String, Stale>> {
     let mut stale = BTreeMap::new();
     for (name, text) in files {
@@ -51,22 +51,22 @@ pub fn stale(folder: &Path, files: &Files, mark: &str) -> anyhow::Result<BTreeMa
     Ok(stale)
 }
 
-/// Updates the folder and returns the stale files. Unchanged files are not written, so that cargo
-/// does not rebuild them.
+/// Updates the folder, and returns the files that were stale. Unchanged files are not written, so
+/// that cargo does not rebuild their crate.
 pub fn update(folder: &Path, files: &Files, mark: &str) -> anyhow::Result<BTreeMap<String, Stale>> {
     let stale = stale(folder, files, mark)?;
     for name in stale.keys() {
         let path = folder.join(name);
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)
-                .with_context(|| format!("cannot make the folder {}", parent.display()))?;
+                .with_context(|| format!("cannot create the folder {}", parent.display()))?;
         }
         match files.get(name) {
             Some(text) => fs::write(&path, text),
             None => fs::remove_file(&path),
         }
-        .with_context(|| format!("cannot bring {} up to date; is it writable?", path.display()))?;
-        // Removes an empty folder; it fails if there are other files.
+        .with_context(|| format!("cannot update {}; is it writable?", path.display()))?;
+        // Remove the folder if it is empty. Otherwise, this call fails.
         if let Some(parent) = path.parent().filter(|parent| *parent != folder) {
             fs::remove_dir(parent).ok();
         }
@@ -74,7 +74,7 @@ pub fn update(folder: &Path, files: &Files, mark: &str) -> anyhow::Result<BTreeM
     Ok(stale)
 }
 
-/// Returns the files that would be overwritten although they do not have the mark.
+/// Returns the files that would be overwritten and do not have the mark of generated files.
 pub(crate) fn foreign(folder: &Path, names: &[String], mark: &str) -> anyhow::Result<Vec<PathBuf>> {
     let mut foreign = Vec::new();
     for path in names.iter().map(|name| folder.join(name)) {
@@ -85,7 +85,7 @@ pub(crate) fn foreign(folder: &Path, names: &[String], mark: &str) -> anyhow::Re
     Ok(foreign)
 }
 
-/// Replaces the line ends of Windows, with which git can check files out.
+/// Replaces Windows line ends, which git can write on checkout.
 fn unix(text: &str) -> String {
     text.replace("\r\n", "\n")
 }
@@ -104,7 +104,8 @@ fn read(path: &Path) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// Returns the paths of all files in the folder and its subfolders; none if there is no folder.
+/// Returns the paths of all files in the folder and its subfolders; none if the folder does not
+/// exist.
 fn names(folder: &Path) -> anyhow::Result<Vec<String>> {
     let context = || format!("cannot list the folder {}", folder.display());
     let entries = match fs::read_dir(folder) {

@@ -9,11 +9,11 @@ use proc_macro2::TokenStream;
 use crate::pipe;
 use crate::shared::expand::{Module, Part};
 
-/// The edition of the workspace, which also determines the style.
+/// The Rust edition of the workspace, which also determines rustfmt's style.
 const EDITION: &str = "2024";
 
-/// Returns the text of a file in `folder`, whose rustfmt settings apply. `origin` names the source
-/// of the file.
+/// Returns the formatted content of a file. The rustfmt settings of `folder` apply. `origin` names
+/// the source of the file in a comment.
 pub fn source(folder: &Path, origin: &str, module: &Module) -> anyhow::Result<String> {
     let mut text = String::new();
     for line in &module.docs {
@@ -34,7 +34,7 @@ fn part_text(folder: &Path, part: &Part) -> anyhow::Result<String> {
         Part::Gated(gate, parts) => (gate, parts),
     };
     let texts = parts.iter().map(|part| part_text(folder, part)).collect::<anyhow::Result<Vec<_>>>()?;
-    // rustfmt does not format the content of macros, so it is formatted before.
+    // rustfmt does not format the content of macros, so format it before it is wrapped in them.
     let inner = rustfmt(folder, texts.join("\n"))?;
     Ok(gate.macros.iter().rev().fold(inner, |inner, name| {
         let lines =
@@ -43,15 +43,15 @@ fn part_text(folder: &Path, part: &Part) -> anyhow::Result<String> {
     }))
 }
 
-/// Returns the items as text. In tokens, documentation is attributes, which rustfmt ignores;
-/// prettyplease turns them into comments.
+/// Returns the items as source code. In tokens, documentation consists of attributes, which rustfmt
+/// does not change; prettyplease turns them into comments.
 fn items(tokens: &TokenStream) -> anyhow::Result<String> {
     let file = syn::parse2(tokens.clone())
         .with_context(|| format!("informer-codegen generated invalid Rust; report this bug: {tokens}"))?;
     Ok(spaced(&prettyplease::unparse(&file)))
 }
 
-/// Inserts a blank line after each item of an `impl` or a `trait`, which prettyplease does not.
+/// Inserts a blank line after each item of an `impl` or a `trait`. prettyplease inserts none.
 fn spaced(text: &str) -> String {
     let mut spaced = String::new();
     let mut before = "";

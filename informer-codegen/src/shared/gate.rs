@@ -7,7 +7,8 @@ use proc_macro2::Ident;
 
 use crate::shared::names::ident;
 
-/// The macros around the content, the outermost first; none if all versions have the content.
+/// A condition on Kubernetes versions: the macros around some content, the outermost first; no
+/// macros if all versions have the content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gate {
     /// The names of the `k8s_if_*` macros, without `!`.
@@ -17,12 +18,12 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Returns the gate of content that exists in the versions `present` of the ordered versions
-    /// `all`. An empty `present` means all.
+    /// Returns the gate of content that exists in the versions `present` only. `all` has all
+    /// versions in their order. An empty `present` means all versions.
     pub fn new(present: &[String], all: &[String]) -> anyhow::Result<Self> {
         let at = |feature: &String| all.iter().position(|other| other == feature);
         let Some(places) = present.iter().map(at).collect::<Option<Vec<_>>>() else {
-            bail!("{present:?} has a feature that is not among {all:?}; correct it");
+            bail!("{present:?} contains a version that is not among {all:?}; correct it");
         };
         let (Some(&first), Some(&last)) = (places.iter().min(), places.iter().max()) else {
             return Ok(Self::default());

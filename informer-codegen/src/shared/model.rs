@@ -10,47 +10,47 @@ use crate::shared::gate::Gate;
 /// A group with its accessor on the factory.
 #[derive(Debug)]
 pub struct Group {
-    /// For example `core`.
+    /// The name of the accessor, for example `core`.
     pub accessor: Ident,
-    /// For example `Core`.
+    /// The name of the generated type, for example `Core`.
     pub type_name: Ident,
     /// The name of the group in documentation.
     pub title: String,
     /// The Kubernetes versions that have the group.
     pub gate: Gate,
-    /// Sorted by accessor.
+    /// The versions of the group, sorted by accessor.
     pub versions: Vec<Version>,
 }
 
 /// A version of a group.
 #[derive(Debug)]
 pub struct Version {
-    /// For example `v1`.
+    /// The name of the accessor, for example `v1`.
     pub accessor: Ident,
-    /// For example `CoreV1`.
+    /// The name of the generated type, for example `CoreV1`.
     pub type_name: Ident,
     /// The `apiVersion`, for example `apps/v1`.
     pub api_version: String,
     /// The Kubernetes versions that have this version of the group.
     pub gate: Gate,
-    /// Sorted by accessor.
+    /// The kinds of the version, sorted by accessor.
     pub kinds: Vec<Kind>,
 }
 
 /// A kind with its accessor on the version.
 #[derive(Debug)]
 pub struct Kind {
-    /// For example `config_maps`.
+    /// The name of the accessor, for example `config_maps`.
     pub accessor: Ident,
     /// The Rust type, for example `k8s_openapi::api::core::v1::ConfigMap`.
     pub path: TokenStream,
-    /// For example `ConfigMap`.
+    /// The name of the kind, for example `ConfigMap`.
     pub name: String,
     /// Whether objects belong to namespaces.
     pub namespaced: bool,
-    /// Aliases for searches in the documentation.
+    /// The short names of the resource, which become `doc(alias)`es.
     pub short: Vec<String>,
-    /// A short description.
+    /// A short description of the kind, for the documentation of its accessor.
     pub what: Option<String>,
     /// Whether the Rust type derives `Informer`.
     pub derived: bool,
@@ -65,7 +65,7 @@ pub fn sort<T>(items: &mut [T], what: &str, name: impl Fn(&T) -> &Ident) -> anyh
     }
     let mut seen = BTreeSet::new();
     if let Some(twice) = items.iter().map(&name).find(|name| !seen.insert(*name)) {
-        bail!("the {what} `{twice}` is duplicate; remove one");
+        bail!("the {what} `{twice}` exists twice; remove one");
     }
     items.sort_by(|a, b| name(a).cmp(name(b)));
     Ok(())

@@ -25,7 +25,7 @@ pub fn capitalized(name: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + letters.as_str())
 }
 
-/// Returns the kind in snake case, in the plural of the resource: `NetworkPolicy` and
+/// Returns the plural of a kind in snake case: the kind `NetworkPolicy` and the resource
 /// `networkpolicies` give `network_policies`.
 pub fn plural(kind: &str, plural: &str) -> anyhow::Result<String> {
     let mut rest = plural;
@@ -41,7 +41,8 @@ pub fn plural(kind: &str, plural: &str) -> anyhow::Result<String> {
             break;
         }
     }
-    // English replaces at most one letter. More means that the two names do not belong together.
+    // A plural replaces at most the last letter. If more letters differ, the two names do not
+    // belong together.
     let kept = plural.len() - rest.len();
     if kept + 1 < kind.len() || name.ends_with('_') {
         bail!("`{plural}` is not the plural of `{kind}`; take both from API discovery");

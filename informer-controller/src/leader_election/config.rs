@@ -30,8 +30,9 @@ pub struct LeaderElectionConfig {
 }
 
 impl LeaderElectionConfig {
-    /// Returns the default configuration for a lease: 15 s, 10 s and 2 s. The identity is the host
-    /// name (`HOSTNAME`, in a pod the pod's name) with random digits.
+    /// Returns the default configuration for a lease: a lease duration of 15 s, a renew deadline of
+    /// 10 s and a retry period of 2 s. The identity is the host name (`HOSTNAME`; in a pod, the
+    /// pod's name) with random digits.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         let host = std::env::var("HOSTNAME").ok().filter(|host| !host.is_empty());
         let host = host.unwrap_or_else(|| "candidate".to_owned());
@@ -55,8 +56,8 @@ impl LeaderElectionConfig {
     }
 
     /// Sets how long other candidates wait after the leader's last renewal before they take the
-    /// lease: whole seconds, 15 by default. After a leader has crashed, there is no leader for this
-    /// time.
+    /// lease: whole seconds, 15 by default. If the leader crashes, there is no leader for this
+    /// long.
     #[doc(alias = "LeaseDuration")]
     pub fn lease_duration(mut self, duration: Duration) -> Self {
         self.lease_duration = duration;
@@ -84,13 +85,14 @@ impl LeaderElectionConfig {
         self
     }
 
-    /// The timeout of one request: half of the renew deadline, so that a second request can follow
-    /// a stalled one.
+    /// Returns the timeout of one request: half of the renew deadline, so that a second request can
+    /// follow a stalled one.
     pub(super) fn request_timeout(&self) -> Duration {
         self.renew_deadline / 2
     }
 
-    /// The time after the start of the last successful request at which the work is dropped.
+    /// Returns the time after the start of the last successful request at which the work is
+    /// dropped.
     pub(super) fn work_limit(&self) -> Duration {
         (self.renew_deadline + self.lease_duration) / 2
     }
@@ -126,7 +128,10 @@ pub enum LeaderElectionError {
         field: &'static str,
     },
     /// The lease duration is not a positive number of whole seconds, or it is too long for a lease.
-    #[error("invalid lease_duration {lease_duration:?}: it must be a whole number of seconds, at least one")]
+    #[error(
+        "invalid lease_duration {lease_duration:?}: it must be a whole number of seconds, at least one and at most \
+         2147483647"
+    )]
     LeaseDuration {
         /// The configured value.
         lease_duration: Duration,
@@ -139,7 +144,7 @@ pub enum LeaderElectionError {
     RenewDeadline {
         /// The configured value.
         renew_deadline: Duration,
-        /// The lease duration, which must be longer.
+        /// The configured lease duration, which must be longer than the renew deadline.
         lease_duration: Duration,
     },
     /// The retry period is zero, or too long for a second attempt before the renew deadline.
@@ -150,7 +155,7 @@ pub enum LeaderElectionError {
     RetryPeriod {
         /// The configured value.
         retry_period: Duration,
-        /// The renew deadline, which must be more than 1.2 retry periods.
+        /// The configured renew deadline, which must be more than 1.2 retry periods.
         renew_deadline: Duration,
     },
 }

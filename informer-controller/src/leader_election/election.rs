@@ -1,4 +1,4 @@
-//! [`Election`]: the rules for one candidate; no clock, no I/O.
+//! [`Election`]: the rules of leader election for one candidate, without clock and I/O.
 //!
 //! client-go: `tryAcquireOrRenew` and `tryRelease` of tools/leaderelection/leaderelection.go. Two
 //! candidates never lead at once. The leader counts the duration of its lease from the start of its
@@ -6,8 +6,8 @@
 //! in leases are not compared, because each machine has its own clock.
 //!
 //! Two rules are stricter than client-go's. A leader that reads another holder loses its term at
-//! once, and not only at its renew deadline. A claim with this candidate's identity counts as
-//! foreign if this candidate did not make it.
+//! once, and not only at its renew deadline. A lease that names this candidate's identity counts as
+//! another candidate's, unless this candidate has written it.
 
 use std::time::Duration;
 
@@ -18,16 +18,16 @@ use tokio::time::Instant;
 use super::LeaderElectionConfig;
 use super::record::{self, Claim};
 
-/// The next request.
+/// A request about the lease.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Request {
     Get,
     Create(Box<Lease>),
-    /// An update of exactly this version.
+    /// An update, which fails if the lease has changed since this version.
     Replace(Box<Lease>),
 }
 
-/// The result of a request.
+/// The result of a [`Request`].
 #[derive(Debug, Clone)]
 pub(super) enum Answer {
     /// The current lease.
@@ -40,12 +40,12 @@ pub(super) enum Answer {
     Failed,
 }
 
-/// The consequence of a response.
+/// What a candidate does after a response.
 #[derive(Debug, PartialEq)]
 pub(super) enum Next {
     /// Another request follows.
     Ask(Request),
-    /// This candidate holds the lease, until [`Election::renew_by`].
+    /// This candidate leads, and must renew the lease before [`Election::renew_by`].
     Leading,
     /// This candidate does not hold the lease, or its claim is uncertain; retry later.
     NotLeading,
@@ -59,11 +59,11 @@ pub(super) struct Election {
     config: LeaderElectionConfig,
     /// The lease as last read or written, and the time since which it has this state.
     seen: Option<(Lease, Instant)>,
-    /// The claim of the last request.
+    /// The claim that this candidate has written last, or tried to write.
     claim: Option<Claim>,
     /// While leading: the start of the last successful request.
     renewed: Option<Instant>,
-    /// Whether a request of this candidate has possibly changed `seen`.
+    /// Whether `seen` is possibly outdated, so that the lease must be read before the next attempt.
     doubtful: bool,
 }
 
@@ -87,7 +87,7 @@ impl Election {
         Some(self.renewed? + self.config.work_limit())
     }
 
-    /// Records the end of the work: this candidate no longer leads.
+    /// Records that the work has ended, so that this candidate no longer leads.
     pub(super) fn step_down(&mut self) {
         self.renewed = None;
     }
@@ -122,7 +122,7 @@ impl Election {
             }
             (Request::Get, _) => Next::NotLeading,
             (_, Answer::Lease(lease)) => self.wrote(*lease, sent, now),
-            // The cached lease was outdated, so read it now.
+            // The lease in `seen` was possibly outdated, so read the lease now.
             (Request::Replace(_), _) if !self.doubtful => {
                 self.doubtful = true;
                 Next::Ask(Request::Get)
@@ -135,7 +135,7 @@ impl Election {
     fn wrote(&mut self, lease: Lease, sent: Instant, now: Instant) -> Next {
         self.seen = Some((lease, now));
         self.doubtful = false;
-        // A late response is outdated.
+        // After the renew deadline, a response no longer shows that this candidate leads.
         if now >= sent + self.config.renew_deadline {
             return Next::NotLeading;
         }
@@ -143,6 +143,7 @@ impl Election {
         Next::Leading
     }
 
+    /// Processes a lease that was read.
     fn looked(&mut self, lease: Lease, now: Instant, date: Timestamp) -> Next {
         self.doubtful = true;
         let since = self.observe(lease, now);
@@ -246,6 +247,7 @@ impl Election {
     }
 }
 
+/// Returns the request that releases the lease.
 fn released(lease: &Lease, date: Timestamp) -> Request {
     Request::Replace(Box::new(record::release(lease.clone(), date)))
 }

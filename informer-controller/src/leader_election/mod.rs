@@ -1,16 +1,16 @@
-//! [`LeaderElector`]: lets one of several processes do some work.
+//! [`LeaderElector`]: makes sure that only one of several processes does some work.
 //!
 //! client-go: tools/leaderelection, with `Lease`s only. The default timing is client-go's, and
 //! candidates of both can contend for one lease. client-go guarantees one leader while clocks run
 //! at nearly the same speed. Here, the guarantee includes the leader's work, which ends in time.
-//! Existing crates do not guarantee this: they compare the dates in leases with their own clocks,
-//! or do not support this version of kube.
+//! Existing crates do not guarantee this, because they compare the dates in leases with their own
+//! clocks, or they do not support this version of kube.
 //!
 //! Limit: a process that is suspended until its lease has ended can still send the request that it
 //! was about to send. Only fencing on the server could prevent this. If such a request has an
-//! outdated resource version, the server rejects it. The work is not polled again after its time.
-//! On a suspended machine, the clock stops too (`Instant` of Linux), so the work continues until
-//! the next renewal detects the loss, within a retry period and a request's time.
+//! outdated resource version, the server rejects it. After the lease has ended, the work is not
+//! polled again. On a suspended machine, the clock stops too (`Instant` of Linux), so the work
+//! continues until the next renewal detects the loss, within a retry period and a request's time.
 
 mod config;
 mod election;
@@ -94,8 +94,8 @@ pub enum LeadershipEnd<T> {
 impl LeaderElector {
     /// Returns a candidate. It does nothing until it is [run](Self::run).
     ///
-    /// Each request has a timeout of half the renew deadline. Retries of the client count towards
-    /// that timeout: set `default_retry` of the client's config to `false`.
+    /// Each request has a timeout of half the renew deadline. Retries of the kube client count
+    /// towards that timeout, so set `default_retry` of the client's config to `false`.
     ///
     /// # Errors
     /// [`LeaderElectionError`] if the timing allows two leaders, or a field is empty; the message
@@ -118,9 +118,9 @@ impl LeaderElector {
         self.reporter.status()
     }
 
-    /// Contends for the lease, does the work while it holds the lease, and releases the lease when
-    /// the work has ended. Another candidate then acquires the lease, usually within one retry
-    /// period, and within 2.2 retry periods at most.
+    /// Contends for the lease, runs `work` while this candidate holds the lease, and releases the
+    /// lease when the work has ended. Another candidate then acquires the lease, usually within one
+    /// retry period, and within 2.2 retry periods at most.
     ///
     /// The token that `work` receives is cancelled when `shutdown` is cancelled, or when the lease
     /// was not renewed in time. After `shutdown`, the elector renews the lease until the work has
@@ -245,8 +245,8 @@ impl LeaderElector {
         }
     }
 
-    /// Releases the lease if this candidate holds it or possibly holds it. If that fails, the lease
-    /// expires.
+    /// Releases the lease if this candidate holds it or possibly holds it. If the request fails,
+    /// other candidates wait until the lease expires.
     async fn release(&mut self) {
         let deadline = Instant::now() + self.request_timeout;
         let mut next = self.election.begin_release(Timestamp::now());
@@ -257,7 +257,7 @@ impl LeaderElector {
         }
     }
 
-    /// Sends a request. Also returns the problem if it failed.
+    /// Sends a request. Returns its result and, if it failed, the problem.
     async fn ask(&self, request: &Request) -> (Answer, Option<ElectionProblem>) {
         let params = PostParams::default();
         let response = async {
@@ -288,7 +288,7 @@ impl LeaderElector {
     }
 }
 
-/// The outcome of an attempt.
+/// The outcome of an attempt to acquire or renew the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     Leading,
@@ -296,8 +296,8 @@ enum Outcome {
     Lost,
 }
 
-/// Polls the work until `end`. After `end` the work is never polled again, even if this task is
-/// scheduled late.
+/// Polls the work until `end`; returns `None` if it has not completed by then. After `end` the work
+/// is never polled again, even if this task is scheduled late.
 async fn before<T>(end: Instant, mut work: Pin<&mut impl Future<Output = T>>) -> Option<T> {
     let mut time_is_up = pin!(sleep_until(end));
     poll_fn(|cx| {

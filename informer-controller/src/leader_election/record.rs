@@ -1,4 +1,4 @@
-//! [`Claim`]: a term of leadership, and the conversion from and to leases.
+//! [`Claim`]: a term of leadership, and its conversion from and to leases.
 //!
 //! client-go: `LeaderElectionRecord` of tools/leaderelection/resourcelock. The dates in a lease are
 //! for people; clocks of different machines are never compared.
@@ -19,7 +19,7 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// Returns whether this claim holds the lease.
+    /// Returns whether the lease contains this claim.
     pub(super) fn holds(&self, lease: &Lease) -> bool {
         lease.spec.as_ref().is_some_and(|spec| {
             spec.holder_identity.as_deref() == Some(&self.identity)
@@ -28,7 +28,7 @@ impl Claim {
         })
     }
 
-    /// Returns a new lease that this claim holds.
+    /// Returns a new lease with this claim.
     pub(super) fn create(&self, namespace: &str, name: &str, duration: Duration, date: Timestamp) -> Lease {
         let metadata = ObjectMeta {
             namespace: Some(namespace.to_owned()),
@@ -38,7 +38,7 @@ impl Claim {
         self.write(Lease { metadata, spec: None }, duration, date)
     }
 
-    /// Sets the claim and the renew time of the lease. Other fields stay.
+    /// Writes the claim and a new renew time into the lease. Other fields stay unchanged.
     pub(super) fn write(&self, mut lease: Lease, duration: Duration, date: Timestamp) -> Lease {
         let spec = lease.spec.get_or_insert_default();
         let renewed = another_date_than(spec.renew_time.as_ref(), date);
@@ -63,6 +63,7 @@ pub(super) fn release(mut lease: Lease, date: Timestamp) -> Lease {
     lease
 }
 
+/// Returns the identity of the lease's holder, if it has one.
 pub(super) fn holder(lease: &Lease) -> Option<&str> {
     let spec: &LeaseSpec = lease.spec.as_ref()?;
     spec.holder_identity.as_deref().filter(|holder| !holder.is_empty())
@@ -74,8 +75,8 @@ pub(super) fn duration(lease: &Lease) -> Option<Duration> {
     Some(Duration::from_secs(seconds)).filter(|duration| !duration.is_zero())
 }
 
-/// Returns the identity of a state of the lease, which also differs after the lease was deleted and
-/// created again.
+/// Returns the UID and the resource version of the lease. The UID distinguishes a lease that was
+/// deleted and created again.
 pub(super) fn version(lease: &Lease) -> (Option<&str>, Option<&str>) {
     (lease.metadata.uid.as_deref(), lease.metadata.resource_version.as_deref())
 }

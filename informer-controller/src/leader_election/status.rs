@@ -1,4 +1,4 @@
-//! [`ElectionStatus`]: the leader and the last failure, with their log lines.
+//! [`ElectionStatus`]: the leader and the last failure. Changes are also logged.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +19,8 @@ struct Standing {
 pub enum ElectionProblem {
     /// The credentials do not allow the request (403). Contains the server's message.
     Forbidden(String),
-    /// The server returns no valid response.
+    /// The request failed for another reason, such as a timeout or a server error. Contains the
+    /// text of the error.
     Failing(String),
 }
 
@@ -35,7 +36,7 @@ impl fmt::Display for ElectionProblem {
     }
 }
 
-/// The status of an election. Clones are views of the same candidate.
+/// The status of an election. Clones show the same candidate.
 #[derive(Debug, Clone)]
 pub struct ElectionStatus {
     standing: watch::Receiver<Standing>,
@@ -43,7 +44,7 @@ pub struct ElectionStatus {
 
 impl ElectionStatus {
     /// Returns the holder of the lease at the last check; `None` if there was no holder, or no
-    /// check yet. The lease can have ended since this check.
+    /// check yet. The holder's lease can have expired since then.
     #[must_use]
     #[doc(alias = "GetLeader")]
     pub fn leader(&self) -> Option<String> {
@@ -59,7 +60,7 @@ impl ElectionStatus {
         self.standing.borrow().is_leading
     }
 
-    /// Returns the failure of the last attempt, if it failed. It does not count as a failure that
+    /// Returns the failure of the last attempt, if it failed. An attempt does not fail because
     /// another candidate leads.
     #[must_use]
     pub fn problem(&self) -> Option<ElectionProblem> {
@@ -114,22 +115,23 @@ impl Reporter {
         }
     }
 
-    /// Records the start of the work, which ends when the guard is dropped.
+    /// Records that this candidate leads, until the returned guard is dropped.
     #[must_use]
     pub(super) fn started_leading(&self) -> Leading {
         self.change(|standing| standing.is_leading = true);
-        tracing::info!(lease = %self.lease, "started leading");
+        tracing::info!(lease = %self.lease, "this candidate started leading");
         Leading(self.clone())
     }
 
     pub(super) fn stopped_leading(&self, why: &str) {
         let before = self.change(|standing| standing.is_leading = false);
         if before.is_leading {
-            tracing::info!(lease = %self.lease, reason = why, "stopped leading");
+            tracing::info!(lease = %self.lease, reason = why, "this candidate stopped leading");
         }
     }
 
-    /// Changes the status, and wakes waiters if it differs. Returns the previous status.
+    /// Changes the status, and wakes waiters if this makes a difference. Returns the previous
+    /// status.
     fn change(&self, change: impl FnOnce(&mut Standing)) -> Standing {
         let mut before = Standing::default();
         self.standing.send_if_modified(|standing| {
@@ -141,6 +143,7 @@ impl Reporter {
     }
 }
 
+/// Records the end of leadership when dropped.
 #[derive(Debug)]
 pub(super) struct Leading(Reporter);
 

@@ -1,5 +1,5 @@
-//! The election rules on a model of a server. Each candidate has its own clock; a seed decides the
-//! faults.
+//! Tests of the election rules, with a model of a server. Each candidate has its own clock; a seed
+//! determines the faults.
 //!
 //! A candidate repeats the loop of `LeaderElector`, one step at a time. Its work ends as late as
 //! the rules allow.
@@ -17,9 +17,11 @@ use super::{LeaderElectionConfig, record};
 /// The true time that passes per step.
 const STEP: Duration = Duration::from_millis(50);
 
-/// The duration of the faults, and the maximum time until there is a leader after them. It covers
-/// the end of an abandoned lease, two waits of a candidate, and requests that time out.
+/// The time for which faults are injected.
 const UNREST: Duration = Duration::from_secs(240);
+
+/// The maximum time from the last fault until there is a leader. It covers the expiry of a lease
+/// that no candidate renews, two waits of a candidate, and requests that time out.
 const RECOVERY: Duration = Duration::from_secs(35);
 
 /// A server that has one lease or none.
@@ -69,7 +71,7 @@ struct Candidate {
     election: Election,
     /// The speed of the candidate's clock, relative to the true time.
     rate: f64,
-    /// The date of the candidate at the start.
+    /// The wall-clock time of the candidate at the start.
     date: Timestamp,
     next_try: Instant,
     waiting: Option<(u64, Request, Instant)>,
@@ -96,7 +98,7 @@ impl World {
             // All candidates have the same identity, because the rules must not depend on it.
             election: Election::new(LeaderElectionConfig::new("shop", "till").identity("clerk")),
             rate,
-            date: Timestamp::from_second(random.i64(0..4_000_000_000)).expect("a date"),
+            date: Timestamp::from_second(random.i64(0..4_000_000_000)).expect("the timestamp is valid"),
             next_try: began,
             waiting: None,
             at_work: false,
@@ -110,7 +112,7 @@ impl World {
     fn clock(&self, who: usize) -> (Instant, Timestamp) {
         let candidate = &self.candidates[who];
         let local = self.now.mul_f64(candidate.rate);
-        // The date of one candidate stands still.
+        // The wall clock of one candidate stands still.
         let date = if who == 1 { candidate.date } else { candidate.date + local };
         (self.began + local, date)
     }
@@ -288,7 +290,7 @@ fn late_answer_does_not_make_a_leader() {
         (Election::new(LeaderElectionConfig::new("shop", "till")), Server::default());
     let (sent, date) = (Instant::now(), Timestamp::now());
     let Next::Ask(create) = election.answered(&Request::Get, Answer::NotFound, sent, sent, date) else {
-        panic!("there is no lease");
+        panic!("a missing lease must lead to a create request");
     };
     let late = sent + Duration::from_secs(10);
     let answer = server.answer(&create);
@@ -297,7 +299,7 @@ fn late_answer_does_not_make_a_leader() {
     assert_eq!(election.begin(date), Request::Get);
     let answer = server.answer(&Request::Get);
     let Next::Ask(renew) = election.answered(&Request::Get, answer, late, late, date) else {
-        panic!("the claim is recognised");
+        panic!("the candidate must recognise and renew its own claim");
     };
     let answer = server.answer(&renew);
     let answered = late + Duration::from_secs(4);

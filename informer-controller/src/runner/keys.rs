@@ -1,4 +1,4 @@
-//! Key functions: from a changed object to the keys to reconcile.
+//! Key functions, which return the keys to reconcile for a changed object.
 //!
 //! controller-runtime: `pkg/handler`.
 
@@ -13,18 +13,20 @@ use informer_factory::InformerScope;
 
 /// Returns the object's own key, for
 /// [`ControllerRunner::watches`](crate::ControllerRunner::watches).
-#[allow(clippy::unnecessary_wraps, reason = "`watches` takes any number of keys")]
+#[allow(clippy::unnecessary_wraps, reason = "`watches` takes functions that return any number of keys")]
 #[must_use]
 #[doc(alias = "EnqueueRequestForObject")]
 pub fn own_key<K>(object: &Cached<K>) -> Option<ObjectKey> {
     Some(object.key().clone())
 }
 
-/// Returns the key of the `O` that controls the object: `controller_key::<ReplicaSet, Pod>`, for
-/// [`ControllerRunner::watches`](crate::ControllerRunner::watches).
+/// Returns the key of the object of type `O` that controls this object, for
+/// [`ControllerRunner::watches`](crate::ControllerRunner::watches): for example,
+/// `controller_key::<ReplicaSet, Pod>`.
 ///
-/// This is the owner of the reference with `controller: true`, if the reference has the kind and
-/// the group of `O`. The version is ignored. A namespaced owner is in the namespace of the object.
+/// The controller is the owner reference with `controller: true`. Returns `None` if that reference
+/// does not have the kind and the group of `O`; its version is ignored. A namespaced owner is in
+/// the namespace of the object.
 #[must_use]
 #[doc(alias = "EnqueueRequestForOwner")]
 #[doc(alias = "GetControllerOf")]
@@ -41,9 +43,9 @@ where
     is_of_kind.then(|| ObjectKey::new(O::Scope::namespace(object.namespace()), &owner.name))
 }
 
-/// Returns a function for [`ControllerRunner::watches`](crate::ControllerRunner::watches) that
-/// returns the keys of the objects that have, in `index`, any of the values that `values` returns
-/// for the changed object.
+/// Returns a function for [`ControllerRunner::watches`](crate::ControllerRunner::watches). For a
+/// changed object, that function calls `values`, and returns the keys of all objects that have one
+/// of these values in `index`.
 ///
 /// For example, a change of a Secret queues the Pods that use it, if pods are indexed by their
 /// secrets.

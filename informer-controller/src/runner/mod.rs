@@ -1,4 +1,4 @@
-//! [`ControllerRunner`]: workers that reconcile keys.
+//! [`ControllerRunner`]: runs workers that reconcile keys.
 //!
 //! Handlers of informers queue the keys of changed objects in a [`Workqueue`], and workers call one
 //! function with each key. controller-runtime: `Controller` of `pkg/internal/controller`; in
@@ -70,19 +70,20 @@ pub use stats::{RunnerMonitor, RunnerStats};
 ///
 /// # Guarantees
 ///
-/// - Two workers never process one key at once. A key is reconciled after its last change.
-/// - Workers start when all informers are synced. A key also waits for informers that
-///   [add](SharedIndexInformer::add_namespace) its namespace later, or that have no permission
-///   there, until they have listed the namespace. A warning names a namespace that takes longer
-///   than the [sync timeout](Self::sync_timeout).
+/// - Two workers never process the same key at once. After its last change, a key is reconciled at
+///   least once more.
+/// - Workers start when all informers are synced. If an informer
+///   [adds](SharedIndexInformer::add_namespace) a namespace later, or has no permission there, the
+///   keys of that namespace wait until the informer has listed it. If that takes longer than the
+///   [sync timeout](Self::sync_timeout), a warning names the namespace.
 /// - A key whose namespace was [removed](SharedIndexInformer::remove_namespace) from the watched
 ///   informers is dropped without a call: its object would look deleted. While only some informers
-///   have removed the namespace, the key is parked. After a removal during a call,
-///   [`ReconcileRequest::is_namespace_watched`] returns `false`.
+///   have removed the namespace, the key is parked: it waits without occupying a worker. After a
+///   removal during a call, [`ReconcileRequest::is_namespace_watched`] returns `false`.
 /// - A failure, a panic or a timeout affects only its key. The queue's rate limiter sets the time
 ///   of the retry.
-/// - A key [with pending writes](ReconcileRequest::writes) is parked, without a worker, until the
-///   caches have the writes or the deadline is over.
+/// - A key [with pending writes](ReconcileRequest::writes) is parked until the caches have the
+///   writes or the deadline is over.
 /// - Objects that existed at the start, and resyncs, have a low priority; changes overtake them.
 ///
 /// Nothing is queued before [`run`](Self::run). So a standby can create the controller at once and
@@ -98,7 +99,7 @@ pub struct ControllerRunner<T> {
     tracker: WriteTracker<T>,
     caches: Vec<ReadCache>,
     namespace_of: NamespaceOf<T>,
-    /// Adds the handlers that fill the queue.
+    /// Each function adds a handler that fills the queue.
     feeds: Vec<Feed>,
     monitor: RunnerMonitor,
 }
@@ -157,17 +158,17 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         self
     }
 
-    /// Sets the timeout of a call. When the timeout is over, the call's future is dropped at its
-    /// await, and the call counts as failed. Run work that must complete in a separate task.
-    /// Default: none.
+    /// Sets the timeout of a call. When the timeout is over, the call's future is dropped at the
+    /// await where it waits, and the call counts as failed. So run work that must not be
+    /// interrupted in a separate task. Default: none.
     #[doc(alias = "ReconciliationTimeout")]
     pub fn reconcile_timeout(mut self, limit: Duration) -> Self {
         self.reconcile_timeout = Some(limit);
         self
     }
 
-    /// Sets how long [`run`](Self::run) waits for synced informers, and the time after which a
-    /// warning names a namespace for which keys are parked. Default: two minutes, as in
+    /// Sets how long [`run`](Self::run) waits until all informers are synced, and the time after
+    /// which a warning names a namespace whose keys are parked. Default: two minutes, as in
     /// controller-runtime.
     #[doc(alias = "CacheSyncTimeout")]
     pub fn sync_timeout(mut self, limit: Duration) -> Self {
@@ -183,8 +184,8 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         self
     }
 
-    /// Sets the tracker of writes, for example a shared one or one with another deadline. Default:
-    /// a new one.
+    /// Sets the tracker of the controller's writes, for example to share a tracker or to change its
+    /// deadline. Default: a new tracker.
     pub fn write_tracker(mut self, tracker: WriteTracker<T>) -> Self {
         self.tracker = tracker;
         self
@@ -231,17 +232,18 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         self
     }
 
-    /// Returns a monitor of the controller, which is valid while the controller runs.
+    /// Returns access to the statistics of the controller. Call this method before
+    /// [`run`](Self::run), which consumes the controller.
     #[must_use]
     pub fn monitor(&self) -> RunnerMonitor {
         self.monitor.clone()
     }
 }
 
-/// Adds a handler that queues keys.
+/// Adds a handler to an informer. The handler queues keys.
 type Feed = Box<dyn FnOnce() -> HandlerRegistration + Send>;
 
-/// A handler that queues keys.
+/// Returns a handler that queues keys.
 fn feed<T, K, I>(queue: Workqueue<T>, keys: impl Fn(&Cached<K>) -> I + Send + Sync + 'static) -> Handlers<K>
 where
     T: Hash + Eq + Clone + Send + 'static,

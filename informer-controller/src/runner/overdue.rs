@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Logs each namespace for which keys are parked, once per deadline.
+/// Logs each namespace whose keys stay parked, at most once per deadline.
 pub(super) struct Overdue {
     controller: String,
     /// The time after which a namespace with parked keys is logged, and the interval of repeated
@@ -20,7 +20,7 @@ pub(super) struct Overdue {
 
 impl Overdue {
     pub(super) fn new(controller: &str, deadline: Duration) -> Self {
-        // Zero would log without a pause.
+        // A deadline of zero would log without a pause.
         let deadline = deadline.max(Duration::from_secs(1));
         Self { controller: controller.to_owned(), deadline, logged: Mutex::default() }
     }
@@ -33,8 +33,8 @@ impl Overdue {
                 namespace,
                 cache = cache(),
                 parked_for = ?self.deadline,
-                "keys of a namespace stay parked: a cache does not have the namespace. Grant the verbs list and watch in \
-                 it, add it again, or remove it from all informers of the controller"
+                "keys of a namespace stay parked, because a cache has not listed the namespace. Grant the verbs list and \
+                 watch in the namespace, add it to the informer again, or remove it from all informers of the controller"
             );
         }
     }

@@ -1,4 +1,4 @@
-//! [`ParkingLot`]: keys that wait for the caches, without a worker.
+//! [`ParkingLot`]: holds keys for which the caches are not ready, without occupying a worker.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -11,18 +11,18 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::RunnerMonitor;
 use super::readiness::Readiness;
 
-/// Parks keys, and queues each key again when the caches are ready for it.
+/// Holds parked keys, and queues each key again when the caches are ready for it.
 pub(super) struct ParkingLot<T> {
     pub(super) queue: Workqueue<T>,
     pub(super) readiness: Readiness<T>,
     pub(super) monitor: RunnerMonitor,
     pub(super) arrivals: UnboundedReceiver<(T, Priority)>,
-    /// The highest priority of each key.
+    /// The parked keys, each with the highest priority with which it has arrived.
     pub(super) parked: HashMap<T, Priority>,
 }
 
 impl<T: Hash + Eq + Clone + Send + Sync + 'static> ParkingLot<T> {
-    /// Parks keys until all senders are dropped.
+    /// Receives keys, and queues them again when they are ready, until all senders are dropped.
     pub(super) async fn run(mut self) {
         let mut waits = FuturesUnordered::new();
         loop {

@@ -29,7 +29,7 @@ pub(super) struct ReadCache {
     pub(super) is_watched: bool,
 }
 
-/// The caches and the writes of a controller.
+/// The caches that a controller reads, and its pending writes.
 pub(super) struct Readiness<T> {
     tracker: WriteTracker<T>,
     caches: Arc<[ReadCache]>,
@@ -43,7 +43,7 @@ enum Coverage {
     Complete,
     /// A cache has not listed the namespace yet, or no longer watches it while other caches do.
     Partial {
-        /// The position of the cache.
+        /// The index of the cache in `Readiness::caches`.
         cache: usize,
         /// Set when the cache has listed the namespace, or watches it again.
         complete: Completion,
@@ -54,11 +54,13 @@ enum Coverage {
     Released,
 }
 
+/// What a worker does with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Reconcile,
+    /// Hold the key, without occupying a worker, until the caches are ready for it.
     Park,
-    /// The namespace of the key is no longer watched.
+    /// Drop the key, because its namespace is no longer watched.
     Drop,
 }
 
@@ -114,8 +116,8 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
         view
     }
 
-    /// Waits until there is no reason to park the key; `false` if the deadline of a write has
-    /// passed.
+    /// Waits until there is no reason to park the key. Returns `false` if the deadline of a write
+    /// ended the wait.
     pub(super) async fn ready(&self, key: &T) -> bool {
         loop {
             match self.coverage(key) {
@@ -157,18 +159,18 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
     }
 }
 
-/// Waits until the coverage of a namespace can have changed.
+/// Waits until the coverage of a namespace may have changed.
 async fn change(complete: &Completion, removed: &[CancellationToken]) {
     let mut removals: FuturesUnordered<_> = removed.iter().map(CancellationToken::cancelled).collect();
     tokio::select! {
         biased;
-        // A completion is abandoned when the namespace is no longer watched.
+        // The completion is given up when the namespace is no longer watched.
         _ = complete.wait() => {}
         Some(()) = removals.next() => {}
     }
 }
 
-/// Returns whether a completion is neither set nor abandoned.
+/// Returns whether a completion is neither set nor given up.
 fn is_open(promise: &Completion) -> bool {
     !promise.has_synced() && promise.wait().now_or_never().is_none()
 }

@@ -24,7 +24,7 @@ impl<T> ReconcileRequest<T> {
         &self.key
     }
 
-    /// Returns the number of failures since the last success.
+    /// Returns how often the key has failed since its last success.
     #[must_use]
     #[doc(alias = "NumRequeues")]
     pub fn failures(&self) -> u32 {
@@ -81,8 +81,9 @@ impl<T> ReconcileRequest<T> {
     }
 }
 
-/// The result of a reconcile call. Both variants reset the failures of the key.
-// Failures are errors, after which the key is retried.
+/// The result of a successful reconcile call, which resets the
+/// [failures](ReconcileRequest::failures) of the key.
+// A failed call returns an error instead, and the key is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[doc(alias = "Result")]
 pub enum Reconciled {

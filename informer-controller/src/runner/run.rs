@@ -35,14 +35,15 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
     /// Workers are tasks that end with this future.
     ///
     /// # Errors
-    /// [`NotSynced`] with the informers that are not synced, if the [sync
-    /// timeout](Self::sync_timeout) is over or an informer has stopped.
+    /// [`NotSynced`] with the informers that are not synced, if the
+    /// [sync timeout](Self::sync_timeout) is over or an informer stops before it is synced.
     ///
     /// # Panics
     /// If the queue's rate limiter or metrics panic.
     ///
     /// # Cancel safety
-    /// Dropping the future stops the controller; calls are dropped at their await.
+    /// Dropping the future stops the controller, and drops running calls at the await where they
+    /// wait.
     #[doc(alias = "Reconciler")]
     #[doc(alias = "Start")]
     pub async fn run<F, R, E>(self, reconcile: F, shutdown: CancellationToken) -> Result<(), NotSynced>
@@ -51,7 +52,8 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         R: Future<Output = Result<Reconciled, E>> + Send + 'static,
         E: Into<Box<dyn Error + Send + Sync>> + 'static,
     {
-        // Shuts the queue down on each return, so that no worker processes further keys.
+        // Shuts the queue down when this function returns, so that no worker processes further
+        // keys.
         let queue = ShutDown(self.queue.clone());
         let registrations: Vec<_> = self.feeds.into_iter().map(|add_handler| add_handler()).collect();
         let synced = synced(&self.caches, &registrations, self.sync_timeout);
@@ -97,7 +99,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
                 controller = queue.0.name(),
                 calls = workers.len(),
                 drain_timeout = ?self.drain_timeout,
-                "calls did not end in time and are dropped"
+                "reconcile calls did not end within the drain timeout and are dropped"
             );
             workers.shutdown().await;
         }
@@ -116,6 +118,7 @@ async fn synced(
     wait_for_cache_sync(&all, limit).await
 }
 
+/// Waits until all workers have ended. Panics if a worker has panicked.
 async fn ended(workers: &mut JoinSet<()>) {
     while let Some(joined) = workers.join_next().await {
         if let Err(error) = joined

@@ -9,21 +9,23 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The statistics of a [`ControllerRunner`](crate::ControllerRunner), updated while it runs. Clones
-/// share them.
+/// Access to the statistics of a [`ControllerRunner`](crate::ControllerRunner), which are updated
+/// while it runs. Clones show the same controller.
 #[derive(Debug, Clone, Default)]
 pub struct RunnerMonitor {
     book: Arc<Mutex<Book>>,
 }
 
+/// The data of a [`RunnerMonitor`].
 #[derive(Debug, Default)]
 struct Book {
     stats: RunnerStats,
-    /// The start of each worker's current call.
+    /// The start of each worker's current call; `None` for an idle worker.
     begun: Vec<Option<Instant>>,
 }
 
-/// The statistics of a [`ControllerRunner`](crate::ControllerRunner).
+/// The statistics of a [`ControllerRunner`](crate::ControllerRunner) at one moment. A call is one
+/// call of the reconcile function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct RunnerStats {
@@ -40,22 +42,22 @@ pub struct RunnerStats {
     /// Keys that were dropped without a call, because their namespace was
     /// [removed](informer_factory::SharedIndexInformer::remove_namespace).
     pub dropped: u64,
-    /// The number of times that a key was parked, because the caches lacked a write for it, or had
-    /// not listed its namespace.
+    /// How often a key was parked, which means that it had to wait without occupying a worker,
+    /// because the caches lacked a write for the key or had not listed its namespace.
     pub parked: u64,
     /// Parked keys that were queued again at a deadline, with possibly outdated caches.
     pub parked_timed_out: u64,
-    /// Keys that are parked now.
+    /// The number of keys that are parked now.
     pub parked_now: usize,
-    /// Running calls.
+    /// The number of calls that run now.
     pub active: usize,
-    /// The duration of the longest running call.
+    /// The time for which the longest of the running calls has been running.
     pub longest_active: Duration,
     /// The duration of the longest completed call.
     pub longest: Duration,
 }
 
-/// The outcome of a call.
+/// The outcome of a reconcile call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
     Succeeded { is_requeued: bool },
@@ -80,7 +82,8 @@ impl RunnerMonitor {
         self.book.lock().begun = vec![None; workers];
     }
 
-    /// Records the start of a call. A [`Call`] that is dropped without an outcome was cancelled.
+    /// Records the start of a reconcile call. If the returned [`Call`] is dropped without an
+    /// outcome, the call was cancelled.
     pub(super) fn begin(&self, worker: usize) -> Call<'_> {
         let begun = Instant::now();
         self.book.lock().begun[worker] = Some(begun);
@@ -108,6 +111,7 @@ impl RunnerMonitor {
     }
 }
 
+/// A running reconcile call.
 #[derive(Debug)]
 pub(super) struct Call<'a> {
     monitor: &'a RunnerMonitor,

@@ -1,4 +1,4 @@
-//! [`Worker`]: takes keys, calls the controller's function with them, and ends their items.
+//! [`Worker`]: takes keys from the queue and calls the reconcile function with each.
 
 use std::error::Error;
 use std::fmt;
@@ -18,18 +18,19 @@ use super::readiness::{self, Readiness};
 use super::stats::Ending;
 use super::{ReconcileRequest, Reconciled, RunnerMonitor};
 
+/// Takes keys from the queue and calls the reconcile function with each.
 pub(super) struct Worker<T, F> {
     pub(super) number: usize,
     pub(super) queue: Workqueue<T>,
     pub(super) readiness: Readiness<T>,
-    /// The sender to the parking lot.
+    /// Sends keys to the parking lot.
     pub(super) park: UnboundedSender<(T, Priority)>,
     pub(super) limit: Option<Duration>,
     pub(super) monitor: RunnerMonitor,
     pub(super) reconcile: Arc<F>,
 }
 
-/// The outcome of a call.
+/// The outcome of a reconcile call.
 enum Verdict {
     Reconciled(Reconciled),
     /// Contains the text of the error.
@@ -45,11 +46,12 @@ where
     R: Future<Output = Result<Reconciled, E>> + Send,
     E: Into<Box<dyn Error + Send + Sync>>,
 {
-    /// Works until `stop`, or until the queue is shut down and empty. A running call completes.
+    /// Processes keys until `stop`, or until the queue is shut down and empty. A call that is
+    /// running at `stop` completes.
     pub(super) async fn run(self, stop: CancellationToken) {
         // The inner `None` is the end of the queue.
         while let Some(Some(item)) = stop.run_until_cancelled(self.queue.get()).await {
-            // A stop takes precedence.
+            // If `stop` and a key are ready at the same time, `stop` takes precedence.
             if stop.is_cancelled() {
                 item.release();
                 return;
@@ -74,7 +76,7 @@ where
         }
     }
 
-    /// Ends an item whose namespace is no longer watched.
+    /// Drops a key whose namespace is no longer watched.
     fn drop_released(&self, item: Item<T>) {
         tracing::debug!(
             controller = self.queue.name(),
@@ -100,7 +102,8 @@ where
         // After the retry delay, a key with pending writes is parked.
         let held_by = self.readiness.writes(&key).held_by();
         let retry_in = item.retry();
-        tracing::warn!(controller = self.queue.name(), ?key, failure, ?retry_in, held_by, "call failed");
+        let controller = self.queue.name();
+        tracing::warn!(controller, ?key, failure, ?retry_in, held_by, "reconcile call failed");
     }
 
     async fn call(&self, request: ReconcileRequest<T>) -> Verdict {

@@ -1,4 +1,4 @@
-//! [`WriteInFlight`]: a write without a known outcome.
+//! [`WriteInFlight`]: a write whose outcome is not known yet.
 
 use std::fmt;
 use std::hash::Hash;
@@ -21,8 +21,8 @@ use informer_factory::SharedIndexInformer;
 #[must_use = "a dropped write counts as possibly applied; report its outcome"]
 pub struct WriteInFlight<T: Hash + Eq + Clone> {
     writes: KeyWrites<T>,
-    /// The identity of the write and its condition. `None` if the informer will never receive the
-    /// write, or after the outcome was reported.
+    /// The id of the write, and the condition to wait for. `None` if the informer will never
+    /// receive the write, or after the outcome was reported.
     awaited: Option<(u64, Awaited)>,
     answered: CancellationToken,
 }

@@ -73,8 +73,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     /// The errors of the request, unchanged.
     ///
     /// # Cancel safety
-    /// Dropping the future after its first poll drops the request. The key is then held up until
-    /// the deadline, because the server may have applied the write.
+    /// Dropping the future after its first poll drops the request. The key then waits until the
+    /// deadline, because the server may have applied the write.
     pub async fn track<K, W>(
         &self,
         informer: &SharedIndexInformer<K>,
@@ -219,7 +219,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         }
     }
 
-    /// Returns a description of the pending writes, for messages.
+    /// Returns why the key has to wait, for messages; `None` if the caches have all writes for the
+    /// key.
     pub(crate) fn held_by(&self) -> Option<&'static str> {
         self.tracker.look(&self.key).0.map(|pending| pending.awaited.reason())
     }

@@ -9,7 +9,8 @@
 //! A write without a response was possibly applied. A read of its object determines the outcome, if
 //! the object is known. Otherwise the write counts as applied until its deadline.
 //!
-//! The tracker has one lock. Under it, only `Hash`, `Eq` and `Clone` of keys are called.
+//! The tracker has one lock. While it is held, no user code is called except `Hash`, `Eq` and
+//! `Clone` of keys.
 
 mod in_flight;
 mod key_writes;
@@ -37,8 +38,8 @@ pub use key_writes::KeyWrites;
 ///
 /// A write that is recorded [for a key](Self::of) delays that key until the cache has the write. A
 /// [`ControllerRunner`](crate::ControllerRunner) has a tracker and
-/// [passes it](crate::ReconcileRequest::writes) to each call. It also serves other code that reads
-/// a cache after a write:
+/// [passes it](crate::ReconcileRequest::writes) to each call. Other code that reads a cache after a
+/// write can use a tracker directly:
 ///
 /// ```no_run
 /// use informer_controller::WriteTracker;
@@ -93,7 +94,7 @@ struct Shared<T> {
 struct Keys<T> {
     pending: HashMap<T, Vec<Arc<Pending>>>,
     next_id: u64,
-    /// The number of keys at which expired writes are removed.
+    /// When the tracker has this many keys, it removes the expired writes of all keys.
     sweep_at: usize,
 }
 
@@ -101,11 +102,11 @@ struct Keys<T> {
 /// store.
 type Garbage = Vec<Arc<Pending>>;
 
-/// The minimum number of keys for a sweep.
-const FEW: usize = 1_024;
+/// The minimum of [`Keys::sweep_at`].
+const MIN_KEYS_TO_SWEEP: usize = 1_024;
 
 /// The maximum deadline: a year.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+const MAX_DEADLINE: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl<T: Hash + Eq + Clone> WriteTracker<T> {
     /// The default deadline: ten seconds.
@@ -124,8 +125,8 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
     /// cancelled request, the key waits for the whole deadline.
     #[must_use]
     pub fn with_deadline(deadline: Duration) -> Self {
-        let keys = Keys { pending: HashMap::new(), next_id: 0, sweep_at: FEW };
-        let deadline = deadline.min(LONGEST);
+        let keys = Keys { pending: HashMap::new(), next_id: 0, sweep_at: MIN_KEYS_TO_SWEEP };
+        let deadline = deadline.min(MAX_DEADLINE);
         let shared = Shared { deadline, keys: Mutex::new(keys), timed_out: AtomicU64::new(0) };
         Self { shared: Arc::new(shared) }
     }
@@ -136,7 +137,8 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         KeyWrites::new(self.clone(), key.clone())
     }
 
-    /// Returns the number of keys with pending writes at the last check.
+    /// Returns the number of keys with pending writes. A write counts until the first check of its
+    /// key after the caches have the write.
     #[must_use]
     pub fn keys(&self) -> usize {
         self.shared.keys.lock().pending.len()
@@ -152,7 +154,7 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         Instant::now() + self.shared.deadline
     }
 
-    /// Adds a write. Returns its identity and its condition.
+    /// Adds a write. Returns its id and its condition.
     fn add(&self, key: &T, awaited: Awaited) -> (u64, Awaited) {
         let until = self.until();
         let mut keys = self.shared.keys.lock();
@@ -187,7 +189,7 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         keys.remove(key, |pending| pending.id == id).pop()
     }
 
-    /// Restarts the deadline of a write, even if the deadline was over.
+    /// Sets the condition of a write and restarts its deadline, even if the deadline was over.
     fn prolong(&self, key: &T, id: u64, awaited: Awaited) {
         let prolonged = Arc::new(Pending { id, until: self.until(), awaited });
         let mut keys = self.shared.keys.lock();
@@ -255,12 +257,12 @@ impl<T: Hash + Eq + Clone> Keys<T> {
                 garbage.extend(pending.extract_if(.., |pending| pending.until <= now));
                 !pending.is_empty()
             });
-            self.sweep_at = FEW.max(self.pending.len() * 2);
+            self.sweep_at = MIN_KEYS_TO_SWEEP.max(self.pending.len() * 2);
         }
         garbage
     }
 
-    /// Removes expired writes of one key, if their number has doubled.
+    /// Removes expired writes of one key, if the number of its writes has doubled.
     fn sweep_key(&mut self, key: &T, now: Instant) -> Garbage {
         match self.pending.get(key) {
             Some(pending) if pending.len().is_power_of_two() => {

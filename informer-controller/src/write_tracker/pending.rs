@@ -13,13 +13,14 @@ use super::settlement::Settlement;
 use informer_factory::__private::{Visibility, writes};
 use informer_factory::SharedIndexInformer;
 
-/// The watermark of a store; closed when its informer has stopped.
+/// The watermark of a store; the channel is closed when the informer has stopped.
 pub(super) type Watermarks = watch::Receiver<ResourceVersion>;
 
-/// A write that a cache possibly lacks. It is immutable; a changed condition replaces it.
+/// A write that a cache possibly lacks. A `Pending` is immutable; a new one replaces it if its
+/// condition changes.
 pub(super) struct Pending {
     pub(super) id: u64,
-    /// The deadline.
+    /// The time at which the key stops waiting for this write.
     pub(super) until: Instant,
     pub(super) awaited: Awaited,
 }
@@ -32,8 +33,8 @@ pub(super) enum Awaited {
     /// The cache has reached this version, or lacks the object. If a write moves an object out of
     /// the selector, the informer receives no events for later writes to the object.
     Leaving { watermarks: Watermarks, version: ResourceVersion, has_gone: Look },
-    /// The cache has received the deletion of an object, and has reached the version in which the
-    /// object was known.
+    /// The cache has received the deletion of an object, and has reached the version that the
+    /// object had before the deletion.
     Deletion { watermarks: Watermarks, version: ResourceVersion, is_known: Look },
     /// There is no condition yet: the request is in flight, or its outcome is unknown. The token is
     /// cancelled when the outcome becomes known.
@@ -46,8 +47,8 @@ pub(super) enum Awaited {
 pub(super) type Look = Arc<dyn Fn() -> bool + Send + Sync>;
 
 impl Awaited {
-    /// Returns the condition for an object that the server has; `None` if the informer will not
-    /// have it.
+    /// Returns the condition for an object that was written; `None` if the informer will never
+    /// receive it, or its version has no order.
     pub(super) fn write<K: Send + Sync + 'static>(
         informer: &SharedIndexInformer<K>,
         written: &ObjectMeta,
@@ -115,7 +116,8 @@ impl Awaited {
             | Self::Deletion { watermarks, .. } => {
                 let mut watermarks = watermarks.clone();
                 loop {
-                    // Created before the check, so that no later change is missed.
+                    // The current watermark is marked as seen before the check, so that no later
+                    // change is missed.
                     watermarks.mark_unchanged();
                     if self.is_seen() || watermarks.changed().await.is_err() {
                         return;
@@ -129,7 +131,8 @@ impl Awaited {
         }
     }
 
-    /// Returns the version, if the condition is to reach this version in `store`.
+    /// Returns the version of a [`Version`](Self::Version) condition for `store`; `None` for all
+    /// other conditions.
     pub(super) fn version_in(&self, store: &Watermarks) -> Option<&ResourceVersion> {
         match self {
             Self::Version { watermarks, version } if watermarks.same_channel(store) => Some(version),

@@ -19,14 +19,14 @@ use informer_factory::SharedIndexInformer;
 
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The backoff of failed reads.
+/// The minimum wait after a failed read. Each further failure doubles it, up to [`MAX_WAIT`].
 const MIN_WAIT: Duration = Duration::from_millis(200);
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
 /// Reads the object and returns the condition to wait for; `None` if there is nothing to wait for.
 type Read = dyn Fn() -> BoxFuture<'static, Result<Option<Awaited>, ListWatchError>> + Send + Sync;
 
-/// Determines the outcome of a write.
+/// Determines the outcome of a write by reading its object.
 #[derive(Clone)]
 pub(super) struct Settlement(Arc<Read>);
 
@@ -60,9 +60,17 @@ impl Settlement {
             match timeout(READ_TIMEOUT, (self.0)()).await {
                 Ok(Ok(awaited)) => return awaited,
                 Ok(Err(error)) => {
-                    tracing::debug!(%error, retry_in = ?wait, "the object of a write could not be read");
+                    tracing::debug!(
+                        %error, retry_in = ?wait,
+                        "write outcome still unknown: failed to read the object; retrying"
+                    );
                 }
-                Err(_) => tracing::debug!(retry_in = ?wait, "a read of the object of a write timed out"),
+                Err(_) => {
+                    tracing::debug!(
+                        retry_in = ?wait,
+                        "write outcome still unknown: reading the object timed out; retrying"
+                    );
+                }
             }
             sleep(wait).await;
             wait = MAX_WAIT.min(wait * 2);

@@ -1,4 +1,4 @@
-//! [`Batch`]: the changes that a consumer has taken from the queue, one [`Pending`] per key.
+//! [`Batch`]: the changes that the consumer has taken from the queue, with one [`Pending`] per key.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::{Completion, Delta, Deltas, NamespaceProgress, ObjectKey, ResourceVer
 pub struct Pending<K> {
     /// The key of the object that changed.
     pub key: ObjectKey,
-    /// The changes, oldest first; at least one.
+    /// The changes of the object, oldest first; at least one.
     pub deltas: Deltas<K>,
     pub(super) initial: bool,
 }
@@ -27,7 +27,7 @@ impl<K> Pending<K> {
         self.initial
     }
 
-    /// Returns the newest change.
+    /// Returns the newest pending change of the key.
     pub(super) fn last(&self) -> &Delta<K> {
         // I2: an entry has at least one delta.
         &self.deltas[self.deltas.len() - 1]
@@ -40,15 +40,16 @@ impl<K> Clone for Pending<K> {
     }
 }
 
-/// Changes taken from a [`DeltaFifo`](crate::DeltaFifo), one item per key.
+/// Changes that the consumer has taken from a [`DeltaFifo`](crate::DeltaFifo), with one item per
+/// key.
 ///
-/// The batch is in flight until it is dropped: the queue compares lists with it, and the next pop
-/// waits. Drop it after its changes have been applied to the store, and not before. If a panic
-/// drops it, its items are requeued.
+/// A batch is in flight until it is dropped: the queue compares lists with the batch, and the next
+/// pop waits. Drop a batch only after its changes have been applied to the store. If a batch is
+/// dropped by a panic, its items are requeued.
 pub struct Batch<K: 'static> {
     queue: Arc<Shared<K>>,
     taken: Taken<K>,
-    /// The positions of requeued items.
+    /// The positions of the items that have been requeued.
     requeued: HashSet<usize>,
 }
 
@@ -84,25 +85,25 @@ impl<K: 'static> Batch<K> {
         Self { queue, taken, requeued: HashSet::new() }
     }
 
-    /// Returns the items, in the order in which their keys were queued. There is none if only the
-    /// [`watermark`](Self::watermark) has changed.
+    /// Returns the items, in the order in which their keys were queued. There are no items if only
+    /// the [`watermark`](Self::watermark) has changed.
     #[must_use]
     pub fn items(&self) -> &[Pending<K>] {
         &self.taken.items
     }
 
-    /// Requeues the item at `position` behind all queued items. Call this if the item could not be
+    /// Requeues the item at `position` after all queued items. Call this if the item could not be
     /// processed.
     ///
-    /// If newer changes of its key are queued, only a deletion or release of the item is kept,
-    /// before the newer changes. Until the item has been processed, no batch has a
-    /// [`watermark`](Self::watermark), and an item of the initial list keeps the queue from being
-    /// synced. Requeue items before you read [`watermark`](Self::watermark) and
-    /// [`completes_initial_list`](Self::completes_initial_list), because a requeue changes both. A
-    /// second call for the same item changes nothing.
+    /// If newer changes of the item's key are queued, the item's changes are obsolete and not
+    /// requeued, except a deletion or release, which is queued before the newer changes. Until the
+    /// item has been processed, no batch has a [`watermark`](Self::watermark), and an item of the
+    /// initial list keeps the queue from being synced. Requeue items before you read
+    /// [`watermark`](Self::watermark) and [`completes_initial_list`](Self::completes_initial_list),
+    /// because requeuing changes both. A second call for the same item changes nothing.
     ///
     /// # Panics
-    /// If there is no item at `position`.
+    /// Panics if there is no item at `position`.
     #[doc(alias = "AddIfNotPresent")]
     pub fn requeue(&mut self, position: usize) {
         if self.requeued.insert(position) {
@@ -110,15 +111,15 @@ impl<K: 'static> Batch<K> {
         }
     }
 
-    /// Returns whether the batch has items and all of them have been requeued. Then wait before the
-    /// next pop, for example with [`wait_for_more`](Self::wait_for_more), because the next batch
-    /// can fail in the same way.
+    /// Returns whether the batch has items and all of them have been requeued. In this case, wait
+    /// before the next pop, for example with [`wait_for_more`](Self::wait_for_more), because the
+    /// next batch can fail in the same way.
     #[must_use]
     pub fn is_all_requeued(&self) -> bool {
         !self.requeued.is_empty() && self.requeued.len() == self.taken.items.len()
     }
 
-    /// Returns a future that is ready when a new change is queued or the queue is closed. Requeued
+    /// Returns a future that waits until a new change is queued or the queue is closed. Requeued
     /// items are not new changes. The future is ready at once if a change was queued since this
     /// batch was taken.
     pub fn wait_for_more(&self) -> impl Future<Output = ()> + Send + use<K>
@@ -128,26 +129,26 @@ impl<K: 'static> Batch<K> {
         Arc::clone(&self.queue).wait_for_more(self.taken.arrivals)
     }
 
-    /// Returns whether this batch completes the initial list. In the life of a queue, one batch
-    /// does.
+    /// Returns whether the initial list is complete when this batch has been processed. Only one
+    /// batch of a queue completes the initial list.
     #[must_use]
     pub fn completes_initial_list(&self) -> bool {
         self.taken.completes_initial
     }
 
-    /// Returns the resource version that the consumer reaches with this batch, if it has changed.
+    /// Returns the watermark: the resource version that the consumer has reached after processing
+    /// this batch. `None` if the watermark has not changed, or if changes are still queued.
     ///
-    /// Only a batch that empties the queue has a watermark (I9). After a list without a version,
-    /// the watermark is empty, because the state of the consumer has no version.
+    /// After a list without a resource version, the watermark is the empty version.
     #[must_use]
     pub fn watermark(&self) -> Option<&ResourceVersion> {
         self.taken.watermark.as_ref()
     }
 
-    /// Returns the version that the consumer reaches with this batch in each namespace that has a
-    /// feed of its own ([`DeltaFifo::feed`](crate::DeltaFifo::feed)), if it has changed.
-    /// [`watermark`](Self::watermark) is then the minimum of all, and empty while a namespace has
-    /// no version.
+    /// Returns the watermarks that the consumer has reached after processing this batch in
+    /// namespaces with their own feed ([`DeltaFifo::feed`](crate::DeltaFifo::feed)); only those
+    /// that have changed. If there are feeds, [`watermark`](Self::watermark) is the minimum of all
+    /// namespaces, and empty while a namespace has no version.
     #[must_use]
     pub fn namespaces(&self) -> &[NamespaceProgress] {
         &self.taken.namespaces
@@ -156,7 +157,7 @@ impl<K: 'static> Batch<K> {
 
 impl<K: 'static> Drop for Batch<K> {
     fn drop(&mut self) {
-        // If the consumer panics, it has possibly not processed the items.
+        // A consumer that panics has possibly not processed all items.
         if std::thread::panicking() {
             self.queue.requeue_all(&mut self.taken, &self.requeued);
         }

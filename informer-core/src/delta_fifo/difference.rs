@@ -1,10 +1,11 @@
 //! Computes the changes of a list or a resync, mostly while the queue is not locked.
 //!
-//! Both read all objects that are queued, in flight or known, in slices, so that the lock is held
-//! for one slice at a time. Meanwhile, objects only move from the queue to the batch in flight, and
-//! from there to the store. Reading in this order misses no object. Unchanged objects are not
-//! queued, so a list costs the consumer only its differences. client-go: `Replace` and `Resync` of
-//! `tools/cache/delta_fifo.go`, which queue everything under one lock.
+//! Both read all objects that are queued, in flight or in the consumer's store. They read in
+//! slices, so that the lock is held for one slice at a time. Meanwhile, objects only move from the
+//! queue to the batch in flight, and from there to the store. Reading in this order misses no
+//! object. Unchanged objects are not queued, so a list costs the consumer only its differences.
+//! client-go: `Replace` and `Resync` of `tools/cache/delta_fifo.go`, which queue everything under
+//! one lock.
 
 use foldhash::HashMap;
 
@@ -16,9 +17,9 @@ use crate::{Cached, Completion, Deleted, Delta, ObjectKey};
 
 /// The newest change of each key that is queued or in flight.
 struct Unprocessed<K> {
-    /// One change per key, in the order in which the keys arrived.
+    /// The newest change of each key, in the order in which the keys were queued.
     newest: Vec<Delta<K>>,
-    /// Positions in `newest`.
+    /// The position of each key in `newest`.
     by_key: HashMap<ObjectKey, usize>,
 }
 
@@ -27,7 +28,7 @@ impl<K> Unprocessed<K> {
         Self { newest: Vec::new(), by_key: HashMap::default() }
     }
 
-    /// Adds a change that is newer than the earlier ones of its key.
+    /// Adds a change that is newer than the earlier changes of its key.
     fn add(&mut self, delta: Delta<K>) {
         // A resync is queued only for a key without other changes, so the known object is the
         // newest state.
@@ -47,7 +48,7 @@ impl<K> Unprocessed<K> {
     }
 }
 
-/// Prevents batches from being taken until the guard is dropped, without holding a lock.
+/// A guard that prevents batches from being taken until it is dropped. It holds no lock.
 struct Hold<'a, K: 'static>(&'a Shared<K>);
 
 impl<'a, K: 'static> Hold<'a, K> {
@@ -84,8 +85,8 @@ impl<K: 'static> Shared<K> {
         self.queue(changes, |state| state.begin_list(listed), |state| state.end_list(listed, first));
     }
 
-    /// Queues the release of all objects of a namespace. Returns the completions to set at once:
-    /// there are some if nothing of the namespace has arrived.
+    /// Queues the release of all objects of a namespace. Returns completions that must be set at
+    /// once; there are such completions only if nothing of the namespace has arrived.
     pub(super) fn release(&self, scope: &Scope) -> Vec<Completion> {
         let nothing = Listed::empty(scope.clone());
         let changes = self.difference(&nothing, |key, last| {
@@ -131,15 +132,15 @@ impl<K: 'static> Shared<K> {
         }
     }
 
-    /// Makes a change that looks up keys in the batch in flight. The index of a large batch is
-    /// built before, while the queue is not locked.
+    /// Calls `change`, which can look up keys in the batch in flight, with the locked state. The
+    /// index of a large batch is built beforehand, while the queue is not locked.
     pub(super) fn change_indexed(&self, change: impl FnOnce(&mut State<K>)) {
         let mut change = Some(change);
         while change.is_some() {
             let without_index = self.state.lock().without_index();
             without_index.iter().for_each(InFlightItems::make_index);
             self.change(|state| {
-                // Another large batch can have been taken meanwhile; then repeat.
+                // If another large batch has been taken meanwhile, the loop builds its index, too.
                 if state.without_index().is_none()
                     && let Some(change) = change.take()
                 {
@@ -167,8 +168,8 @@ impl<K: 'static> Shared<K> {
         unprocessed
     }
 
-    /// Returns the new and changed objects of a list, then the result of `end` for each object that
-    /// the list lacks.
+    /// Returns the changes that a list causes: a `Replaced` for each new or changed object, then
+    /// the result of `end` for each object that the list lacks.
     fn difference(
         &self,
         listed: &Listed<K>,
@@ -209,8 +210,8 @@ impl<K: 'static> Shared<K> {
         changes
     }
 
-    /// Queues changes in slices; the consumer takes them in one step. Nothing is queued if `begin`
-    /// returns `false`.
+    /// Queues changes in slices. The consumer cannot take any of them before all have been queued.
+    /// If `begin` returns `false`, nothing is queued.
     fn queue(
         &self,
         changes: Vec<Delta<K>>,

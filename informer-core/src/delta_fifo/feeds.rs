@@ -1,12 +1,14 @@
-//! [`Feeds`]: the progress of each namespace that has its own source. No lock, no waiting.
+//! [`Feeds`]: the progress of each namespace that has its own source. This code takes no lock and
+//! never waits.
 //!
-//! A queue with one source has no feeds. Each feed has its own initial list, its own version, and
-//! two completions: one for its processed initial list, one for its processed release. A completion
-//! is set when the batch that carries the feed's progress has been processed, because that batch
-//! follows all changes of the feed.
+//! A queue with one source has no feeds. Each feed has its own initial list, its own resource
+//! version, and two completions: one is set when its initial list has been processed, the other
+//! when its release has been processed. A completion is set when the batch that carries the feed's
+//! progress has been processed, because that batch follows all changes of the feed.
 //!
-//! A namespace that is added again while it is being released gets a new feed: the releases of the
-//! old feed come first, and later progress of the old feed does not concern the new one.
+//! A namespace that is added again while its release is still queued gets a new feed. The changes
+//! of the new feed are queued after the releases of the old feed, and later progress of the old
+//! feed does not affect the new feed.
 
 use std::sync::Arc;
 
@@ -14,13 +16,13 @@ use crate::{Completion, FeedId, NamespaceProgress, ObjectKey, ResourceVersion};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Nothing has arrived yet.
+    /// Nothing has arrived from the feed yet.
     Awaited,
-    /// A part of the initial list has arrived.
+    /// A part of the feed's initial list has arrived.
     Arriving,
-    /// The initial list has arrived.
+    /// The feed's whole initial list has arrived.
     Complete,
-    /// The feed is released, and the consumer has not processed the release.
+    /// The feed is released, and the consumer has not processed the release yet.
     Released,
 }
 
@@ -30,14 +32,16 @@ struct Feed {
     stage: Stage,
     /// Whether the queue's initial list includes the feed.
     is_initial: bool,
-    /// Whether the initial list can end without the feed, once another feed has listed.
+    /// Whether the queue's initial list can end without the feed, once another feed has been
+    /// listed.
     is_optional: bool,
     newest: ResourceVersion,
-    /// Whether the next batch that empties the queue carries the progress of the feed.
+    /// Whether the next batch that empties the queue reports progress of the feed.
     has_progress: bool,
     synced: Completion,
-    /// To be set when the release has been processed: the feed's own completion, and those of later
-    /// feeds of the namespace that were released before they listed anything.
+    /// The completions that are set when the feed's release has been processed: the feed's own
+    /// completion, and those of later feeds of the namespace that were released before anything
+    /// arrived from them.
     released: Vec<Completion>,
 }
 
@@ -50,9 +54,10 @@ impl Feed {
 /// The completions of a feed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FeedCompletions {
-    /// The initial list has been processed.
+    /// Set when the feed's initial list has been processed.
     pub(super) synced: Completion,
-    /// The release has been processed, and so have those of earlier feeds of the namespace.
+    /// Set when the release of the feed, and of all earlier feeds of its namespace, has been
+    /// processed.
     pub(super) released: Completion,
 }
 
@@ -63,10 +68,11 @@ impl FeedCompletions {
     }
 }
 
-/// The progress that a batch carries.
+/// The progress of feeds that a batch reports.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// The minimum of all versions, if it has changed; empty if a feed has no version.
+    /// The minimum of the versions of all feeds, if the minimum has changed; empty if a feed has no
+    /// version.
     pub(super) minimum: Option<ResourceVersion>,
     pub(super) namespaces: Vec<NamespaceProgress>,
 }
@@ -75,12 +81,12 @@ pub(super) struct Progress {
 pub(super) struct Feeds {
     feeds: Vec<Feed>,
     next: u64,
-    /// Whether the feeds of the initial list are fixed. Feeds that are added afterwards are not
-    /// part of it.
+    /// Whether the feeds of the queue's initial list are fixed. Feeds that are added afterwards are
+    /// not part of that list.
     has_started: bool,
-    /// The minimum version that a batch carried last.
+    /// The minimum version that a batch reported last.
     announced: ResourceVersion,
-    /// Whether `announced` was revoked.
+    /// Whether `announced` was revoked, because an item of that batch was requeued.
     is_revoked: bool,
     has_progress: bool,
     is_over: bool,
@@ -92,13 +98,13 @@ impl Feeds {
         self.feeds.is_empty()
     }
 
-    /// Returns whether there is progress that no batch has carried.
+    /// Returns whether there is progress of feeds that no batch has reported yet.
     #[inline]
     pub(super) fn has_progress(&self) -> bool {
         self.has_progress
     }
 
-    /// Adds a feed. Its completions are given up at once if the queue is drained.
+    /// Adds the feed of a namespace. If all feeds have ended, the completions are given up at once.
     pub(super) fn add(&mut self, namespace: Arc<str>) -> (FeedId, FeedCompletions) {
         let (id, completions) = (FeedId(self.next), FeedCompletions::default());
         self.next += 1;
@@ -117,7 +123,7 @@ impl Feeds {
             synced: completions.synced.clone(),
             released: vec![completions.released.clone()],
         });
-        // Until this feed has listed, there is no minimum version.
+        // Until this feed has been listed, there is no minimum version.
         self.has_progress |= self.is_revoked || !self.announced.is_empty();
         (id, completions)
     }
@@ -134,7 +140,7 @@ impl Feeds {
         self.get(id).is_some()
     }
 
-    /// Returns whether a list of this feed that arrives now is its initial one.
+    /// Returns whether a list of this feed that arrives now is the feed's initial list.
     pub(super) fn is_first_list(&self, id: FeedId) -> bool {
         self.get(id).is_some_and(Feed::is_unlisted)
     }
@@ -144,20 +150,21 @@ impl Feeds {
         self.get(id).is_some_and(|feed| feed.is_initial)
     }
 
-    /// Fixes the feeds of the queue's initial list.
+    /// Fixes the feeds of the queue's initial list: the feeds that exist now.
     pub(super) fn start(&mut self) {
         self.has_started = true;
     }
 
-    /// Makes a feed optional for the queue's initial list. Returns whether this has an effect: the
-    /// list includes the feed, waits for it, and the feed was not optional.
+    /// Makes a feed optional for the queue's initial list. Returns whether the call had an effect:
+    /// the initial list includes the feed, the feed has not been listed, and it was not optional
+    /// before.
     pub(super) fn make_optional(&mut self, id: FeedId) -> bool {
         let missing = self.get_mut(id).filter(|feed| feed.is_initial && feed.is_unlisted());
         missing.is_some_and(|feed| !std::mem::replace(&mut feed.is_optional, true))
     }
 
     /// Returns whether the queue's initial list has arrived. Optional feeds can be missing, if at
-    /// least one feed has listed.
+    /// least one feed has been listed.
     pub(super) fn has_initial_list(&self) -> bool {
         let mut missing = self.feeds.iter().filter(|feed| feed.is_initial && feed.is_unlisted()).peekable();
         let is_complete = missing.peek().is_none();
@@ -166,7 +173,8 @@ impl Feeds {
             && (is_complete || missing.all(|feed| feed.is_optional) && self.feeds.iter().any(has_listed))
     }
 
-    /// Ends the queue's initial list. Feeds that have not listed are not part of it any more.
+    /// Ends the queue's initial list. Feeds that have not been listed do not belong to that list
+    /// any more.
     pub(super) fn end_initial_list(&mut self) {
         for feed in self.feeds.iter_mut().filter(|feed| feed.is_unlisted()) {
             feed.is_initial = false;
@@ -180,7 +188,7 @@ impl Feeds {
         }
     }
 
-    /// Returns whether the initial list of this key's namespace has begun and has not ended.
+    /// Returns whether the initial list of the key's namespace has begun and not ended.
     pub(super) fn is_arriving(&self, key: &ObjectKey) -> bool {
         let is_its = |feed: &Feed| feed.stage == Stage::Arriving && key.namespace() == Some(&*feed.namespace);
         self.feeds.iter().any(is_its)
@@ -196,7 +204,8 @@ impl Feeds {
         }
     }
 
-    /// Sets the version after the feed's queued changes, unless it is empty.
+    /// Sets the resource version that follows the feed's queued changes, unless `resource_version`
+    /// is empty.
     pub(super) fn advance(&mut self, id: FeedId, resource_version: &ResourceVersion) {
         if let Some(feed) = self.get_mut(id).filter(|_| !resource_version.is_empty()) {
             feed.newest = resource_version.clone();
@@ -226,7 +235,8 @@ impl Feeds {
         Some(Vec::new())
     }
 
-    /// Returns the version up to which all feeds have arrived; empty if a feed has no version.
+    /// Returns the minimum of the versions of all feeds. Empty if a feed has no version, or if two
+    /// versions cannot be compared.
     fn minimum(&self) -> ResourceVersion {
         let mut followed = self.feeds.iter().filter(|feed| feed.stage != Stage::Released);
         let Some(first) = followed.next() else { return ResourceVersion::empty() };
@@ -236,7 +246,7 @@ impl Feeds {
         minimum.cloned().unwrap_or_default()
     }
 
-    /// Takes the progress for a batch that empties the queue.
+    /// Takes the progress of all feeds, for a batch that empties the queue.
     pub(super) fn take_progress(&mut self) -> Progress {
         if !std::mem::take(&mut self.has_progress) {
             return Progress::default();
@@ -254,7 +264,7 @@ impl Feeds {
         Progress { namespaces, minimum: is_new.then_some(minimum) }
     }
 
-    /// Makes the next batch that empties the queue carry all progress again, because an item was
+    /// Makes the next batch that empties the queue report all progress again, because an item was
     /// requeued.
     pub(super) fn revoke_progress(&mut self) {
         for feed in &mut self.feeds {
@@ -264,8 +274,8 @@ impl Feeds {
         }
     }
 
-    /// Applies the progress of a processed batch. Returns the completions to set while the queue is
-    /// not locked.
+    /// Applies the progress that a processed batch has reported. Returns the completions that must
+    /// be set while the queue is not locked.
     pub(super) fn processed(&mut self, namespaces: &[NamespaceProgress]) -> Vec<Completion> {
         let mut completed = Vec::new();
         for progress in namespaces {
@@ -281,7 +291,7 @@ impl Feeds {
         completed
     }
 
-    /// Ends all feeds. Returns the completions to give up while the queue is not locked.
+    /// Ends all feeds. Returns the completions that must be given up while the queue is not locked.
     pub(super) fn end(&mut self) -> Vec<Completion> {
         self.is_over = true;
         self.feeds.iter().flat_map(|feed| feed.released.iter().chain([&feed.synced])).cloned().collect()

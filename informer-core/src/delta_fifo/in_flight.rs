@@ -1,4 +1,4 @@
-//! The items that were taken from the queue and are not processed yet.
+//! The batch in flight: the items that were taken from the queue and have not been processed yet.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,17 +8,18 @@ use super::Pending;
 use super::state::SLICE;
 use crate::{Completion, Delta, NamespaceProgress, ObjectKey, ResourceVersion};
 
-/// The batch in flight.
+/// The batch in flight, as the queue keeps it.
 pub(super) struct InFlight<K> {
     pub(super) id: u64,
     pub(super) items: Arc<Vec<Pending<K>>>,
-    /// The number of its items that belong to the initial list.
+    /// The number of items of the batch that belong to the initial list.
     pub(super) initial: usize,
-    /// Positions by key, built on first use; for a large batch while the queue is not locked.
+    /// The positions of items by key. The index is built on first use; for a large batch, while the
+    /// queue is not locked.
     pub(super) index: Arc<OnceLock<HashMap<ObjectKey, usize>>>,
 }
 
-/// The items of a batch in flight, to be read while the queue is not locked.
+/// The items of the batch in flight, which can be read while the queue is not locked.
 pub(super) struct InFlightItems<K> {
     pub(super) id: u64,
     pub(super) items: Arc<Vec<Pending<K>>>,
@@ -49,22 +50,23 @@ impl<K> InFlight<K> {
     }
 }
 
-/// The content of a batch.
+/// The content of a [`Batch`](super::Batch).
 pub(super) struct Taken<K> {
     pub(super) items: Arc<Vec<Pending<K>>>,
     pub(super) completes_initial: bool,
     pub(super) watermark: Option<ResourceVersion>,
     pub(super) namespaces: Vec<NamespaceProgress>,
-    /// `State::arrivals` when the batch was taken, or another number if changes stayed in the
-    /// queue.
+    /// The value of `State::arrivals` when the batch was taken, or another number if changes stayed
+    /// in the queue.
     pub(super) arrivals: u64,
 }
 
-/// The effects of a processed batch, to be applied and dropped while the queue is not locked.
+/// The effects of a processed batch. They must be applied and dropped while the queue is not
+/// locked.
 pub(super) struct Processed<K> {
-    /// Whether the initial list has been processed now.
+    /// Whether the batch was the last part of the initial list.
     pub(super) completes_initial: bool,
-    /// The completions of feeds to set now.
+    /// The completions of feeds that must be set now.
     pub(super) completed: Vec<Completion>,
     pub(super) _garbage: Option<InFlight<K>>,
 }

@@ -1,8 +1,9 @@
-//! Lists: the objects of a complete list by key, and the parts of a list that is still arriving.
+//! Lists in the queue: [`Listed`] is a complete list, indexed by key; [`State::list_part`] handles
+//! the parts of a list that is still arriving.
 //!
-//! The newest object of a key is the object of its last queued change. Without a queued change, it
-//! is the object of the change in flight; without either, it is the stored object. `difference.rs`
-//! compares a complete list with the newest objects.
+//! The newest object of a key is the object of its last queued change. If no change is queued, it
+//! is the object of the change in flight. If there is no such change either, it is the stored
+//! object. `difference.rs` compares a complete list with the newest objects.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use hashbrown::HashTable;
 use super::state::State;
 use crate::{Cached, Delta, FeedId, KnownObjects, ObjectKey, Replacement, ResourceVersion};
 
-/// The namespace of a list that covers one namespace only.
+/// The namespace to which a list is restricted.
 #[derive(Debug, Clone)]
 pub(super) struct Scope {
     pub(super) id: FeedId,
@@ -21,7 +22,7 @@ pub(super) struct Scope {
 /// A complete list, indexed by key before the queue is locked.
 pub(super) struct Listed<K> {
     objects: Vec<Cached<K>>,
-    /// Positions in `objects`. If a key is listed twice, the last object counts.
+    /// The position of each key in `objects`. If a key is listed twice, the last object counts.
     by_key: HashTable<usize>,
     quarantined: Vec<ObjectKey>,
     complete: bool,
@@ -45,7 +46,7 @@ impl<K> Listed<K> {
         Self { objects, by_key, quarantined, complete, resource_version, scope }
     }
 
-    /// Returns whether an object with this key would be in the list if it existed.
+    /// Returns whether the list would contain the object with this key, if the object existed.
     fn covers(&self, key: &ObjectKey) -> bool {
         self.scope.as_ref().is_none_or(|scope| key.namespace() == Some(&*scope.namespace))
     }
@@ -62,7 +63,7 @@ impl<K> Listed<K> {
         self.by_key.find(key.hash_value(), |&position| self.objects[position].key() == key).copied()
     }
 
-    /// Returns the list of an empty namespace.
+    /// Returns a list without objects, which means that the namespace is empty.
     pub(super) fn empty(scope: Scope) -> Self {
         let replacement = Replacement {
             objects: Vec::new(),
@@ -73,8 +74,8 @@ impl<K> Listed<K> {
         Self::new(replacement, Some(scope))
     }
 
-    /// Returns whether the list shows that no object with this key exists: it covers the key, and
-    /// the object is neither listed nor quarantined.
+    /// Returns whether the list shows that no object with this key exists: the list covers the key,
+    /// and the object is neither listed nor quarantined.
     pub(super) fn lacks(&self, key: &ObjectKey) -> bool {
         self.complete
             && self.covers(key)
@@ -83,14 +84,15 @@ impl<K> Listed<K> {
     }
 }
 
-/// The initial list to which an arriving list belongs.
+/// The initial list to which a list belongs that arrives now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FirstList {
-    /// The initial list of the queue. The arriving list can be the part of one feed.
+    /// The initial list of the queue. If there are feeds, the arriving list is one feed's part of
+    /// it.
     OfQueue,
-    /// The initial list of a namespace that was added later.
+    /// The initial list of a namespace that was added after the queue's initial list.
     OfFeed,
-    /// None: the initial list has ended.
+    /// No initial list, because it has ended: the arriving list is a relist.
     Over,
 }
 
@@ -99,10 +101,10 @@ pub(super) fn is_same<K>(one: &Cached<K>, other: &Cached<K>) -> bool {
 }
 
 impl<K: 'static> State<K> {
-    /// Replaces unchanged copies by the known objects, and returns the copies, to be dropped while
-    /// the queue is not locked. The other objects of an initial list are queued at once, if there
-    /// are known objects. Without known objects, `replace` could not tell that these objects have
-    /// been queued already.
+    /// Replaces copies of unchanged objects in `objects` with the existing handles. Returns the
+    /// copies, which must be dropped while the queue is not locked. If the queue has access to a
+    /// store, the other objects of an initial list are queued at once. Without a store, `replace`
+    /// could not detect that these objects have been queued already.
     pub(super) fn list_part(
         &mut self,
         objects: &mut [Cached<K>],
@@ -119,7 +121,8 @@ impl<K: 'static> State<K> {
                     unused.push(std::mem::replace(object, newest));
                 }
                 newest => {
-                    // This can be the last handle, if the store has dropped the object meanwhile.
+                    // `newest` can be the last handle of its object, if the store has dropped the
+                    // object meanwhile.
                     unused.extend(newest);
                     if is_queued {
                         self.enqueue(Delta::Replaced(object.clone()));
@@ -156,7 +159,8 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Returns the newest object of a key; `None` if there is none.
+    /// Returns the newest object of a key: queued, in flight or stored. Returns `None` if there is
+    /// no object, or if its newest change is a deletion or release.
     fn newest(&self, key: &ObjectKey, known: Option<&dyn KnownObjects<K>>) -> Option<Cached<K>> {
         match self.last_queued(key).or_else(|| self.last_in_flight(key)) {
             Some(Delta::Sync(_)) | None => known?.known(key),
@@ -165,7 +169,8 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Begins to queue a complete list. Returns whether its namespace is still watched.
+    /// Begins to queue the changes of a complete list. Returns whether the namespace of the list is
+    /// still watched.
     pub(super) fn begin_list(&mut self, listed: &Listed<K>) -> bool {
         match &listed.scope {
             Some(scope) if !self.feeds.is_followed(scope.id) => return false,
@@ -175,7 +180,7 @@ impl<K: 'static> State<K> {
         true
     }
 
-    /// Ends a list after all of its changes have been queued.
+    /// Ends a complete list after all of its changes have been queued.
     pub(super) fn end_list(&mut self, listed: &Listed<K>, first: FirstList) {
         if first == FirstList::OfQueue {
             let not_counted = self.items.iter_mut().filter(|item| !item.initial && listed.covers(&item.key));
@@ -185,7 +190,7 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Ends the queue's initial list if all feeds of it have listed.
+    /// Ends the initial list of a queue with feeds, if all required feeds have been listed.
     pub(super) fn check_initial_list(&mut self) {
         if self.population.is_first_list() && self.feeds.has_initial_list() {
             self.feeds.end_initial_list();

@@ -1,12 +1,13 @@
-//! Merges the pending changes of one key: they stay in order, and two deletions or releases in a
-//! row become one.
+//! Merges the pending changes of one key. The changes stay in order, and two consecutive deletions
+//! or releases become one.
 
 use smallvec::smallvec;
 
 use crate::{Delta, Deltas};
 
-/// Appends a change. Of two deletions in a row, one with an exact last state wins; of a deletion
-/// and a release, the deletion wins. Returns the change that was dropped, if any.
+/// Appends a change to the pending changes of a key. Of two consecutive deletions, one with an
+/// exact last state is kept; of a deletion and a release, the deletion is kept. Returns the change
+/// that was not kept, if any.
 #[inline(never)] // Otherwise the compiler does not inline the callers.
 pub(super) fn append<K>(deltas: &mut Deltas<K>, delta: Delta<K>) -> Option<Delta<K>> {
     match (deltas.last_mut(), delta) {
@@ -23,7 +24,7 @@ pub(super) fn append<K>(deltas: &mut Deltas<K>, delta: Delta<K>) -> Option<Delta
     }
 }
 
-/// Inserts a deletion or release before newer changes, with the rules of `append`.
+/// Inserts a deletion or release before newer changes of its key. Merges changes like `append`.
 pub(super) fn prepend<K>(deltas: &mut Deltas<K>, end: Delta<K>) -> Option<Delta<K>> {
     let newer = std::mem::replace(deltas, smallvec![end]);
     let mut superfluous = None;

@@ -1,15 +1,15 @@
 //! [`DeltaFifo`]: the queue between the reflector and the store.
 //!
-//! It holds the unprocessed changes of each key, and returns keys in the order in which they were
-//! queued. client-go: `DeltaFIFO` of `tools/cache/delta_fifo.go`. In addition,
-//! [`DeltaFifo::pop_batch`] takes the whole backlog at once: then each batch leads the consumer to
-//! exactly one state of the server (I9).
+//! The queue holds the unprocessed changes of each key, and returns keys in the order in which they
+//! were queued. client-go: `DeltaFIFO` of `tools/cache/delta_fifo.go`. In addition,
+//! [`DeltaFifo::pop_batch`] takes the whole backlog at once. After each such batch, the consumer's
+//! store equals the state of the server at one resource version.
 //!
-//! Note: between the pop and the end of processing, an object is neither queued nor in the store.
-//! So the queue keeps the batch in flight until the [`Batch`] is dropped, and lists are compared
-//! with that batch, too.
+//! Note: between the pop and the end of processing, a change is neither queued nor in the store. So
+//! the queue keeps the popped batch, which is in flight, until the [`Batch`] is dropped, and also
+//! compares lists with the batch in flight.
 //!
-//! Lock order: the queue's lock, then the store's (through [`KnownObjects`]).
+//! Lock order: the queue's lock, then the locks that [`KnownObjects`] takes, such as the store's.
 
 mod batch;
 mod difference;
@@ -41,8 +41,8 @@ use state::State;
 
 /// A queue of changes, with at most one entry per key. A clone is another handle to the same queue.
 ///
-/// It has any number of producers and one consumer, who processes one [`Batch`] at a time.
-/// Producers do not wait, except for a reflector when many changes are queued
+/// The queue has any number of producers and one consumer, which processes one [`Batch`] at a time.
+/// Producers do not wait, except for a reflector while many changes are queued
 /// ([`ReflectorStore::wait_for_room`]).
 ///
 /// ```
@@ -69,24 +69,25 @@ pub struct DeltaFifo<K: 'static> {
     shared: Arc<Shared<K>>,
 }
 
-/// The number of queued changes at which a reflector waits. It keeps the consumer busy, and is
-/// small compared with the number of objects in a cluster that has so many changes at once.
+/// The number of queued changes at which a reflector waits. The number is large enough to keep the
+/// consumer busy, and small compared with the number of objects in a cluster that has so many
+/// changes at once.
 const MAX_DELTAS: usize = if cfg!(informer_loom) { 2 } else { 10_000 };
 
 struct Shared<K: 'static> {
     state: Mutex<State<K>>,
-    /// Wakes the consumer when a batch can be taken, or the queue is closed.
+    /// Wakes the consumer when a batch can be taken or the queue is closed.
     wake: Notify,
-    /// Wakes producers that wait for room.
+    /// Wakes producers that wait until fewer changes are queued.
     taken: Notify,
-    /// Wakes a consumer that waits for a change that it has not requeued itself.
+    /// Wakes a consumer that waits for a new change; requeued changes do not count.
     arrived: Notify,
     known: Option<Arc<dyn KnownObjects<K>>>,
     synced: Completion,
 }
 
 impl<K: 'static> Shared<K> {
-    /// Changes the state and wakes the tasks that wait for the change.
+    /// Calls `change` with the locked state, and then wakes the tasks that wait for its effects.
     #[inline]
     fn change(&self, change: impl FnOnce(&mut State<K>)) {
         let (became_ready, became_synced, has_arrived, garbage) = {
@@ -119,7 +120,7 @@ impl<K: 'static> Shared<K> {
 
     async fn wait_for_room(self: Arc<Self>) {
         loop {
-            // Created before the check, so that no later change is missed.
+            // The future is created before the check, so that no change after the check is missed.
             let taken = self.taken.notified();
             if !self.is_full() {
                 return;
@@ -130,7 +131,7 @@ impl<K: 'static> Shared<K> {
 
     async fn wait_for_more(self: Arc<Self>, than: u64) {
         loop {
-            // Created before the check, as in `wait_for_room`.
+            // The future is created before the check, as in `wait_for_room`.
             let arrived = self.arrived.notified();
             {
                 let mut state = self.state.lock();
@@ -143,8 +144,9 @@ impl<K: 'static> Shared<K> {
         }
     }
 
-    /// I12: nothing will be processed any more, so all waits end.
+    /// Ends all waits with an error, because no further batch will be processed.
     fn give_up(&self) {
+        // I12: every wait ends.
         let of_feeds = self.state.lock().feeds.end();
         self.synced.give_up();
         of_feeds.iter().for_each(Completion::give_up);
@@ -158,15 +160,16 @@ impl<K: 'static> Drop for Shared<K> {
 }
 
 impl<K: 'static> DeltaFifo<K> {
-    /// Returns an empty queue without known objects. Then a list queues all of its objects, and
-    /// deletes only objects that are still queued.
+    /// Returns an empty queue without access to a store. A list then queues all of its objects, and
+    /// deletes only objects that have an unprocessed change.
     #[must_use]
     pub fn new() -> Self {
         Self::with_known(None)
     }
 
-    /// Returns an empty queue whose consumer keeps its objects in a store. A list then queues only
-    /// differences, and deletes the known objects that it lacks.
+    /// Returns an empty queue whose consumer stores its objects in `known`. A list then queues only
+    /// the differences from the store, including a deletion for each stored object that the list
+    /// lacks.
     #[must_use]
     pub fn with_known_objects(known: Arc<dyn KnownObjects<K>>) -> Self {
         Self::with_known(Some(known))
@@ -196,44 +199,44 @@ impl<K: 'static> DeltaFifo<K> {
         self.shared.change(|state| state.push(Delta::Updated(object)));
     }
 
-    /// Queues the deletion of an object. Two deletions in a row become one.
+    /// Queues the deletion of an object. Two consecutive deletions of a key are merged.
     pub fn delete(&self, deleted: Deleted<K>) {
         self.shared.change(|state| state.push(Delta::Deleted(deleted)));
     }
 
     /// Queues a [`Delta::Sync`] for every known object that has no pending change.
     ///
-    /// This sends no request to the server. It serves handlers that periodically process all
-    /// objects again. It does nothing without [known objects](Self::with_known_objects).
+    /// A resync sends no request to the server. It is for handlers that periodically process all
+    /// objects again. Without [known objects](Self::with_known_objects), this does nothing.
     pub fn resync(&self) {
         self.shared.resync();
     }
 
     /// Waits for changes and takes all of them; `None` once the queue is closed and empty.
     ///
-    /// One batch is in flight at a time: this waits until the batch before it has been dropped.
+    /// One batch is in flight at a time: this also waits until the previous batch has been dropped.
     ///
     /// # Cancel safety
-    /// Nothing is taken if the future is dropped.
+    /// Cancel safe: dropping the future takes nothing from the queue.
     #[doc(alias = "PopBatch")]
     pub async fn pop_batch(&self) -> Option<Batch<K>> {
         self.pop_with(State::take_all).await
     }
 
-    /// Waits for changes and takes the oldest key; `None` once the queue is closed and empty. As
-    /// with [`pop_batch`](Self::pop_batch), one batch is in flight at a time.
+    /// Waits for changes and takes the changes of the oldest key; `None` once the queue is closed
+    /// and empty. As with [`pop_batch`](Self::pop_batch), one batch is in flight at a time.
     ///
-    /// The batch has one item, or none if only the [watermark](Batch::watermark) has changed.
+    /// The batch has one item, or no item if only the [watermark](Batch::watermark) has changed.
     ///
     /// # Cancel safety
-    /// Nothing is taken if the future is dropped.
+    /// Cancel safe: dropping the future takes nothing from the queue.
     pub async fn pop(&self) -> Option<Batch<K>> {
         self.pop_with(State::take_one).await
     }
 
     async fn pop_with(&self, take: impl Fn(&mut State<K>) -> Taken<K>) -> Option<Batch<K>> {
         loop {
-            // Created before the check, so that no later change is missed.
+            // The future is created before the check, so that no change after the check is missed.
             let woken = self.shared.wake.notified();
             {
                 let mut state = self.shared.state.lock();
@@ -260,9 +263,9 @@ impl<K: 'static> DeltaFifo<K> {
         }
     }
 
-    /// Closes the queue. The queued changes can still be taken; then every `pop` returns `None`,
-    /// and waits for [`synced`](Self::synced) end with an error. Changes that are queued afterwards
-    /// can still be taken, too.
+    /// Closes the queue. Queued changes can still be taken, even those that are queued after this
+    /// call. Once the queue is empty, every `pop` returns `None`, and waits for
+    /// [`synced`](Self::synced) end with an error.
     pub fn close(&self) {
         let is_over = {
             let mut state = self.shared.state.lock();
@@ -277,8 +280,8 @@ impl<K: 'static> DeltaFifo<K> {
         }
     }
 
-    /// Closes a queue whose consumer has ended: waits for [`synced`](Self::synced) end with an
-    /// error at once.
+    /// Closes the queue after its consumer has ended. Waits for [`synced`](Self::synced) end with
+    /// an error at once.
     pub fn abandon(&self) {
         self.close();
         self.shared.give_up();
@@ -303,8 +306,8 @@ impl<K: 'static> DeltaFifo<K> {
     }
 
     /// Returns a [`Completion`] that is set when the initial list has been processed. If the first
-    /// call is not a list but a single change, such as [`add`](Self::add), the completion is set at
-    /// once.
+    /// input of the queue is not a list but a change, for example from [`add`](Self::add), the
+    /// completion is set at once.
     #[must_use]
     pub fn synced(&self) -> Completion {
         self.shared.synced.clone()
@@ -328,9 +331,9 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
     }
 
     /// With known objects, the objects of the initial list are queued as they arrive. The queue is
-    /// synced when [`replace`](Self::replace) has ended the list and all of its objects have been
-    /// processed. Without known objects, only `replace` queues objects, so that each is queued
-    /// once.
+    /// synced when [`replace`](Self::replace) has ended the list and the consumer has processed all
+    /// of its objects. Without known objects, only `replace` queues objects, so that each object is
+    /// queued once.
     fn list_part(&self, mut objects: Vec<Cached<K>>) -> Vec<Cached<K>> {
         let mut unused = Vec::new();
         let known = self.shared.known.as_deref();
@@ -341,7 +344,8 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
     }
 
     /// Queues a [`Delta::Replaced`] for each new or changed object, and a deletion for each object
-    /// that is queued, in flight or known and not listed. Unchanged objects are not queued.
+    /// that is queued, in flight or in the store, but not in the list. Unchanged objects are not
+    /// queued.
     fn replace(&self, replacement: Replacement<K>) {
         let listed = Listed::new(replacement, None);
         self.shared.replace(&listed);
@@ -349,7 +353,7 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
         drop(listed);
     }
 
-    /// Returns a future while ten thousand or more changes are queued.
+    /// Returns a future while 10,000 or more changes are queued, and `None` otherwise.
     fn wait_for_room(&self) -> Option<BoxFuture<'static, ()>> {
         let is_full = self.shared.is_full();
         is_full.then(|| Arc::clone(&self.shared).wait_for_room().boxed())

@@ -1,7 +1,7 @@
 //! [`NamespaceFeed`]: the input of a queue for one namespace, when each namespace has its own
 //! reflector.
 //!
-//! A list on a feed is complete for its namespace and says nothing about others.
+//! A list on a feed contains all objects of its namespace and does not affect other namespaces.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use crate::{
 /// The input of a [`DeltaFifo`] for one namespace: the [`ReflectorStore`] of that namespace's
 /// reflector.
 ///
-/// It ignores objects of other namespaces, because each object must come from one reflector, and
-/// logs the first of them.
+/// A feed ignores objects of other namespaces, because each object must come from one reflector. It
+/// logs only the first ignored object.
 pub struct NamespaceFeed<K: 'static> {
     shared: Arc<Shared<K>>,
     scope: Scope,
@@ -30,12 +30,12 @@ pub struct NamespaceFeed<K: 'static> {
 }
 
 impl<K: 'static> DeltaFifo<K> {
-    /// Returns the input for `namespace`. A queue has either feeds or one source, and one feed per
-    /// namespace at a time. After a feed has been [released](NamespaceFeed::release), there can be
-    /// a new one at once.
+    /// Creates the feed of `namespace`. A queue has either feeds or a single source, and at most
+    /// one feed per namespace at a time. After a feed has been [released](NamespaceFeed::release),
+    /// a new feed of the namespace can be created at once.
     ///
     /// The feeds that are created before [`start_feeds`](Self::start_feeds) form the initial list
-    /// of the queue ([`synced`](Self::synced)). Each feed also has its [own
+    /// of the queue ([`synced`](Self::synced)). Each feed also has [its own
     /// completion](NamespaceFeed::synced).
     #[must_use]
     #[expect(clippy::missing_panics_doc, reason = "`change` calls the closure before it returns")]
@@ -43,7 +43,7 @@ impl<K: 'static> DeltaFifo<K> {
         let namespace: Arc<str> = namespace.into();
         let mut added = None;
         self.shared.change(|state| added = Some(state.feeds.add(Arc::clone(&namespace))));
-        let (id, completions) = added.expect("the change has been made");
+        let (id, completions) = added.expect("`change` has called the closure");
         NamespaceFeed {
             shared: Arc::clone(&self.shared),
             scope: Scope { id, namespace },
@@ -52,8 +52,8 @@ impl<K: 'static> DeltaFifo<K> {
         }
     }
 
-    /// Fixes the feeds of the initial list: the feeds that exist now. If there are none, the
-    /// initial list is complete. The queue is not synced before this call.
+    /// Fixes the namespaces of the queue's initial list: those of the feeds that exist now. If
+    /// there are no feeds, the initial list is complete. The queue is not synced before this call.
     pub fn start_feeds(&self) {
         self.shared.change(|state| {
             state.feeds.start();
@@ -69,7 +69,7 @@ impl<K: 'static> NamespaceFeed<K> {
         self.scope.id
     }
 
-    /// Returns the namespace.
+    /// Returns the name of the namespace.
     #[must_use]
     pub fn namespace(&self) -> &str {
         &self.scope.namespace
@@ -83,18 +83,18 @@ impl<K: 'static> NamespaceFeed<K> {
     }
 
     /// Returns a [`Completion`] that is set when the release of the namespace has been processed.
-    /// It is given up if the queue is closed before.
+    /// The completion is given up if the queue is closed first.
     #[must_use]
     pub fn released(&self) -> Completion {
         self.completions.released.clone()
     }
 
-    /// Makes the namespace optional for the [initial list of the queue](DeltaFifo::synced). That
-    /// list can then end without this namespace, once another namespace has listed; objects that
-    /// this namespace lists later are not initial.
+    /// Makes the namespace optional for the [initial list of the queue](DeltaFifo::synced). Once
+    /// another namespace has been listed, that list can end without this namespace. Objects of this
+    /// namespace that are listed later do not belong to the initial list.
     ///
-    /// Returns whether this has an effect: it has none if the namespace has listed, or was added
-    /// after [`start_feeds`](DeltaFifo::start_feeds).
+    /// Returns whether the call had an effect. It has no effect if the namespace has been listed,
+    /// or was added after [`start_feeds`](DeltaFifo::start_feeds).
     pub fn make_optional(&self) -> bool {
         let mut is_changed = false;
         self.shared.change(|state| {
@@ -139,7 +139,8 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for NamespaceFeed<K> {
         drop(foreign);
     }
 
-    /// As [`DeltaFifo::list_part`](ReflectorStore::list_part), for the namespace.
+    /// Does the same as [`DeltaFifo::list_part`](ReflectorStore::list_part), for the objects of
+    /// this namespace.
     fn list_part(&self, mut objects: Vec<Cached<K>>) -> Vec<Cached<K>> {
         let foreign = self.remove_foreign(&mut objects, Cached::key);
         let mut unused = Vec::new();
@@ -150,8 +151,8 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for NamespaceFeed<K> {
         objects
     }
 
-    /// As [`DeltaFifo::replace`](ReflectorStore::replace), for the namespace. Objects of other
-    /// namespaces stay.
+    /// Does the same as [`DeltaFifo::replace`](ReflectorStore::replace), for the objects of this
+    /// namespace. Objects of other namespaces do not change.
     fn replace(&self, mut replacement: Replacement<K>) {
         let foreign = self.remove_foreign(&mut replacement.objects, Cached::key);
         let listed = Listed::new(replacement, Some(self.scope.clone()));

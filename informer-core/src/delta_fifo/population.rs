@@ -1,22 +1,24 @@
 //! [`Population`]: the progress of the initial list through the queue.
 
-/// The progress of the initial list.
+/// The progress of the initial list through the queue.
 ///
 /// The list arrives in parts. Its keys are counted while they are queued and while they are in
-/// flight. The batch with the last of them announces the end of the list, and counts as one more
-/// key in flight. So an empty list has a batch, too.
+/// flight. The batch that takes the last queued key announces the end of the list. This
+/// announcement counts as one more key in flight, so that an empty list completes with a batch,
+/// too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Population {
-    /// No part of the list has arrived yet.
+    /// No part of the initial list has arrived yet.
     Awaited,
     Arriving {
         /// Whether the whole list has been queued.
         arrived: bool,
-        /// The number of its queued keys.
+        /// The number of keys of the initial list that are queued.
         queued: usize,
-        /// The number of its keys in flight, plus one if the batch in flight announces the end.
+        /// The number of keys of the initial list that are in flight, plus one if the batch in
+        /// flight announces the end of the list.
         in_flight: usize,
-        /// Whether a batch has announced the end.
+        /// Whether a batch has announced the end of the list.
         announced: bool,
     },
     Complete,
@@ -28,13 +30,15 @@ impl Population {
         self == Self::Complete
     }
 
-    /// Returns whether the next batch must announce the end of the list, even if it has no items.
+    /// Returns whether the next batch must announce the end of the initial list, even if the batch
+    /// has no items.
     #[inline]
     pub(super) fn is_end_due(self) -> bool {
         matches!(self, Self::Arriving { arrived: true, queued: 0, announced: false, .. })
     }
 
-    /// Completes the population of a queue whose first change is not a list.
+    /// Skips the initial list, because the first input of the queue is not a list. Has no effect
+    /// later.
     #[inline]
     pub(super) fn skip_list(&mut self) {
         if *self == Self::Awaited {
@@ -42,17 +46,17 @@ impl Population {
         }
     }
 
-    /// Returns whether a list that arrives now is the initial one.
+    /// Returns whether a list that arrives now is the initial list.
     pub(super) fn is_first_list(self) -> bool {
         matches!(self, Self::Awaited | Self::Arriving { arrived: false, .. })
     }
 
-    /// Returns whether a part of the list has arrived, but not its end.
+    /// Returns whether a part of the initial list has arrived, but not its end.
     pub(super) fn is_arriving(self) -> bool {
         matches!(self, Self::Arriving { arrived: false, .. })
     }
 
-    /// Adds queued keys of the list. `is_all`: the list has ended.
+    /// Counts keys of the initial list that were queued. `is_all` means that the list has ended.
     pub(super) fn queued(&mut self, keys: usize, is_all: bool) {
         if *self == Self::Awaited {
             *self = Self::Arriving { arrived: false, queued: 0, in_flight: 0, announced: false };
@@ -62,8 +66,8 @@ impl Population {
         *arrived |= is_all;
     }
 
-    /// Moves keys from the queue to the batch in flight. Returns whether that batch announces the
-    /// end.
+    /// Counts keys that moved from the queue to the batch in flight. Returns whether this batch
+    /// announces the end of the initial list.
     pub(super) fn taken(&mut self, keys: usize) -> bool {
         let Self::Arriving { arrived, queued, in_flight, announced } = self else { return false };
         *queued -= keys;
@@ -74,8 +78,9 @@ impl Population {
         is_last
     }
 
-    /// Moves a key from the batch in flight back to the queue. `is_counted`: the key is also
-    /// queued, and counted there already. The batch no longer announces the end.
+    /// Counts a key that moved from the batch in flight back to the queue. `is_counted` means that
+    /// the key is also queued, and counted as queued already. The batch no longer announces the end
+    /// of the list.
     pub(super) fn requeued(&mut self, is_initial: bool, is_counted: bool, announces: &mut bool) {
         let Self::Arriving { queued, in_flight, announced, .. } = self else { return };
         if !is_initial {
@@ -89,15 +94,16 @@ impl Population {
         *announced = false;
     }
 
-    /// Revokes the end that a batch has announced, because the batch has not been processed.
+    /// Revokes the end of the list that a batch has announced, because the batch has not been
+    /// processed.
     pub(super) fn revoke_end(&mut self) {
         let Self::Arriving { in_flight, announced, .. } = self else { return };
         *in_flight -= 1;
         *announced = false;
     }
 
-    /// Removes the keys of a processed batch. Returns whether the whole list has been processed
-    /// now.
+    /// Subtracts the keys of a processed batch. Returns whether this batch was the last part of the
+    /// initial list.
     pub(super) fn processed(&mut self, keys: usize, announced_end: bool) -> bool {
         let Self::Arriving { queued, in_flight, announced, .. } = self else { return false };
         *in_flight -= keys + usize::from(announced_end);

@@ -1,8 +1,8 @@
-//! The queue's content: pending deltas per key in the order in which keys were first queued. No
-//! lock, no waiting.
+//! The content of the queue: pending deltas per key, in the order in which keys were first queued.
+//! This code takes no lock and never waits.
 //!
-//! Upholds I2: a key is in `index` if and only if it has an entry in `items`, and an entry has at
-//! least one delta.
+//! It upholds invariant I2: a key is in `index` if and only if it has an entry in `items`, and an
+//! entry has at least one delta.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -18,42 +18,46 @@ use super::merge::{append, prepend};
 use super::population::Population;
 use crate::{Cached, Delta, FeedId, KnownObjects, NamespaceProgress, ObjectKey, ResourceVersion};
 
-/// The number of keys that are read or queued under one lock.
+/// The maximum number of keys that are read or queued while the lock is held.
 pub(super) const SLICE: usize = if cfg!(informer_loom) { 1 } else { 1_024 };
 
-/// The queued changes, the batch in flight, and the progress of the initial list.
+/// The locked state of a queue: the queued changes, the batch in flight, and the progress of the
+/// initial list.
 pub(super) struct State<K> {
     pub(super) items: VecDeque<Pending<K>>,
-    /// Ticket numbers by key. The item with ticket `n` stands at `items[n - first_ticket]`.
+    /// Maps each key to the ticket of its item, a number that stays the same when older items are
+    /// removed. The item with ticket `n` is `items[n - first_ticket]`.
     pub(super) index: HashTable<u64>,
     pub(super) first_ticket: u64,
-    /// The number of queued deltas, without requeued deltas. Undercounting is safe; overcounting
-    /// would block producers while items fail repeatedly.
+    /// The number of queued deltas, without requeued deltas. If requeued deltas counted, producers
+    /// would be blocked while items fail repeatedly; a number that is too low is harmless.
     deltas: usize,
-    /// The batch that was taken and has not been processed yet. Its items are neither queued nor in
-    /// the store, so lists check it too.
+    /// The batch that was taken and has not been processed yet. Its changes are neither queued nor
+    /// in the store, so lists are compared with this batch, too.
     in_flight: Option<InFlight<K>>,
     next_batch: u64,
-    /// The number of deltas that were ever queued, without requeued deltas.
+    /// The number of all deltas that have been queued so far, without requeued deltas.
     arrivals: u64,
-    /// Whether a consumer waits for the next arrival.
+    /// Whether a consumer waits until a new delta is queued.
     pub(super) is_arrival_awaited: bool,
-    /// Whether a producer waits for room.
+    /// Whether a producer waits until fewer changes are queued.
     pub(super) is_room_awaited: bool,
     /// The resource version after the last queued change, until a batch that empties the queue
     /// takes it.
     watermark: Option<ResourceVersion>,
-    /// The same version, but kept after a batch has taken it.
+    /// The resource version after the last queued change. Unlike `watermark`, it is kept after a
+    /// batch has taken it.
     newest: Option<ResourceVersion>,
     pub(super) population: Population,
-    /// The namespaces with a feed of their own; none if all objects come from one source.
+    /// The feeds of namespaces that have their own source. Empty if all objects come from one
+    /// source.
     pub(super) feeds: Feeds,
-    /// Unused deltas, to be dropped while the queue is not locked, because destructors of objects
-    /// are user code (I8).
+    /// Unused deltas, which must be dropped while the queue is not locked, because destructors of
+    /// objects are user code.
     pub(super) garbage: Vec<Delta<K>>,
     pub(super) closed: bool,
-    /// The number of lists that are being queued in slices. Until they are complete, nothing can be
-    /// taken: a part of a list is no state of the server (I9).
+    /// The number of lists that are being queued in slices. Until they are complete, no batch can
+    /// be taken, because a part of a list is not a state of the server.
     holds: usize,
 }
 
@@ -127,8 +131,9 @@ impl<K: 'static> State<K> {
         self.population.is_complete()
     }
 
-    /// Queues a change behind the pending changes of its key.
-    // Inlined, like `enqueue`: moving a delta from function to function costs time.
+    /// Queues a change after the pending changes of its key.
+    // This function and `enqueue` are inlined, because passing a delta from function to function
+    // costs time.
     #[inline]
     pub(super) fn push(&mut self, delta: Delta<K>) {
         self.population.skip_list();
@@ -183,7 +188,7 @@ impl<K: 'static> State<K> {
         self.position(key).is_some()
     }
 
-    /// Queues the changes of one namespace's watch.
+    /// Queues changes that the watch of one namespace has reported.
     pub(super) fn apply_to_feed(
         &mut self,
         feed: FeedId,
@@ -200,15 +205,16 @@ impl<K: 'static> State<K> {
         self.feeds.advance(feed, resource_version);
     }
 
-    /// Sets the version after the queued changes, unless it is empty.
+    /// Sets the resource version that follows the queued changes, unless `resource_version` is
+    /// empty.
     pub(super) fn advance(&mut self, resource_version: &ResourceVersion) {
         if !resource_version.is_empty() {
             self.reach(resource_version);
         }
     }
 
-    /// Sets the version after a list. An empty version replaces the earlier one, because the list
-    /// is another state (I9).
+    /// Sets the resource version of a list. An empty version replaces the earlier version, because
+    /// the earlier version does not describe the state after the list.
     pub(super) fn reach(&mut self, resource_version: &ResourceVersion) {
         if !resource_version.is_empty() || self.newest.is_some() {
             self.newest = Some(resource_version.clone());
@@ -232,9 +238,9 @@ impl<K: 'static> State<K> {
         !std::mem::replace(&mut self.items[position].initial, true)
     }
 
-    /// Copies the newest delta of each item in a slice of the queue, from `ticket` on. Adds the
-    /// batch in flight, unless `in_flight` already has it. Returns whether the slice was the rest
-    /// of the queue; `ticket` becomes the start of the next slice.
+    /// Copies the newest delta of each item in a slice of the queue that begins at `ticket` to
+    /// `queued`. Adds the batch in flight to `in_flight`, unless it is there already. Sets `ticket`
+    /// to the beginning of the next slice. Returns whether this slice is the last one.
     pub(super) fn collect(
         &self,
         ticket: &mut u64,
@@ -251,12 +257,12 @@ impl<K: 'static> State<K> {
         end == self.items.len()
     }
 
-    /// Returns the batch in flight if it is large and has no index yet.
+    /// Returns the batch in flight if it is large and its index has not been built yet.
     pub(super) fn without_index(&self) -> Option<InFlightItems<K>> {
         self.in_flight.as_ref().filter(|batch| batch.is_large_without_index()).map(InFlight::items)
     }
 
-    /// Queues a resync of each of these objects that still exists and has no pending change.
+    /// Queues a resync for each of these objects that still exists and has no pending change.
     pub(super) fn resync(&mut self, objects: &[Cached<K>], known: &dyn KnownObjects<K>) {
         for key in objects.iter().map(Cached::key) {
             if self.is_queued(key) || self.last_in_flight(key).is_some() || self.feeds.is_arriving(key) {
@@ -268,12 +274,12 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Returns whether a part of the initial list has arrived.
+    /// Returns whether the initial list of a queue without feeds has begun and not ended.
     pub(super) fn is_first_list_arriving(&self) -> bool {
         self.feeds.is_empty() && self.population.is_arriving()
     }
 
-    /// Takes all keys.
+    /// Takes the changes of all keys.
     pub(super) fn take_all(&mut self) -> Taken<K> {
         let count = self.items.len();
         // The next backlog is likely to be of similar size.
@@ -291,7 +297,7 @@ impl<K: 'static> State<K> {
         self.start_batch(items)
     }
 
-    /// Takes the oldest key.
+    /// Takes the changes of the oldest key.
     pub(super) fn take_one(&mut self) -> Taken<K> {
         let first = self.items.pop_front();
         if let Some(pending) = &first {
@@ -315,7 +321,7 @@ impl<K: 'static> State<K> {
         // I9: the consumer reaches a state of the server only with a batch that empties the queue.
         let (watermark, namespaces) =
             if self.items.is_empty() { self.take_watermark() } else { (None, Vec::new()) };
-        // If changes are still queued, the number differs from `self.arrivals`, so that
+        // If changes are still queued, this number differs from `self.arrivals`, so that
         // `Batch::wait_for_more` is ready at once.
         let arrivals = self.arrivals.wrapping_sub(u64::from(!self.items.is_empty()));
         Taken { items, completes_initial, watermark, namespaces, arrivals }
@@ -326,12 +332,12 @@ impl<K: 'static> State<K> {
         (self.watermark.take().or(minimum), namespaces)
     }
 
-    /// Requeues one item of the batch in flight. The batch loses its watermark, because without
-    /// this item it leads to no state of the server.
+    /// Requeues one item of the batch in flight. The batch loses its watermark, because the
+    /// consumer's state without this item is not a state of the server.
     ///
     /// If newer changes of the key are queued, only the item's deletion or release is kept, and is
-    /// queued before them. The newer changes make its other deltas obsolete, but the consumer must
-    /// not miss the end of the earlier object.
+    /// queued before the newer changes. The newer changes make the other deltas obsolete, but the
+    /// consumer must not miss the end of the earlier object.
     pub(super) fn requeue(&mut self, taken: &mut Taken<K>, position: usize) {
         let failed = &taken.items[position];
         taken.watermark = None;

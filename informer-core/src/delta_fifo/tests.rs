@@ -1,5 +1,5 @@
-//! The queue's guarantees to its producers and its consumer. Where client-go's `delta_fifo_test.go`
-//! has a counterpart, the names are similar.
+//! The queue's guarantees to its producers and its consumer. Tests with a counterpart in
+//! client-go's `delta_fifo_test.go` have similar names.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,7 +44,8 @@ impl KnownObjects<Object> for Store {
     }
 }
 
-/// Shows a change as a letter and its object: `A:new`, `D:last` (exact), `d:last` (missed).
+/// Formats a change as a letter and its object: `A:new`, `D:last` (exact deletion), `d:last`
+/// (tombstone).
 fn shown(delta: &Delta<Object>) -> String {
     let letter = match delta {
         Delta::Added(_) => 'A',
@@ -106,7 +107,7 @@ fn i2_popped_key_can_be_queued_again() {
     for name in ["a", "b", "c"] {
         queue.add(object(name, 1, "x"));
     }
-    let first = queue.pop().now_or_never().flatten().expect("an item");
+    let first = queue.pop().now_or_never().flatten().expect("the queue has an item");
     assert_eq!(contents(&first), ["a A:x"]);
     queue.update(object("c", 2, "y"));
     queue.update(object("a", 3, "z"));
@@ -127,7 +128,7 @@ fn two_deletions_become_one_with_the_exact_state() {
 }
 
 #[test]
-fn a_creation_after_a_queued_deletion_is_not_lost() {
+fn add_after_a_queued_deletion_is_kept() {
     let queue = DeltaFifo::new();
     queue.delete(Deleted::exact(object("a", 1, "old")));
     queue.add(object("a", 2, "new"));
@@ -139,7 +140,7 @@ fn replace_deletes_unlisted_objects_with_last_known_state() {
     let store = Store::with(vec![object("a", 1, "a1"), object("b", 1, "b1"), object("c", 1, "c1")]);
     let queue = DeltaFifo::with_known_objects(store);
     queue.replace(replacement(vec![object("a", 1, "copy"), object("b", 5, "b2")], 6));
-    // "a" is unchanged.
+    // The list has the stored version of "a".
     assert_eq!(drain(&queue), ["b R:b2", "c d:c1"]);
 }
 
@@ -152,7 +153,8 @@ fn list_of_known_versions_queues_nothing() {
     queue.delete(Deleted::exact(object("c", 4, "c1")));
     let list = || vec![object("a", 2, "copy"), object("b", 3, "copy"), object("c", 4, "again")];
     queue.replace(replacement(list(), 5));
-    // The known object is older than the one in flight, so the list changes it.
+    // The list has the stored version of "a", but a newer version is in flight, so the list changes
+    // "a".
     queue
         .replace(replacement(vec![object("a", 1, "a1"), object("b", 3, "copy"), object("c", 4, "again")], 6));
     drop(in_flight);
@@ -260,7 +262,7 @@ fn i10_replace_with_a_nameless_object_deletes_nothing() {
 }
 
 #[test]
-fn resync_hands_out_known_objects_that_have_nothing_pending() {
+fn resync_queues_known_objects_without_pending_changes() {
     let store = ["a", "b", "c", "d"].map(|name| object(name, 1, "known"));
     let queue = DeltaFifo::with_known_objects(Store::with(store.to_vec()));
     queue.update(object("b", 2, "b2"));
@@ -273,7 +275,7 @@ fn resync_hands_out_known_objects_that_have_nothing_pending() {
 }
 
 #[test]
-fn nothing_is_resynced_while_the_first_list_is_arriving() {
+fn resync_during_the_initial_list_queues_nothing() {
     let (queue, store) = before_a_store();
     let listed = queue.list_part(vec![object("a", 1, "a")]);
     store.0.lock().insert(listed[0].key().clone(), listed[0].clone());
@@ -292,7 +294,7 @@ fn initial_list_completes_with_its_last_processed_object() {
     assert!(!queue.has_synced());
     queue.replace(replacement(vec![object("a", 1, "x"), object("b", 1, "x")], 1));
     queue.add(object("c", 2, "x"));
-    let first = queue.pop().now_or_never().flatten().expect("an item");
+    let first = queue.pop().now_or_never().flatten().expect("the queue has an item");
     assert!(first.items()[0].is_in_initial_list() && !first.completes_initial_list());
     drop(first);
     let second = pop_now(&queue);
@@ -332,7 +334,7 @@ fn i6_initial_list_completes_when_all_parts_are_processed() {
     let batch = pop_now(&queue);
     assert_eq!(contents(&batch), ["a R:a", "b R:b"]);
     assert!(batch.items().iter().all(Pending::is_in_initial_list) && !batch.completes_initial_list());
-    assert_eq!(batch.watermark(), None, "I9: a part of a list is no state of the server");
+    assert_eq!(batch.watermark(), None, "I9: a part of a list is not a state of the server");
     first.iter().for_each(|object| _ = store.0.lock().insert(object.key().clone(), object.clone()));
     drop(batch);
     assert!(is_waiting(&queue) && !queue.has_synced());
@@ -347,7 +349,7 @@ fn i6_initial_list_completes_when_all_parts_are_processed() {
 }
 
 #[test]
-fn a_queue_without_a_store_hands_out_a_list_once_and_whole() {
+fn queue_without_a_store_returns_a_list_once() {
     let queue = DeltaFifo::new();
     let listed = queue.list_part(vec![object("a", 1, "a")]);
     assert!(is_waiting(&queue));
@@ -387,7 +389,7 @@ fn retried_initial_list_deletes_missing_objects() {
 }
 
 #[test]
-fn a_later_list_changes_nothing_before_its_end() {
+fn relist_changes_nothing_before_its_end() {
     let known = object("a", 1, "a1");
     let queue = DeltaFifo::with_known_objects(Store::with(vec![known.clone(), object("gone", 1, "g")]));
     queue.replace(replacement(vec![], 2));
@@ -411,11 +413,11 @@ fn list_part_is_compared_with_the_newest_state() {
     let listed =
         queue.list_part(vec![object("a", 2, "copy"), object("b", 3, "copy"), object("c", 4, "copy")]);
     assert!(listed[0].ptr_eq(&taken) && listed[1].ptr_eq(&queued));
-    assert_eq!(*listed[2], "copy", "a deleted object does not replace the copy");
+    assert_eq!(*listed[2], "copy", "the queued deletion has no object that could replace the copy");
     drop(in_flight);
 }
 
-/// A store of objects whose number in memory can be counted.
+/// A store whose objects are clones of one `Arc`, so that the test can count the objects in memory.
 struct Counted(Mutex<BTreeMap<ObjectKey, Cached<Arc<()>>>>);
 
 impl KnownObjects<Arc<()>> for Counted {
@@ -433,7 +435,7 @@ impl KnownObjects<Arc<()>> for Counted {
 }
 
 #[test]
-fn no_unchanged_list_is_held_twice() {
+fn unchanged_relist_keeps_one_copy_per_object() {
     const PARTS: u64 = 100;
     const PART: u64 = 10;
     let alive = Arc::new(());
@@ -479,7 +481,7 @@ fn i12_closed_queue_ends_waits_for_a_broken_initial_list() {
 }
 
 #[test]
-fn i6_a_part_of_the_first_list_that_was_put_back_is_waited_for() {
+fn i6_initial_list_waits_for_a_requeued_part() {
     let (queue, _) = before_a_store();
     let listed = queue.list_part(vec![object("a", 1, "a")]);
     let mut batch = pop_now(&queue);
@@ -520,11 +522,11 @@ fn i6_object_missing_in_a_relist_counts_for_the_initial_list() {
     let queue = DeltaFifo::new();
     queue.replace(replacement(vec![object("a", 1, "x"), object("b", 1, "x")], 1));
     queue.replace(replacement(vec![object("b", 1, "x")], 2));
-    let first = queue.pop().now_or_never().flatten().expect("an item");
+    let first = queue.pop().now_or_never().flatten().expect("the queue has an item");
     assert_eq!(contents(&first), ["a R:x,d:x"]);
     drop(first);
     assert!(!queue.has_synced());
-    drop(queue.pop().now_or_never().flatten().expect("an item"));
+    drop(queue.pop().now_or_never().flatten().expect("the queue has an item"));
     assert!(queue.has_synced() && queue.is_empty());
 }
 
@@ -533,7 +535,7 @@ fn requeued_item_is_popped_after_the_others() {
     let queue = DeltaFifo::new();
     queue.add(object("a", 1, "a"));
     queue.add(object("b", 1, "b"));
-    let mut batch = queue.pop().now_or_never().flatten().expect("ready");
+    let mut batch = queue.pop().now_or_never().flatten().expect("the queue is ready");
     batch.requeue(0);
     drop(batch);
     assert_eq!(drain(&queue), ["b A:b", "a A:a"]);
@@ -566,7 +568,7 @@ fn i2_requeued_item_adds_its_last_delta_to_newer_ones() {
 }
 
 #[test]
-fn a_deletion_put_back_before_another_is_merged_with_it() {
+fn requeued_deletion_is_merged_with_a_newer_deletion() {
     let queue = DeltaFifo::new();
     queue.delete(Deleted::exact(object("a", 1, "last")));
     let mut batch = pop_now(&queue);
@@ -591,7 +593,7 @@ fn i6_initial_list_waits_for_requeued_objects() {
     let batch = pop_now(&queue);
     assert_eq!(contents(&batch), ["b R:b"]);
     assert!(batch.items()[0].is_in_initial_list() && batch.completes_initial_list());
-    // I9: only this batch completes the list for the consumer.
+    // I9: the consumer has the whole list only after this batch.
     assert_eq!(batch.watermark(), Some(&7.into()));
     drop(batch);
     assert!(queue.has_synced());
@@ -649,7 +651,7 @@ fn i9_failed_item_withholds_the_watermark_until_it_succeeds() {
     failing.requeue(0);
     assert_eq!(failing.watermark(), None);
     drop(failing);
-    let newer = queue.pop().now_or_never().flatten().expect("an item");
+    let newer = queue.pop().now_or_never().flatten().expect("the queue has an item");
     assert_eq!((contents(&newer), newer.watermark()), (vec!["b A:b".to_owned()], None));
     drop(newer);
     let last = pop_now(&queue);
@@ -674,7 +676,7 @@ fn i8_destructor_of_an_object_can_use_the_queue() {
     };
     queue.delete(end(1));
     queue.delete(end(2));
-    let batch = queue.pop_batch().now_or_never().flatten().expect("ready");
+    let batch = queue.pop_batch().now_or_never().flatten().expect("the queue is ready");
     queue.delete(end(3));
     queue.delete(end(4));
     drop(batch);
@@ -696,7 +698,7 @@ fn i8_destructor_of_an_object_can_use_the_queue() {
     drop(queue.pop_batch().now_or_never());
 }
 
-/// A store that drops each object when the object is requested.
+/// A store that keeps no handle to the objects that it returns.
 struct Forgetful(Mutex<Option<DeltaFifo<Meddler>>>);
 
 impl KnownObjects<Meddler> for Forgetful {
@@ -731,10 +733,10 @@ fn i9_batch_that_empties_the_queue_has_the_watermark() {
     let queue = DeltaFifo::new();
     let changes = vec![Delta::Added(object("a", 10, "x")), Delta::Added(object("b", 11, "x"))];
     queue.apply(changes, &11.into());
-    let first = queue.pop().now_or_never().flatten().expect("an item");
+    let first = queue.pop().now_or_never().flatten().expect("the queue has an item");
     assert_eq!(first.watermark(), None);
     drop(first);
-    let second = queue.pop().now_or_never().flatten().expect("an item");
+    let second = queue.pop().now_or_never().flatten().expect("the queue has an item");
     assert_eq!(second.watermark(), Some(&11.into()));
     queue.apply(vec![], &12.into());
     drop(second);
@@ -759,7 +761,7 @@ async fn i12_close_wakes_waiters_and_keeps_queued_items() {
     tokio::task::yield_now().await;
     queue.close();
     for waiter in waiters {
-        assert!(waiter.await.expect("no panic"));
+        assert!(waiter.await.expect("the task does not panic"));
     }
     queue.add(object("late", 1, "x"));
     assert_eq!(drain(&queue), ["late A:x"]);
@@ -767,7 +769,7 @@ async fn i12_close_wakes_waiters_and_keeps_queued_items() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_lost_between_many_producers_and_one_consumer() {
+async fn concurrent_producers_lose_no_change() {
     const PRODUCERS: u64 = 4;
     const CHANGES: u64 = 2_000;
     let queue = DeltaFifo::<Object>::new();
@@ -804,10 +806,10 @@ async fn nothing_is_lost_between_many_producers_and_one_consumer() {
         }
     });
     for producer in producers {
-        producer.await.expect("no panic");
+        producer.await.expect("the task does not panic");
     }
     queue.close();
-    assert_eq!(consumer.await.expect("no panic"), PRODUCERS * CHANGES);
+    assert_eq!(consumer.await.expect("the task does not panic"), PRODUCERS * CHANGES);
 }
 
 #[tokio::test]
@@ -822,18 +824,18 @@ async fn queue_of_ten_thousand_changes_makes_the_reflector_wait() {
     tokio::task::yield_now().await;
     assert!(!room.is_finished());
     drop(queue.pop_batch().await);
-    room.await.expect("no panic");
+    room.await.expect("the task does not panic");
     assert!(queue.wait_for_room().is_none());
 }
 
 #[tokio::test]
-async fn i12_a_reflector_waits_for_no_room_in_a_closed_queue() {
+async fn i12_reflector_does_not_wait_for_a_closed_queue() {
     let queue = DeltaFifo::new();
     queue.apply((0..10_000).map(|_| Delta::Updated(object("a", 1, "a"))).collect(), &1.into());
     let room = tokio::spawn(queue.wait_for_room().expect("the queue is full"));
     tokio::task::yield_now().await;
     queue.close();
-    room.await.expect("no panic");
+    room.await.expect("the task does not panic");
     assert!(queue.wait_for_room().is_none());
 }
 
@@ -870,7 +872,7 @@ async fn wait_for_more_ignores_requeued_items() {
     tokio::task::yield_now().await;
     assert!(!more.is_finished());
     queue.add(object("b", 1, "b"));
-    more.await.expect("no panic");
+    more.await.expect("the task does not panic");
 
     let batch = pop_now(&queue);
     queue.add(object("c", 1, "c"));
@@ -880,16 +882,16 @@ async fn wait_for_more_ignores_requeued_items() {
     let more = tokio::spawn(batch.wait_for_more());
     tokio::task::yield_now().await;
     queue.close();
-    more.await.expect("no panic");
+    more.await.expect("the task does not panic");
 }
 
 #[test]
-fn an_empty_queue_has_room_whatever_was_merged_in_it() {
+fn empty_queue_has_room_after_merged_deletions() {
     let queue = DeltaFifo::new();
     for _ in 0..10_000 {
         queue.delete(Deleted::exact(object("a", 1, "a1")));
         queue.delete(Deleted::exact(object("a", 2, "a2")));
-        drop(queue.pop().now_or_never().flatten().expect("a batch"));
+        drop(queue.pop().now_or_never().flatten().expect("the queue has a batch"));
     }
     assert!(queue.is_empty() && queue.wait_for_room().is_none());
 }
@@ -906,7 +908,7 @@ fn requeued_items_do_not_block_producers() {
     assert!(queue.len() == 10_000 && queue.wait_for_room().is_none());
 }
 
-/// A store that signals when all of its objects are visited, and then waits for the test.
+/// A store that signals when all of its objects have been visited, and then waits for the test.
 struct Gated {
     store: Arc<Store>,
     entered: std::sync::mpsc::SyncSender<()>,
@@ -924,7 +926,7 @@ impl KnownObjects<Object> for Gated {
     ) -> Option<Box<dyn std::any::Any + Send>> {
         let held = self.store.for_each_known(visit);
         self.entered.send(()).expect("the test waits");
-        self.go_on.lock().recv().expect("the test goes on");
+        self.go_on.lock().recv().expect("the test continues");
         held
     }
 }
@@ -955,8 +957,8 @@ fn during_a_look(
     });
     let outcome = is_done.recv_timeout(std::time::Duration::from_secs(10));
     go_on.send(()).expect("the store waits");
-    looker.join().expect("no panic");
-    outcome.expect("the queue is not locked meanwhile");
+    looker.join().expect("the task does not panic");
+    outcome.expect("the queue is not locked while `look` runs");
     queue
 }
 
@@ -990,14 +992,14 @@ fn i9_half_queued_list_cannot_be_popped() {
     queue.add(object("a", 1, "a1"));
     assert!(is_waiting(&queue));
     queue.close();
-    assert!(is_waiting(&queue), "closed, but a held change will follow");
+    assert!(is_waiting(&queue), "the queue is closed, but the hold has not ended");
     queue.shared.change(State::release_hold);
     assert_eq!(drain(&queue), ["a A:a1"]);
     assert!(queue.pop_batch().now_or_never().expect("closed").is_none());
 }
 
 #[tokio::test]
-async fn i9_every_watermark_of_long_lists_names_the_whole_state() {
+async fn i9_watermark_of_a_long_list_covers_the_whole_state() {
     const LISTS: u64 = 16;
     const NAMES: u64 = 3 * state::SLICE as u64;
     let store = Arc::new(Store::default());
@@ -1006,7 +1008,7 @@ async fn i9_every_watermark_of_long_lists_names_the_whole_state() {
         let queue = queue.clone();
         move || {
             for list in 1..=LISTS {
-                // Each list lacks other objects than the list before.
+                // Each list lacks different objects than the previous list.
                 let names = (0..NAMES).filter(|name| name % LISTS != list - 1);
                 let objects = names.map(|name| object(&name.to_string(), list, "")).collect();
                 queue.replace(replacement(objects, list));
@@ -1032,7 +1034,7 @@ async fn i9_every_watermark_of_long_lists_names_the_whole_state() {
         }
     }
     assert_eq!(last, LISTS.into());
-    producer.join().expect("no panic");
+    producer.join().expect("the task does not panic");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! [`AnyHandler`]: the form in which the processor calls a handler, without the type of the
-//! objects.
+//! [`AnyHandler`]: a handler without the type of its objects. The processor stores and calls
+//! handlers in this form.
 
 use std::marker::PhantomData;
 
@@ -8,7 +8,8 @@ use futures::future::BoxFuture;
 use crate::{AnyObject, AsyncEventHandler, Event, EventHandler};
 
 pub(crate) trait AnyHandler: Send + Sync {
-    /// Calls the handler's method for an event. An async handler returns the future of its call.
+    /// Calls the handler's method for an event. For an async handler, returns the future of the
+    /// call.
     fn call<'a>(&'a self, event: &'a Event<AnyObject>) -> Option<BoxFuture<'a, ()>>;
 }
 

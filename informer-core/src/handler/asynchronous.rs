@@ -6,16 +6,16 @@ use async_trait::async_trait;
 
 use crate::{Cached, Deleted};
 
-/// Receives every change of an informer's objects, like an [`EventHandler`](crate::EventHandler),
-/// in async methods.
+/// Receives the changes of an informer's objects in async methods;
+/// [`EventHandler`](crate::EventHandler) is the sync counterpart.
 ///
 /// The informer makes one call at a time. For each object, the handler receives an add, then
-/// updates, then a delete or a release (I4). During a call, further events wait; once their number
+/// updates, then a delete or a release. During a call, further events wait; once their number
 /// reaches the handler's threshold, they are coalesced to one event per key. If a call panics, the
 /// informer does not repeat it, and delivers the next event.
 ///
 /// When the handler is removed or its informer stops, a running call is dropped at its next await,
-/// so that no shutdown waits for it (I12). Work that must complete belongs in a task of its own.
+/// so that no shutdown waits for it. Work that must complete belongs in a task of its own.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -71,7 +71,7 @@ pub trait AsyncEventHandler<K: Send + Sync + 'static>: Send + Sync + 'static {
         let _ = object;
     }
 
-    /// Returns whether `on_update` needs the previous object; then
+    /// Returns whether `on_update` needs the previous object. If so,
     /// [`HandlerOptions::coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old) is
     /// ignored. Called once, when the handler is added. Default: `false`.
     fn needs_old_states(&self) -> bool {

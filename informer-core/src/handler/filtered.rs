@@ -1,7 +1,7 @@
 //! [`Filtered`]: a handler with a filter.
 //!
-//! client-go: `FilteringResourceEventHandler` of tools/cache/controller.go. Unlike client-go's, the
-//! filter is never called with a tombstone.
+//! client-go: `FilteringResourceEventHandler` of tools/cache/controller.go. client-go calls the
+//! filter with tombstones; here, the filter receives the last known object instead.
 
 use async_trait::async_trait;
 
@@ -106,8 +106,8 @@ where
     }
 }
 
-/// Returns whether the filter accepts the last object that the handler received before the
-/// deletion; `true` if no state of the object is known.
+/// Returns whether the filter accepts the last version of the object that the handler received
+/// before the deletion; `true` if no version is known.
 fn had_matched<K: 'static>(filter: impl Fn(&K) -> bool, object: &Deleted<K>) -> bool {
     object.previous().or(object.last_known()).is_none_or(|last| filter(last))
 }

@@ -18,12 +18,12 @@ pub use asynchronous::AsyncEventHandler;
 pub use closures::Handlers;
 pub use filtered::Filtered;
 
-/// Receives every change of an informer's objects.
+/// Receives the changes of an informer's objects.
 ///
 /// The informer makes one call at a time. For each object, the handler receives an add, then
-/// updates, then a delete or a release (I4). Calls run on the async runtime, so they must be quick
-/// and must not block: add the key to a work queue and return, or use an [`AsyncEventHandler`]. If
-/// a call panics, the informer does not repeat it, and delivers the next event.
+/// updates, then a delete or a release. Calls run on the async runtime, so they must be quick and
+/// must not block: add the key to a work queue and return, or use an [`AsyncEventHandler`]. If a
+/// call panics, the informer does not repeat it, and delivers the next event.
 ///
 /// An `Arc` of a handler is a handler, too, so one handler can be added to several informers, or
 /// twice to one. Each registration then has its own task.
@@ -58,7 +58,7 @@ pub trait EventHandler<K>: Send + Sync + 'static {
         let _ = object;
     }
 
-    /// Returns whether `on_update` needs the previous object; then
+    /// Returns whether `on_update` needs the previous object. If so,
     /// [`HandlerOptions::coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old) is
     /// ignored. Called once, when the handler is added. Default: `false`.
     fn needs_old_states(&self) -> bool {

@@ -54,7 +54,7 @@ fn each_closure_receives_its_kind_of_event() {
 }
 
 #[test]
-fn closures_that_are_left_out_do_nothing() {
+fn missing_closures_do_nothing() {
     let handlers = Handlers::default();
     let shown = format!("{handlers:?}");
     deliver(handlers, all_kinds());
@@ -62,7 +62,7 @@ fn closures_that_are_left_out_do_nothing() {
 }
 
 #[test]
-fn a_filter_turns_updates_that_cross_it_into_adds_and_deletes() {
+fn filter_converts_crossing_updates_to_adds_and_deletes() {
     let (handlers, heard) = closures();
     let even = Filtered::new(|value: &u64| value.is_multiple_of(2), handlers);
     let updates = [(2, 4), (1, 2), (2, 3), (1, 3)];
@@ -86,7 +86,7 @@ fn filter_passes_events_of_matching_objects() {
 }
 
 #[test]
-fn filter_judges_tombstones_by_the_known_state() {
+fn filter_of_a_tombstone_uses_the_known_state() {
     let (handlers, heard) = closures();
     let even = Filtered::new(|value: &u64| value.is_multiple_of(2), handlers);
     let key = || object(1).key().clone();
@@ -102,7 +102,7 @@ fn filter_judges_tombstones_by_the_known_state() {
 }
 
 #[test]
-fn a_shared_handler_is_a_handler() {
+fn arc_of_a_handler_is_a_handler() {
     let (handlers, heard) = closures();
     let shared: Arc<dyn EventHandler<u64>> = Arc::new(handlers);
     deliver(shared, all_kinds());

@@ -1,8 +1,9 @@
-//! [`Coalesced`]: the events of a handler that is behind, at most one [`NetChange`] per key (I11).
+//! [`Coalesced`]: the pending events of a slow handler, coalesced to at most one [`NetChange`] per
+//! key.
 //!
-//! Skipped objects go to the caller, because their destructors are user code and must not run under
-//! a lock (I8). Merging the entries of two adjacent periods gives the same result as merging all
-//! their events ([`Coalesced::absorb`]).
+//! Skipped objects are returned to the caller, because their destructors are user code and must not
+//! run under a lock. A period is a run of consecutive batches. Merging the entries of two adjacent
+//! periods gives the same result as merging all events of these periods ([`Coalesced::absorb`]).
 
 use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
@@ -13,40 +14,41 @@ use hashbrown::hash_table::Entry;
 use super::net_change::{End, NetChange};
 use crate::{Cached, Deleted, Event, ObjectKey};
 
-/// Pending events, in the order in which their keys first arrived.
+/// Coalesced events, in the order in which their keys first arrived.
 pub(super) struct Coalesced<K> {
-    /// A hole stands for an object that was added and deleted before the handler received either.
+    /// The entries in order. `None` is a hole: an object was added and deleted before the handler
+    /// received either event.
     entries: VecDeque<Option<NetChange<K>>>,
-    /// The place of each key's entry, counted from the first entry ever.
+    /// The place of each key's entry. Places count from the first entry that was ever added.
     index: HashTable<usize>,
-    /// The number of entries that were removed at the front.
+    /// The number of entries that have been removed at the front of `entries`.
     taken: usize,
     /// Whether the old object of a pending update is the object that the handler received last.
     /// Otherwise it is the new object, so that the earlier object can be freed.
     keeps_old: bool,
-    /// The place after the last entry of the initial list, until that entry is taken.
+    /// The place after the last entry of the initial list, until the handler has taken that entry.
     initial_end: Option<usize>,
     len: usize,
-    /// Whether an entry is or was a resync, or [`NetChange::Vanished`]: only some handlers receive
-    /// those.
+    /// Whether an entry is or was a resync or a [`NetChange::Vanished`], which only some handlers
+    /// receive.
     has_special: bool,
 }
 
-/// Keys for which an earlier period can hold a release.
+/// The keys of which an earlier period can contain a release.
 pub(super) type Released = HashSet<ObjectKey>;
 
-/// The receiver of the merged entries.
+/// The handlers for which entries are merged.
 #[derive(Clone, Copy)]
 pub(super) enum Merge<'a> {
-    /// One handler.
+    /// The entries are merged for one handler.
     Handler { wants_resyncs: bool },
-    /// Any handler whose backlog began in this period or before it.
+    /// The entries are merged for all handlers whose backlog begins in this period or earlier.
     Period(&'a Released),
 }
 
 impl Merge<'_> {
-    /// Returns whether an add and a delete of this key leave an entry, because an earlier period
-    /// can hold a release of the key.
+    /// Returns whether an add and a delete of this key must leave an entry, because an earlier
+    /// period can contain a release of the key.
     fn was_released(self, key: &ObjectKey) -> bool {
         matches!(self, Self::Period(released) if !released.is_empty() && released.contains(key))
     }
@@ -70,7 +72,7 @@ impl<K> Coalesced<K> {
         self.len
     }
 
-    /// Returns the number of entries and holes, for [`absorb`](Self::absorb).
+    /// Returns the number of entries, including holes, as [`absorb`](Self::absorb) counts them.
     pub(super) fn places(&self) -> usize {
         self.entries.len()
     }
@@ -80,11 +82,11 @@ impl<K> Coalesced<K> {
         self.has_special
     }
 
-    /// Adds an event. Returns whether it was merged into a pending one. Skipped objects go to
-    /// `garbage`.
+    /// Adds an event. Returns whether the event was merged into a pending event. Skipped objects
+    /// are moved to `garbage`.
     ///
-    /// If an earlier period can hold a release of the key, an add and a delete leave an entry for
-    /// that period.
+    /// Usually, an add and a delete of an object leave no entry. If an earlier period can contain a
+    /// release of the key, they leave a [`NetChange::Vanished`].
     pub(super) fn push(&mut self, event: &Event<K>, merge: Merge<'_>, garbage: &mut Vec<Event<K>>) -> bool {
         self.close_holes();
         self.has_special |= matches!(event, Event::Resynced(_));
@@ -122,7 +124,7 @@ impl<K> Coalesced<K> {
         }
     }
 
-    /// Adds an object that was added and deleted: [`NetChange::Vanished`].
+    /// Adds a [`NetChange::Vanished`]: an object was added and deleted.
     fn push_vanished(&mut self, deleted: &Deleted<K>, merge: Merge<'_>) {
         self.close_holes();
         let Self { entries, index, taken, len, has_special, .. } = self;
@@ -147,7 +149,7 @@ impl<K> Coalesced<K> {
     }
 
     /// Adds some entries of the next period. Returns the number of entries that were merged into
-    /// pending ones.
+    /// pending entries.
     ///
     /// The caller adds all `places` of that period, in order, before any other event.
     pub(super) fn absorb(
@@ -206,8 +208,8 @@ impl<K> Coalesced<K> {
         merged.saturating_sub(1) as u64
     }
 
-    /// Removes the holes when they outnumber the entries, so that memory is proportional to the
-    /// number of keys.
+    /// Removes the holes once they outnumber the other entries, so that memory is proportional to
+    /// the number of keys.
     fn close_holes(&mut self) {
         if self.entries.len() < 2 * self.len + 64 {
             return;
@@ -225,7 +227,7 @@ impl<K> Coalesced<K> {
         }
     }
 
-    /// Marks the end of the initial list, after the current entries.
+    /// Records that the initial list ends after the current entries.
     pub(super) fn complete_initial(&mut self) {
         self.initial_end = Some(self.taken + self.entries.len());
     }
@@ -235,13 +237,13 @@ impl<K> Coalesced<K> {
         self.initial_end.take_if(|end| *end <= self.taken).is_some()
     }
 
-    /// Returns whether there is no entry, and no end of the initial list.
+    /// Returns whether neither an entry nor the end of the initial list is pending.
     pub(super) fn is_empty(&self) -> bool {
         self.len == 0 && self.initial_end.is_none()
     }
 
-    /// Takes the oldest entries in order, about `limit` events. Later events are merged into the
-    /// remaining entries.
+    /// Takes the oldest entries in order and returns their events, which are about `limit` events.
+    /// Later events can still be merged into the remaining entries.
     pub(super) fn take(&mut self, limit: usize) -> Vec<Event<K>> {
         let mut events = Vec::with_capacity(limit.min(self.len));
         while events.len() < limit
@@ -261,7 +263,7 @@ impl<K> Coalesced<K> {
     }
 }
 
-/// Finds the entry of a key.
+/// Finds the place of a key's entry, for lookup or insertion.
 fn entry<'a, K>(
     entries: &VecDeque<Option<NetChange<K>>>,
     index: &'a mut HashTable<usize>,

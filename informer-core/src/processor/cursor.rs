@@ -1,9 +1,8 @@
-//! [`Cursor`]: iterates over the events that a handler has taken from its mailbox. No lock, no
-//! waiting.
+//! [`Cursor`]: iterates over the events that a handler has taken from its mailbox. This code takes
+//! no lock and never waits.
 //!
-//! Handler tasks and streams use it. It returns references to the events of shared batches. With a
-//! hundred handlers, clones would be the largest cost, because each clone changes a reference
-//! count.
+//! A cursor returns references to the events of shared batches. With a hundred handlers, cloning
+//! the events would be the largest cost, because each clone changes a reference count.
 
 use std::collections::VecDeque;
 
@@ -15,7 +14,7 @@ pub(super) struct Cursor<K> {
     replay: Option<Replay<K>>,
     replay_completes: bool,
     batches: VecDeque<SharedBatch<K>>,
-    /// The number of events of the first batch that have been returned.
+    /// The number of events of the first batch that the cursor has returned.
     position: usize,
     own: std::vec::IntoIter<Event<K>>,
     own_completes: bool,
@@ -25,9 +24,9 @@ pub(super) struct Cursor<K> {
 pub(super) enum Next<'a, K> {
     /// An event of a shared batch.
     Shared(&'a Event<K>),
-    /// An event of this handler only: of its replay, or coalesced.
+    /// An event of this handler only: an add of an existing object, or a coalesced event.
     Own(Event<K>),
-    /// The handler has received all objects of the initial list, or of its replay (I6).
+    /// The handler has received all of its initial objects.
     InitialComplete,
 }
 

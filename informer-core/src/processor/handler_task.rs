@@ -1,8 +1,9 @@
 //! [`HandlerTask`]: calls one handler with the events of its listener until the listener is
 //! removed.
 //!
-//! client-go: `processorListener.run`. There, a panic ends the process, or the registration sleeps
-//! for a second and never syncs. Here, a panic only ends the call.
+//! client-go: `processorListener.run`. In client-go, a panic of a handler ends the process; or the
+//! listener sleeps for a second, and its registration never syncs. Here, a panic only ends the
+//! call.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,14 +19,15 @@ use super::stopwatch::Stopwatch;
 use crate::handler::AnyHandler;
 use crate::{AnyObject, panic_message};
 
-/// The number of calls after which the task yields.
+/// The number of calls after which the task yields to other tasks.
 const MAX_CALLS_IN_A_ROW: usize = 128;
 
-/// The minimum duration of a slow call. Slow calls are logged while the handler is behind.
-/// client-go's value.
+/// The minimum duration of a slow call. A slow call is logged if the handler is behind. client-go
+/// uses the same duration.
 const SLOW: Duration = Duration::from_millis(100);
 
-/// The backlog at which a handler without a threshold counts as behind.
+/// The number of waiting events above which slow calls are logged even if the handler has no
+/// threshold.
 const FAR_BEHIND: usize = 1024;
 
 tokio::task_local! {
@@ -33,28 +35,29 @@ tokio::task_local! {
     static CALLING: usize;
 }
 
-/// Returns whether the caller runs inside a call of this listener's handler.
+/// Returns whether the current task is in a call of this listener's handler.
 pub(super) fn is_called_by(listener: &ProcessorListener) -> bool {
     CALLING.try_with(|id| *id == listener.id()).unwrap_or(false)
 }
 
 /// A handler and the listener whose events it receives.
 struct HandlerTask {
-    // Declared before `listener`, so that it is dropped first: a listener ends after its handler.
+    // `handler` is declared before `listener`, so that it is dropped first: a listener ends after
+    // its handler.
     handler: Box<dyn AnyHandler>,
     listener: ListenerGuard,
     stopwatch: Stopwatch,
-    /// The number of calls, which decides when the task yields. It is not reset at each take,
-    /// because coalesced events are taken in small pieces.
+    /// The number of calls so far, which decides when the task yields. It is not reset when the
+    /// task takes more events, because coalesced events are taken in small pieces.
     calls: usize,
-    /// Whether the handler has been logged as slow since its backlog was last empty.
+    /// Whether slowness of the handler has been logged since its backlog was last empty.
     logged_slowness: bool,
 }
 
-/// The outcome of a call.
+/// The outcome of a call of the handler.
 enum Called {
     Returned,
-    /// The panic's message.
+    /// The call panicked with this message.
     Panicked(String),
     /// The handler was removed while its async call was waiting.
     Abandoned,
@@ -134,7 +137,7 @@ impl HandlerTask {
         }
     }
 
-    /// Waits for the end of a call of an async handler.
+    /// Waits until a call of an async handler ends, or the handler is removed.
     async fn finish(&self, call: BoxFuture<'_, ()>) -> Called {
         let call = AssertUnwindSafe(call).catch_unwind();
         // I12: removing the handler ends its task even if the call never completes.
@@ -160,7 +163,7 @@ impl HandlerTask {
                 handler = %self.listener.name(),
                 pending = backlog.pending,
                 took_ms = took.as_millis(),
-                "handler is slow; its backlog is coalesced to one event per key, unless it has no threshold"
+                "handler is slow; its backlog is coalesced to one event per key, unless the handler has no threshold"
             );
         }
     }

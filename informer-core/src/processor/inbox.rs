@@ -1,8 +1,9 @@
-//! [`Inbox`]: the part of one handler's backlog that is not coalesced. No lock, no waiting.
+//! [`Inbox`]: the part of one handler's backlog that is not coalesced. This code takes no lock and
+//! never waits.
 //!
-//! While the handler keeps up, the inbox holds shared batches. Once `threshold` events are waiting,
-//! the handler is behind: further batches go to the [shared backlog](super::shared_backlog), and
-//! the inbox only records which of them the handler needs (I11).
+//! While the handler keeps up, the inbox contains batches, which all handlers share. Once
+//! `threshold` events are waiting, the handler is behind: further batches are added to the [shared
+//! backlog](super::shared_backlog), and the inbox only records which of them the handler needs.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -12,35 +13,35 @@ use super::cursor::Cursor;
 use super::shared_backlog::{Period, Sequence};
 use crate::{Cached, Event, EventBatch, ObjectKey};
 
-/// The objects of a snapshot, which existed when the handler was added.
+/// The objects of a snapshot, which existed when the handler was added and which it receives first.
 pub(super) type Replay<K> = Box<dyn Iterator<Item = Cached<K>> + Send>;
 
-/// The batches that a handler has not taken.
+/// The batches that a handler has not taken yet.
 pub(super) struct Inbox<K> {
     replay: Option<Replay<K>>,
-    /// Whether the handler is synced after the replay.
+    /// Whether the handler is synced when it has processed the objects of `replay`.
     replay_completes: bool,
     batches: VecDeque<SharedBatch<K>>,
     /// The number of events in `batches`.
     queued: usize,
-    /// The number of waiting events at which the handler is behind; `None`: never.
+    /// The number of waiting events at which further events are coalesced; `None` means never.
     threshold: Option<usize>,
-    /// Whether the handler has coalesced events.
+    /// Whether coalesced events are pending for the handler.
     has_pending: bool,
     shared: Option<SharedPart>,
 }
 
-/// The part of the shared backlog that a handler needs.
+/// The part of the shared backlog that a handler has not taken yet.
 pub(super) struct SharedPart {
     pub(super) batches: Range<Sequence>,
-    /// Whether the handler receives the resyncs of these batches.
+    /// Whether the handler receives the resyncs in these batches.
     pub(super) wants_resyncs: bool,
 }
 
-/// A batch that handlers share.
+/// A batch of events that all handlers share.
 pub(super) type SharedBatch<K> = Arc<EventBatch<K>>;
 
-/// Unused events and batches, to be dropped while no lock is held (I8).
+/// Unused events and batches, which must be dropped while no lock is held.
 pub(super) struct Garbage<K> {
     pub(super) events: Vec<Event<K>>,
     pub(super) batches: Vec<SharedBatch<K>>,
@@ -70,27 +71,27 @@ impl<K> Inbox<K> {
         self.threshold
     }
 
-    /// Sets the objects that are delivered before all batches.
+    /// Sets the objects that the handler receives before all batches.
     pub(super) fn start_with(&mut self, replay: Replay<K>, completes_initial_list: bool) {
         self.replay = Some(replay);
         self.replay_completes = completes_initial_list;
     }
 
-    /// Returns whether a batch must go to the shared backlog, for a handler with `in_flight`
-    /// events.
+    /// Returns whether a batch must be added to the shared backlog instead of this inbox.
+    /// `in_flight` is the number of events that the handler has taken and not finished.
     pub(super) fn needs_backlog(&self, batch: &EventBatch<K>, in_flight: usize) -> bool {
-        // I11: events that the handler has taken and not finished count too.
+        // I11: events in flight count, too.
         let is_full = |threshold| !batch.events.is_empty() && in_flight + self.queued >= threshold;
         self.is_behind() || self.threshold.is_some_and(is_full)
     }
 
-    /// Adds a batch for a handler that is not behind.
+    /// Adds a batch to the inbox of a handler that keeps up.
     pub(super) fn push(&mut self, batch: SharedBatch<K>) {
         self.queued += batch.events.len();
         self.batches.push_back(batch);
     }
 
-    /// Adds a batch of the shared backlog.
+    /// Records that the handler needs a batch of the shared backlog.
     pub(super) fn push_shared(&mut self, sequence: Sequence, wants_resyncs: bool) {
         let batches = sequence..sequence;
         let shared = self.shared.get_or_insert(SharedPart { batches, wants_resyncs });
@@ -103,7 +104,7 @@ impl<K> Inbox<K> {
         self.shared.is_some()
     }
 
-    /// Returns the keys of objects with a waiting release.
+    /// Returns the keys of the objects whose release is waiting.
     pub(super) fn released(&self) -> Vec<ObjectKey> {
         let released = |event: &Event<K>| match event {
             Event::Released(object) => Some(object.key().clone()),
@@ -112,12 +113,12 @@ impl<K> Inbox<K> {
         self.batches.iter().flat_map(|batch| &batch.events).filter_map(released).collect()
     }
 
-    /// Returns whether events are being coalesced.
+    /// Returns whether the handler's events are being coalesced.
     pub(super) fn is_behind(&self) -> bool {
         self.has_pending || self.shared.is_some()
     }
 
-    /// Sets whether the handler has coalesced events.
+    /// Sets whether coalesced events are pending for the handler.
     pub(super) fn set_pending(&mut self, has_pending: bool) {
         self.has_pending = has_pending;
     }
@@ -126,16 +127,17 @@ impl<K> Inbox<K> {
         self.replay.is_none() && self.batches.is_empty() && !self.is_behind()
     }
 
-    /// Returns the number of waiting events, without those of a replay.
+    /// Returns the number of waiting events, without the objects of the replay.
     pub(super) fn len(&self) -> usize {
         self.queued
     }
 
-    /// Takes the next events and their number; `None` if there are none, or if they must be
-    /// coalesced first.
+    /// Takes the next events. Returns the events and their number; `None` if there are no events,
+    /// or if the events must be coalesced first.
     pub(super) fn take(&mut self) -> Option<(Cursor<K>, usize)> {
         if let Some(replay) = self.replay.take() {
-            // The batches stay here, because the objects of a replay are not counted.
+            // The batches stay in the inbox, so that their events are counted while the replay is
+            // delivered.
             return Some((Cursor::over(Some(replay), self.replay_completes, VecDeque::new()), 0));
         }
         if self.is_behind() || self.batches.is_empty() {
@@ -145,7 +147,7 @@ impl<K> Inbox<K> {
         Some((Cursor::over(None, false, batches), count))
     }
 
-    /// Takes the batches that must be coalesced for a handler that is behind. They count as pending
+    /// Takes the batches of a slow handler that must be coalesced. Their events count as pending
     /// from now on.
     pub(super) fn take_to_coalesce(&mut self) -> (VecDeque<SharedBatch<K>>, Option<SharedPart>) {
         if !self.is_behind() {
@@ -160,7 +162,7 @@ impl<K> Inbox<K> {
         (std::mem::take(&mut self.batches), std::mem::take(&mut self.queued))
     }
 
-    /// Takes everything, so that the caller can drop it while no lock is held (I8). Returns the
+    /// Takes the whole content, so that the caller can drop it while no lock is held. Returns the
     /// part of the shared backlog separately.
     pub(super) fn clear(&mut self) -> (Self, Option<SharedPart>) {
         let mut all = std::mem::replace(self, Self::new(self.threshold));

@@ -2,8 +2,8 @@
 //! [`HandlerTask`](super::handler_task) or a [stream](super::stream).
 //!
 //! client-go: `processorListener` of `tools/cache/shared_informer.go`, which has two goroutines and
-//! passes each event through a channel. Here there is at most one task, which is woken once per
-//! batch.
+//! passes each event through a channel. Here, a handler has one task, which is woken once per
+//! batch, and a stream has none.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -22,15 +22,15 @@ use super::shared_backlog::SharedBacklog;
 use crate::sync::{Latch, Mutex};
 use crate::{AnyObject, Completion};
 
-/// The processor's side of one handler or stream.
+/// The processor's data of one handler or stream.
 pub(super) struct ProcessorListener {
     name: String,
     pub(super) mailbox: Mailbox<AnyObject>,
     resync: Mutex<ResyncClock>,
-    /// Set when the handler must not be called any more.
+    /// Set when the handler has been removed and must not be called any more.
     pub(super) removed: Latch,
     processor: Weak<Shared>,
-    /// Set after the last call, when the handler has been dropped.
+    /// Set after the last call has returned and the handler has been dropped.
     pub(super) ended: Completion,
     pub(super) synced: Completion,
     delivered: AtomicU64,
@@ -43,13 +43,13 @@ pub(super) struct ProcessorListener {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct HandlerStats {
-    /// The number of waiting events, including the one of the current call. Objects of a replay are
-    /// not counted.
+    /// The number of waiting events, including the event of the current call. Objects that existed
+    /// when the handler was added are not counted.
     pub pending: usize,
-    /// The number of calls that have returned; for a stream, of events that the reader has
-    /// received.
+    /// The number of calls that have returned. For a stream, the number of events that the reader
+    /// has received.
     pub delivered: u64,
-    /// The number of events that were merged into an earlier one because the handler was behind.
+    /// The number of events that were merged into an earlier event, because the handler was slow.
     pub coalesced: u64,
     /// The number of calls that panicked.
     pub panicked: u64,
@@ -92,7 +92,7 @@ impl ProcessorListener {
         self.resync.lock().period()
     }
 
-    /// Starts the resync period now, and returns it.
+    /// Restarts the resync period now, and returns the period.
     pub(super) fn restart_resync(&self) -> Option<Duration> {
         let mut clock = self.resync.lock();
         let period = clock.period();
@@ -123,7 +123,7 @@ impl ProcessorListener {
         self.mailbox.poll_take(cx)
     }
 
-    /// Starts the next resync period if the current one is over. Returns whether it was.
+    /// Returns whether the current resync period is over. If it is, starts the next period.
     pub(super) fn check_resync(&self, now: Instant) -> bool {
         self.resync.lock().check(now)
     }
@@ -167,7 +167,7 @@ impl ProcessorListener {
         }
     }
 
-    /// Removes the handler and drops its backlog. A running call can still return.
+    /// Removes the handler and drops its backlog. A running call is not interrupted.
     pub(super) fn remove(&self) {
         if !self.mailbox.close() {
             return;
@@ -186,26 +186,28 @@ impl ProcessorListener {
         }
         let progress = self.processor.upgrade().map(|processor| processor.progress(self));
         if progress.as_ref().is_none_or(|progress| progress.stopped) {
-            return Some("its informer has stopped".to_owned());
+            return Some("the informer has stopped".to_owned());
         }
         let waits_for = if self.is_removed() {
-            "it has been removed".to_owned()
+            "the handler has been removed".to_owned()
         } else if let Some(list) = progress.as_ref().and_then(|progress| progress.list.as_ref()) {
             list.clone()
         } else if progress.is_some_and(|progress| progress.unstarted) {
-            "its informer is not running".to_owned()
+            "the informer is not running".to_owned()
         } else {
             match self.backlog().pending {
-                0 => "it is still receiving the objects that existed when it was added".to_owned(),
-                1 => "1 event waits for it".to_owned(),
-                pending => format!("{pending} events wait for it"),
+                0 => {
+                    "the objects that existed when the handler was added are still being delivered".to_owned()
+                }
+                1 => "1 event is waiting".to_owned(),
+                pending => format!("{pending} events are waiting"),
             }
         };
         Some(waits_for)
     }
 }
 
-/// The consumer's handle to a listener. Dropping the guard removes the listener.
+/// A guard that the consumer of a listener holds. Dropping the guard removes the listener.
 pub(super) struct ListenerGuard(pub(super) Arc<ProcessorListener>);
 
 impl std::ops::Deref for ListenerGuard {

@@ -1,10 +1,9 @@
-//! [`Mailbox`]: passes published batches to one handler.
+//! [`Mailbox`]: passes published batches to one handler or stream, which is the consumer.
 //!
 //! The publisher pushes, one consumer takes, and any thread can close the mailbox. A push wakes the
-//! consumer at most once, and the consumer sleeps only after it has found the inbox empty under the
-//! lock. Lock order: `pending`, `state`, then the locks of [`super::shared_backlog`]. The publisher
-//! never takes `pending`. No user code runs under these locks: no waker, and no destructor of an
-//! object (I8).
+//! consumer at most once. The consumer sleeps only if it has found the inbox empty under the lock.
+//! Lock order: `pending`, `state`, then the locks of [`super::shared_backlog`]. The publisher never
+//! takes `pending`. No user code runs under these locks: no waker, and no destructor of an object.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -16,32 +15,33 @@ use super::shared_backlog::SharedBacklog;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// The number of events that a handler's task coalesces before it yields.
+/// The maximum number of events that a handler's task coalesces before it yields.
 const SLICE: usize = 4_096;
 
-/// The locks around an [`Inbox`] and the events that its consumer has coalesced.
+/// The waiting events of one consumer, with their locks: an [`Inbox`], and the events that the
+/// consumer has coalesced.
 pub(super) struct Mailbox<K> {
     /// The events that the consumer has coalesced.
     pending: Mutex<Pending<K>>,
     state: Mutex<State<K>>,
     shared: Arc<SharedBacklog<K>>,
-    /// The number of events that the consumer has taken and not finished.
+    /// The number of events that the consumer has taken and not finished yet.
     in_flight: AtomicUsize,
-    /// A copy of `State::closed` that is read without the lock.
+    /// A copy of `State::closed` that can be read without the lock.
     closed: AtomicBool,
 }
 
 struct State<K> {
     inbox: Inbox<K>,
-    /// The consumer's waker while the consumer sleeps.
+    /// The waker of the consumer, while the consumer sleeps.
     waker: Option<Waker>,
     closed: bool,
 }
 
-/// The events that a handler has not processed.
+/// The backlog of a handler: the events that the handler has not processed.
 #[derive(Clone, Copy)]
 pub(super) struct Backlog {
-    /// The number of events in the inbox and in flight.
+    /// The number of waiting events, including the event of the current call.
     pub(super) pending: usize,
     pub(super) is_coalescing: bool,
     pub(super) merged: u64,
@@ -51,7 +51,7 @@ pub(super) struct Backlog {
 enum Taken<K> {
     Closed,
     Events(Cursor<K>),
-    /// The consumer must coalesce the backlog first.
+    /// The consumer must coalesce the backlog before it can take events.
     IsBehind,
     Nothing,
 }
@@ -68,18 +68,18 @@ impl<K> Mailbox<K> {
         }
     }
 
-    /// Sets the objects that existed when the handler was added; they are delivered first. Call
-    /// this before the first take.
+    /// Sets the objects that existed when the handler was added, which are delivered first. Must be
+    /// called before the first take.
     pub(super) fn start_with(&self, replay: Replay<K>, completes_initial_list: bool) {
         self.state.lock().inbox.start_with(replay, completes_initial_list);
     }
 
-    /// Adds `batch`, or `for_backlog` to the shared backlog if the handler is behind. Does nothing
-    /// once closed. Returns the consumer's waker if the consumer sleeps, and whether the shared
-    /// backlog was used.
+    /// Adds `batch` to the inbox; for a slow handler, adds `for_backlog` to the shared backlog
+    /// instead. Does nothing if the mailbox is closed. Returns the consumer's waker if the consumer
+    /// sleeps, and whether the shared backlog was used.
     ///
-    /// All handlers that are behind share `for_backlog`; a handler receives its resyncs only if
-    /// `wants_resyncs` is `true`. The cost does not depend on the handler's lag (I11).
+    /// All slow handlers share `for_backlog`; a handler receives the resyncs of that batch only if
+    /// `wants_resyncs` is `true`. The cost of a push does not depend on the handler's lag.
     pub(super) fn push(
         &self,
         batch: &SharedBatch<K>,
@@ -106,7 +106,7 @@ impl<K> Mailbox<K> {
         (waker, is_shared)
     }
 
-    /// Waits for events and takes the next ones; `None` once closed.
+    /// Waits for events and takes the next events; `None` once the mailbox is closed.
     pub(super) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Option<Cursor<K>>> {
         loop {
             match self.take_or_sleep(cx) {
@@ -152,7 +152,7 @@ impl<K> Mailbox<K> {
     }
 
     /// Coalesces up to `limit` events of the backlog. Then calls `then` with the pending events,
-    /// whether they are the whole backlog, and the threshold.
+    /// with whether the whole backlog has been coalesced, and with the threshold.
     fn coalesce<R>(&self, limit: usize, then: impl FnOnce(&mut Pending<K>, bool, Option<usize>) -> R) -> R {
         let mut garbage = Garbage::none();
         let mut pending = self.pending.lock();
@@ -185,19 +185,20 @@ impl<K> Mailbox<K> {
         }
     }
 
-    /// Removes one event from those in flight. Only the consumer calls it, so load and store are
-    /// enough.
+    /// Counts one event in flight as finished. Only the consumer calls this function, so a load and
+    /// a store are enough.
     pub(super) fn finish_one(&self) {
         let left = self.in_flight.load(Ordering::Relaxed).saturating_sub(1);
         self.in_flight.store(left, Ordering::Relaxed);
     }
 
-    /// Removes all events in flight, because the consumer has ended.
+    /// Resets the number of events in flight, because the consumer has ended.
     pub(super) fn consumer_ended(&self) {
         self.in_flight.store(0, Ordering::Relaxed);
     }
 
-    /// Closes the mailbox: drops the backlog and wakes the consumer. Returns whether it was open.
+    /// Closes the mailbox: drops the backlog and wakes the consumer. Returns whether the mailbox
+    /// was open.
     pub(super) fn close(&self) -> bool {
         if self.closed.swap(true, Ordering::AcqRel) {
             return false;
@@ -224,12 +225,13 @@ impl<K> Mailbox<K> {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Returns whether events are being coalesced because the backlog is long.
+    /// Returns whether the handler's events are being coalesced, because its backlog has reached
+    /// the threshold.
     pub(super) fn is_behind(&self) -> bool {
         self.state.lock().inbox.is_behind()
     }
 
-    /// Counts the backlog; for a handler that is behind, coalesces it first.
+    /// Counts the backlog of the handler. The backlog of a slow handler is coalesced first.
     pub(super) fn backlog(&self) -> Backlog {
         if self.is_behind() {
             self.coalesce(usize::MAX, |_, _, _| ());
@@ -265,7 +267,7 @@ mod tests {
         let waker = futures::task::noop_waker();
         let mut context = Context::from_waker(&waker);
         assert!(matches!(mailbox.take_or_sleep(&context), Taken::IsBehind));
-        // Reading the statistics in between coalesces the whole backlog.
+        // Reading the statistics at this point coalesces the whole backlog.
         assert_eq!(mailbox.backlog().pending, 1);
         assert!(mailbox.poll_take(&mut context).is_ready());
         mailbox.coalesce(SLICE, |pending, _, _| assert!(pending.is_empty()));

@@ -1,11 +1,11 @@
 //! [`SharedProcessor`]: delivers each event to every handler, at the handler's own pace.
 //!
-//! client-go: `sharedProcessor` of `tools/cache/shared_informer.go`. Here all handlers share one
-//! reference-counted batch, and a handler that is behind costs at most one entry per key (I11).
+//! client-go: `sharedProcessor` of `tools/cache/shared_informer.go`. Here, all handlers share one
+//! reference-counted batch, and a slow handler costs at most one entry per key.
 //!
 //! Lock order: the store's write lock (held by the caller of [`SharedProcessor::publish`]), the
 //! registry, the locks that `commit` or `snapshot` take, then a listener's resync clock or mailbox.
-//! No handler, waker or destructor of a handler or object runs under these locks (I8).
+//! No handler, waker or destructor of a handler or object runs under these locks.
 
 mod coalesce;
 mod cursor;
@@ -45,7 +45,8 @@ pub use publish_guard::PublishGuard;
 pub use registration::HandlerRegistration;
 pub use stream::EventStream;
 
-/// Distributes batches of events to handlers. A clone is another handle to the same processor.
+/// Delivers batches of events to handlers, to each at its own pace. A clone is another handle to
+/// the same processor.
 pub struct SharedProcessor<K> {
     shared: Arc<Shared>,
     _type: PhantomData<fn(K)>,
@@ -53,30 +54,30 @@ pub struct SharedProcessor<K> {
 
 impl<K> SharedProcessor<K> {
     /// Returns a processor without handlers. `default_resync` is the resync period of handlers with
-    /// [`Resync::Default`]; `None`: no resync.
+    /// [`Resync::Default`]; `None` means no resyncs.
     #[must_use]
     pub fn new(default_resync: Option<Duration>) -> Self {
         Self { shared: Shared::new(default_resync), _type: PhantomData }
     }
 
-    /// Changes the type of the objects, as [`Cached::cast`] does.
+    /// Changes only the static type of the objects, as [`Cached::cast`] does.
     #[doc(hidden)]
     #[must_use]
     pub fn cast<T>(&self) -> SharedProcessor<T> {
         SharedProcessor { shared: Arc::clone(&self.shared), _type: PhantomData }
     }
 
-    /// Sets a function that describes the status of the source of the initial list.
-    /// [`HandlerRegistration::waiting_for`] calls it without a lock. Later calls change nothing.
+    /// Sets a function that describes the status of the initial list's source, for
+    /// [`HandlerRegistration::waiting_for`]. The function is called without a lock. Later calls
+    /// change nothing.
     pub fn describe_source(&self, describe: impl Fn() -> String + Send + Sync + 'static) {
         self.shared.describe_source(Box::new(describe));
     }
 
-    /// Adds a handler. The handler receives the objects of `snapshot` as initial adds, then each
-    /// event that is published after this call: none twice and none missing (I5).
+    /// Adds a handler. The handler receives the objects of `snapshot` as initial adds, and then
+    /// exactly the events that are published after this call.
     ///
-    /// `snapshot` is called under the processor's lock, so it should take a cheap snapshot and copy
-    /// nothing.
+    /// `snapshot` is called under the processor's lock, so it should be cheap and copy no objects.
     ///
     /// If the processor has stopped, the handler is never called.
     #[doc(alias = "AddEventHandler")]
@@ -113,8 +114,8 @@ impl<K> SharedProcessor<K> {
         self.shared.add_task(type_name::<H>(), handler, needs_old_states, options, Box::new(any(snapshot)))
     }
 
-    /// Returns a stream of the events that an added handler would receive. The stream has no task,
-    /// so it also works while [`run`](Self::run) is not running. `snapshot` is as in
+    /// Returns a stream of the events that a handler would receive. The stream has no task, so it
+    /// also works while [`run`](Self::run) is not running. `snapshot` is the same as for
     /// [`add_handler`](Self::add_handler).
     ///
     /// If the processor has stopped, the stream is empty.
@@ -131,20 +132,20 @@ impl<K> SharedProcessor<K> {
     }
 
     /// Calls `commit`, which applies the changes to the store, and then adds the batch to every
-    /// handler's mailbox (I3). A handler that is added meanwhile receives the changes once: in its
-    /// snapshot or as events.
+    /// handler's mailbox. A handler that is added at the same time receives each change once: in
+    /// its snapshot or as an event.
     ///
     /// `commit` is called under the processor's lock, so it should only swap in prepared changes.
-    /// Dropping the returned guard wakes the handlers. A caller that holds a lock must release it
-    /// before the guard is dropped (I8).
+    /// Dropping the returned guard wakes the handlers. A caller that holds a lock must release the
+    /// lock before it drops the guard.
     #[doc(alias = "distribute")]
     pub fn publish(&self, batch: EventBatch<K>, commit: impl FnOnce()) -> PublishGuard {
         self.shared.publish(batch.cast(), commit)
     }
 
-    /// Fixes and returns the interval of [`check_resync`](Self::check_resync): the shortest period
-    /// that a handler requested, or `None`. All periods start now. Handlers that are added later
-    /// get no shorter period.
+    /// Fixes and returns the interval at which to call [`check_resync`](Self::check_resync): the
+    /// shortest of all resync periods, or `None` without resyncs. All periods start now. Handlers
+    /// that are added later get no shorter period.
     #[must_use]
     pub fn fix_check_period(&self) -> Option<Duration> {
         self.shared.fix_check_period()
@@ -156,7 +157,7 @@ impl<K> SharedProcessor<K> {
         self.shared.handler_count()
     }
 
-    /// Marks the handlers whose resync is due now, and returns whether there are any. Until the
+    /// Marks the handlers whose resync is due now, and returns whether a handler is due. Until the
     /// next check, only marked handlers receive resyncs.
     #[doc(alias = "shouldResync")]
     #[must_use]
@@ -164,8 +165,8 @@ impl<K> SharedProcessor<K> {
         self.shared.check_resync()
     }
 
-    /// Runs each handler in its own task until `shutdown`, and returns when all running calls have
-    /// returned. Events that are waiting at that time are dropped.
+    /// Runs each handler in its own task until `shutdown` is cancelled, and returns when all
+    /// running calls have returned. Events that handlers have not received by then are dropped.
     ///
     /// # Cancel safety
     /// Dropping the future stops the processor and aborts the handlers' tasks at their next await.
@@ -173,14 +174,14 @@ impl<K> SharedProcessor<K> {
         self.shared.run(shutdown).await;
     }
 
-    /// Removes all handlers, as the end of [`run`](Self::run) does. No handler is called any more,
-    /// and waits for [`HandlerRegistration::synced`] end with an error.
+    /// Removes all handlers; [`run`](Self::run) also does this when it ends. No handler is called
+    /// any more, and waits for [`HandlerRegistration::synced`] end with an error.
     pub fn stop(&self) {
         self.shared.stop();
     }
 }
 
-/// Changes the type of the objects of a snapshot.
+/// Converts a snapshot's objects to [`AnyObject`]s, without copying them.
 fn any<K, S>(snapshot: impl FnOnce() -> S) -> impl FnOnce() -> Replay<AnyObject>
 where
     K: 'static,

@@ -1,28 +1,30 @@
-//! [`NetChange`]: the change from the last object that a handler received under a key to the
-//! current one.
+//! [`NetChange`]: the pending change of one key, from the last object that a handler received to
+//! the current object.
 //!
-//! It keeps I1 and I4 for handlers that are behind. Skipped objects go to the caller, who drops
-//! them without a lock (I8).
+//! It upholds invariants I1 and I4 for slow handlers: the order of states, and the order of adds,
+//! updates and deletes. Skipped objects are returned to the caller, which drops them while no lock
+//! is held.
 
 use crate::{Cached, Deleted, Event, ObjectKey};
 
-/// The pending entry of one key.
+/// The pending change of one key.
 pub(super) enum NetChange<K> {
     One(Event<K>),
-    /// The object that the handler received has left the store, and there is a new object with the
-    /// same name.
+    /// The object that the handler received has left the store, and a new object with the same key
+    /// has been added.
     Recreated(End<K>, Cached<K>),
-    /// An object was added and deleted. Only a handler with a pending release of the key from an
-    /// earlier period receives it: for that handler, the object is deleted.
+    /// An object was added and deleted. Handlers ignore this entry, except handlers with a pending
+    /// release of the key in an earlier period (a run of batches): for these handlers, the release
+    /// becomes a deletion.
     Vanished(Deleted<K>),
 }
 
-/// How an object that the handler received left the store.
+/// The way in which an object that the handler received left the store.
 pub(super) enum End<K> {
     Deleted(Deleted<K>),
-    /// With the last object that the handler received.
+    /// The object was released. The field is the last version that the handler received.
     Released(Cached<K>),
-    /// The object was added and deleted; see [`NetChange::Vanished`].
+    /// A further object was added and deleted; see [`NetChange::Vanished`].
     Vanished(Deleted<K>),
 }
 
@@ -56,8 +58,9 @@ impl<K> NetChange<K> {
         self.key().hash_value()
     }
 
-    /// Merges `next` into this entry. Returns `None` if nothing is left to deliver. Skipped events
-    /// go to `garbage`; a skipped object is wrapped in a resync event for that.
+    /// Merges the event `next` into this change. Returns `None` if no event is left to deliver.
+    /// Skipped events are moved to `garbage`; skipped objects are wrapped in resync events for
+    /// this.
     pub(super) fn then(self, next: &Event<K>, garbage: &mut Vec<Event<K>>) -> Option<Self> {
         let merged = match (self, next) {
             // A resync adds nothing to a pending event of the object.
@@ -108,8 +111,8 @@ impl<K> NetChange<K> {
                 garbage.push(Event::Resynced(skipped));
                 Self::One(Event::Released(old))
             }
-            // The rest is a resync before an end, or a sequence that no store produces: the newest
-            // event counts.
+            // The remaining cases are a resync before a deletion or release, and sequences that no
+            // store produces. The newest event is kept.
             (skipped, next) => {
                 skipped.into_events(garbage);
                 Self::One(next.clone())
@@ -118,8 +121,8 @@ impl<K> NetChange<K> {
         Some(merged)
     }
 
-    /// Replaces the old object of an update by the new object, because possibly only this entry
-    /// retains the old object.
+    /// Replaces the old object of an update with the new object, because this entry can be the last
+    /// owner of the old object.
     pub(super) fn drop_old(&mut self, garbage: &mut Vec<Event<K>>) {
         if let Self::One(Event::Updated { old, new }) = self
             && !old.ptr_eq(new)

@@ -6,24 +6,26 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HandlerOptions {
-    /// The handler's name in messages. Default: the type of the handler.
+    /// The handler's name in logs and messages. Default: the type of the handler.
     pub name: Option<String>,
     /// The resync period of the handler. Default: [`Resync::Default`].
     pub resync: Resync,
     /// The number of waiting events at which further events are coalesced per key. The event of the
-    /// current call counts. Default: 1,024. Zero counts as one. `None` never coalesces, and memory
-    /// is then unbounded.
+    /// current call counts as waiting. Default: 1,024. Zero means one. With `None`, events are
+    /// never coalesced, and memory is unbounded.
     ///
     /// If fewer events than the threshold are waiting, the next batch is added as a whole. So the
-    /// waiting events are at most the threshold, one batch, and one event per key (I11).
+    /// number of waiting events is at most the sum of the threshold, one batch, and one event per
+    /// key.
     pub threshold: Option<usize>,
-    /// Whether a coalesced update has the new object also as its old object. Default: `false`; its
-    /// old object is the last object that the handler received.
+    /// Whether the old object of a coalesced update is the new object, too. Default: `false`; the
+    /// old object is then the last version that the handler received.
     ///
-    /// Usually only the waiting event retains that last object. If every object changes while a
-    /// handler is blocked, a second copy of the whole cache stays in memory. Set this for a handler
-    /// that only needs keys or current objects. A coalesced deletion then has its last known object
-    /// as [`Deleted::previous`](crate::Deleted::previous). Ignored if
+    /// Usually, only the waiting event keeps that last version in memory. If every object changes
+    /// while a handler is blocked, memory contains two versions of every object. Set this for a
+    /// handler that only needs keys or current objects.
+    /// [`Deleted::previous`](crate::Deleted::previous) of a coalesced deletion is then the last
+    /// known object. The option is ignored if
     /// [`EventHandler::needs_old_states`](crate::EventHandler::needs_old_states) returns `true`.
     pub coalesce_drops_old: bool,
 }
@@ -39,24 +41,24 @@ pub enum Resync {
     Default,
     /// No resyncs.
     Never,
-    /// This period, rounded up to a multiple of the informer's check period; at least one second.
-    /// Zero means never.
+    /// A resync after this period, which is rounded up to a multiple of the informer's check
+    /// period, and to at least one second. Zero means never.
     ///
-    /// The check period is fixed when the informer starts: the shortest period that any handler has
-    /// requested until then. A handler that is added later and requests a shorter period gets the
-    /// check period, or no resyncs if there is no check period. Both are logged. These are
-    /// client-go's rules.
+    /// The check period is fixed when the informer starts: it is the shortest period that any
+    /// handler has requested until then. If a handler that is added later requests a shorter
+    /// period, its period is the check period; without a check period, it gets no resyncs. Both
+    /// cases are logged. These are client-go's rules.
     Every(Duration),
 }
 
 impl Resync {
-    /// The shortest period.
+    /// The shortest resync period.
     pub(super) const MIN: Duration = Duration::from_secs(1);
 
-    /// Returns the requested period, given the informer's default. Zero means never, as in
-    /// client-go.
+    /// Returns the requested period, or `None` for no resyncs. `default` is the informer's default
+    /// period. A period of zero means no resyncs, as in client-go.
     pub(super) fn period(self, default: Option<Duration>) -> Option<Duration> {
-        // The sum of any time and this period can't overflow.
+        // Periods are limited, so that adding a period to a time cannot overflow.
         const MAX: Duration = Duration::from_secs(365 * 24 * 3600);
         let requested = match self {
             Self::Default => default,
@@ -74,35 +76,35 @@ impl Default for HandlerOptions {
 }
 
 impl HandlerOptions {
-    /// Returns the defaults.
+    /// Returns the default options.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the handler's name in messages.
+    /// Sets the handler's name in logs and messages.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Sets the resync period.
+    /// Sets the resync period of the handler.
     #[must_use]
     pub fn resync(mut self, resync: Resync) -> Self {
         self.resync = resync;
         self
     }
 
-    /// Sets the number of waiting events at which further events are coalesced per key; `None`:
-    /// never.
+    /// Sets the number of waiting events at which further events are coalesced per key. `None`
+    /// means that events are never coalesced.
     #[must_use]
     pub fn threshold(mut self, threshold: Option<usize>) -> Self {
         self.threshold = threshold;
         self
     }
 
-    /// Makes coalesced updates drop the old object, which saves memory while the handler is behind;
+    /// Makes coalesced updates drop the old object, which saves memory while the handler is slow;
     /// see [`coalesce_drops_old`](Self#structfield.coalesce_drops_old).
     #[must_use]
     pub fn coalesce_drops_old(mut self) -> Self {

@@ -1,8 +1,8 @@
-//! [`Pending`]: the coalesced events of one handler that is behind. No lock, no waiting.
+//! [`Pending`]: the coalesced events of one slow handler. This code takes no lock and never waits.
 //!
-//! The handler's own task merges its part of the shared backlog here, in slices. It takes the
-//! events in small pieces, because the remaining events can still be merged: then even a handler
-//! that is far behind holds about one entry per key (I11).
+//! The handler's own task merges its part of the shared backlog into these events, in slices. The
+//! task takes the events in small pieces, because later events can still be merged into the
+//! remaining ones. So even a very slow handler has about one entry per key.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const PIECE: usize = 64;
 /// The pending events of one handler.
 pub(super) struct Pending<K> {
     coalesced: Coalesced<K>,
-    /// Events that are not merged yet, in order.
+    /// Events that have not been coalesced yet, in order.
     incoming: VecDeque<Incoming<K>>,
     keeps_old: bool,
     merged: u64,
@@ -26,7 +26,7 @@ pub(super) struct Pending<K> {
 
 struct Incoming<K> {
     source: Source<K>,
-    /// The number of entries that have been merged.
+    /// The number of entries of `source` that have been coalesced.
     at: usize,
 }
 
@@ -66,7 +66,8 @@ impl<K> Pending<K> {
         self.incoming.extend(periods.into_iter().map(|period| Incoming { source: source(period), at: 0 }));
     }
 
-    /// Merges up to `limit` of the added entries. Returns whether all of them are merged now.
+    /// Coalesces up to `limit` of the added entries. Returns whether all added entries have been
+    /// coalesced.
     pub(super) fn merge(&mut self, mut limit: usize, garbage: &mut Garbage<K>) -> bool {
         while let Some(Incoming { source, at }) = self.incoming.pop_front() {
             let Some(source) = self.adopt(source, at) else { continue };
@@ -82,8 +83,8 @@ impl<K> Pending<K> {
         true
     }
 
-    /// Uses a period without copying it, if only this handler needs the period and no event is
-    /// pending before it.
+    /// Takes over a period without copying it, if only this handler needs the period and no event
+    /// is pending. Otherwise returns `source`.
     fn adopt(&mut self, source: Source<K>, at: usize) -> Option<Source<K>> {
         match source {
             Source::Period { period, wants_resyncs }
@@ -125,34 +126,35 @@ impl<K> Pending<K> {
         self.coalesced.is_empty() && self.incoming.is_empty()
     }
 
-    /// Returns the number of merged entries.
+    /// Returns the number of coalesced events.
     pub(super) fn len(&self) -> usize {
         self.coalesced.len()
     }
 
-    /// Returns the number of events that were merged into others so far.
+    /// Returns the number of events that have been merged into other events so far.
     pub(super) fn merged(&self) -> u64 {
         self.merged
     }
 
-    /// Takes the oldest events, about [`PIECE`], or `threshold` if that is less, and returns them
-    /// with their number. Returns `None` if neither an event nor the end of the initial list is
-    /// pending.
+    /// Takes about [`PIECE`] of the oldest events, or `threshold` if that is less. Returns the
+    /// events and their number. Returns `None` if neither an event nor the end of the initial list
+    /// is pending.
     pub(super) fn take(&mut self, threshold: Option<usize>) -> Option<(Cursor<K>, usize)> {
         if self.coalesced.is_empty() {
             return None;
         }
+        // I11: later events can still be merged into the events that remain.
         let events = self.coalesced.take(threshold.map_or(PIECE, |threshold| threshold.min(PIECE)));
         let count = events.len();
         let cursor = Cursor::over_own(events, self.coalesced.take_initial_end());
         if self.coalesced.is_empty() {
-            // This frees a large table.
+            // The new value replaces a table that can be large.
             self.coalesced = Coalesced::new(self.keeps_old);
         }
         Some((cursor, count))
     }
 
-    /// Takes everything, so that the caller can drop it without a lock (I8).
+    /// Takes all events, so that the caller can drop them while no lock is held.
     pub(super) fn clear(&mut self) -> Self {
         std::mem::replace(self, Self { merged: self.merged, ..Self::new(self.keeps_old) })
     }

@@ -1,5 +1,5 @@
-//! [`PublishGuard`]: one batch while it is published, and the work that is left once the
-//! publisher's locks are free.
+//! [`PublishGuard`]: a batch that is being published, and the work that must wait until the
+//! publisher has released its locks.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,22 +12,22 @@ use super::mailbox::Mailbox;
 use super::shared_backlog::Backlogs;
 use crate::{AnyObject, Event, EventBatch};
 
-/// A published batch. Dropping the guard wakes the handlers, coalesces the batch for handlers that
-/// are behind, and drops unused objects.
+/// A published batch. Dropping the guard wakes the handlers, coalesces the batch for slow handlers,
+/// and drops unused objects.
 ///
-/// A caller that [publishes](super::SharedProcessor::publish) under a lock keeps the guard until
-/// the lock is free: wakers and destructors of objects can run any code (I8).
+/// A caller that [publishes](super::SharedProcessor::publish) under a lock must release the lock
+/// before it drops the guard, because wakers and destructors of objects can run any code.
 pub struct PublishGuard {
     wakers: SmallVec<[Waker; 4]>,
     batch: SharedBatch<AnyObject>,
-    /// A copy of the batch without resyncs, for handlers whose resync is not due. With the whole
-    /// batch, their mailboxes would retain the resynced objects (I11).
+    /// A copy of the batch without resyncs, for handlers whose resync is not due. The whole batch
+    /// in their mailboxes would keep the resynced objects in memory.
     without_resyncs: Option<SharedBatch<AnyObject>>,
     has_resyncs: bool,
     /// Whether the resync of any handler is due.
     any_wants_resyncs: bool,
     backlogs: Backlogs<AnyObject>,
-    /// Whether the batch is in a shared backlog.
+    /// Whether the batch has been added to a shared backlog.
     is_shared: bool,
 }
 
@@ -49,7 +49,7 @@ impl PublishGuard {
         self.has_resyncs
     }
 
-    /// Sets whether the resync of any handler is due. Call this before the first
+    /// Sets whether the resync of any handler is due. Must be called before the first
     /// [`push_to`](Self::push_to).
     pub(super) fn set_any_wants_resyncs(&mut self, any_wants_resyncs: bool) {
         self.any_wants_resyncs = any_wants_resyncs;
@@ -70,7 +70,7 @@ impl PublishGuard {
         self.is_shared |= is_shared;
     }
 
-    /// Ends the publication: every mailbox has the batch.
+    /// Ends the publication, after the batch has been added to every mailbox.
     pub(super) fn finish(&self) {
         if self.is_shared {
             self.backlogs.finish();
@@ -84,6 +84,7 @@ impl PublishGuard {
 
 impl Drop for PublishGuard {
     fn drop(&mut self) {
+        // I8: wakers and destructors run after the publisher has released its locks.
         self.wakers.drain(..).for_each(Waker::wake);
         if self.is_shared {
             self.backlogs.settle(&mut Garbage::none());

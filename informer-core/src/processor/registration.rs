@@ -21,7 +21,7 @@ impl HandlerRegistration {
 
     fn listener(&self) -> &ProcessorListener {
         // Only `detach` and `drop` take the listener, and both end the registration.
-        self.listener.as_deref().expect("a registration has its listener until it ends")
+        self.listener.as_deref().expect("the registration has its listener until `detach` or `drop`")
     }
 
     /// Returns the handler's name.
@@ -31,8 +31,8 @@ impl HandlerRegistration {
     }
 
     /// Returns a [`Completion`] that is set once the handler has returned from the calls for all
-    /// initial objects (I6). These are the objects of the initial list, or, for a handler that was
-    /// added later, the objects in the store.
+    /// initial objects. These are the objects of the initial list, or, for a handler that was added
+    /// later, the objects in the store.
     #[must_use]
     pub fn synced(&self) -> Completion {
         self.listener().synced.clone()
@@ -44,8 +44,8 @@ impl HandlerRegistration {
         self.listener().synced.has_synced()
     }
 
-    /// Returns the reason why the handler is not synced, such as "17 events wait for it"; `None` if
-    /// it is synced. Use it with [`name`](Self::name) in the message of a timeout.
+    /// Returns the reason why the handler is not synced, such as "17 events are waiting"; `None` if
+    /// the handler is synced. Use the reason with [`name`](Self::name) in the message of a timeout.
     #[must_use]
     pub fn waiting_for(&self) -> Option<String> {
         self.listener().waiting_for()
@@ -65,14 +65,14 @@ impl HandlerRegistration {
     /// Removes the handler, and waits until its last call has returned and the handler has been
     /// dropped.
     ///
-    /// If a call of this handler, sync or async, calls this function, it does not wait, because the
-    /// call would wait for itself. (client-go's `ShutDownEventHandler` deadlocks there.) This is
-    /// detected only in the handler's own task: a sync handler that blocks until another task or
-    /// thread has removed it never returns, and neither do two sync handlers that remove each other
-    /// at the same time.
+    /// If the handler itself, sync or async, calls this function during a call, the function does
+    /// not wait, because the call would wait for itself. (client-go's `ShutDownEventHandler`
+    /// deadlocks in this case.) This is detected only in the handler's own task: a sync handler
+    /// that blocks until another task or thread has removed it never returns, and neither do two
+    /// sync handlers that remove each other at the same time.
     ///
     /// # Cancel safety
-    /// Dropping the future removes the handler, too; only the wait ends.
+    /// If the future is dropped, the handler is removed, too; only the wait ends early.
     #[doc(alias = "ShutDownEventHandler")]
     pub async fn remove_and_wait(self) {
         let ended = self.listener().ended.clone();

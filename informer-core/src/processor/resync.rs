@@ -12,14 +12,14 @@ pub(super) struct ResyncClock {
     period: Option<Duration>,
     next: Instant,
     /// Whether the handler receives resyncs until the next check. Before the first check, every
-    /// handler with a period does.
+    /// handler with a period receives them.
     syncing: bool,
 }
 
-/// The interval of the informer's checks for resyncs.
+/// The interval at which the informer checks which resyncs are due.
 #[derive(Clone, Copy)]
 pub(super) enum CheckPeriod {
-    /// A further handler can shorten the interval.
+    /// Not fixed yet: a handler that is added can shorten the interval.
     Open,
     Fixed(Option<Duration>),
 }
@@ -35,20 +35,21 @@ impl ResyncClock {
         self.period
     }
 
-    /// Returns whether the handler receives resyncs until the next check. client-go's name; not
-    /// related to the initial sync.
+    /// Returns whether the handler receives resyncs until the next check. The name is client-go's
+    /// and has nothing to do with the initial sync.
     pub(super) fn is_syncing(&self) -> bool {
         self.syncing
     }
 
-    /// Sets the period and starts it now.
+    /// Sets the resync period, which starts now.
     pub(super) fn restart(&mut self, period: Option<Duration>) {
         self.period = period;
         self.next = Instant::now() + period.unwrap_or_default();
         self.syncing = period.is_some();
     }
 
-    /// Raises a period that is shorter than the check period; without checks, there are no resyncs.
+    /// Raises the period to the check period, if it is shorter. Without a check period, there are
+    /// no resyncs.
     pub(super) fn limit(&mut self, check_period: Option<Duration>) {
         self.restart(match (self.period, check_period) {
             (Some(period), Some(check_period)) => Some(period.max(check_period)),

@@ -1,5 +1,5 @@
-//! [`Shared`]: the part of the processor that does not depend on the type of the objects. It has
-//! the registry of listeners.
+//! [`Shared`]: the part of the processor that does not depend on the type of the objects. It
+//! contains the registry of listeners.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -24,10 +24,10 @@ use crate::{AnyObject, EventBatch};
 pub(super) struct Shared {
     pub(super) registry: Mutex<Registry>,
     backlogs: Backlogs<AnyObject>,
-    /// Wakes `run` when there is an unstarted task.
+    /// Wakes `run` when a task has been added that must be spawned.
     task_added: Notify,
     default_resync: Option<Duration>,
-    /// Describes the status of the source of the initial list.
+    /// A function that describes the status of the initial list's source.
     source: OnceLock<Describe>,
 }
 
@@ -50,7 +50,7 @@ struct UnstartedTask {
     task: BoxFuture<'static, ()>,
 }
 
-/// The state of the processor that can explain why a listener is not synced.
+/// The state of the processor, as far as it explains why a listener is not synced.
 pub(super) struct Progress {
     pub(super) stopped: bool,
     /// The reason why the initial list is not complete; `None` if it is complete.
@@ -151,8 +151,8 @@ impl Shared {
             registry.unstarted.extend(task.map(|task| UnstartedTask { listener: listener.id(), task }));
         }
         self.task_added.notify_one();
-        if let Resync::Every(asked) = options.resync {
-            log_missing_resyncs(listener.name(), asked, listener.resync_period());
+        if let Resync::Every(requested) = options.resync {
+            log_missing_resyncs(listener.name(), requested, listener.resync_period());
         }
     }
 
@@ -180,8 +180,8 @@ impl Shared {
         if let CheckPeriod::Fixed(period) = registry.check_period {
             return period;
         }
-        let asked = registry.listeners.iter().filter_map(|listener| listener.restart_resync());
-        let shortest = asked.chain(Resync::Default.period(self.default_resync)).min();
+        let requested = registry.listeners.iter().filter_map(|listener| listener.restart_resync());
+        let shortest = requested.chain(Resync::Default.period(self.default_resync)).min();
         registry.check_period = CheckPeriod::Fixed(shortest);
         shortest
     }
@@ -231,7 +231,8 @@ impl Shared {
             let unstarted: Vec<_> = registry.unstarted.extract_if(.., |task| task.listener == id).collect();
             (listeners, unstarted)
         };
-        // I8: the destructor of a handler is user code, so the registry is unlocked first.
+        // I8: the destructor of a handler is user code, so the handler is dropped after the lock is
+        // released.
         drop(unregistered);
     }
 
@@ -243,7 +244,7 @@ impl Shared {
         };
         let list = (!list_complete).then(|| {
             let why = self.source.get().map_or_else(String::new, |describe| format!(": {}", describe()));
-            format!("its informer's initial list is not complete{why}")
+            format!("the informer's initial list is not complete{why}")
         });
         Progress { stopped, list, unstarted }
     }
@@ -258,16 +259,16 @@ impl Drop for Shared {
     }
 }
 
-/// Logs that a handler does not get the resyncs that it requested.
-fn log_missing_resyncs(handler: &str, asked: Duration, period: Option<Duration>) {
+/// Logs a warning if a handler gets fewer resyncs than it requested.
+fn log_missing_resyncs(handler: &str, requested: Duration, period: Option<Duration>) {
     match period {
-        Some(period) if asked < period => tracing::warn!(
-            %handler, ?asked, ?period,
-            "handler gets resyncs less often than requested: its period can be neither shorter than one second nor than the \
+        Some(period) if requested < period => tracing::warn!(
+            %handler, ?requested, ?period,
+            "handler gets resyncs less often than requested: the period is at least one second, and at least the \
              shortest period requested before the informer started"
         ),
-        None if !asked.is_zero() => tracing::warn!(
-            %handler, ?asked,
+        None if !requested.is_zero() => tracing::warn!(
+            %handler, ?requested,
             "handler gets no resyncs: none were requested before the informer started; set a default resync period, or \
              add the handler before the start"
         ),
@@ -275,7 +276,7 @@ fn log_missing_resyncs(handler: &str, asked: Duration, period: Option<Duration>)
     }
 }
 
-/// Calls a function when it is dropped.
+/// A guard that calls a function when it is dropped.
 struct OnDrop<F: FnMut()>(F);
 
 impl<F: FnMut()> Drop for OnDrop<F> {

@@ -1,14 +1,14 @@
-//! [`SharedBacklog`]: batches that slow handlers have not received, coalesced once for all of these
-//! handlers.
+//! [`SharedBacklog`]: the batches that slow handlers have not received, coalesced once for all of
+//! these handlers.
 //!
-//! The batches form periods; a new period begins where the backlog of a handler begins. When a
-//! handler continues, it merges the periods of its backlog in its own task. Publishing only appends
-//! the batch, so its cost does not depend on the number of slow handlers (I11). Later, when the
-//! store's locks are free, the publisher coalesces the batch. If a handler holds `periods` at that
-//! moment, the handler's task does so instead.
+//! Consecutive batches form a period; a new period begins where the backlog of a handler begins. A
+//! handler merges the periods of its backlog in its own task. Publishing only appends the batch, so
+//! its cost does not depend on the number of slow handlers. Later, when the publisher has released
+//! the store's locks, it coalesces the batch. If a handler holds the lock `periods` at that moment,
+//! the handler's task coalesces the batch instead.
 //!
-//! Lock order: `Mailbox::pending`, `periods`, `Mailbox::state`, `staged`. Objects are dropped
-//! outside all of them (I8).
+//! Lock order: `Mailbox::pending`, `periods`, `Mailbox::state`, `staged`. Objects are dropped while
+//! none of these locks is held.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use super::inbox::{Garbage, SharedBatch};
 use crate::sync::Mutex;
 use crate::{Event, ObjectKey};
 
-/// The number of a batch among those that a shared backlog has received.
+/// The sequence number of a batch in a shared backlog.
 pub(super) type Sequence = u64;
 
-/// The shared backlog of handlers that need old objects, and that of handlers that don't.
+/// Two shared backlogs: one for handlers that need old objects, and one for the other handlers.
 pub(super) struct Backlogs<K> {
     keeping_old: Arc<SharedBacklog<K>>,
     dropping_old: Arc<SharedBacklog<K>>,
 }
 
-/// The coalesced events of all handlers that are behind and have the same setting for old objects.
+/// The coalesced events of all slow handlers that have the same setting for old objects.
 pub(super) struct SharedBacklog<K> {
     staged: Mutex<Staged<K>>,
     periods: Mutex<Periods<K>>,
@@ -35,19 +35,19 @@ pub(super) struct SharedBacklog<K> {
 }
 
 struct Staged<K> {
-    /// The number of the batch that is being published, or of the next one.
+    /// The sequence number of the batch that is being published, or of the next batch.
     next: Sequence,
     /// Whether the batch with the number `next` has been added to `batches`.
     has_next: bool,
-    /// Batches that have not been coalesced.
+    /// The batches that have not been coalesced yet.
     batches: VecDeque<(Sequence, SharedBatch<K>)>,
-    /// The number of handlers whose backlog begins with this batch.
+    /// For each batch, the number of handlers whose backlog begins with it.
     readers: BTreeMap<Sequence, usize>,
-    /// The number of handlers that are behind, including those whose whole backlog is in their own
-    /// pending events.
+    /// The number of slow handlers, including those that have taken their whole backlog and are
+    /// still processing it.
     handlers_behind: usize,
-    /// The keys of releases that were waiting in the inboxes of these handlers when they fell
-    /// behind. They are moved to `Periods::released`.
+    /// The keys of releases that were waiting in the inboxes of slow handlers when these handlers
+    /// fell behind. They are later moved to `Periods::released`.
     released: Vec<ObjectKey>,
 }
 
@@ -56,11 +56,11 @@ struct Periods<K> {
     released: Released,
 }
 
-/// Consecutive batches; no handler's backlog begins between them.
+/// The coalesced events of consecutive batches. No handler's backlog begins between these batches.
 pub(super) struct Period<K> {
     start: Sequence,
     pub(super) coalesced: Coalesced<K>,
-    /// The number of events that were merged into others.
+    /// The number of events that were merged into other events.
     pub(super) merged: u64,
 }
 
@@ -136,14 +136,15 @@ impl<K> SharedBacklog<K> {
         Self { staged: Mutex::new(staged), periods: Mutex::new(periods), keeps_old }
     }
 
-    /// Adds the batch that is being published, unless another handler has added it. Returns its
-    /// number.
+    /// Adds the batch that is being published, unless it has been added for another handler.
+    /// Returns the sequence number of the batch.
     pub(super) fn stage(&self, batch: &SharedBatch<K>) -> Sequence {
+        // I11: publishing only appends the batch; it is coalesced later.
         self.staged.lock().stage(batch)
     }
 
-    /// As [`stage`](Self::stage), for a handler whose backlog begins with this batch. `released`
-    /// has the keys of its pending releases, if the handler has just fallen behind.
+    /// Does the same as [`stage`](Self::stage), for a handler whose backlog begins with this batch.
+    /// If the handler has just fallen behind, `released` has the keys of its pending releases.
     pub(super) fn join(&self, batch: &SharedBatch<K>, released: Option<Vec<ObjectKey>>) -> Sequence {
         let mut staged = self.staged.lock();
         let sequence = staged.stage(batch);
@@ -168,8 +169,8 @@ impl<K> SharedBacklog<K> {
         self.staged.lock().handlers_behind -= 1;
     }
 
-    /// Takes the periods of the batches `from..to` for a handler; the handler no longer needs them
-    /// here.
+    /// Returns the periods of the batches `from..to`, which are the backlog of a handler. The
+    /// shared backlog no longer keeps these periods for that handler.
     pub(super) fn take(&self, from: Sequence, to: Sequence, garbage: &mut Garbage<K>) -> Vec<Arc<Period<K>>> {
         let taken = {
             let mut periods = self.periods.lock();
@@ -186,7 +187,7 @@ impl<K> SharedBacklog<K> {
         taken
     }
 
-    /// Removes a handler whose backlog begins with this batch.
+    /// Removes a handler whose backlog begins with the batch `from`.
     pub(super) fn leave(&self, from: Sequence, garbage: &mut Garbage<K>) {
         self.staged.lock().leave(from);
         if let Some(mut periods) = self.periods.try_lock() {
@@ -195,9 +196,9 @@ impl<K> SharedBacklog<K> {
         self.settle(garbage);
     }
 
-    /// Coalesces the published batches, unless another thread holds the lock.
+    /// Coalesces the published batches, unless another thread is doing so.
     pub(super) fn settle(&self, garbage: &mut Garbage<K>) {
-        // The other thread checks `batches` again after it has released the lock.
+        // A thread that holds `periods` checks `batches` again after it has released this lock.
         while !self.staged.lock().batches.is_empty()
             && let Some(mut periods) = self.periods.try_lock()
         {
@@ -237,8 +238,8 @@ impl<K> SharedBacklog<K> {
                 continue;
             }
             let (before, after) = periods.split_at_mut(place);
-            // While a handler reads the earlier period, it can't be changed; the next call merges
-            // the two.
+            // While a handler reads the earlier period, the period can't be changed; a later call
+            // then merges the two periods.
             if let (Some(earlier), Some(later)) = (before.last_mut().and_then(Arc::get_mut), after.first()) {
                 earlier.absorb(later, released, garbage);
                 garbage.periods.push(periods.remove(place));
@@ -338,11 +339,11 @@ mod tests {
             let taken = backlog.take(from, 1_000, garbage);
             assert_eq!(events(&taken), ["Updated { old: Cached(a@1), new: Cached(a@1001) }"]);
         }
-        assert_eq!(lengths(&backlog), [0; 0], "no handler needs it any more");
+        assert_eq!(lengths(&backlog), [0; 0], "no handler needs the period any more");
     }
 
     #[test]
-    fn i11_a_publisher_does_not_wait_for_a_handler_that_merges() {
+    fn i11_publisher_does_not_wait_for_a_merging_handler() {
         let backlog = SharedBacklog::new(true);
         let from = backlog.join(&updated(0), Some(Vec::new()));
         let held = backlog.periods.lock();
@@ -371,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn i1_an_end_after_a_release_is_kept_for_handlers_behind_it() {
+    fn i1_deletion_after_a_release_is_kept_for_slow_handlers() {
         let (backlog, garbage) = (SharedBacklog::new(true), &mut Garbage::none());
         let early = backlog.join(&batch(Event::Released(object("a", 0))), Some(Vec::new()));
         backlog.finish();

@@ -1,8 +1,8 @@
-//! [`Stopwatch`]: measures calls without reading the clock after each of them.
+//! [`Stopwatch`]: measures the duration of calls without reading the clock after each call.
 //!
 //! Reading the clock costs about 25 ns, as much as delivering an event to a quick handler. While
-//! calls are quick, one reading covers a group of them; slow calls are measured one by one. A slow
-//! call in a group of quick ones is measured correctly enough, because the quick ones add little.
+//! calls are quick, one reading covers a group of them; slow calls are measured one by one. If a
+//! group contains one slow call, the result is accurate enough, because the quick calls add little.
 //! When calls suddenly become slow, the first group is measured as one call.
 
 use std::time::Duration;
@@ -15,10 +15,10 @@ const MAX_GROUP: u32 = 16;
 /// The maximum duration of a quick call.
 const QUICK: Duration = Duration::from_micros(1);
 
-/// Times the calls of one handler.
+/// Measures the duration of the calls of one handler.
 pub(super) struct Stopwatch {
     began: Instant,
-    /// The number of calls of the current group.
+    /// The number of calls after which the current group ends.
     group: u32,
     /// The number of calls of the current group that have ended.
     calls: u32,
@@ -29,7 +29,7 @@ impl Stopwatch {
         Self { began: Instant::now(), group: 1, calls: 0 }
     }
 
-    /// Begins a group of calls now. The time since the last call does not count.
+    /// Begins a group of calls now, so that the time since the last call is not measured.
     pub(super) fn restart(&mut self) {
         self.began = Instant::now();
         self.calls = 0;
@@ -42,7 +42,7 @@ impl Stopwatch {
         (self.calls >= self.group).then(|| self.end_group())
     }
 
-    /// Ends the group. Returns its duration if it has any calls.
+    /// Ends the current group. Returns its duration, if the group has any calls.
     pub(super) fn finish(&mut self) -> Option<Duration> {
         (self.calls > 0).then(|| self.end_group())
     }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn quick_calls_are_timed_together_and_slow_ones_alone() {
+    async fn quick_calls_are_measured_in_groups_slow_calls_alone() {
         let mut stopwatch = Stopwatch::new();
         let laps: Vec<_> = (0..31).filter(|_| stopwatch.lap().is_some()).collect();
         assert_eq!(laps, [0, 2, 6, 14, 30], "one, two, four, eight, and sixteen");

@@ -1,7 +1,7 @@
 //! [`EventStream`]: the events of an informer as a stream.
 //!
 //! client-go has no counterpart; `NewIndexerInformerWatcher` of tools/watch is similar, but its
-//! buffer is unbounded. The stream has no task of its own: it works while it is polled.
+//! buffer is unbounded. A stream has no task of its own; it makes progress only while it is polled.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -18,9 +18,9 @@ use crate::{AnyObject, Event};
 
 /// The events of an informer, as a [`Stream`].
 ///
-/// It receives the same events as a handler: first the existing objects, then each change. For each
-/// object it yields an add, then updates, then a delete or a release (I4). While more events wait
-/// than its threshold, they are coalesced per key.
+/// It yields the events that a handler would receive: first the existing objects, then the changes.
+/// For each object, it yields an add, then updates, then a delete or a release. Once the number of
+/// waiting events reaches the threshold of its options, further events are coalesced per key.
 ///
 /// The stream ends when the informer stops; waiting events are then dropped. Dropping the stream
 /// removes it.
@@ -42,8 +42,9 @@ impl<K> EventStream<K> {
         }
     }
 
-    /// Returns the stream's registration, with its name, its statistics and whether it is synced.
-    /// The stream is synced when the reader polls again after the last initial event (I6).
+    /// Returns the stream's registration, which has the stream's name and statistics, and reports
+    /// whether the stream is synced. A stream is synced when the reader polls again after the last
+    /// initial event.
     pub fn registration(&self) -> &HandlerRegistration {
         &self.registration
     }
@@ -54,7 +55,7 @@ impl<K> Stream for EventStream<K> {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event<K>>> {
         let Self { cursor, listener, .. } = self.get_mut();
-        // A reader that always has events yields to other tasks, as with tokio's own channels.
+        // A reader that always finds events yields to other tasks, as with tokio's own channels.
         let turn = ready!(tokio::task::coop::poll_proceed(cx));
         let next = loop {
             if listener.is_removed() {

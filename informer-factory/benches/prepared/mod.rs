@@ -1,5 +1,5 @@
-//! Shared parts of the informer's benchmarks: pods, a source of prepared batches, handlers that
-//! count, and the format of printed figures.
+//! Shared parts of the informer benchmarks: pods, a source of prepared batches, handlers that count
+//! events, and the format of printed results.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -23,10 +23,12 @@ use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+/// The number of pods.
 pub(crate) const KEYS: u64 = 10_000;
-/// Each node has fifty pods.
+/// The number of nodes. Each node has fifty pods.
 const NODES: u64 = 200;
-/// Prime to the number of keys, so that updates visit every key, and no key twice in a row.
+/// The distance between the keys of consecutive updates. It is coprime to the number of keys, so
+/// that the updates visit every key.
 const STRIDE: u64 = 7_919;
 
 /// An object with a node name and few other fields.
@@ -47,7 +49,7 @@ impl Sample for Pod {
     }
 }
 
-/// A slim view of a pod, as for a scheduler's cache.
+/// A slim view of a pod, as the cache of a scheduler could use.
 pub(crate) struct Placement {
     metadata: ObjectMeta,
     node_name: Option<String>,
@@ -109,7 +111,7 @@ fn node_name(n: u64) -> String {
 /// Prepared updates, in batches.
 pub(crate) type Round<K> = VecDeque<Vec<WatchEvent<K>>>;
 
-/// Creates updates of all keys in turn.
+/// Creates updates that visit all keys in turn.
 #[derive(Debug)]
 pub(crate) struct Updates {
     n: u64,
@@ -154,7 +156,7 @@ impl<K: Sample> ListerWatcher<K> for Prepared<K> {
             while round.is_empty() {
                 round = rounds.lock().await.recv().await?;
             }
-            // Yields, like a reader of a socket.
+            // Yields to other tasks, like a source that reads from a socket.
             tokio::task::consume_budget().await;
             round.pop_front().map(|batch| (Ok(batch), (rounds, round)))
         });
@@ -166,7 +168,7 @@ impl<K: Sample> ListerWatcher<K> for Prepared<K> {
 #[derive(Debug, Default)]
 struct Countdown {
     handlers: AtomicUsize,
-    /// Only updates to later versions count; zero: all updates.
+    /// Only updates to versions after this one count; zero: all updates count.
     after: AtomicU64,
     done: Notify,
 }
@@ -191,7 +193,7 @@ impl<K: 'static> EventHandler<K> for Counter {
     }
 }
 
-/// An informer that runs, with handlers that count.
+/// A running informer with handlers that count updates.
 pub(crate) struct Bench<K> {
     runtime: Runtime,
     sender: mpsc::UnboundedSender<Round<K>>,
@@ -203,19 +205,19 @@ pub(crate) struct Bench<K> {
 }
 
 impl<K: Sample> Bench<K> {
-    /// Starts an informer with an index by namespace and one by node, calls `and_add`, and waits
-    /// until the informer is synced.
+    /// Starts an informer with an index by namespace and one by node, calls `and_add` to add more
+    /// handlers, and waits until the handlers are synced.
     pub(crate) fn start(
         handlers: usize,
         options: &HandlerOptions,
         and_add: impl FnOnce(&SharedIndexInformer<K>),
     ) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build();
-        let runtime = runtime.expect("a runtime");
+        let runtime = runtime.expect("the runtime starts");
         let (sender, rounds) = mpsc::unbounded_channel();
         let source = Arc::new(Prepared { rounds: Arc::new(Mutex::new(rounds)) });
         let (informer, task) = SharedIndexInformer::new(source, InformerOptions::new());
-        informer.add_index("node", K::node).expect("a free name");
+        informer.add_index("node", K::node).expect("the index name is unused");
         let countdown = Arc::<Countdown>::default();
         let lefts: Vec<_> = (0..handlers).map(|_| Arc::<AtomicUsize>::default()).collect();
         let registrations: Vec<_> = lefts
@@ -227,13 +229,13 @@ impl<K: Sample> Bench<K> {
         let shutdown = CancellationToken::new();
         let run = runtime.spawn(task.run(shutdown.clone()));
         for registration in &registrations {
-            runtime.block_on(registration.synced().wait()).expect("it runs");
+            runtime.block_on(registration.synced().wait()).expect("the handler syncs");
         }
         Self { runtime, sender, countdown, lefts, _registrations: registrations, shutdown, run }
     }
 
-    /// Sends a round to the informer. Returns the time until each handler has received this number
-    /// of updates to versions later than `after`; zero counts every update.
+    /// Sends a round to the informer. Returns the time until each handler has received `updates`
+    /// updates to versions after `after`; if `after` is zero, all updates count.
     pub(crate) fn deliver(&self, round: Round<K>, after: u64, updates: usize) -> Duration {
         self.countdown.after.store(after, Ordering::Relaxed);
         for left in &self.lefts {
@@ -248,11 +250,11 @@ impl<K: Sample> Bench<K> {
 
     pub(crate) fn stop(self) {
         self.shutdown.cancel();
-        self.runtime.block_on(self.run).expect("no panic");
+        self.runtime.block_on(self.run).expect("the informer does not panic");
     }
 }
 
-/// Prints a figure for people and for `cargo xtask bench`.
+/// Prints a result in the format that `cargo xtask bench` reads.
 pub(crate) fn report(case: &str, value: f64, unit: &str) {
     println!("bench: {case} = {value:.1} {unit}");
 }

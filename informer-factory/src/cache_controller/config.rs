@@ -8,6 +8,7 @@ use informer_core::{DeltaFifo, ListerWatcher};
 use informer_reflector::{Ingest, ReflectorConfig};
 use kube::Resource;
 
+/// Decides at each resync period whether to resync.
 pub(super) type ShouldResync = Box<dyn FnMut() -> bool + Send>;
 
 /// The source and the settings of a [`CacheController`](super::CacheController).
@@ -26,7 +27,8 @@ pub struct CacheControllerConfig<K: 'static> {
 }
 
 impl<K: Resource + 'static> CacheControllerConfig<K> {
-    /// Returns the defaults: a new queue without known objects, no resyncs, no retries.
+    /// Returns the default settings: a new queue without known objects, no resyncs, no retries of
+    /// failed items.
     pub fn new(lister_watcher: Arc<dyn ListerWatcher<K>>) -> Self {
         Self {
             lister_watcher,
@@ -63,7 +65,7 @@ impl<K: Resource + 'static> CacheControllerConfig<K> {
         self
     }
 
-    /// Sets the resync period. Default, and if it is zero: no resyncs.
+    /// Sets the resync period. Default: no resyncs. Zero also means no resyncs.
     #[doc(alias = "FullResyncPeriod")]
     pub fn resync_period(mut self, period: Duration) -> Self {
         self.resync_period = Some(period).filter(|period| !period.is_zero());
@@ -80,9 +82,9 @@ impl<K: Resource + 'static> CacheControllerConfig<K> {
     /// Requeues failed items until they succeed. Default: the error is logged, and the object is
     /// not processed until its next change.
     ///
-    /// If all items of a batch fail and no other change is queued, the controller waits: 5 ms,
-    /// doubled each time up to a second. A stopping controller doesn't wait; it ends when all
-    /// remaining items fail.
+    /// If all items of a batch fail and no other change is queued, the controller waits before it
+    /// retries them: 5 ms at first, doubled after each failure up to one second. A stopping
+    /// controller doesn't wait; it returns when all remaining items have failed.
     #[doc(alias = "RetryOnError")]
     pub fn retry_on_error(mut self) -> Self {
         self.retry_on_error = true;

@@ -48,7 +48,7 @@ pub struct CacheController<K: 'static> {
     resync: Option<ResyncTimer>,
 }
 
-/// The queue. Dropping it abandons the queue, which ends all waits.
+/// The controller's queue. It is abandoned on drop, which ends all waits for the initial list.
 struct OwnQueue<K: 'static>(DeltaFifo<K>);
 
 impl<K: 'static> Drop for OwnQueue<K> {
@@ -57,7 +57,7 @@ impl<K: 'static> Drop for OwnQueue<K> {
     }
 }
 
-/// The times of resyncs.
+/// The period of resyncs, and the function that decides whether a resync is due.
 struct ResyncTimer {
     period: Duration,
     is_due: ShouldResync,
@@ -78,10 +78,10 @@ impl<K: Send + Sync + 'static> CacheController<K> {
         Self::with_process(config, process)
     }
 
-    /// Returns a controller that calls `process` with the whole backlog of the queue, which leads
-    /// from one state of the server to the next ([`Batch::watermark`]).
+    /// Returns a controller that calls `process` with everything that is queued. After a batch, all
+    /// changes up to its [watermark](Batch::watermark) have been processed.
     ///
-    /// `process` requeues failed items itself ([`Batch::requeue`]).
+    /// `process` must requeue failed items itself ([`Batch::requeue`]).
     #[must_use]
     #[doc(alias = "ProcessBatch")]
     pub fn with_batches(
@@ -107,7 +107,7 @@ impl<K: Send + Sync + 'static> CacheController<K> {
         Self { queue: OwnQueue(queue), source, process, resync }
     }
 
-    /// Returns the controller of an informer.
+    /// Returns a controller for an informer, which has created queue and source.
     pub(crate) fn over(
         queue: DeltaFifo<K>,
         source: SourceTask<K>,
@@ -133,21 +133,22 @@ impl<K: Send + Sync + 'static> CacheController<K> {
         self.queue.0.has_synced()
     }
 
-    /// Returns a [`Completion`] that is set when the initial list has been processed. It is valid
-    /// while the controller runs.
+    /// Returns a [`Completion`] that is set when the initial list has been processed. Call this
+    /// method before [`run`](Self::run), which consumes the controller.
     #[must_use]
     pub fn synced(&self) -> Completion {
         self.queue.0.synced()
     }
 
-    /// Returns the status of listing and watching. It is valid while the controller runs.
+    /// Returns the status of listing and watching, which is updated while the controller runs. Call
+    /// this method before [`run`](Self::run), which consumes the controller.
     #[must_use]
     pub fn status(&self) -> SourceStatus {
         self.source.status()
     }
 
     /// Returns the resource version up to which all changes have been queued. While the controller
-    /// runs, use its [status](Self::status).
+    /// runs, use the method of the same name of its [status](Self::status).
     #[must_use]
     #[doc(alias = "LastSyncResourceVersion")]
     pub fn last_sync_resource_version(&self) -> ResourceVersion {
@@ -179,7 +180,7 @@ impl<K: Send + Sync + 'static> CacheController<K> {
         let consume = async {
             let mut pause = Pause::new();
             loop {
-                // Then this batch is the last one.
+                // If the source has ended, the next batch is the last one.
                 let is_last = source_ended.is_cancelled();
                 let Some(mut batch) = queue.0.pop_batch().await else { break };
                 let all_failed = process.run(&mut batch, status.description());
@@ -187,8 +188,8 @@ impl<K: Send + Sync + 'static> CacheController<K> {
                 drop(batch);
                 if !all_failed {
                     pause.reset();
-                    // The handler that was woken last then runs on this thread, while the objects
-                    // are in its CPU's caches.
+                    // After this yield, the handler that was woken last runs on this thread, while
+                    // the objects are still in the CPU's caches.
                     yield_now().await;
                     continue;
                 }
@@ -200,7 +201,7 @@ impl<K: Send + Sync + 'static> CacheController<K> {
                 tokio::select! {
                     biased;
                     () = source_ended.cancelled() => {}
-                    // A closed queue would make `more` ready each time.
+                    // With a closed queue, `more` is always ready.
                     () = more, if is_open => {}
                     () = sleep(pause.take()) => {}
                 }
@@ -215,8 +216,9 @@ impl<K: Send + Sync + 'static> CacheController<K> {
     }
 }
 
-/// Fills the queue until `shutdown`, in a task that ends with this future, so that further changes
-/// are decoded while others are processed. client-go uses a goroutine.
+/// Fills the queue until `shutdown`. The source runs in a separate task, so that changes are
+/// decoded while earlier ones are processed; the task ends with this future. client-go uses a
+/// goroutine.
 async fn reflect<K: Send + Sync + 'static>(source: SourceTask<K>, shutdown: CancellationToken) {
     let mut task = JoinSet::new();
     task.spawn(source.run(shutdown).in_current_span().with_current_subscriber());
@@ -230,7 +232,8 @@ async fn reflect<K: Send + Sync + 'static>(source: SourceTask<K>, shutdown: Canc
 
 async fn run_timer<K: 'static>(mut timer: ResyncTimer, queue: &DeltaFifo<K>) {
     loop {
-        // Counted from the last check, so that a handler that was due then is due again.
+        // The period counts from the last check, so that a handler that was due then is due again
+        // now.
         sleep(timer.period).await;
         if (timer.is_due)() {
             queue.resync();

@@ -8,15 +8,15 @@ use informer_core::{Batch, ObjectKey, Pending};
 type Each<K> = Box<dyn FnMut(&Pending<K>) -> Result<(), String> + Send>;
 type Whole<K> = Box<dyn FnMut(&mut Batch<K>) + Send>;
 
-/// The process function.
+/// A process function, for single keys or for batches.
 enum Work<K: 'static> {
-    /// Called for each key.
+    /// The function is called for each key.
     Each(Each<K>),
-    /// Called with the whole batch; it requeues failed items itself.
+    /// The function is called with the whole batch, and requeues failed items itself.
     Batch(Whole<K>),
 }
 
-/// The process function, and the keys that failed the last time.
+/// A controller's process function, and the keys for which the last call failed.
 pub(super) struct Process<K: 'static> {
     work: Work<K>,
     /// Whether failed keys are requeued.
@@ -46,7 +46,10 @@ impl<K: 'static> Process<K> {
         for (position, pending) in batch.items().iter().enumerate() {
             match each(pending) {
                 Ok(()) if self.failing.remove(&pending.key) => {
-                    tracing::info!(resource = description, key = %pending.key, "object was processed after failures");
+                    tracing::info!(
+                        resource = description, key = %pending.key,
+                        "object was processed after earlier failures"
+                    );
                 }
                 Ok(()) => {}
                 Err(error) if !self.retries => {
@@ -60,7 +63,10 @@ impl<K: 'static> Process<K> {
                             "object could not be processed; retrying (repeats are logged at debug level)"
                         );
                     } else {
-                        tracing::debug!(resource = description, key = %pending.key, error, "object failed again");
+                        tracing::debug!(
+                            resource = description, key = %pending.key, error,
+                            "object failed again; retrying"
+                        );
                     }
                 }
             }

@@ -18,21 +18,22 @@ use crate::NamespaceError;
 /// Builds a [`SharedInformerFactory`].
 ///
 /// A setting for one type ([`configure`](Self::configure)) takes precedence over the setting for
-/// all types, and both over `#[derive(Informer)]` (`prune`, `default_resync`).
-/// [`informer_with`](SharedInformerFactory::informer_with) can override all.
+/// all types. Both take precedence over the settings of `#[derive(Informer)]` (`prune`,
+/// `default_resync`). [`informer_with`](SharedInformerFactory::informer_with) can override all of
+/// them.
 #[must_use]
 pub struct FactoryBuilder {
     client: Client,
     scope: Scope,
-    /// The changing set of namespaces.
+    /// The initial namespaces, if informers watch each namespace separately.
     namespaces: Option<BTreeSet<String>>,
     config: FactoryConfig,
 }
 
-/// Changes the parameters of every list and watch.
+/// Changes the parameters of an informer's lists and watches.
 pub(super) type TweakListOptions = Arc<dyn Fn(&mut ListTweaks) + Send + Sync>;
 
-/// Changes the metadata of every object.
+/// Changes the metadata of each object before it is cached.
 pub(super) type TransformMetadata = Arc<dyn Fn(&mut ObjectMeta) + Send + Sync>;
 
 #[derive(Default)]
@@ -47,7 +48,7 @@ pub(super) struct FactoryConfig {
     pub(super) by_type: OptionsByType,
 }
 
-/// Minimum idle period.
+/// The minimum of [`FactoryBuilder::stop_idle_after`].
 const MIN_IDLE: Duration = Duration::from_secs(1);
 
 impl FactoryBuilder {
@@ -55,19 +56,19 @@ impl FactoryBuilder {
         Self { client, scope: Scope::default(), namespaces: None, config: FactoryConfig::default() }
     }
 
-    /// Sets a prefix for the resource in messages, such as `scheduler` for `scheduler/pods`, for
-    /// processes with several factories. Default: none.
+    /// Sets a prefix for resource names in messages, to distinguish several factories in one
+    /// process: with the name `scheduler`, `pods` becomes `scheduler/pods`. Default: none.
     #[doc(alias = "WithInformerName")]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.config.name = Some(name.into());
         self
     }
 
-    /// Limits namespaced resources to a set of namespaces, initially perhaps empty. Namespaces can
-    /// be [added](SharedInformerFactory::add_namespace) and
+    /// Limits namespaced resources to a set of namespaces, which may be empty at first. Namespaces
+    /// can be [added](SharedInformerFactory::add_namespace) and
     /// [removed](SharedInformerFactory::remove_namespace) while informers run. Each informer has
-    /// one watch per namespace, and one store, one set of indexes and one set of handlers for all
-    /// of them; see
+    /// one watch per namespace, but one store, one set of indexes and one set of handlers for all
+    /// namespaces; see
     /// [`SharedIndexInformer::new_in_namespaces`](crate::SharedIndexInformer::new_in_namespaces).
     /// Cluster-scoped resources are not affected.
     ///
@@ -79,8 +80,8 @@ impl FactoryBuilder {
     /// let pods = factory.core().v1().pods();
     /// factory.start();
     /// factory.wait_for_cache_sync().await?;
-    /// for promise in factory.add_namespace("archive")? {
-    ///     promise.wait().await?;
+    /// for synced in factory.add_namespace("archive")? {
+    ///     synced.wait().await?;
     /// }
     /// factory.remove_namespace("shop")?;
     /// # drop(pods);
@@ -139,12 +140,12 @@ impl FactoryBuilder {
     }
 
     /// Sets a function that changes the metadata of each object of every type before it is cached,
-    /// for example to drop unused annotations. It must not change name, namespace, UID or resource
-    /// version; an object for which it does, or panics, is quarantined, see
+    /// for example to drop unused annotations. The function must not change name, namespace, UID or
+    /// resource version. If it does, or if it panics, the object is quarantined; see
     /// [`Reflector::transform`](informer_reflector::Reflector::transform). Default: none.
     ///
-    /// Removed fields have been decoded before; [pruned](TypeOptions::prune) fields are not
-    /// decoded.
+    /// Fields that this function removes have already been decoded. [Pruned](TypeOptions::prune)
+    /// fields are never decoded, which is cheaper.
     #[doc(alias = "WithTransform")]
     pub fn transform_metadata(mut self, transform: impl Fn(&mut ObjectMeta) + Send + Sync + 'static) -> Self {
         self.config.transform_metadata = Some(Arc::new(transform));
@@ -153,7 +154,7 @@ impl FactoryBuilder {
 
     /// Sets the configuration of all reflectors: page size, backoff, timeouts, `on_failure`.
     /// [`configure`](Self::configure) changes it for one type. Default: [`ReflectorConfig::new`].
-    /// The [server](ReflectorConfig::server) is always the factory's own.
+    /// The factory replaces the configuration's [`server`](ReflectorConfig::server) with its own.
     ///
     /// ```no_run
     /// # fn build(client: kube::Client) {
@@ -174,19 +175,19 @@ impl FactoryBuilder {
         self
     }
 
-    /// Sets the period after which each store is [verified](crate::SharedIndexInformer::verify);
-    /// see [`InformerOptions::verify_every`](crate::InformerOptions::verify_every). Default: never.
+    /// Sets how often each store is [verified](crate::SharedIndexInformer::verify); see
+    /// [`InformerOptions::verify_every`](crate::InformerOptions::verify_every). Default: never.
     pub fn verify_every(mut self, period: Duration) -> Self {
         self.config.verify_period = Some(period);
         self
     }
 
-    /// Sets the time after which an unused informer is stopped. Default: never, as in client-go.
-    /// Minimum: one second. An informer is stopped after at most 1.5 times this period.
+    /// Sets the time after which an unused informer is stopped, at the latest after 1.5 times this
+    /// period. Default: never, as in client-go. Minimum: one second.
     ///
-    /// An informer is in use while there is a handle on it, on its store (`Indexer`, `Lister`) or
-    /// on one of its indexes, a handler (detached or not) or an event stream. A stopped informer
-    /// leaves the factory, and its store is freed.
+    /// An informer is in use while it has a handler (detached or not) or an event stream, or while
+    /// the program holds a handle of the informer, of its store (`Indexer`, `Lister`) or of one of
+    /// its indexes. A stopped informer leaves the factory, and its store is freed.
     ///
     /// The next request creates a new informer, which lists everything again. In a factory with
     /// this option, an informer that is requested after [`start`](SharedInformerFactory::start)
@@ -196,8 +197,8 @@ impl FactoryBuilder {
         self
     }
 
-    /// Sets the resync period of handlers without their own. Default: that of
-    /// `#[derive(Informer)]`, otherwise no resync.
+    /// Sets the resync period of handlers that do not set their own. Default: the period that
+    /// `#[derive(Informer)]` sets, otherwise no resync.
     #[doc(alias = "defaultResync")]
     pub fn default_resync(mut self, period: Duration) -> Self {
         self.config.resync_period = Some(period);
@@ -205,9 +206,9 @@ impl FactoryBuilder {
     }
 
     /// Sets a function that changes the parameters of lists and watches: selectors, and parameters
-    /// of particular servers. It is called once for each new informer; [`ListTweaks::resource`]
-    /// identifies the informer. A selector of the [handle](SharedInformerFactory::with_labels)
-    /// takes precedence.
+    /// that only some servers support. The function is called once for each new informer;
+    /// [`ListTweaks::resource`] identifies the informer. A selector of the
+    /// [handle](SharedInformerFactory::with_labels) takes precedence.
     ///
     /// ```no_run
     /// # fn build(client: kube::Client) {
@@ -224,7 +225,7 @@ impl FactoryBuilder {
         self
     }
 
-    /// Returns the factory. It has no informers, and sends no request.
+    /// Returns a factory without informers. This sends no request.
     #[must_use]
     pub fn build(self) -> SharedInformerFactory {
         SharedInformerFactory::with_config(

@@ -14,7 +14,8 @@ use kube::core::discovery::{ApiResource, Scope};
 use thiserror::Error;
 use tokio::time::Instant;
 
-/// How long an answer is cached. An answer without the requested resource is not cached.
+/// How long a response is cached. If the cached response lacks the requested resource, the server
+/// is asked again.
 const REMEMBERED: Duration = Duration::from_secs(10 * 60);
 
 /// The requested resource cannot have an informer.
@@ -67,13 +68,13 @@ pub enum ForResourceError {
 
 fn remedy(suggestion: Option<&str>, existing: &[String]) -> String {
     match suggestion {
-        Some(plural) => format!("its plural is asked for, \"{plural}\""),
-        None if existing.is_empty() => "it has none at all".to_owned(),
-        None => format!("it has: {}", existing.join(", ")),
+        Some(plural) => format!("use the plural \"{plural}\""),
+        None if existing.is_empty() => "the server has no resources in this group version".to_owned(),
+        None => format!("existing resources: {}", existing.join(", ")),
     }
 }
 
-/// The resources that the server serves in some groups and versions.
+/// A cache of discovery responses, by group and version.
 #[derive(Default)]
 pub(super) struct Discovery {
     answers: DashMap<String, Answer>,
@@ -97,13 +98,13 @@ impl Discovery {
         if let Some(answer) = remembered.filter(|answer| answer.since.elapsed() < REMEMBERED)
             && let Some(resource) = named(&answer.resources, &wanted.resource)
         {
-            return followed(wanted, api_version, resource);
+            return watchable(wanted, api_version, resource);
         }
         let resources = ask(client, wanted, &api_version).await?;
         let answer = Answer { resources: resources.into(), since: Instant::now() };
         self.answers.insert(api_version.clone(), answer.clone());
         match named(&answer.resources, &wanted.resource) {
-            Some(resource) => followed(wanted, api_version, resource),
+            Some(resource) => watchable(wanted, api_version, resource),
             None => Err(unknown(wanted, api_version, &answer.resources)),
         }
     }
@@ -139,7 +140,8 @@ fn named<'a>(resources: &'a [APIResource], name: &str) -> Option<&'a APIResource
     resources.iter().find(|resource| resource.name == name)
 }
 
-fn followed(
+/// Returns the resource and its scope, or an error if an informer cannot list and watch it.
+fn watchable(
     wanted: &GroupVersionResource,
     api_version: String,
     resource: &APIResource,
@@ -161,7 +163,8 @@ fn followed(
     Ok((resource, scope))
 }
 
-/// Returns the served resources for an error message, without subresources.
+/// Returns the error for an unknown resource. The error lists the served resources, without
+/// subresources.
 fn unknown(
     wanted: &GroupVersionResource,
     api_version: String,

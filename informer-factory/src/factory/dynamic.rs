@@ -1,9 +1,7 @@
-//! [`DynamicInformers`] and [`MetadataInformers`]: informers of resources that have no type of
-//! their own here, and of metadata.
+//! [`DynamicInformers`] and [`MetadataInformers`]: informers of untyped objects, and of metadata.
 //!
-//! client-go has factories of their own for both (dynamic/dynamicinformer,
-//! metadata/metadatainformer). Here they are a way to ask the one factory, so that all informers
-//! share options, start and end.
+//! client-go has a separate factory for each (dynamic/dynamicinformer, metadata/metadatainformer).
+//! Here, one factory creates all informers, so that they share options, start and shutdown.
 
 use std::sync::Arc;
 
@@ -16,7 +14,7 @@ use super::{ForResourceError, SharedInformerFactory};
 use crate::{InformerScope, SharedIndexInformer};
 
 impl SharedInformerFactory {
-    /// Returns the informers of objects that need no type, in the scope of this handle.
+    /// Gives access to informers of [`DynamicObject`]s, in the scope of this handle.
     #[must_use]
     #[doc(alias = "DynamicSharedInformerFactory")]
     #[doc(alias = "dynamicinformer")]
@@ -24,21 +22,21 @@ impl SharedInformerFactory {
         DynamicInformers { factory: self }
     }
 
-    /// Returns the metadata-only informers in the scope of this handle.
+    /// Gives access to metadata-only informers, in the scope of this handle.
     #[must_use]
     #[doc(alias = "metadatainformer")]
     pub fn metadata(&self) -> MetadataInformers<'_> {
         MetadataInformers { factory: self }
     }
 
-    /// Returns the informer of a resource of which only the name is known; the same as
+    /// Returns the informer of the resource with this group, version and plural; the same as
     /// [`dynamic().for_resource`](DynamicInformers::for_resource).
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`DynamicInformers::for_resource`].
     ///
     /// # Cancel safety
-    /// Nothing is lost if the future is dropped.
+    /// Cancel safe: dropping the future has no effect.
     #[doc(alias = "ForResource")]
     #[doc(alias = "GenericInformer")]
     pub async fn for_resource(
@@ -48,7 +46,7 @@ impl SharedInformerFactory {
         self.dynamic().for_resource(resource).await
     }
 
-    /// Returns the informer of a resource that is described.
+    /// Returns the informer of the resource that an [`ApiResource`] describes.
     fn described<K>(&self, resource: &ApiResource, scope: &Scope) -> SharedIndexInformer<K>
     where
         K: Resource<DynamicType = ApiResource> + DeserializeOwned + Send + Sync + 'static,
@@ -59,11 +57,11 @@ impl SharedInformerFactory {
     }
 }
 
-/// The informers of dynamic objects: of resources that are known only when the program runs, or
-/// whose content doesn't matter.
+/// Informers of dynamic objects, for resources that are known only at run time or have no Rust
+/// type.
 ///
-/// A dynamic object holds its content as a tree of JSON values, which takes several times the
-/// memory of a type that says what is in it. Where metadata is enough, take [`MetadataInformers`].
+/// A dynamic object stores its content as a tree of JSON values, which takes several times the
+/// memory of a typed object. If metadata is enough, use [`MetadataInformers`].
 ///
 /// ```no_run
 /// # async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -86,26 +84,26 @@ pub struct DynamicInformers<'a> {
 }
 
 impl DynamicInformers<'_> {
-    /// Returns the informer of a resource; it is created on first use. `scope` has the same meaning
-    /// as for kube's `Api::dynamic`; kube's discovery returns it for each resource.
+    /// Returns the informer of a resource, and creates it on first use. `scope` says whether the
+    /// resource is namespaced. kube's discovery returns both arguments.
     ///
     /// This sends no request. If the server doesn't serve the resource in that scope, the
-    /// informer's health is [`NotServed`](crate::Health::NotServed) until it does.
+    /// informer's health is [`NotServed`](crate::Health::NotServed) until the server does.
     #[must_use]
     pub fn resource(&self, resource: &ApiResource, scope: &Scope) -> SharedIndexInformer<DynamicObject> {
         self.factory.described(resource, scope)
     }
 
-    /// Returns the informer of a resource with this group, version and plural. The server's
-    /// discovery gives the resource's kind. It is cached for ten minutes, or until a resource is
-    /// requested that the cached response lacks.
+    /// Returns the informer of a resource with this group, version and plural. Kind and scope of
+    /// the resource come from the server's discovery API. The factory caches the response for ten
+    /// minutes, or until a resource is requested that the cached response lacks.
     ///
     /// # Errors
     /// [`ForResourceError`] if the server doesn't serve the resource, can't list and watch it, or
     /// can't be reached.
     ///
     /// # Cancel safety
-    /// Nothing is lost if the future is dropped.
+    /// Cancel safe: dropping the future has no effect.
     #[doc(alias = "ForResource")]
     pub async fn for_resource(
         &self,
@@ -117,16 +115,16 @@ impl DynamicInformers<'_> {
     }
 }
 
-/// The informers of metadata: names, labels, owners and the like, and nothing else of the objects.
-/// The server sends no more, so this is a fraction of the cost.
+/// Metadata-only informers: their objects have names, labels, owners and other metadata, but no
+/// spec or status. The server sends only metadata, so these informers cost a fraction of others.
 ///
 /// ```no_run
 /// # fn follow(factory: &informer_factory::SharedInformerFactory) {
 /// use k8s_openapi::api::core::v1::Secret;
 ///
 /// let secrets = factory.metadata().of::<Secret>();
-/// let by_app = secrets.lister();
-/// # drop(by_app);
+/// let lister = secrets.lister();
+/// # drop(lister);
 /// # }
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +133,7 @@ pub struct MetadataInformers<'a> {
 }
 
 impl MetadataInformers<'_> {
-    /// Returns the informer of the metadata of a type's resource; the same as
+    /// Returns the metadata-only informer of the type's resource; the same as
     /// `factory.informer::<PartialObjectMeta<K>>()`.
     #[must_use]
     pub fn of<K>(&self) -> SharedIndexInformer<PartialObjectMeta<K>>
@@ -146,8 +144,8 @@ impl MetadataInformers<'_> {
         self.factory.informer()
     }
 
-    /// Returns the informer of the metadata of a resource, as [`DynamicInformers::resource`] does
-    /// for whole objects.
+    /// Returns the metadata-only informer of a resource. For the arguments, see
+    /// [`DynamicInformers::resource`].
     #[must_use]
     pub fn resource(
         &self,
@@ -157,14 +155,14 @@ impl MetadataInformers<'_> {
         self.factory.described(resource, scope)
     }
 
-    /// Returns the informer of the metadata of a resource of which only group, version and plural
-    /// are known, as [`DynamicInformers::for_resource`] does for whole objects.
+    /// Returns the metadata-only informer of the resource with this group, version and plural;
+    /// otherwise the same as [`DynamicInformers::for_resource`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`DynamicInformers::for_resource`].
     ///
     /// # Cancel safety
-    /// Nothing is lost if the future is dropped.
+    /// Cancel safe: dropping the future has no effect.
     #[doc(alias = "ForResource")]
     pub async fn for_resource(
         &self,

@@ -17,7 +17,8 @@ use crate::{InformerOptions, InformerTask, SharedIndexInformer};
 
 impl SharedInformerFactory {
     /// Returns the informer of a resource in the scope of this handle; `make` creates it if there
-    /// is none. `resource` is for types that don't determine their resource.
+    /// is none. `resource` is required if `K` can be an object of any resource, as `DynamicObject`
+    /// can.
     pub(super) fn shared<K>(
         &self,
         resource: Option<&ApiResource>,
@@ -42,14 +43,14 @@ impl SharedInformerFactory {
             let of_type = self.inner.config.by_type.get::<K>();
             let list_watch = self.list_watch(list_watch.cast(), &key.scope, of_type).cast();
             let options = self.options(of_type, Ingest::of::<K>()).cast();
-            // I8: with no lock on the registry.
+            // I8: `make` is user code, and the registry is not locked here.
             let (informer, task) = make(list_watch, options);
             self.add(key, Entry::new(&informer, task))
         });
         informer.cast()
     }
 
-    /// Returns whether the builder has set the pruned paths of this type.
+    /// Returns whether the factory's builder sets the pruned paths of this type.
     pub(crate) fn prunes<K: 'static>(&self) -> bool {
         self.inner.config.by_type.get::<K>().is_some_and(|options| options.prune.is_some())
     }
@@ -110,7 +111,8 @@ impl SharedInformerFactory {
         self.inner.informers.get(key).map(|entry| entry.informer())
     }
 
-    /// Adds an informer, unless another thread has added one. Returns the one in the registry.
+    /// Adds an informer to the registry, unless another thread has added one for this key. Returns
+    /// the registered informer.
     fn add(&self, key: InformerKey, entry: Entry) -> SharedIndexInformer<AnyObject> {
         let is_followed = key.scope.namespace == Where::Followed;
         if is_followed {
@@ -124,14 +126,15 @@ impl SharedInformerFactory {
     }
 
     /// Removes an informer that has ended by itself, for example because its source panicked, so
-    /// that the next request creates a new one. Until then it is in the reports, and waits for it
-    /// fail with the reason.
+    /// that the next request creates a new one. Until that request, the factory reports the stopped
+    /// informer, and waits for it fail with the reason.
     fn take_out_if_ended(&self, key: &InformerKey) {
-        // Checked in this order: informers also end after the shutdown of the factory, and those
-        // stay.
+        // The shutdown is checked last: informers that ended because the factory was shut down stay
+        // registered.
         let has_ended = |entry: &Entry| entry.has_ended() && !self.inner.shutdown.is_cancelled();
         if self.inner.informers.get(key).is_some_and(|entry| has_ended(&entry)) {
-            // I8: handlers may go with it, so it is dropped when the registry is free again.
+            // I8: dropping the entry can drop handlers, so it is dropped after the registry is
+            // unlocked.
             drop(self.inner.informers.remove_if(key, |_, entry| has_ended(entry)));
         }
     }
@@ -139,21 +142,21 @@ impl SharedInformerFactory {
     fn register(&self, key: InformerKey, new: Entry) -> SharedIndexInformer<AnyObject> {
         let mut new = Some(new);
         let entry = self.inner.informers.entry(key);
-        let entry = entry.or_insert_with(|| new.take().expect("this is called but once"));
+        let entry = entry.or_insert_with(|| new.take().expect("the closure is called at most once"));
         let informer = entry.informer();
         let never_to_run = self.inner.shutdown.is_cancelled().then(|| entry.stop());
-        // I8: handlers may go with these, so they go when the registry is free again.
+        // I8: dropping these can drop handlers, so they are dropped after the registry is unlocked.
         drop(entry);
         drop((never_to_run, new));
         if self.inner.config.stop_idle_after.is_some() {
-            self.start_late_comers();
+            self.start_new_informers();
         }
         informer
     }
 
-    /// Starts an informer that was created after the start, if the caller could not know that
-    /// another start is needed.
-    fn start_late_comers(&self) {
+    /// Starts the informers that were created after the first `start`. If idle informers are
+    /// stopped, callers cannot know that they got a new informer, which needs a start.
+    fn start_new_informers(&self) {
         let starting = self.inner.starting.lock();
         let Some(runtime) = starting.as_ref().filter(|_| !self.inner.shutdown.is_cancelled()) else { return };
         for entry in &self.inner.informers {

@@ -1,4 +1,5 @@
-//! [`SharedInformerFactory`]: one informer per resource, scope and form, created on first use.
+//! [`SharedInformerFactory`]: one informer per resource, scope and object type, created on first
+//! use.
 //!
 //! client-go: `SharedInformerFactory` of informers/factory.go, and the factories for dynamic
 //! objects and metadata (dynamic/dynamicinformer, metadata/metadatainformer), in one type.
@@ -40,16 +41,17 @@ pub use scope::InformerScope;
 pub use type_options::TypeOptions;
 
 /// Creates and shares informers: all requests for the same resource return the same informer, so
-/// that a process has one watch and one copy of it. Clones are handles of the same factory.
+/// that a process has one watch and one copy of each resource. Clones are handles of the same
+/// factory.
 ///
-/// There is one informer per resource, scope and form. The scope belongs to the handle: the
-/// factory's own, or another one from [`in_namespace`](Self::in_namespace),
-/// [`with_labels`](Self::with_labels) and similar methods. The form is the type of the objects:
-/// whole objects, slim views, [metadata](Self::metadata), or [dynamic objects](Self::dynamic).
+/// There is one informer per resource, scope and object type. The scope belongs to the handle:
+/// [`in_namespace`](Self::in_namespace), [`with_labels`](Self::with_labels) and similar methods
+/// return a handle with another scope. The objects can be whole objects, slim views (structs with
+/// some of the fields), [metadata](Self::metadata), or [dynamic objects](Self::dynamic).
 ///
 /// An informer runs until it is [stopped](Self::stop), the factory is [shut down](Self::shutdown),
 /// or the last handle of the factory is dropped. With
-/// [`stop_idle_after`](FactoryBuilder::stop_idle_after), unused informers stop too.
+/// [`stop_idle_after`](FactoryBuilder::stop_idle_after), the factory also stops unused informers.
 ///
 /// ```no_run
 /// # async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -80,14 +82,15 @@ pub struct SharedInformerFactory {
 struct Inner {
     client: Client,
     config: builder::FactoryConfig,
-    /// The changing set of namespaces, if the factory has one.
+    /// The namespaces that informers watch separately; `None` if the builder did not set
+    /// [`namespaces`](FactoryBuilder::namespaces).
     followed: Option<Followed>,
-    /// The knowledge about the server that the informers share.
+    /// State about the server that all informers share: outages, and support for streaming lists.
     server: SharedServer,
     discovery: Discovery,
     informers: Registry,
     tasks: TaskTracker,
-    /// The runtime of the informers, since the first start. Starting and shutting down hold this
+    /// The runtime of the first call of `start`; `None` before it. `start` and `shutdown` hold this
     /// lock, so that no informer starts after the shutdown.
     starting: Mutex<Option<Handle>>,
     shutdown: CancellationToken,
@@ -129,13 +132,13 @@ impl SharedInformerFactory {
         Self { inner: Arc::new(inner), scope }
     }
 
-    /// Returns the informer of a resource and creates it on first use. It stays empty until
-    /// [`start`](Self::start). After [`shutdown`](Self::shutdown), a new informer is already
-    /// stopped. An informer that stopped because its source or a hook of the reflector panicked is
-    /// replaced by a new one, which the next `start` starts.
+    /// Returns the informer of a resource, and creates it on first use. The informer stays empty
+    /// until [`start`](Self::start). After [`shutdown`](Self::shutdown), a new informer is already
+    /// stopped. If an informer has stopped because its source or a reflector hook panicked, this
+    /// method returns a new informer, which the next `start` starts.
     ///
     /// `K` is any type that kube can list: a type of k8s-openapi, a custom resource, or a slim view
-    /// of either. A slim view is an informer of its own.
+    /// of either. Each type has its own informer, even for the same resource.
     #[doc(alias = "InformerFor")]
     #[must_use]
     pub fn informer<K>(&self) -> SharedIndexInformer<K>
@@ -149,12 +152,12 @@ impl SharedInformerFactory {
     }
 
     /// Returns the informer of a resource like [`informer`](Self::informer), but calls `make` to
-    /// create it: from another source, with a selector, with other options, or with indexes and
-    /// handlers from the start. `make` receives the source and the options that the factory would
-    /// use.
+    /// create the informer. So `make` can use another source, a selector or other options, and can
+    /// add indexes and handlers before the informer starts. `make` receives the source and the
+    /// options that the factory would use.
     ///
-    /// `make` is not called if the informer exists. It is called without a lock; of two informers
-    /// that are created at the same time, one is dropped.
+    /// `make` is not called if the informer exists. Two threads can call `make` for the same
+    /// informer at the same time; one of the two results is then dropped.
     ///
     /// ```no_run
     /// # fn run(factory: &informer_factory::SharedInformerFactory) {
@@ -181,11 +184,11 @@ impl SharedInformerFactory {
         self.shared(None, K::Scope::is_namespaced(), &(), make)
     }
 
-    /// Starts all informers that are not started. Call it again after further informers were
-    /// requested. It does nothing after [`shutdown`](Self::shutdown).
+    /// Starts all informers that are not started. Call this method again after you have requested
+    /// more informers. After [`shutdown`](Self::shutdown), it does nothing.
     ///
     /// # Panics
-    /// Outside a tokio runtime.
+    /// If called outside a tokio runtime.
     pub fn start(&self) {
         let mut starting = self.inner.starting.lock();
         if self.inner.shutdown.is_cancelled() {
@@ -213,7 +216,7 @@ impl SharedInformerFactory {
     /// use k8s_openapi::api::core::v1::Pod;
     ///
     /// let informers = factory.informers();
-    /// let pods_are_there = informers.iter().filter(|it| it.is_of::<Pod>()).all(|it| it.has_synced);
+    /// let pods_are_synced = informers.iter().filter(|it| it.is_of::<Pod>()).all(|it| it.has_synced);
     /// for informer in &informers {
     ///     println!("{informer}");
     /// }

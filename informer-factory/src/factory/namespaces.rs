@@ -9,7 +9,7 @@ use super::SharedInformerFactory;
 use super::scope::Where;
 use crate::{NamespaceError, SharedIndexInformer};
 
-/// The namespaces that informers watch separately. Its lock is taken alone.
+/// The namespaces that informers watch separately. No other lock is taken while its lock is held.
 #[derive(Debug, Default)]
 pub(super) struct Followed(Mutex<BTreeSet<String>>);
 
@@ -30,18 +30,20 @@ impl Followed {
 impl SharedInformerFactory {
     /// Adds a namespace to all informers of a factory that was built with
     /// [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces), including informers that
-    /// are created later. Informers with their own scope, and those of cluster-scoped resources,
-    /// are not affected.
+    /// are created later. Informers from an [`in_namespace`](Self::in_namespace) handle, and
+    /// informers of cluster-scoped resources, are not affected.
     ///
     /// Returns a [`Completion`] for each informer, which is set when the namespace's first list is
     /// in the informer's store; see
     /// [`SharedIndexInformer::add_namespace`](crate::SharedIndexInformer::add_namespace).
     ///
     /// # Errors
-    /// [`NamespaceError::FixedFactory`] for a factory that was built otherwise,
-    /// [`NamespaceError::InvalidName`] for an invalid name, and [`NamespaceError::Fixed`] for an
-    /// informer that was created with [`informer_with`](Self::informer_with) and a source of
-    /// another kind; all other informers watch the namespace.
+    /// [`NamespaceError::FixedFactory`] if the factory was built without
+    /// [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces),
+    /// [`NamespaceError::InvalidName`] for an invalid name, and [`NamespaceError::Fixed`] if an
+    /// informer was created with [`informer_with`](Self::informer_with) and a source that cannot
+    /// watch namespaces separately. After [`NamespaceError::Fixed`], all other informers watch the
+    /// namespace.
     pub fn add_namespace(&self, namespace: &str) -> Result<Vec<Completion>, NamespaceError> {
         NamespaceError::check_name(namespace)?;
         self.change_namespaces(namespace, |names| _ = names.insert(namespace.to_owned()))
@@ -51,20 +53,19 @@ impl SharedInformerFactory {
     /// Its objects leave the stores, and handlers receive them as
     /// [released](crate::Event::Released), not as deleted.
     ///
-    /// Returns a [`Completion`] for each informer, which is set when the informer has no object of
-    /// the namespace; see
+    /// Returns a [`Completion`] for each informer, which is set when the informer's store has no
+    /// object of the namespace; see
     /// [`SharedIndexInformer::remove_namespace`](crate::SharedIndexInformer::remove_namespace).
     ///
     /// # Errors
-    /// As [`add_namespace`](Self::add_namespace).
+    /// The errors of [`add_namespace`](Self::add_namespace).
     pub fn remove_namespace(&self, namespace: &str) -> Result<Vec<Completion>, NamespaceError> {
         NamespaceError::check_name(namespace)?;
         self.change_namespaces(namespace, |names| _ = names.remove(namespace))
     }
 
-    /// Returns the namespaces that informers watch separately, in the order of their names; none
-    /// for a factory that was not built with
-    /// [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces).
+    /// Returns the namespaces that informers watch separately, sorted by name; empty if the factory
+    /// was built without [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces).
     #[must_use]
     pub fn namespaces(&self) -> Vec<String> {
         let names = self.inner.followed.as_ref().map(Followed::get);
@@ -78,7 +79,7 @@ impl SharedInformerFactory {
     ) -> Result<Vec<Completion>, NamespaceError> {
         let followed = self.inner.followed.as_ref().ok_or(NamespaceError::FixedFactory)?;
         change(&mut followed.0.lock());
-        // I8: sources are made with no lock on the registry.
+        // I8: adding a namespace calls user code, so the registry must not be locked then.
         let of_the_factory =
             self.inner.informers.iter().filter(|entry| entry.key().scope.namespace == Where::Followed);
         let informers: Vec<_> = of_the_factory.map(|entry| entry.handle()).collect();
@@ -93,8 +94,8 @@ impl SharedInformerFactory {
         refused.map_or(Ok(promises), Err)
     }
 
-    /// Adds the factory's namespaces to a new informer. It is called before the informer is visible
-    /// to others, and again afterwards.
+    /// Makes a new informer watch the factory's namespaces. Called before the informer is
+    /// registered, and again after that, because the factory's namespaces can change in between.
     pub(super) fn follow_namespaces(&self, informer: &SharedIndexInformer<AnyObject>) {
         let Some(followed) = &self.inner.followed else { return };
         for name in followed.get().into_iter().chain(informer.namespaces()) {
@@ -106,10 +107,10 @@ impl SharedInformerFactory {
     }
 }
 
-/// Adds a namespace to an informer if the factory has the namespace, else removes it. Returns the
-/// completion of that change. It changes a single name, because two threads that apply the whole
-/// set could each remove the other's new name. If another thread changes the set meanwhile, it
-/// repeats.
+/// Adds a namespace to an informer if the factory has the namespace, otherwise removes it. Returns
+/// the completion of that change. Repeats this if another thread changes the factory's namespaces
+/// meanwhile. Only one name is changed, because two threads that apply the whole set could each
+/// remove the other's new name.
 fn settle(
     informer: &SharedIndexInformer<AnyObject>,
     followed: &Followed,

@@ -1,6 +1,6 @@
-//! [`Registry`]: the informers of a factory, one per resource, form and scope.
+//! [`Registry`]: the informers of a factory, one per resource, object type and scope.
 //!
-//! Entries are independent of each other, which is what a concurrent map is good for.
+//! It is a concurrent map, because entries are independent of each other.
 
 use std::any::{TypeId, type_name};
 use std::time::Duration;
@@ -20,32 +20,32 @@ use crate::{CacheSync, InformerState, InformerTask, SharedIndexInformer};
 /// The identity of an informer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct InformerKey {
-    /// The form: a type of its own, dynamic objects, or metadata of either.
+    /// The type of the objects.
     pub(super) object: TypeId,
-    /// Of which resource, where the type doesn't say.
+    /// The resource, for object types that do not determine it, such as `DynamicObject`.
     pub(super) resource: Option<ApiResource>,
     pub(super) scope: Scope,
 }
 
 type Run = Box<dyn FnOnce(CancellationToken) -> BoxFuture<'static, ()> + Send>;
 
-/// The state of an informer's work.
+/// The state of an informer's task.
 enum Work {
-    /// It has not been started.
+    /// The task has not been started.
     Waiting(Run),
-    /// It was started; cancelling this token ends it.
+    /// The task was started; cancelling this token ends it.
     Started(CancellationToken),
-    /// It will never be done.
+    /// The task was dropped before it started.
     Dropped,
 }
 
-/// An informer of any type.
+/// A registered informer, whose object type is erased, and its task.
 pub(super) struct Entry {
     informer: SharedIndexInformer<AnyObject>,
     object: &'static str,
     object_id: TypeId,
     work: Mutex<Work>,
-    /// The time since which the informer is unused.
+    /// The time at which the informer was first found unused; `None` while it is in use.
     idle_since: Mutex<Option<Instant>>,
 }
 
@@ -80,7 +80,7 @@ impl Entry {
         self.informer.is_same(informer)
     }
 
-    /// Another handle on the informer.
+    /// Returns a handle to the informer, without marking it as used.
     pub(super) fn handle(&self) -> SharedIndexInformer<AnyObject> {
         self.informer.clone()
     }
@@ -92,7 +92,7 @@ impl Entry {
     pub(super) fn report(&self) -> InformerReport {
         let informer = &self.informer;
         let state = match informer.state() {
-            // Its task has not had its first turn yet.
+            // The task was spawned and has not been polled yet.
             InformerState::Idle if self.is_started() => InformerState::Running,
             state => state,
         };
@@ -111,7 +111,8 @@ impl Entry {
         matches!(self.informer.state(), InformerState::Stopped(_))
     }
 
-    /// Returns the work until `shutdown`, if it has not been started.
+    /// Marks the task as started, and returns its future, which ends at `shutdown`. Returns `None`
+    /// if the task was started or dropped before.
     pub(super) fn start(&self, shutdown: &CancellationToken) -> Option<BoxFuture<'static, ()>> {
         let mut work = self.work.lock();
         if !matches!(*work, Work::Waiting(_)) {
@@ -124,8 +125,8 @@ impl Entry {
         }
     }
 
-    /// Ends the work, or sees to it that it never begins; what is returned is to be dropped with no
-    /// lock held (I8).
+    /// Cancels the task if it was started, otherwise prevents its start. Drop the returned value
+    /// while no lock is held (I8), because it can own handlers.
     pub(super) fn stop(&self) -> impl Send + use<> {
         let mut work = self.work.lock();
         match std::mem::replace(&mut *work, Work::Dropped) {
@@ -143,8 +144,8 @@ impl Entry {
         !matches!(*self.work.lock(), Work::Waiting(_))
     }
 
-    /// Returns whether the informer has been unused for this time. Call it periodically, because it
-    /// samples the use.
+    /// Returns whether the informer has been unused for `period`. Call this method periodically,
+    /// because it only sees whether the informer is in use at the time of the call.
     pub(super) fn is_idle_for(&self, period: Duration) -> bool {
         let mut since = self.idle_since.lock();
         if self.informer.is_in_use() || !matches!(*self.work.lock(), Work::Started(_)) {

@@ -19,7 +19,7 @@ pub struct InformerReport {
     /// The name of the object type, for messages.
     pub object: &'static str,
     pub(super) object_id: TypeId,
-    /// Whether it is at work.
+    /// Whether the informer is idle, running or stopped.
     pub state: InformerState,
     /// Whether the initial list is in the store.
     pub has_synced: bool,
@@ -29,7 +29,7 @@ pub struct InformerReport {
 }
 
 impl InformerReport {
-    /// Returns whether it is an informer of objects of this type.
+    /// Returns whether the informer's objects have the type `K`.
     #[must_use]
     pub fn is_of<K: 'static>(&self) -> bool {
         self.object_id == TypeId::of::<K>()
@@ -37,8 +37,9 @@ impl InformerReport {
 }
 
 impl fmt::Display for InformerReport {
-    /// Writes `pods (synced)`, or why it is not: `pods (not started)`. Separately watched
-    /// namespaces that have not been listed are named in either case.
+    /// Writes `pods (synced)`, or the reason why the informer is not synced, such as
+    /// `pods (not started)`. After the start, the text also names separately watched namespaces
+    /// that have not been listed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.has_synced {
             let but_for = self.status.unlisted().into_iter().map(|namespace| format!(", except {namespace}"));

@@ -1,13 +1,14 @@
-//! Scopes: [`InformerScope`] is determined by the object type, and handles of a factory narrow it:
+//! The scope of informers. The object type determines whether objects are namespaced
+//! ([`InformerScope`]); the factory's handle sets namespace and selectors, as in
 //! `factory.in_namespace("shop").with_labels("app=web")`.
 
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 
 use super::SharedInformerFactory;
 
-/// The scope of a resource that can be listed and watched: in a namespace, or in the cluster.
+/// The scope of a resource that informers can list and watch: namespaced or cluster-scoped.
 ///
-/// A subresource has no list, and so no informer:
+/// A subresource cannot be listed, so it has no informer:
 ///
 /// ```compile_fail,E0277
 /// # fn follow(factory: &informer_factory::SharedInformerFactory) {
@@ -16,14 +17,14 @@ use super::SharedInformerFactory;
 /// ```
 #[diagnostic::on_unimplemented(
     message = "a resource of scope `{Self}` can't be listed and watched by a typed informer",
-    note = "typed informers are for resources in namespaces and for cluster-scoped ones; \
-            for others there are `factory.dynamic()` and `factory.metadata()`"
+    note = "typed informers support namespaced and cluster-scoped resources; \
+            for other resources, use `factory.dynamic()` or `factory.metadata()`"
 )]
 pub trait InformerScope: sealed::Sealed {
-    /// The namespace to ask in, where the factory is limited to `namespace`.
+    /// Returns `namespace` for a namespaced resource, and `None` for a cluster-scoped one.
     fn namespace(namespace: Option<&str>) -> Option<&str>;
 
-    /// Whether it is in namespaces.
+    /// Returns whether the resource is namespaced.
     fn is_namespaced() -> bool;
 }
 
@@ -48,52 +49,52 @@ impl InformerScope for ClusterResourceScope {
 }
 
 mod sealed {
-    #[expect(unnameable_types, reason = "nobody else is to implement it")]
+    #[expect(unnameable_types, reason = "sealed: other crates must not implement `InformerScope`")]
     pub trait Sealed {}
     impl Sealed for super::NamespaceResourceScope {}
     impl Sealed for super::ClusterResourceScope {}
 }
 
-/// The requested part of a resource.
+/// The objects of a resource that an informer covers: their namespaces, labels and fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Scope {
     pub(super) namespace: Where,
-    /// Selectors that replace the factory's.
+    /// A label selector that replaces the factory's.
     pub(super) labels: Option<String>,
+    /// A field selector that replaces the factory's.
     pub(super) fields: Option<String>,
 }
 
-/// In which namespaces.
+/// The namespaces of a [`Scope`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) enum Where {
     #[default]
     Everywhere,
     In(String),
-    /// In the namespaces that the factory watches separately.
+    /// The namespaces that the factory's informers watch separately.
     Followed,
 }
 
 impl Where {
-    /// Returns the namespace of this name; an empty name means all namespaces.
+    /// Returns the namespace with this name, or all namespaces if the name is empty.
     pub(super) fn named(namespace: &str) -> Self {
         if namespace.is_empty() { Self::Everywhere } else { Self::In(namespace.to_owned()) }
     }
 }
 
 impl Scope {
-    /// Returns the scope for a namespaced or a cluster-scoped resource.
+    /// Returns this scope for a resource; cluster-scoped resources have no namespace.
     pub(super) fn of(&self, is_namespaced: bool) -> Self {
         let namespace = if is_namespaced { self.namespace.clone() } else { Where::Everywhere };
         Self { namespace, ..self.clone() }
     }
 }
 
-/// Other scopes than the factory's own. Each method returns another handle to the same factory and
-/// its informers, on which every accessor works; only the scope of the requested informers differs.
-/// Starting ([`start`](SharedInformerFactory::start)), stopping
-/// ([`shutdown`](SharedInformerFactory::shutdown)) and waiting
-/// ([`wait_for_cache_sync`](SharedInformerFactory::wait_for_cache_sync)) concern all informers of
-/// the factory.
+/// Handles with another scope. Each method returns a handle of the same factory; informers that are
+/// requested from that handle have its scope. Other methods concern all informers of the factory,
+/// whatever the handle: [`start`](SharedInformerFactory::start),
+/// [`shutdown`](SharedInformerFactory::shutdown),
+/// [`wait_for_cache_sync`](SharedInformerFactory::wait_for_cache_sync) and others.
 ///
 /// ```no_run
 /// # async fn run(client: kube::Client) -> Result<(), informer_factory::NotSynced> {
@@ -112,36 +113,39 @@ impl Scope {
 /// # }
 /// ```
 ///
-/// Informers with different texts of selectors are different: `a,b` and `b,a` are two.
+/// Selectors are compared as strings, so the selectors `a,b` and `b,a` have two separate informers.
 impl SharedInformerFactory {
-    /// Returns a handle that asks for resources in this namespace, or in all if its name is empty.
-    /// Cluster-scoped resources are not affected.
+    /// Returns a handle whose informers cover this namespace, or all namespaces if `namespace` is
+    /// empty. Cluster-scoped resources are not affected.
     #[must_use]
     #[doc(alias = "WithNamespace")]
     pub fn in_namespace(&self, namespace: &str) -> Self {
         self.with_scope(Scope { namespace: Where::named(namespace), ..self.scope.clone() })
     }
 
-    /// Returns a handle that asks for resources in all namespaces.
+    /// Returns a handle whose informers cover all namespaces.
     #[must_use]
     pub fn in_all_namespaces(&self) -> Self {
         self.in_namespace("")
     }
 
-    /// Returns a handle that asks for objects whose labels match, as in `app=web,tier!=cache`;
-    /// empty: whatever their labels are. It replaces any label selector of the factory or handle.
+    /// Returns a handle whose informers cover only objects whose labels match `selector`, such as
+    /// `app=web,tier!=cache`. The selector replaces any label selector of the factory or handle; an
+    /// empty one selects all objects.
     ///
-    /// The server checks the selector. If it is invalid, the informer's health has the error (400).
+    /// The server checks the selector. If it is invalid, the informer's health contains the
+    /// server's error (400).
     #[must_use]
     pub fn with_labels(&self, selector: &str) -> Self {
         self.with_scope(Scope { labels: Some(selector.trim().to_owned()), ..self.scope.clone() })
     }
 
-    /// Returns a handle that asks for objects whose fields match, as in `spec.nodeName=node-1`;
-    /// empty: whatever their fields are. It replaces any field selector of the factory or handle.
+    /// Returns a handle whose informers cover only objects whose fields match `selector`, such as
+    /// `spec.nodeName=node-1`. The selector replaces any field selector of the factory or handle;
+    /// an empty one selects all objects.
     ///
-    /// The server decides which fields are supported. For others, the informer's health has the
-    /// error (400).
+    /// The server decides which fields are supported. For other fields, the informer's health
+    /// contains the server's error (400).
     #[must_use]
     pub fn with_fields(&self, selector: &str) -> Self {
         self.with_scope(Scope { fields: Some(selector.trim().to_owned()), ..self.scope.clone() })
@@ -149,7 +153,8 @@ impl SharedInformerFactory {
 
     fn with_scope(&self, mut scope: Scope) -> Self {
         if self.inner.config.tweak_list_options.is_none() {
-            // Then an empty selector is the same as none.
+            // The factory sets no selectors, so an empty selector overrides nothing and equals no
+            // selector.
             for selector in [&mut scope.labels, &mut scope.fields] {
                 selector.take_if(|selector| selector.is_empty());
             }

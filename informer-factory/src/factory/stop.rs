@@ -1,7 +1,7 @@
 //! Stops informers: one, the unused ones, or all.
 //!
-//! client-go stops all informers or none. Note: the store of a stopped informer can still be read
-//! and no longer changes. So the informer leaves the factory, and the next request creates a new
+//! client-go stops all informers or none. The store of a stopped informer can still be read, but no
+//! longer changes. So the factory removes a stopped informer, and the next request creates a new
 //! one.
 
 use std::sync::Weak;
@@ -14,18 +14,19 @@ use super::{Inner, SharedInformerFactory};
 use crate::SharedIndexInformer;
 
 impl SharedInformerFactory {
-    /// Stops one informer, waits until nothing of it is left running, and takes it out of the
-    /// factory; the others go on. Its store can still be read, and stays as it is. The next request
-    /// creates a new informer, to be started by the next [`start`](Self::start).
+    /// Stops one informer, removes it from the factory, and waits until its tasks have ended. Other
+    /// informers continue. The store of the stopped informer can still be read, but no longer
+    /// changes. The next request creates a new informer, which the next [`start`](Self::start)
+    /// starts.
     ///
-    /// Returns `false` for an informer of another factory, and for one that has been removed
-    /// before.
+    /// Returns `false` if this factory does not have the informer, because the informer belongs to
+    /// another factory or was removed before.
     ///
     /// ```no_run
     /// # async fn run(factory: &informer_factory::SharedInformerFactory) {
     /// let secrets = factory.core().v1().secrets();
     /// factory.start();
-    /// // When it is clear that they are not needed any more:
+    /// // When the program no longer needs the secrets:
     /// factory.stop(&secrets).await;
     /// # }
     /// ```
@@ -38,14 +39,14 @@ impl SharedInformerFactory {
         let key = informers.iter().find(|entry| entry.is(&informer)).map(|entry| entry.key().clone());
         let removed = key.and_then(|key| informers.remove_if(&key, |_, entry| entry.is(&informer)));
         let Some((_, entry)) = removed else { return false };
-        // I8: handlers may go with these, and no lock is held here.
+        // I8: dropping these can drop handlers, so no lock is held here.
         drop((entry.stop(), entry));
         informer.stopped().await;
         true
     }
 
-    /// Stops all informers, those included that have not been started, and waits until nothing of
-    /// them is left running. Their stores can still be read.
+    /// Stops all informers, including those that were not started, and waits until their tasks have
+    /// ended. Their stores can still be read.
     ///
     /// # Cancel safety
     /// The informers stop even if the future is dropped.
@@ -54,7 +55,7 @@ impl SharedInformerFactory {
             let _starting = self.inner.starting.lock();
             self.inner.shutdown.cancel();
         }
-        // I12: this ends waits for informers that will never be started.
+        // I12: dropping the tasks that were not started ends all waits for their informers.
         let never_to_run: Vec<_> = self.inner.informers.iter().map(|entry| entry.stop()).collect();
         drop(never_to_run);
         self.inner.tasks.close();
@@ -63,13 +64,14 @@ impl SharedInformerFactory {
 }
 
 impl Inner {
-    /// Stops the informers that have been unused for this time.
+    /// Stops the informers that have been unused for `period`.
     fn stop_idle(&self, period: Duration) {
         let is_idle = |entry: &super::Entry| entry.is_idle_for(period);
         let idle: Vec<_> =
             self.informers.iter().filter(|entry| is_idle(entry)).map(|entry| entry.key().clone()).collect();
         for key in idle {
-            // A request before this makes the informer used; a later one creates another.
+            // If the informer was requested since the check above, it is in use. A request after
+            // its removal creates a new informer.
             if let Some((_, entry)) = self.informers.remove_if(&key, |_, entry| is_idle(entry)) {
                 let resource = entry.report().description;
                 tracing::info!(%resource, unused_for = ?period, "informer stopped because it was unused");
@@ -79,8 +81,8 @@ impl Inner {
     }
 }
 
-/// Checks for unused informers until `shutdown` or the end of the factory. It does not keep the
-/// factory alive.
+/// Stops unused informers until `shutdown`, or until the factory is dropped. The weak reference
+/// does not keep the factory alive.
 pub(super) async fn stop_idle_informers(factory: Weak<Inner>, period: Duration, shutdown: CancellationToken) {
     let watch = async {
         loop {

@@ -25,7 +25,7 @@ pub struct TypeOptions<K> {
     _type: PhantomData<fn(K)>,
 }
 
-/// Changes the configuration of the factory's reflectors.
+/// Returns the reflector configuration of one type, based on the factory's configuration.
 pub(super) type ChangeReflector = Arc<dyn Fn(ReflectorConfig) -> ReflectorConfig + Send + Sync>;
 
 impl<K: Resource + 'static> TypeOptions<K> {
@@ -40,28 +40,30 @@ impl<K: Resource + 'static> TypeOptions<K> {
         }
     }
 
-    /// Sets a prefix for the resource in messages, after the factory's
-    /// [own](crate::FactoryBuilder::name): `scheduler/bound/pods`. Default: none.
+    /// Sets a prefix for the resource name in messages. It follows the prefix of the
+    /// [factory](crate::FactoryBuilder::name): with the factory name `scheduler` and the name
+    /// `bound`, `pods` becomes `scheduler/bound/pods`. Default: none.
     #[doc(alias = "WithInformerName")]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Sets the resync period of handlers without their own; zero means no resync. Default: the
-    /// factory's [default](crate::FactoryBuilder::default_resync).
+    /// Sets the resync period of handlers that do not set their own; zero means no resync. Default:
+    /// the factory's [default](crate::FactoryBuilder::default_resync).
     #[doc(alias = "WithCustomResyncConfig")]
     pub fn resync_period(mut self, period: Duration) -> Self {
         self.resync_period = Some(period);
         self
     }
 
-    /// Changes the configuration of the reflectors, beginning with the factory's
-    /// [own](crate::FactoryBuilder::reflector). Default: no change.
+    /// Sets a function that receives the [factory's](crate::FactoryBuilder::reflector) reflector
+    /// configuration and returns the configuration for this type. Default: no change.
     ///
-    /// If one informer falls back to pages, all informers of the resource use pages for 10 to 30
-    /// minutes. So with several types of one resource, the shortest
-    /// [`list_stall_timeout`](ReflectorConfig::list_stall_timeout) decides.
+    /// If the streaming list of one informer fails, all informers of the resource use paged lists
+    /// for 10 to 30 minutes. So if several types of one resource have different
+    /// [`list_stall_timeout`](ReflectorConfig::list_stall_timeout)s, the shortest one determines
+    /// when all of them fall back.
     pub fn reflector(
         mut self,
         change: impl Fn(ReflectorConfig) -> ReflectorConfig + Send + Sync + 'static,
@@ -70,8 +72,8 @@ impl<K: Resource + 'static> TypeOptions<K> {
         self
     }
 
-    /// Sets the fields that are not decoded. Default: those of `#[derive(Informer)]`, otherwise
-    /// `metadata.managedFields`.
+    /// Sets the fields to skip when objects are decoded. Default: the fields that
+    /// `#[derive(Informer)]` sets, otherwise `metadata.managedFields`.
     pub fn prune(mut self, paths: PrunePaths) -> Self {
         self.prune = Some(paths);
         self
@@ -98,7 +100,7 @@ impl<K: Resource + 'static> TypeOptions<K> {
     /// use informer_factory::SharedInformerFactory;
     /// use k8s_openapi::api::core::v1::Secret;
     ///
-    /// // The program reads few of the many secrets.
+    /// // The program reads few of the secrets, so it stores them encoded.
     /// let factory =
     ///     SharedInformerFactory::builder(client).configure::<Secret>(|it| it.storage(Storage::Encoded)).build();
     /// # }
@@ -126,14 +128,14 @@ impl<K> fmt::Debug for TypeOptions<K> {
 }
 
 impl<K> TypeOptions<K> {
-    /// Changes the type of the objects.
+    /// Changes the type parameter. All settings stay the same.
     fn cast<T>(self) -> TypeOptions<T> {
         let Self { name, resync_period, reflector, prune, ingest, _type } = self;
         TypeOptions { name, resync_period, reflector, prune, ingest, _type: PhantomData }
     }
 }
 
-/// The settings by type.
+/// The settings of each object type.
 #[derive(Default)]
 pub(super) struct OptionsByType(HashMap<TypeId, TypeOptions<AnyObject>>);
 

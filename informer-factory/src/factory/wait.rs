@@ -1,4 +1,5 @@
-//! Waits until the informers of a factory are synced. The error names the others, with the reasons.
+//! Waits until the informers of a factory are synced. The error names the ones that are not synced,
+//! with the reasons.
 
 use std::any::type_name;
 use std::time::Duration;
@@ -14,9 +15,9 @@ use crate::cache_sync::all_set;
 impl SharedInformerFactory {
     /// Waits until the first list of every informer of the factory is in its store.
     ///
-    /// If an informer was not [started](Self::start), this logs a warning at once, waits for the
-    /// others, and then names the informer in the error, because its store is empty. client-go
-    /// ignores such informers.
+    /// If an informer was not [started](Self::start), this method logs a warning at once and waits
+    /// for the other informers. It then returns an error that names the informer, because its store
+    /// is empty. client-go ignores informers that were not started.
     ///
     /// This can take forever: an informer without permission keeps retrying. See
     /// [`wait_for_cache_sync_within`](Self::wait_for_cache_sync_within). For one informer, use
@@ -24,11 +25,11 @@ impl SharedInformerFactory {
     /// [`wait_for_cache_sync`](crate::wait_for_cache_sync()).
     ///
     /// # Errors
-    /// [`NotSynced`] if one of them stops before, as all do when the factory is shut down, or has
-    /// not been started when the others are synced.
+    /// [`NotSynced`] if an informer stops before it is synced, as all do when the factory is shut
+    /// down, or if an informer is still not started when all others are synced.
     ///
     /// # Cancel safety
-    /// Nothing is lost if the future is dropped.
+    /// Cancel safe: dropping the future has no effect.
     #[doc(alias = "WaitForCacheSync")]
     pub async fn wait_for_cache_sync(&self) -> Result<(), NotSynced> {
         let informers = self.unstarted();
@@ -43,16 +44,16 @@ impl SharedInformerFactory {
     /// Waits until all informers for objects of this type are synced, in any scope.
     ///
     /// # Errors
-    /// [`NotSynced`], at once, if there is none or one has not been started; and if one of them
-    /// stops before.
+    /// [`NotSynced`] at once if there is no informer of this type, or one of them was not started;
+    /// later if one of them stops before it is synced.
     ///
     /// # Cancel safety
-    /// Nothing is lost if the future is dropped.
+    /// Cancel safe: dropping the future has no effect.
     #[doc(alias = "WaitForCacheSync")]
     pub async fn wait_for_cache_sync_of<K: 'static>(&self) -> Result<(), NotSynced> {
         let is_of_type = |entry: &Entry| entry.report().is_of::<K>();
         if !self.inner.informers.iter().any(|entry| is_of_type(&entry)) {
-            let pending = format!("{} (no informer of it has been asked for)", type_name::<K>());
+            let pending = format!("{} (no informer of this type was requested)", type_name::<K>());
             return Err(NotSynced { pending: vec![pending] });
         }
         if self.inner.informers.iter().any(|entry| is_of_type(&entry) && !entry.is_started()) {
@@ -61,13 +62,14 @@ impl SharedInformerFactory {
         self.wait_for(is_of_type).await
     }
 
-    /// Waits as [`wait_for_cache_sync`](Self::wait_for_cache_sync), but not longer than `timeout`.
+    /// Waits like [`wait_for_cache_sync`](Self::wait_for_cache_sync), but at most for `timeout`.
     ///
     /// # Errors
-    /// [`NotSynced`] with the informers that have not synced in time, and why.
+    /// [`NotSynced`] with the informers that are not synced after `timeout`, and the reasons; also
+    /// the errors of [`wait_for_cache_sync`](Self::wait_for_cache_sync).
     ///
     /// # Cancel safety
-    /// Nothing is lost if the future is dropped.
+    /// Cancel safe: dropping the future has no effect.
     pub async fn wait_for_cache_sync_within(&self, timeout: Duration) -> Result<(), NotSynced> {
         tokio::time::timeout(timeout, self.wait_for_cache_sync()).await.unwrap_or_else(|_| {
             let mut pending = self.unstarted();
@@ -76,7 +78,7 @@ impl SharedInformerFactory {
         })
     }
 
-    /// Names the informers that were not started, with the remedy.
+    /// Returns descriptions of the informers that were not started, with the remedy.
     fn unstarted(&self) -> Vec<String> {
         let waiting = self.inner.informers.iter().filter(|entry| !entry.is_started());
         let mut unstarted: Vec<_> = waiting
@@ -96,8 +98,8 @@ impl SharedInformerFactory {
             if all_set(promises).await.is_ok() {
                 return Ok(());
             }
-            // One has been stopped. If it has left the factory, too, the others are still worth
-            // waiting for.
+            // An informer was stopped. If it was also removed from the factory, wait for the
+            // others; otherwise the next iteration returns the error.
         }
     }
 
@@ -107,7 +109,7 @@ impl SharedInformerFactory {
     }
 }
 
-/// Returns whether the completion has been given up.
+/// Returns whether the completion was given up: it will never be set.
 fn is_given_up(promise: &Completion) -> bool {
     promise.wait().now_or_never().is_some_and(|outcome| outcome.is_err())
 }

@@ -1,6 +1,7 @@
-//! [`FailureLog`]: logs the failures of index functions, one summary per index and minute.
+//! [`FailureLog`]: logs the failures of index functions, with at most one log line per index and
+//! minute.
 //!
-//! All of them are in [`Indexer::index_failures`](informer_store::Indexer::index_failures), with
+//! [`Indexer::index_failures`](informer_store::Indexer::index_failures) returns all failures, with
 //! their errors.
 
 use std::collections::BTreeMap;
@@ -9,26 +10,27 @@ use std::time::Duration;
 use informer_store::IndexFailure;
 use tokio::time::Instant;
 
-/// The minimum time between two summaries of an index.
+/// The minimum time between two log lines about the same index.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// Counts the failures of one informer's indices.
+/// Counts the failures of one informer's indexes, and logs them.
 pub(super) struct FailureLog {
     resource: String,
     indices: BTreeMap<String, Unreported>,
 }
 
-/// The failures of an index since its last summary.
+/// The failures of an index since its last log line.
 #[derive(Default)]
 struct Unreported {
     count: usize,
-    /// The first of them.
+    /// The first failure since the last log line, as an example.
     example: Option<IndexFailure>,
     last_summary: Option<Instant>,
 }
 
 impl Unreported {
-    /// Returns how many failures are to be reported now, and one of them.
+    /// Returns the number of failures to log now, and one of them; `None` if a log line is not due.
+    /// Resets the number.
     fn take(&mut self, now: Instant) -> Option<(usize, IndexFailure)> {
         if self.last_summary.is_some_and(|last| now < last + INTERVAL) {
             return None;
@@ -44,8 +46,8 @@ impl FailureLog {
         Self { resource: resource.to_owned(), indices: BTreeMap::new() }
     }
 
-    /// Reports new failures, and those that were held back, where it is time for that. To be called
-    /// after each batch.
+    /// Records new failures, and logs each index whose log line is due. Call this method after each
+    /// batch, even if nothing failed, so that earlier failures are logged.
     pub(super) fn report(&mut self, new: &[IndexFailure]) {
         if new.is_empty() && self.indices.is_empty() {
             return;
@@ -53,7 +55,7 @@ impl FailureLog {
         for (failed, IndexFailure { index, key, error, .. }) in self.summaries(new, Instant::now()) {
             tracing::warn!(
                 resource = %self.resource, index, failed, example = %key, error,
-                "index function failed for objects; `index_failures` returns all of them"
+                "index function failed for some objects; `index_failures` returns all failures"
             );
         }
     }
@@ -75,12 +77,12 @@ mod tests {
 
     use super::*;
 
-    /// The failures of two indices for so many objects.
+    /// Returns the failures of two indexes, each for `count` objects.
     fn failures(from: u64, count: u64) -> Vec<IndexFailure> {
         let (mut writer, indexer) = store::<u64>();
         for name in ["one", "other"] {
             let fails = |n: &u64| Err::<Option<u64>, _>(format!("{n} is no good"));
-            indexer.try_add_index(name, fails).expect("a free name");
+            indexer.try_add_index(name, fails).expect("the index name is unused");
         }
         let object = |n: u64| {
             let key = ObjectKey::cluster_scoped(&n.to_string());
@@ -90,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn index_failures_are_summed_up_per_index_and_minute() {
+    fn index_failures_are_logged_once_per_index_and_minute() {
         let mut log = FailureLog::new("pods");
         let start = Instant::now();
         let mut at = |seconds: u64, new: &[IndexFailure]| {

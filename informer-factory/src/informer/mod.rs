@@ -1,7 +1,9 @@
 //! [`SharedIndexInformer`]: one watch, one indexed store, many handlers, for one resource in one
 //! scope.
 //!
-//! client-go: `SharedIndexInformer` of `tools/cache/shared_informer.go`. Its guarantees:
+//! client-go: `SharedIndexInformer` of `tools/cache/shared_informer.go`.
+//!
+//! An informer guarantees:
 //!
 //! - For each object, the states in the store are a subsequence of the server's states, in order
 //!   (I1).
@@ -71,7 +73,7 @@ pub(crate) struct Shared {
     watermark: watch::Receiver<ResourceVersion>,
     state: watch::Receiver<InformerState>,
     verifier: Arc<Verifier>,
-    /// The number of handles on the store that the informer itself has.
+    /// The number of store handles that the informer itself holds, which do not count as use.
     own_handles: usize,
 }
 
@@ -86,7 +88,7 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
         Self::over(Arc::new(AnySource(lister_watcher)), options)
     }
 
-    /// The same as [`new`](Self::new), for a source without the type of its objects.
+    /// The same as [`new`](Self::new), for a source whose object type is erased.
     pub(crate) fn over(
         lister_watcher: Arc<dyn ListerWatcher<AnyObject>>,
         options: InformerOptions<K>,
@@ -103,9 +105,9 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
 }
 
 impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
-    /// Returns the read half of the store. Until the informer [has synced](Self::has_synced), it
-    /// has the part of the initial list that has arrived, and its [watermark](Self::watermark) is
-    /// empty.
+    /// Returns the informer's store, for reading. Until the informer
+    /// [has synced](Self::has_synced), the store contains only the part of the initial list that
+    /// has arrived, and the [watermark](Self::watermark) is empty.
     #[must_use]
     #[doc(alias = "GetStore")]
     #[doc(alias = "GetIndexer")]
@@ -153,7 +155,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.add_event_handler_with(handler, &HandlerOptions::default())
     }
 
-    /// Adds a handler that consists of closures. The informer determines their types.
+    /// Adds a handler that consists of closures. The informer's type determines the types of their
+    /// arguments.
     ///
     /// ```no_run
     /// # fn add(pods: informer_factory::SharedIndexInformer<k8s_openapi::api::core::v1::Pod>) {
@@ -170,7 +173,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.add_event_handler(build(Handlers::new()))
     }
 
-    /// Adds a handler with its own name, resync period and threshold.
+    /// Adds a handler with its own name, resync period and coalescing threshold.
     #[doc(alias = "AddEventHandlerWithOptions")]
     #[doc(alias = "AddEventHandlerWithResyncPeriod")]
     pub fn add_event_handler_with(
@@ -188,7 +191,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.add_async_event_handler_with(handler, &HandlerOptions::default())
     }
 
-    /// Adds an async handler with its own name, resync period and threshold.
+    /// Adds an async handler with its own name, resync period and coalescing threshold.
     pub fn add_async_event_handler_with(
         &self,
         handler: impl AsyncEventHandler<K>,
@@ -219,7 +222,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.shared.processor.cast().events(options, || indexer.list().into_iter())
     }
 
-    /// Returns whether the initial list is in the store. A handler has its own
+    /// Returns whether the initial list is in the store. For a handler, use
     /// [`HandlerRegistration::has_synced`].
     #[must_use]
     pub fn has_synced(&self) -> bool {
@@ -238,8 +241,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     }
 
     /// Returns a [`Completion`] that completes when the initial list of a namespace is in the
-    /// store: for an [added](Self::add_namespace) namespace its own, otherwise that of the
-    /// [informer](Self::synced).
+    /// store. If the informer does not watch this namespace separately, the result is that of
+    /// [`synced`](Self::synced).
     #[must_use]
     pub fn synced_in(&self, namespace: &str) -> Completion {
         let own = match self.shared.source.as_ref() {
@@ -249,14 +252,15 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         own.unwrap_or_else(|| self.synced())
     }
 
-    /// Returns the status of the reflector or reflectors.
+    /// Returns the status of listing and watching.
     #[must_use]
     pub fn status(&self) -> &SourceStatus {
         &self.shared.status
     }
 
     /// Returns the resource version that the store has reached (I9). For an informer of several
-    /// namespaces, it is the lowest; it is empty until each namespace has one.
+    /// namespaces, this is the lowest of their versions, and empty until all of them have been
+    /// listed.
     #[must_use]
     pub fn watermark(&self) -> ResourceVersion {
         self.shared.indexer.watermark()
@@ -272,26 +276,27 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     /// Waits until the informer has stopped, and returns the cause.
     ///
     /// # Cancel safety
-    /// Cancel safe.
+    /// Cancel safe: dropping the future has no effect.
     pub async fn stopped(&self) -> StopCause {
         let mut state = self.shared.state.clone();
         let ended = state.wait_for(|state| matches!(state, InformerState::Stopped(_))).await;
         match ended.as_deref() {
             Ok(InformerState::Stopped(cause)) => *cause,
-            // The keeper of the state sets it before it is dropped.
+            // Unreachable: `StateKeeper` sets `Stopped` before it drops the sender.
             _ => StopCause::Dropped,
         }
     }
 
-    /// Returns whether there is another handle on the informer, its store or an index, or a
-    /// handler.
+    /// Returns whether the informer has a handler, or there is another handle of the informer, its
+    /// store or an index.
     pub(crate) fn is_in_use(&self) -> bool {
         Arc::strong_count(&self.shared) > 1
             || self.shared.indexer.handle_count() > self.shared.own_handles
             || self.shared.processor.handler_count() > 0
     }
 
-    /// Returns the current health of the reflector; for several namespaces, the worst.
+    /// Returns the current health of listing and watching; for several namespaces, the worst of
+    /// them.
     #[must_use]
     pub fn health(&self) -> Health {
         self.shared.status.health()

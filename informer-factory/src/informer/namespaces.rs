@@ -19,11 +19,11 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     /// [removed](Self::remove_namespace) at any time, and the task that runs it. Each time a
     /// namespace is added, `make` is called once and returns the source of this namespace only.
     ///
-    /// It is one informer, with one store, one lister, one set of indexes and of handlers. It
-    /// differs from other informers in these points:
+    /// The informer has one store, one set of indexes and one set of handlers for all namespaces.
+    /// It differs from other informers in these points:
     ///
-    /// - It is [synced](Self::synced) when all namespaces are listed that it has at the start of
-    ///   its task, except for those that the server refuses. A namespace that is added later has
+    /// - It is [synced](Self::synced) when it has listed all namespaces that it had at the start of
+    ///   its task, except namespaces that the server refuses. A namespace that is added later has
     ///   its own [`Completion`], and its objects are not part of the initial list.
     /// - Each namespace has its own watermark (I9):
     ///   [`Indexer::watermarks`](informer_store::Indexer::watermarks).
@@ -31,8 +31,8 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     ///   been listed.
     /// - [`wait_until`](Self::wait_until) waits for all namespaces, and
     ///   [`wait_for_write`](Self::wait_for_write) for the object's namespace.
-    /// - A namespace that is refused or fails delays no other one; [`status`](Self::status) reports
-    ///   each.
+    /// - A namespace that the server refuses, or that fails, does not delay the others.
+    ///   [`status`](Self::status) reports the status of each namespace.
     /// - The objects of a removed namespace are [released](informer_core::Event::Released), not
     ///   deleted.
     ///
@@ -71,14 +71,16 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
 impl<K> SharedIndexInformer<K> {
     /// Adds a namespace, at any time. Returns a [`Completion`] that is set when the namespace's
     /// first list is in the store. It is given up if the namespace is removed or the informer stops
-    /// before that. If the namespace is watched already, the call returns its first completion.
+    /// before that. If the namespace is already watched, this method returns the same completion as
+    /// the call that added it.
     ///
-    /// A namespace can be added again while it is being removed: its objects are released, and
-    /// added when they are listed again.
+    /// A namespace can be added again while it is being removed. Handlers then receive its objects
+    /// first as released, and as added when they are listed again.
     ///
     /// # Errors
-    /// [`NamespaceError::Fixed`] for an informer that was not made with
-    /// [`new_in_namespaces`](Self::new_in_namespaces), [`NamespaceError::InvalidName`] for an
+    /// [`NamespaceError::Fixed`] if the informer does not watch namespaces separately, because it
+    /// was created neither with [`new_in_namespaces`](Self::new_in_namespaces) nor by a factory
+    /// [of namespaces](crate::FactoryBuilder::namespaces). [`NamespaceError::InvalidName`] for an
     /// invalid name.
     pub fn add_namespace(&self, namespace: &str) -> Result<Completion, NamespaceError> {
         match self.shared.source.as_ref() {
@@ -90,12 +92,12 @@ impl<K> SharedIndexInformer<K> {
     /// Removes a namespace, at any time. Its objects leave the store, and handlers receive each as
     /// [released](informer_core::EventHandler::on_release), not as deleted.
     ///
-    /// Returns a [`Completion`] that is set when its reflector has ended and the store has none of
-    /// its objects. Each handler receives the releases at its own pace. The completion is set at
-    /// once if the namespace is not watched, and given up if the informer stops before.
+    /// Returns a [`Completion`] that is set when the namespace's reflector has ended and the store
+    /// has no object of the namespace. Handlers can receive the releases later. The completion is
+    /// set at once if the namespace is not watched, and given up if the informer stops first.
     ///
     /// # Errors
-    /// As [`add_namespace`](Self::add_namespace).
+    /// The errors of [`add_namespace`](Self::add_namespace).
     pub fn remove_namespace(&self, namespace: &str) -> Result<Completion, NamespaceError> {
         match self.shared.source.as_ref() {
             Source::Namespaces(namespaces) => namespaces.remove(namespace),
@@ -103,8 +105,8 @@ impl<K> SharedIndexInformer<K> {
         }
     }
 
-    /// Returns the namespaces that are watched separately, in the order of their names; none for an
-    /// informer that was not made with [`new_in_namespaces`](Self::new_in_namespaces).
+    /// Returns the namespaces that the informer watches separately, sorted by name; empty for an
+    /// informer of a single namespace or of all.
     ///
     /// A reconciler can use this to distinguish a deleted object from one of a removed namespace.
     #[must_use]

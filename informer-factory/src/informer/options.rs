@@ -28,25 +28,25 @@ impl<K: Resource + 'static> InformerOptions<K> {
 }
 
 impl<K> InformerOptions<K> {
-    /// Sets the period after which the store is [verified](super::SharedIndexInformer::verify).
-    /// Each period is up to a tenth longer or shorter, so that informers do not verify at the same
-    /// time. Default, also for zero: never.
+    /// Sets how often the store is [verified](super::SharedIndexInformer::verify). Each period is
+    /// up to a tenth longer or shorter, so that informers do not verify at the same time. Default:
+    /// never. Zero also means never.
     ///
-    /// A verification costs a list of metadata; periods of hours are appropriate. Differences are
-    /// logged, and [`last_verification`](super::SharedIndexInformer::last_verification) returns the
-    /// details.
+    /// Each verification lists the metadata of all objects, so periods of hours are appropriate.
+    /// Differences are logged, and
+    /// [`last_verification`](super::SharedIndexInformer::last_verification) returns the details.
     pub fn verify_every(mut self, period: Duration) -> Self {
         self.verify_period = Some(period).filter(|period| !period.is_zero());
         self
     }
 
-    /// Sets the resync period of handlers without their own. Default: no resync.
+    /// Sets the resync period of handlers that do not set their own. Default: no resync.
     pub fn resync_period(mut self, period: Duration) -> Self {
         self.resync_period = Some(period);
         self
     }
 
-    /// Sets the resync period, unless it is set.
+    /// Sets the resync period, unless it has been set before.
     pub(crate) fn resync_period_unless_set(mut self, period: Duration) -> Self {
         self.resync_period.get_or_insert(period);
         self
@@ -94,7 +94,7 @@ impl<K> InformerOptions<K> {
         }
     }
 
-    /// Changes the type of the objects.
+    /// Changes the type parameter. All settings stay the same.
     pub(crate) fn cast<T>(self) -> InformerOptions<T> {
         let Self { resync_period, verify_period, reflector, ingest, _type } = self;
         InformerOptions { resync_period, verify_period, reflector, ingest, _type: PhantomData }

@@ -21,7 +21,7 @@ pub(super) struct Pipeline {
     pub(super) indexer: Indexer<AnyObject>,
     pub(super) processor: SharedProcessor<AnyObject>,
     pub(super) source: Arc<Source<AnyObject>>,
-    /// Wakes callers that wait for a resource version.
+    /// The store's watermark. A change wakes callers that wait for a resource version.
     pub(super) watermark: watch::Sender<ResourceVersion>,
 }
 
@@ -43,24 +43,25 @@ impl Pipeline {
         for (pending, stored) in batch.items().iter().zip(stored) {
             outcome.add(pending, stored);
         }
-        // While a snapshot exists, the writer must copy what it changes.
+        // The snapshot is dropped here, because the writer would have to copy the data that a
+        // snapshot shares.
         drop(state);
         let Outcome { changes, events } = outcome;
         let events = EventBatch { events, completes_initial_list: batch.completes_initial_list() };
         let mut transaction = self.writer.prepare(changes, batch.watermark(), batch.namespaces());
         // I3: the store changes before any handler can receive the events.
         let published = self.processor.publish(events, || transaction.commit());
-        // I8: old objects are dropped, and then handlers are woken, when the store's write lock is
-        // free again.
+        // I8: old objects are dropped, and then handlers are woken, after the store's write lock is
+        // released.
         let failures = transaction.finish();
         drop(published);
         self.index_failures.report(&failures);
         if let Some(resource_version) = batch.watermark() {
             self.watermark.send_replace(resource_version.clone());
         } else if matches!(*self.source, Source::Namespaces(_)) {
-            // With several namespaces, waiting callers check the store's watermarks and the set of
-            // namespaces: the removal of a namespace that has no objects can be the event that they
-            // wait for.
+            // With several namespaces, waiting callers compare the watermarks of all watched
+            // namespaces. So the removal of a namespace can end a wait, even without a new
+            // watermark.
             self.watermark.send_modify(|_| {});
         }
         if let Source::Namespaces(namespaces) = self.source.as_ref() {

@@ -1,33 +1,35 @@
-//! [`InformerState`]: whether an informer is at work, and if not, why.
+//! [`InformerState`]: whether an informer is idle, running or stopped, and why it stopped.
 
 use tokio::sync::watch;
 
-/// The state of an informer's task.
+/// The state of an informer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InformerState {
-    /// Its task has not been run yet.
+    /// The informer's task has not been run yet.
     Idle,
-    /// Its task runs; see its [health](super::SharedIndexInformer::health).
+    /// The informer's task runs. The informer's [health](super::SharedIndexInformer::health) shows
+    /// whether its lists and watches succeed.
     Running,
-    /// The informer has ended and cannot be started again. Its store can still be read and stays
-    /// unchanged.
+    /// The informer has stopped and cannot be started again. Its store can still be read, but no
+    /// longer changes.
     Stopped(StopCause),
 }
 
-/// Why an informer has ended.
+/// Why an informer has stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StopCause {
-    /// It was stopped on request.
+    /// The informer was stopped on request.
     Shutdown,
-    /// Its task was dropped before or while it ran.
+    /// The informer's task was dropped before or while it ran.
     Dropped,
-    /// Its task panicked.
+    /// The informer's task panicked.
     Panicked,
 }
 
-/// Publishes the state. The task owns it, so that its drop shows every end of the task.
+/// Publishes the state of an informer. The informer's task owns this value, whose drop publishes
+/// the end of the task, whatever ended it.
 #[derive(Debug)]
 pub(super) struct StateKeeper(watch::Sender<InformerState>);
 

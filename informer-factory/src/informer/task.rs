@@ -1,4 +1,4 @@
-//! [`InformerTask`]: the work of an informer; the program or a factory runs it.
+//! [`InformerTask`]: the future that does an informer's work. The program or a factory runs it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use super::state::StateKeeper;
 use super::verify::Verifier;
 use crate::cache_controller::CacheController;
 
-/// The work of a [`SharedIndexInformer`](crate::SharedIndexInformer). There is one per informer, so
-/// it runs once.
+/// The work of a [`SharedIndexInformer`](crate::SharedIndexInformer): each informer has one task,
+/// which can be run once.
 ///
-/// If it is dropped instead, the informer has stopped before it began.
+/// If the task is dropped without being run, the informer is stopped.
 #[must_use = "an informer stays empty until its task is run"]
 pub struct InformerTask {
     controller: CacheController<AnyObject>,
@@ -24,7 +24,7 @@ pub struct InformerTask {
     state: StateKeeper,
 }
 
-/// The handlers. Dropping it stops them.
+/// Stops the informer's handlers when dropped.
 struct Handlers(SharedProcessor<AnyObject>);
 
 impl Drop for Handlers {
@@ -44,15 +44,15 @@ impl InformerTask {
         Self { controller, handlers: Handlers(processor), verifier, verify_period, state }
     }
 
-    /// Keeps the informer's store current and its handlers informed until `shutdown`; then stops
-    /// the reflector, the queue, the store and the processor, in this order, and ends (I12). The
+    /// Updates the informer's store and calls its handlers until `shutdown`. Then stops the
+    /// reflector, the queue, the store and the processor, in this order, and returns (I12). The
     /// store can still be read.
     ///
-    /// The reflector and the handlers run in tasks of their own, which belong to this future.
+    /// The reflector and the handlers run in separate tokio tasks, which end with this future.
     ///
     /// # Cancel safety
-    /// Dropping the future stops everything; events that wait for handlers are lost. Those tasks
-    /// are aborted when they next wait for something.
+    /// Dropping the future stops the informer. Events that handlers have not received are lost, and
+    /// the tasks of the reflector and the handlers are aborted at their next await.
     pub async fn run(self, shutdown: CancellationToken) {
         let Self { mut controller, handlers, verifier, verify_period, state } = self;
         state.running();

@@ -3,10 +3,10 @@
 //! It compares a snapshot of the store at its watermark with the server's metadata at exactly this
 //! resource version. So concurrent changes are no differences, and each difference is a violation
 //! of I9 by the server, the network or this library. client-go: `CheckDataConsistency` of
-//! `util/consistencydetector`, which repeats a list, and panics.
+//! `util/consistencydetector`, which lists again after a list, and panics if the two differ.
 //!
-//! A relist corrects differences. It passes through queue, store and handlers as any list does, so
-//! the invariants hold.
+//! A relist corrects differences. The relist passes through queue, store and handlers like any
+//! other list, so the invariants hold.
 
 mod listing;
 
@@ -27,37 +27,37 @@ use super::SharedIndexInformer;
 use crate::source::{Part, Source};
 use listing::{Listed, ask_for_newest, list};
 
-/// How often a state is looked for that both sides have.
+/// The maximum number of comparisons, if the server has compacted the compared resource version.
 const TRIES: usize = 3;
 
-/// The longest wait for a response, and for more data of a list. API servers time out after a
-/// minute, and send bookmarks about once a minute.
-const PATIENCE: Duration = Duration::from_secs(64);
+/// The timeout of a request, of each further part of a list, and of the wait for a bookmark. API
+/// servers time out after a minute, and send bookmarks about once a minute.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(64);
 
 /// The result of comparing a store with the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verification {
-    /// The compared state: the store's watermark. With several namespaces, each is compared at its
-    /// own watermark, and this is the lowest.
+    /// The compared resource version: the store's watermark. With several namespaces, each is
+    /// compared at its own watermark, and this is the lowest.
     pub resource_version: ResourceVersion,
-    /// The number of objects that the server has in that state.
+    /// The number of objects that the server has at that version.
     pub objects: usize,
     /// The number of quarantined objects (I10), which were not compared.
     pub quarantined: usize,
-    /// The differences, ordered by key. If the store has not corrected all of them meanwhile, the
-    /// informer relists.
+    /// The differences, ordered by key. The informer relists to correct them, unless later events
+    /// have already done so.
     pub differences: Vec<Difference>,
 }
 
 impl Verification {
-    /// Returns whether the store had the server's state.
+    /// Returns whether the store and the server had the same objects in the same versions.
     #[must_use]
     pub fn is_equal(&self) -> bool {
         self.differences.is_empty()
     }
 
-    /// Adds the result of another part.
+    /// Adds the result of another namespace.
     fn and(mut self, other: Self) -> Self {
         if !other.resource_version.is_at_least(&self.resource_version) {
             self.resource_version = other.resource_version;
@@ -70,27 +70,27 @@ impl Verification {
     }
 }
 
-/// In what the store differed from the server, for one object.
+/// A difference between the store and the server, for one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Difference {
-    /// The server had it, and the store had not.
+    /// The server had the object, and the store did not.
     Missing {
-        /// The object.
+        /// The key of the object.
         key: ObjectKey,
         /// The server's version.
         listed: ResourceVersion,
     },
-    /// The store had it, and the server had not.
+    /// The store had the object, and the server did not.
     Extra {
-        /// The object.
+        /// The key of the object.
         key: ObjectKey,
         /// The store's version.
         stored: ResourceVersion,
     },
-    /// Both had it, in different versions.
+    /// The store and the server had the object in different versions.
     OtherVersion {
-        /// The object.
+        /// The key of the object.
         key: ObjectKey,
         /// The store's version.
         stored: ResourceVersion,
@@ -112,26 +112,28 @@ impl Difference {
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Missing { key, listed } => write!(f, "{key} is missing, which has version {listed}"),
-            Self::Extra { key, stored } => write!(f, "{key} with version {stored} should not be there"),
+            Self::Missing { key, listed } => write!(f, "{key} (version {listed}) is missing from the store"),
+            Self::Extra { key, stored } => write!(f, "{key} (version {stored}) is not on the server"),
             Self::OtherVersion { key, stored, listed } => {
-                write!(f, "{key} has version {stored} instead of {listed}")
+                write!(f, "{key} has version {stored} in the store and {listed} on the server")
             }
         }
     }
 }
 
-/// A store could not be compared with the server.
+/// The error of [`SharedIndexInformer::verify`]: the store could not be compared with the server.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum VerifyError {
-    /// The store has no state of the server yet, or the server gives its states no versions: wait
-    /// for the sync.
-    #[error("the store has no resource version to compare with the server")]
+    /// The store has no resource version yet, because the informer is not synced, or because the
+    /// server's lists have no resource version.
+    #[error(
+        "the store has no resource version to compare with the server; wait until the informer is synced"
+    )]
     NotSynced,
-    /// The server does not have the store's state any more, and the store did not move on to one
-    /// that the server has. Nothing is wrong with that; try again later.
-    #[error("resource version {resource_version} has expired on the server")]
+    /// The server has compacted the store's resource version, and the store did not reach a later
+    /// version in time. This does not mean that the store is wrong; verify again later.
+    #[error("resource version {resource_version} has expired on the server; verify again later")]
     Expired {
         /// The store's watermark.
         resource_version: ResourceVersion,
@@ -143,20 +145,20 @@ pub enum VerifyError {
 
 impl<K> SharedIndexInformer<K> {
     /// Compares the store with the server's state at its [watermark](Self::watermark), and returns
-    /// the differences. If there are any, they are logged and a relist is requested, which corrects
-    /// them after this function has returned.
+    /// the differences. Differences are logged and start a relist, which corrects them after this
+    /// method has returned.
     ///
-    /// Quarantined objects (I10) are not compared. If the server has compacted the state, the call
-    /// waits until the store reaches a later state and compares that one, up to three times. A
-    /// resource without changes gets a bookmark about once a minute, so `verify` can take minutes
-    /// if the server compacts often. The list contains only metadata if the informer's source
-    /// supports that. Several namespaces are compared one after the other.
-    /// [`InformerOptions::verify_every`](super::InformerOptions::verify_every) runs it
+    /// Quarantined objects (I10) are not compared. If the server has compacted the compared
+    /// version, the method waits until the store reaches a later version and compares that one, up
+    /// to three times in total. A resource without changes gets a bookmark about once a minute, so
+    /// `verify` can take minutes if the server compacts often. The list contains only metadata if
+    /// the informer's source supports that. Several namespaces are compared one after the other.
+    /// [`InformerOptions::verify_every`](super::InformerOptions::verify_every) verifies
     /// periodically.
     ///
     /// # Errors
-    /// If there is no comparable state, or the list fails or returns another state. Then nothing is
-    /// known about the store.
+    /// [`VerifyError`] if the store and the server have no resource version in common, or if the
+    /// list fails. An error does not show whether the store is correct.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future requests no relist.
@@ -164,7 +166,8 @@ impl<K> SharedIndexInformer<K> {
         self.shared.verifier.verify().await
     }
 
-    /// Returns the result of the last [`verify`](Self::verify); `None` before the first.
+    /// Returns the result of the last successful [`verify`](Self::verify); `None` if there was
+    /// none.
     #[must_use]
     pub fn last_verification(&self) -> Option<Arc<Verification>> {
         self.shared.verifier.last.lock().clone()
@@ -176,7 +179,7 @@ pub(super) struct Verifier {
     indexer: Indexer<AnyObject>,
     source: Arc<Source<AnyObject>>,
     ingest: Ingest,
-    /// Changes when the store has moved on.
+    /// The store's watermark, for waits until the store has changed.
     watermark: watch::Receiver<ResourceVersion>,
     last: Mutex<Option<Arc<Verification>>>,
 }
@@ -193,12 +196,12 @@ impl Verifier {
 }
 
 impl Verifier {
-    /// Verifies from time to time; ends never.
+    /// Verifies the store about once per `period`. Never returns.
     pub(super) async fn verify_every(&self, period: Duration) {
         let mut failure = None;
         loop {
             let least = period / 10 * 9;
-            // The period can be the longest duration, which means never.
+            // `saturating_add`, because `period` can be `Duration::MAX`, which means never.
             sleep(least.saturating_add((period / 5).mul_f64(fastrand::f64()))).await;
             let outcome = self.verify().await;
             let status = self.source.status();
@@ -206,16 +209,16 @@ impl Verifier {
             let error = outcome.err().map(|error| error.to_string());
             match &error {
                 Some(error) if failure.as_ref() != Some(error) => {
-                    tracing::info!(%resource, error, "the store could not be verified");
+                    tracing::info!(%resource, error, "store verification failed");
                 }
-                Some(error) => tracing::debug!(%resource, error, "the store could not be verified"),
+                Some(error) => tracing::debug!(%resource, error, "store verification failed"),
                 None => {}
             }
             failure = error;
         }
     }
 
-    /// Compares each part and adds up the results.
+    /// Compares the objects of each reflector and adds up the results.
     async fn verify(&self) -> Result<Verification, VerifyError> {
         let mut whole: Option<Verification> = None;
         for part in self.source.parts() {
@@ -245,8 +248,8 @@ impl Verifier {
     }
 
     async fn verify_once(&self, part: &Part<AnyObject>) -> Result<Verification, VerifyError> {
-        // Read before and after the list, because the quarantine of an object can begin or end
-        // meanwhile.
+        // The quarantined keys are read before and after the list, because the quarantine of an
+        // object can begin or end during the list.
         let mut quarantined = quarantined(part);
         let snapshot = self.indexer.snapshot();
         let resource_version = watermark(&snapshot, part);
@@ -263,7 +266,8 @@ impl Verifier {
         }
     }
 
-    /// Waits until the store has another state than that of this version; returns whether it has.
+    /// Waits until the store has reached another version than `resource_version`. Returns `false`
+    /// if that does not happen in time.
     async fn moves_on(
         &self,
         part: &Part<AnyObject>,
@@ -276,11 +280,12 @@ impl Verifier {
         }
         ask_for_newest(part, &self.ingest).await?;
         let mut moving = self.watermark.clone();
-        let moved_on = timeout(PATIENCE, moving.wait_for(has_moved_on)).await;
+        let moved_on = timeout(RESPONSE_TIMEOUT, moving.wait_for(has_moved_on)).await;
         Ok(matches!(moved_on, Ok(Ok(_))))
     }
 
-    /// Compares, logs differences, and requests a relist if needed.
+    /// Compares a snapshot with a list, logs the differences, and requests a relist unless the
+    /// store has corrected them meanwhile.
     fn conclude(
         &self,
         part: &Part<AnyObject>,
@@ -304,7 +309,7 @@ impl Verifier {
                 resource_version = %verification.resource_version,
                 differences = verification.differences.len(),
                 %first,
-                "the store differs from the server"
+                "store differs from the server; relisting unless later events have corrected it"
             );
         }
         let is_as_before = |difference: &Difference| {
@@ -316,14 +321,16 @@ impl Verifier {
             }
         };
         if verification.differences.iter().any(is_as_before) {
-            // I1, I3, I4: no object is changed here; a list takes the way of all lists.
+            // I1, I3, I4: the store is not changed here; the relist passes through the queue like
+            // any list.
             part.relist.request();
         }
         verification
     }
 }
 
-/// The version whose state a snapshot has of this part; empty if it has none.
+/// Returns the resource version of a snapshot, for the objects of this reflector; empty before
+/// their initial list.
 fn watermark(snapshot: &Snapshot<AnyObject>, part: &Part<AnyObject>) -> ResourceVersion {
     match &part.namespace {
         Some(namespace) => snapshot.watermarks().get(namespace).cloned().unwrap_or_default(),
@@ -335,7 +342,7 @@ fn quarantined(part: &Part<AnyObject>) -> HashSet<ObjectKey> {
     part.status.quarantined().into_iter().filter_map(|malformed| malformed.key).collect()
 }
 
-/// Compares object by object, in the order of their keys.
+/// Compares stored and listed objects, and returns the differences, sorted by key.
 fn differences(
     stored: &Objects<AnyObject>,
     mut listed: Listed,

@@ -17,44 +17,45 @@ use crate::source::{Namespaces, Source};
 #[non_exhaustive]
 #[must_use]
 pub enum WaitOutcome {
-    /// The store has the server's state at that version, or a later one.
+    /// The store has the server's state at the requested version, or a later one.
     Reached,
     /// The store did not reach the version within the timeout.
     TimedOut,
     /// The object is outside the informer's namespace or selector, so the store will not have it.
     NotCovered,
-    /// The version has no order, so it can't be compared.
+    /// The resource version cannot be compared with others, because it is not a number.
     NotComparable,
-    /// The informer has stopped before.
+    /// The informer stopped before its store reached the version.
     Stopped,
 }
 
-/// The events that an informer receives because of a write.
+/// The event that an informer receives because of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visibility {
-    /// Nothing: the object is outside its namespace or selector, and was before.
+    /// No event: the object is outside the informer's namespace or selector, and was before the
+    /// write.
     Nothing,
-    /// The object as it was written, or a later version.
+    /// An add or update with the written object, or with a later version of it.
     TheWrite,
-    /// The removal of the object: the written object is outside the selector. If an earlier write
-    /// has removed it already, the informer receives nothing else.
+    /// A delete, because the write moves the object out of the informer's selector. If an earlier
+    /// write has already moved it out, the informer receives no further event.
     LeavesSelector,
 }
 
 impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
-    /// Waits until the store has everything up to `resource_version`, at most for `timeout` (I9).
+    /// Waits until the store has all changes up to `resource_version`, at most for `timeout` (I9).
     ///
-    /// The version must be one of the same resource. If it is the version of an object outside the
-    /// informer's namespace or selector, it is reached with the next bookmark or event, usually
-    /// within a minute. If the caller has the object, [`wait_for_write`](Self::wait_for_write) is
-    /// more exact.
+    /// The version must come from the same resource. If it is the version of an object outside the
+    /// informer's namespace or selector, the store reaches it with the next bookmark or event,
+    /// usually within a minute. If you have the written object,
+    /// [`wait_for_write`](Self::wait_for_write) avoids this delay.
     ///
     /// With several namespaces, each of them must reach the version. A namespace without changes
-    /// delays that until its next bookmark, up to a minute; a namespace that cannot be listed
-    /// delays it until the timeout.
+    /// delays the call until the namespace's next bookmark, for up to a minute. A namespace that
+    /// cannot be listed delays the call until the timeout.
     ///
     /// # Cancel safety
-    /// Nothing is lost if the future is dropped.
+    /// Cancel safe: dropping the future has no effect.
     pub async fn wait_until(&self, resource_version: &ResourceVersion, timeout: Duration) -> WaitOutcome {
         if !resource_version.is_comparable() {
             return WaitOutcome::NotComparable;
@@ -68,21 +69,23 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         wait(self.shared.watermark.clone(), has_reached, timeout).await
     }
 
-    /// Waits until the store has an object as the server returned it from a write, or a later
-    /// version of it, at most for `timeout` (I9). So a controller can read its own writes.
+    /// Waits until the store has the object `written`, which the server returned from a write, or a
+    /// later version of it, at most for `timeout` (I9). So a controller can read its own writes.
     ///
-    /// Returns [`WaitOutcome::NotCovered`] at once if the store does not have the object and its
-    /// written version is outside the informer's namespace or label selector. It also returns
-    /// `NotCovered` if the object's namespace is removed meanwhile. With several namespaces, it
+    /// Returns [`WaitOutcome::NotCovered`] at once if the store does not have the object and
+    /// `written` is outside the informer's namespace or label selector. Also returns `NotCovered`
+    /// if the object's namespace is removed during the wait. With several namespaces, this method
     /// waits for the object's namespace only.
     ///
-    /// A write that moves an object out of the selector is reached when the store has removed the
-    /// object; later calls return `NotCovered`. If the event of an earlier, matching version is
-    /// still pending, the store can contain that version for a moment. Of field selectors, only
-    /// `metadata.name` and `metadata.namespace` are evaluated; other fields lead to the timeout.
+    /// If the write moves the object out of the selector, this method waits until the store has
+    /// removed the object; later calls return `NotCovered`. After `NotCovered`, the store can still
+    /// receive the object for a moment, if the event of an earlier, matching version is pending. Of
+    /// field selectors, only `metadata.name` and `metadata.namespace` are evaluated. If another
+    /// field excludes the object, the wait ends with the next bookmark or event, or with the
+    /// timeout.
     ///
     /// # Cancel safety
-    /// Nothing is lost if the future is dropped.
+    /// Cancel safe: dropping the future has no effect.
     pub async fn wait_for_write(&self, written: &K, timeout: Duration) -> WaitOutcome
     where
         K: Resource,
@@ -114,9 +117,9 @@ impl Shared {
         }
     }
 
-    /// Reads an object's metadata from the server, or the version of the state that lacks the
-    /// object. `None` if the informer's source can't read single objects, or the object's namespace
-    /// is not watched.
+    /// Reads an object from the server. The inner result is the object's metadata, or, if the
+    /// object does not exist, the resource version at which it was missing. `None` if the
+    /// informer's source can't read single objects, or the object's namespace is not watched.
     pub(crate) fn read(
         &self,
         object: &ObjectKey,
@@ -148,7 +151,7 @@ impl Shared {
         })
     }
 
-    /// Returns which events the informer receives because of a write.
+    /// Returns which event the informer receives because of a write.
     pub(crate) fn visibility_of(&self, written: &ObjectMeta) -> Visibility {
         let covers = match self.source.as_ref() {
             Source::Whole(whole) => whole.lister_watcher.covers(written),
@@ -165,7 +168,8 @@ impl Shared {
         }
     }
 
-    /// Returns a function that returns whether the store lacks an object, or has removed it.
+    /// Returns a function that checks whether the store lacks this object. An object with the same
+    /// name and another UID counts as another object.
     pub(crate) fn has_gone(&self, object: &ObjectMeta) -> impl Fn() -> bool + Send + Sync + use<> {
         let key = object.name.as_deref().map(|name| ObjectKey::new(object.namespace.as_deref(), name));
         let (indexer, uid) = (self.indexer.clone(), Uid::from(object.uid.as_deref()));
@@ -175,9 +179,9 @@ impl Shared {
         }
     }
 
-    /// Returns a receiver of the watermark that concerns this object. The watermark changes after
-    /// the store. The channel is closed when the informer stops or the object's namespace is
-    /// removed.
+    /// Returns a receiver of the watermark of the object's namespace, or of the whole store if
+    /// namespaces are not watched separately. The watermark changes after the store has changed.
+    /// The channel is closed when the informer stops or the object's namespace is removed.
     pub(crate) fn watermark_for(&self, object: &ObjectMeta) -> watch::Receiver<ResourceVersion> {
         let Source::Namespaces(namespaces) = self.source.as_ref() else {
             return self.watermark.clone();
@@ -187,7 +191,7 @@ impl Shared {
     }
 }
 
-/// Waits until the store reaches a version.
+/// Waits until the watermark satisfies `has_reached`.
 async fn wait(
     mut watermark: watch::Receiver<ResourceVersion>,
     has_reached: impl Fn(&ResourceVersion) -> bool,
@@ -200,7 +204,7 @@ async fn wait(
     }
 }
 
-/// Waits until a namespace reaches a version or is removed.
+/// Waits until the watermark of a namespace satisfies `has_reached`, or the namespace is removed.
 async fn wait_in(
     namespaces: &Namespaces<AnyObject>,
     namespace: &str,

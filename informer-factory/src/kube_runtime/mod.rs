@@ -1,8 +1,8 @@
-//! Informers for programs that are written with kube-runtime, so that a team can move one step at a
-//! time. Cargo feature `kube-runtime`.
+//! Feeds informer events to programs that use kube-runtime, so that a program can migrate step by
+//! step. Requires the Cargo feature `kube-runtime`.
 //!
 //! - [`watcher_events`] returns a stream like that of `kube_runtime::watcher`. `reflector`,
-//!   `WatchStreamExt` and `Controller::for_stream` accept it and then open no watch.
+//!   `WatchStreamExt` and `Controller::for_stream` accept this stream in place of their own watch.
 //! - [`StoreReader`] reads an informer's store with the methods of
 //!   `kube_runtime::reflector::Store`, without a copy of the store.
 //! - [`object_ref`] returns an object's reference for `Controller::reconcile_on`, so that events of
@@ -22,7 +22,7 @@
 //! let config_maps = factory.core().v1().config_maps();
 //! factory.start();
 //!
-//! // The second line replaces `watcher(api, config)`.
+//! // `watcher_events(&config_maps)` replaces `watcher(api, config)`.
 //! let (reader, writer) = reflector::store();
 //! let objects = watcher_events(&config_maps).reflect(writer).touched_objects();
 //! let reconcile = async |config_map: Arc<ConfigMap>, _: Arc<()>| {
@@ -37,9 +37,9 @@
 //! # }
 //! ```
 //!
-//! kube-runtime's `Controller` hands objects out as `Arc<K>` from a store of its own, so the kind
-//! that it reconciles is held twice while it is fed like this; kinds that it only owns or watches
-//! are not.
+//! kube-runtime's `Controller` reads the kind that it reconciles from its own store. So objects of
+//! this kind are in memory twice: in that store and in the informer. Objects of kinds that the
+//! controller only owns or watches are not.
 
 mod reader;
 mod watcher;
@@ -52,7 +52,7 @@ use ::kube_runtime::reflector::ObjectRef;
 pub use reader::StoreReader;
 pub use watcher::{WatcherEvents, watcher_events};
 
-/// Returns kube-runtime's name of an object.
+/// Converts an object's key to kube-runtime's [`ObjectRef`].
 ///
 /// ```
 /// use informer_factory::ObjectKey;

@@ -1,4 +1,4 @@
-//! [`StoreReader`]: an informer's store, read as kube-runtime's.
+//! [`StoreReader`]: reads an informer's store with the methods of kube-runtime's `Store`.
 
 use std::fmt;
 
@@ -14,8 +14,8 @@ use crate::SharedIndexInformer;
 /// [`Cached<K>`] instead of `Arc<K>`: both are immutable counted references that dereference to
 /// `K`.
 ///
-/// Its searches read all objects. The informer's [indexes](SharedIndexInformer::add_index) and its
-/// [`Lister`](crate::Lister) are faster.
+/// `find` and `state_filter` scan all objects. The informer's
+/// [indexes](SharedIndexInformer::add_index) and its [`Lister`](crate::Lister) are faster.
 pub struct StoreReader<K: 'static> {
     informer: SharedIndexInformer<K>,
 }
@@ -27,54 +27,55 @@ impl<K: Resource<DynamicType = ()> + Send + Sync + 'static> StoreReader<K> {
         Self { informer: informer.clone() }
     }
 
-    /// Waits until the first list is in the store.
+    /// Waits until the initial list is in the store.
     ///
     /// # Errors
-    /// [`NeverSynced`] if the informer stops before.
+    /// [`NeverSynced`] if the informer stops before it is synced.
     ///
     /// # Cancel safety
-    /// Nothing is lost if the future is dropped.
+    /// Cancel safe: dropping the future has no effect.
     pub async fn wait_until_ready(&self) -> Result<(), NeverSynced> {
         self.informer.synced().wait().await
     }
 
-    /// Returns an object. The reference's namespace is ignored for cluster-scoped resources.
+    /// Returns the object to which `key` refers. For cluster-scoped resources, the namespace of
+    /// `key` is ignored.
     #[must_use]
     pub fn get(&self, key: &ObjectRef<K>) -> Option<Cached<K>> {
         let named = self.informer.get(&ObjectKey::new(key.namespace.as_deref(), &key.name));
         named.or_else(|| self.informer.get(&ObjectKey::cluster_scoped(&key.name)))
     }
 
-    /// Returns all objects, in one state of the store.
+    /// Returns all objects of one consistent state of the store.
     #[must_use]
     pub fn state(&self) -> Vec<Cached<K>> {
         self.informer.indexer().list().to_vec()
     }
 
-    /// Returns an object that fulfils the predicate, which is called with no lock held.
+    /// Returns an object for which the predicate is true. The predicate is called without a lock.
     pub fn find(&self, predicate: impl Fn(&K) -> bool) -> Option<Cached<K>> {
         self.informer.indexer().list().iter().find(|object| predicate(object)).cloned()
     }
 
-    /// Returns the objects that fulfil the predicate, which is called with no lock held.
+    /// Returns the objects for which the predicate is true. The predicate is called without a lock.
     #[must_use]
     pub fn state_filter(&self, predicate: impl Fn(&K) -> bool) -> Vec<Cached<K>> {
         self.informer.indexer().list().iter().filter(|object| predicate(object)).cloned().collect()
     }
 
-    /// Returns the objects whose labels match.
+    /// Returns the objects whose labels match `selector`.
     #[must_use]
     pub fn state_filter_selector(&self, selector: &Selector) -> Vec<Cached<K>> {
         self.state_filter(|object| selector.matches(object.labels()))
     }
 
-    /// Returns how many objects there are.
+    /// Returns the number of objects.
     #[must_use]
     pub fn len(&self) -> usize {
         self.informer.indexer().len()
     }
 
-    /// Returns whether there are none.
+    /// Returns whether the store has no objects.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.informer.indexer().is_empty()

@@ -1,7 +1,7 @@
-//! [`watcher_events`]: an informer's events as those of `kube_runtime::watcher`.
+//! [`watcher_events`]: converts an informer's events to events of `kube_runtime::watcher`.
 //!
 //! kube-runtime has no event for a deletion between `Init` and `InitDone`: its readers collect the
-//! applied objects and install them at the end. So these deletions are sent after `InitDone`.
+//! applied objects, and use them after `InitDone`. So these deletions are sent after `InitDone`.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -15,16 +15,16 @@ use ::kube_runtime::watcher;
 
 use crate::SharedIndexInformer;
 
-/// Returns an informer's events in the form of `kube_runtime::watcher`'s: `Init`, an `InitApply`
-/// for each existing object, `InitDone`, and then `Apply` and `Delete`. It can be called at any
-/// time; each stream begins with `Init`.
+/// Returns an informer's events as events of `kube_runtime::watcher`: `Init`, an `InitApply` for
+/// each existing object, `InitDone`, and then `Apply` and `Delete`. This function can be called at
+/// any time; each stream begins with `Init`.
 ///
 /// Objects are cloned, because kube-runtime's events own their objects. The stream has no errors,
 /// because the informer itself relists and resumes. A missed deletion is a `Delete`, which
 /// kube-runtime's own watcher does not send. A [resync](Event::Resynced) is an `Apply`. A
 /// [release](Event::Released) has no equivalent in kube-runtime and is a `Delete`: readers drop
-/// their copies, and finalizers protect against mistaken cleanups. A reader that is more than 1,024
-/// events behind receives one event per object.
+/// their copies, and finalizers protect against mistaken cleanups. If more than 1,024 events are
+/// pending for a reader, later events are coalesced to one per object.
 ///
 /// The stream ends when the informer stops.
 pub fn watcher_events<K: Clone + Send + Sync + 'static>(
@@ -38,11 +38,11 @@ pub fn watcher_events<K: Clone + Send + Sync + 'static>(
     }
 }
 
-/// See [`watcher_events`].
+/// The stream that [`watcher_events`] returns.
 #[must_use = "a stream does nothing unless it is polled"]
 pub struct WatcherEvents<K> {
     events: EventStream<K>,
-    /// Events that the reader has not received.
+    /// Converted events that the reader has not received.
     ready: VecDeque<watcher::Event<K>>,
     /// Objects of the initial list that were deleted before `InitDone`; `None` after `InitDone`.
     beginning: Option<BTreeMap<ObjectKey, Cached<K>>>,
@@ -64,10 +64,11 @@ impl<K: Clone + Send + Sync + 'static> WatcherEvents<K> {
             Event::Added { object, .. } | Event::Updated { new: object, .. } | Event::Resynced(object) => {
                 self.applied(&object);
             }
-            // Readers keep copies, which must be dropped.
+            // kube-runtime has no release, and readers must drop their copies.
             Event::Released(object) => self.deleted(&object),
             Event::Deleted(deleted) => {
-                // An object without a known state was never applied.
+                // Without a last known state, the object was never applied, so there is nothing to
+                // delete.
                 if let Some(object) = deleted.last_known() {
                     self.deleted(object);
                 }

@@ -1,8 +1,9 @@
-//! The values of an index, from a path of fields or from a user's function.
+//! Traits that generated code uses to get the values of an index, from a path of fields or from a
+//! user's function.
 //!
-//! The derive doesn't know the types of fields. Its code calls methods of these traits, and the
-//! compiler selects the implementation: first those for `Option`, `Vec` and similar types, and
-//! last, because it needs one more reference, the one for all types.
+//! The derive doesn't know the types of fields. The generated code calls methods of these traits,
+//! and the compiler selects the implementation by autoref: those for `Option`, `Vec` and similar
+//! types come first. The fallback for all types comes last, because it needs one more reference.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -11,7 +12,7 @@ use std::{fmt, iter};
 
 use informer_store::IndexValue;
 
-/// A container of values.
+/// A type that contains any number of index values, such as `Option` or `Vec`.
 pub trait IndexValues<'a> {
     /// The type of the values.
     type Item: 'a;
@@ -20,12 +21,12 @@ pub trait IndexValues<'a> {
     fn informer_each(self) -> impl Iterator<Item = &'a Self::Item>;
 }
 
-/// Fallback: the value itself.
+/// Fallback for all other types: the value itself is the only index value.
 pub trait AsSingleValue<'a> {
     /// The type of the value.
     type Item: 'a;
 
-    /// Returns it.
+    /// Returns the value.
     fn informer_each(self) -> iter::Once<&'a Self::Item>;
 }
 
@@ -93,12 +94,12 @@ impl<'a, K, T, S> IndexValues<'a> for &'a HashMap<K, T, S> {
     }
 }
 
-/// A map, or an optional one.
+/// A map, or an `Option` of a map.
 pub trait HoldsEntries<'a> {
     /// The type of the values.
     type Item: 'a;
 
-    /// Returns the value of `key`.
+    /// Returns the value for `key`, if the map has one.
     fn informer_entry(self, key: &str) -> Option<&'a Self::Item>;
 }
 
@@ -134,7 +135,7 @@ impl<'a, K: Borrow<str> + Eq + Hash, T, S: BuildHasher> HoldsEntries<'a> for &'a
     }
 }
 
-/// A type that can be at the end of a path, in an index of `V`s.
+/// A type that can be at the end of a path, if the index values have the type `V`.
 #[diagnostic::on_unimplemented(
     message = "the path of this index leads to `{Self}`, and the values of the index are `{V}`s",
     label = "leads to `{Self}`",
@@ -151,7 +152,8 @@ impl<V: IndexValue> ValueAt<V> for V {
     }
 }
 
-/// Calls an index function. It lets the compiler infer the argument type of a closure.
+/// Calls an index function. If the function is a closure, this call lets the compiler infer the
+/// type of its argument.
 pub fn call<'a, K, R>(object: &'a K, function: impl FnOnce(&'a K) -> R) -> R {
     function(object)
 }
@@ -164,7 +166,7 @@ impl<I, E> Returned<Result<I, E>> {
     /// Returns the values, or the function's error.
     ///
     /// # Errors
-    /// That of the function, as text.
+    /// The function's error, as text.
     pub fn into_values<V>(self) -> Result<Vec<V>, String>
     where
         I: IntoIterator<Item = V>,
@@ -177,12 +179,12 @@ impl<I, E> Returned<Result<I, E>> {
     }
 }
 
-/// `into_values` for results that are no `Result`.
+/// Provides `into_values` for index functions that return no `Result`.
 pub trait NeverFails<V> {
     /// Returns the values.
     ///
     /// # Errors
-    /// None.
+    /// Never fails.
     fn into_values(self) -> Result<Vec<V>, String>;
 }
 

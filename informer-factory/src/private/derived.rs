@@ -1,4 +1,5 @@
-//! [`Derived`]: the settings of a type's derive, and the creation of informers from them.
+//! [`Derived`]: the settings of a type's `#[derive(Informer)]`, and functions that create informers
+//! with them.
 
 use std::any::type_name;
 use std::borrow::Cow;
@@ -19,7 +20,7 @@ use informer_store::IndexValue;
 /// A type with `#[derive(Informer)]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` doesn't derive `Informer`",
-    note = "add `#[derive(Informer)]` to it, or to the spec that it is made of"
+    note = "add `#[derive(Informer)]` to this type or, for a custom resource, to its spec"
 )]
 pub trait Derived: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + Sized + 'static {
     /// The pruned fields, besides `metadata.managedFields`.
@@ -28,12 +29,12 @@ pub trait Derived: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync +
     /// The default resync period.
     const DEFAULT_RESYNC: Option<Duration>;
 
-    /// Adds the missing indexes.
+    /// Adds the derive's indexes that the informer does not have.
     fn add_indices(informer: &SharedIndexInformer<Self>);
 }
 
-/// Returns the factory's informer of a type. It is created on first use, with the settings of the
-/// derive that the factory's builder does not override.
+/// Returns the factory's informer of a type, and creates it on first use. The settings of the
+/// factory's builder take precedence over those of the derive.
 #[must_use]
 pub fn shared_informer<K>(factory: &SharedInformerFactory) -> SharedIndexInformer<K>
 where
@@ -44,7 +45,7 @@ where
         true => informer_over(Arc::new(list_watch.cast()), options),
         false => new_informer(list_watch, options),
     });
-    // The informer can have been created without the derive.
+    // The informer may have been created by another call, without the derive's indexes.
     K::add_indices(&informer);
     informer
 }
@@ -58,7 +59,8 @@ pub fn new_informer<K: Derived>(
     informer_over(Arc::new(list_watch.cast()), options)
 }
 
-/// Creates an informer of any source with the derive's settings except pruned fields, and its task.
+/// Creates an informer from any source, with the derive's settings except pruned fields, and its
+/// task.
 pub fn new_informer_from<K: Derived>(
     lister_watcher: Arc<dyn ListerWatcher<K>>,
     options: InformerOptions<K>,
@@ -86,8 +88,9 @@ fn prune_paths<K: Derived>() -> PrunePaths {
 
 /// Returns the handle of an index, and adds the index if it is missing.
 ///
-/// If an index with other values has the name, this index is added under a longer name with the
-/// type of its values. So the derive's methods and handles always work.
+/// If the informer has an index of this name with values of another type, this index is added under
+/// a longer name, which contains the type of its values. So the methods that the derive generates
+/// always work.
 pub fn index<K, V>(
     informer: &SharedIndexInformer<K>,
     name: &'static str,
@@ -102,7 +105,7 @@ where
         match informer.indexer().index_or_try_add(&name, values) {
             Ok(index) => return index,
             Err(IndexError::WrongType { .. }) => name = longer_name::<K, V>(informer, &name).into(),
-            // Another thread has removed the index at this moment, or failed to add it.
+            // Another thread has just removed the index, or failed to add it; retry.
             Err(_) => {}
         }
     }

@@ -1,5 +1,5 @@
-//! Items for code that `#[derive(Informer)]` generates and for informer-controller. They are not
-//! part of the public interface and can change in any release.
+//! Items for code that `#[derive(Informer)]` generates and for informer-controller. These items are
+//! not part of the public interface and can change in any release.
 
 mod at;
 mod derived;

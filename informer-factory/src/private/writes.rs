@@ -7,13 +7,13 @@ use tokio::sync::watch;
 use crate::SharedIndexInformer;
 use crate::informer::Visibility;
 
-/// Returns the events that the informer receives after a write.
+/// Returns which event the informer receives because of a write.
 #[must_use]
 pub fn visibility_of<K>(informer: &SharedIndexInformer<K>, written: &ObjectMeta) -> Visibility {
     informer.shared.visibility_of(written)
 }
 
-/// Returns a function that returns whether the store lacks the object.
+/// Returns a function that checks whether the store lacks the object.
 pub fn has_gone<K>(
     informer: &SharedIndexInformer<K>,
     object: &ObjectMeta,
@@ -21,7 +21,8 @@ pub fn has_gone<K>(
     informer.shared.has_gone(object)
 }
 
-/// Returns the store's watermark for the object's namespace.
+/// Returns the watermark of the object's namespace, or of the whole store if namespaces are not
+/// watched separately.
 #[must_use]
 pub fn watermark_for<K>(
     informer: &SharedIndexInformer<K>,
@@ -30,8 +31,9 @@ pub fn watermark_for<K>(
     informer.shared.watermark_for(object)
 }
 
-/// Reads the object's metadata from the server, or the version of a state that lacks the object.
-/// `None` if the informer's source cannot read single objects, or the namespace is not watched.
+/// Reads the object from the server. The inner result is the object's metadata, or, if the object
+/// does not exist, the resource version at which it was missing. `None` if the informer's source
+/// cannot read single objects, or the namespace is not watched.
 #[must_use]
 pub fn read<K>(
     informer: &SharedIndexInformer<K>,

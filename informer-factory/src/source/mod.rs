@@ -1,7 +1,7 @@
 //! The source of an informer's objects: one reflector, or one for each namespace.
 //!
-//! [`Source`] has its status, and [`SourceTask`] its work. Other modules use both forms in the same
-//! way.
+//! [`Source`] gives access to the reflectors, and [`SourceTask`] runs them. Other modules use both
+//! variants of each in the same way.
 
 mod namespace_error;
 mod namespaces;
@@ -19,28 +19,28 @@ use namespaces::NamespacesTask;
 pub(crate) use namespaces::{MakeSource, Namespaces};
 pub use status::SourceStatus;
 
-/// The source of an informer's objects.
+/// The source of an informer's objects: one reflector (`Whole`), or one per namespace.
 pub(crate) enum Source<K: 'static> {
     Whole(Part<K>),
     Namespaces(Arc<Namespaces<K>>),
 }
 
-/// One reflector and its source.
+/// Access to one reflector: its source, its status, and a way to request a relist.
 pub(crate) struct Part<K> {
-    /// The reflector's namespace, if each namespace has a reflector.
+    /// The namespace that the reflector watches, if each namespace has its own reflector.
     pub(crate) namespace: Option<Arc<str>>,
     pub(crate) lister_watcher: Arc<dyn ListerWatcher<K>>,
     pub(crate) status: ReflectorStatus,
     pub(crate) relist: RelistHandle,
 }
 
-/// The work that fills a queue.
+/// The reflectors that fill an informer's queue, ready to run.
 pub(crate) enum SourceTask<K: 'static> {
     Whole(Box<Reflector<K>>),
     Namespaces(NamespacesTask<K>),
 }
 
-/// Creates a source with one reflector, and its work.
+/// Creates a source with one reflector, and its task.
 pub(crate) fn whole<K: Send + Sync + 'static>(
     lister_watcher: Arc<dyn ListerWatcher<K>>,
     queue: &DeltaFifo<K>,
@@ -53,7 +53,8 @@ pub(crate) fn whole<K: Send + Sync + 'static>(
     (Source::Whole(part), SourceTask::Whole(Box::new(reflector)))
 }
 
-/// Creates a source of namespaces that are added later, for a known resource.
+/// Creates a source whose namespaces are added later, and its task. `resource` names the objects in
+/// messages.
 pub(crate) fn divided<K: Send + Sync + 'static>(
     make: MakeSource<K>,
     resource: &str,
@@ -63,7 +64,7 @@ pub(crate) fn divided<K: Send + Sync + 'static>(
     of_namespaces(Namespaces::of(resource.into(), make, queue.clone(), (config, ingest)))
 }
 
-/// Creates a source that watches a changing set of namespaces, and its work.
+/// Creates a source that watches a changing set of namespaces, and its task.
 pub(crate) fn namespaces<K: Send + Sync + 'static>(
     make: MakeSource<K>,
     names: &[String],
@@ -104,8 +105,8 @@ impl<K: Send + Sync + 'static> SourceTask<K> {
         }
     }
 
-    /// Lists and watches until `shutdown`. The call, and not the first poll, fixes the namespaces
-    /// of the initial list.
+    /// Lists and watches until `shutdown`. The namespaces of the initial list are fixed when this
+    /// method is called, not at the first poll.
     ///
     /// # Cancel safety
     /// Dropping the future stops the work. Queued changes stay queued.

@@ -1,12 +1,13 @@
-//! [`NamespaceError`]: the error of a change of namespaces.
+//! [`NamespaceError`]: the error of adding and removing namespaces.
 
 use thiserror::Error;
 
-/// The namespaces of an informer or factory were not changed.
+/// A namespace could not be added to or removed from an informer or factory.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum NamespaceError {
-    /// The informer was created for one namespace, or for all.
+    /// The informer cannot add or remove namespaces, because it was created for one namespace, or
+    /// for all.
     #[error(
         "the informer of {resource} has fixed namespaces; to change them later, create it with \
          SharedIndexInformer::new_in_namespaces"
@@ -15,24 +16,25 @@ pub enum NamespaceError {
         /// The resource of the informer.
         resource: String,
     },
-    /// The factory was created for one namespace, or for all.
+    /// The factory cannot add or remove namespaces, because it was created for one namespace, or
+    /// for all.
     #[error(
         "this factory has fixed namespaces; to change them later, create it with FactoryBuilder::namespaces"
     )]
     FixedFactory,
     /// The name is not valid for a namespace.
     #[error(
-        "invalid namespace \"{name}\": expected 1 to 63 characters of a-z, 0-9 and, inside, dashes; for all namespaces, use \
-         SharedIndexInformer::new"
+        "invalid namespace \"{name}\": expected 1 to 63 characters of a-z, 0-9 and \"-\", without \"-\" at the start or end; \
+         for all namespaces, use SharedIndexInformer::new"
     )]
     InvalidName {
-        /// The name.
+        /// The invalid name.
         name: String,
     },
 }
 
 impl NamespaceError {
-    /// Checks the name of a namespace: the API server requires a DNS label.
+    /// Checks that the name of a namespace is a DNS label, as the API server requires.
     pub(crate) fn check_name(name: &str) -> Result<(), Self> {
         let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         let is_name = (1..=63).contains(&name.len())

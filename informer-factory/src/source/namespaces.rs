@@ -1,10 +1,10 @@
 //! [`Namespaces`]: the changing set of namespaces of an informer.
 //!
-//! Each namespace has its own reflector and its own feed of the queue. One task of the informer
-//! runs all reflectors; adding or removing a namespace changes the set and wakes the task. Removal
-//! has an order: first the reflector ends, then the objects of the namespace are queued as
-//! released. If the namespace is added again meanwhile, the new reflector waits for that; otherwise
-//! its objects would be released, too.
+//! Each namespace has its own reflector and its own feed, which adds the reflector's events to the
+//! queue. One task of the informer runs all reflectors; adding or removing a namespace changes the
+//! set and wakes the task. When a namespace is removed, first its reflector ends, then its objects
+//! are queued as released. If the namespace is added again meanwhile, the new reflector waits until
+//! the release is queued; otherwise the release would include its new objects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(crate) use task::NamespacesTask;
 /// Creates the source of one namespace.
 pub(crate) type MakeSource<K> = Box<dyn Fn(&str) -> Arc<dyn ListerWatcher<K>> + Send + Sync>;
 
-/// The watched namespaces, and the parts to watch others.
+/// The watched namespaces of an informer, and the parts from which more reflectors are created.
 pub(crate) struct Namespaces<K: 'static> {
     description: Arc<str>,
     make: MakeSource<K>,
@@ -41,19 +41,19 @@ pub(crate) struct Namespaces<K: 'static> {
     ingest: Ingest,
     queue: DeltaFifo<K>,
     state: Mutex<State<K>>,
-    /// Wakes the task when there is a new reflector.
+    /// Wakes the task when a namespace is added.
     joined: Notify,
-    /// The watched namespaces, as the public status shows them.
+    /// The watched namespaces and their status, for [`SourceStatus`].
     members: watch::Sender<Members>,
 }
 
 struct State<K: 'static> {
     followed: BTreeMap<Arc<str>, Member<K>>,
-    /// Reflectors that are not running yet.
+    /// Added namespaces whose reflectors do not run yet.
     waiting: Vec<Joining<K>>,
-    /// The namespaces that were removed last.
+    /// Removed namespaces, until their objects have been released.
     leaving: BTreeMap<Arc<str>, Leaving>,
-    /// The names of removed namespaces.
+    /// The names of removed namespaces that were not added again.
     released: ReleasedNames,
     has_ended: bool,
 }
@@ -66,33 +66,36 @@ struct Member<K: 'static> {
     watermark: Option<watch::Sender<ResourceVersion>>,
     /// Cancelled when the namespace is removed.
     removed: CancellationToken,
-    /// Cancelled when its release has been queued.
+    /// Cancelled when the release of the namespace's objects has been queued.
     released: CancellationToken,
 }
 
 /// A removed namespace.
 struct Leaving {
+    /// Set when the release of the namespace's objects has been processed.
     gone: Completion,
-    /// Cancelled when its release has been queued; `None` if its reflector never started.
+    /// Cancelled when the last release of the namespace's objects has been queued; `None` if there
+    /// is no release to wait for, because no reflector of the namespace has started.
     released: Option<CancellationToken>,
 }
 
-/// The work of watching a namespace.
+/// The work of watching an added namespace, which the informer's task will run.
 struct Joining<K: 'static> {
     reflector: Reflector<K>,
     feed: Arc<NamespaceFeed<K>>,
     removed: CancellationToken,
     released: CancellationToken,
-    /// Cancelled when the release of the feed before has been queued.
+    /// Cancelled when the release of an earlier watch of the same namespace has been queued.
     before: Option<CancellationToken>,
 }
 
-/// The watermark of one namespace, for which callers can wait.
+/// A watched namespace, for callers that wait until its watermark reaches a version.
 pub(crate) struct Place<K> {
     pub(crate) lister_watcher: Arc<dyn ListerWatcher<K>>,
-    /// The watermark; closed when the namespace is removed or the informer has stopped.
+    /// The watermark of the namespace; closed when the namespace is removed or the informer has
+    /// stopped.
     pub(crate) watermark: watch::Receiver<ResourceVersion>,
-    /// Cancelled when it is removed.
+    /// Cancelled when the namespace is removed.
     pub(crate) removed: CancellationToken,
 }
 
@@ -104,7 +107,7 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
         reflector: (ReflectorConfig, Ingest),
     ) -> Result<Self, NamespaceError> {
         names.iter().try_for_each(|name| NamespaceError::check_name(name))?;
-        // Used until there is a source with a description.
+        // The name of the object type, unless a namespace's source gives the name of the resource.
         let description = reflector.1.type_name().rsplit("::").next().unwrap_or_default();
         let mut namespaces = Self::of(description.into(), make, queue, reflector);
         for name in names {
@@ -117,7 +120,7 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
         Ok(namespaces)
     }
 
-    /// Returns a set without namespaces.
+    /// Returns an empty set of namespaces.
     pub(super) fn of(
         description: Arc<str>,
         make: MakeSource<K>,
@@ -142,14 +145,15 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
         }
     }
 
-    /// Adds a namespace, unless it is watched. Returns a [`Completion`] that is set when its
-    /// initial list is in the store.
+    /// Adds a namespace, unless it is already watched. Returns a [`Completion`] that is set when
+    /// the namespace's initial list is in the store.
     pub(crate) fn add(&self, name: &str) -> Result<Completion, NamespaceError> {
         NamespaceError::check_name(name)?;
         if let Some(member) = self.state.lock().followed.get(name) {
             return Ok(member.feed.synced());
         }
-        // I8: called without a lock, so two threads can do this at once; one result is then unused.
+        // I8: `make` is called without a lock, so two threads can add one namespace at once; one of
+        // the two sources is then unused.
         let lister_watcher = (self.make)(name);
         let feed = Arc::new(self.queue.feed(name));
         let store = Arc::clone(&feed) as Arc<dyn ReflectorStore<K>>;
@@ -180,8 +184,8 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
         Ok(synced)
     }
 
-    /// Adds a namespace to the set. If it is there already, releases `member` and returns the
-    /// completion of the other.
+    /// Adds a namespace to the set. If another thread has added it before, releases `member` and
+    /// returns the completion of the other thread's member.
     fn join(&self, namespace: Arc<str>, mut member: Member<K>, mut work: Joining<K>) -> Option<Completion> {
         let mut state = self.state.lock();
         if let Some(earlier) = state.followed.get(&namespace) {
@@ -198,8 +202,8 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
         let again = state.released.remove(&namespace);
         state.followed.insert(namespace, member);
         let never_done = if state.has_ended {
-            // The informer has ended: the health is `Stopped`, and the completion has been given
-            // up.
+            // The informer has ended, so the work never runs: the health is `Stopped`, and the
+            // completion has been given up.
             Some(work)
         } else {
             state.waiting.push(work);
@@ -249,8 +253,8 @@ impl<K: 'static> Namespaces<K> {
         Following::Released { again }
     }
 
-    /// Removes a namespace. Returns a [`Completion`] that is set when its release has been
-    /// processed, or now if it is not watched.
+    /// Removes a namespace. Returns a [`Completion`] that is set when the release of the
+    /// namespace's objects has been processed; it is already set if the namespace is not watched.
     pub(crate) fn remove(&self, name: &str) -> Result<Completion, NamespaceError> {
         NamespaceError::check_name(name)?;
         Ok(match self.take_out(name) {
@@ -259,8 +263,8 @@ impl<K: 'static> Namespaces<K> {
         })
     }
 
-    /// Takes a namespace out of the set, with its work if that has not started. If it isn't there,
-    /// returns the completion of its release.
+    /// Removes a namespace from the set and returns it, with its work if the task has not started
+    /// the work. If the namespace is not in the set, returns the completion of its last release.
     fn take_out(&self, name: &str) -> Result<(Member<K>, Option<Joining<K>>), Completion> {
         let mut state = self.state.lock();
         state.leaving.retain(|_, leaving| !leaving.gone.has_synced());
@@ -291,7 +295,8 @@ impl<K: 'static> Namespaces<K> {
 
     /// Publishes the set of namespaces.
     fn publish(&self) {
-        // Read inside, so that the last call publishes the newest set.
+        // The set is read inside of `send_modify`, so that of concurrent calls the last one
+        // publishes the newest set.
         self.members.send_modify(|members| {
             let state = self.state.lock();
             members.has_ended = state.has_ended;
@@ -341,7 +346,7 @@ impl<K: 'static> Namespaces<K> {
         }
     }
 
-    /// Ends all namespaces (I12).
+    /// Marks the informer as ended, and ends all waits for its namespaces (I12).
     fn end(&self) {
         let over = {
             let mut state = self.state.lock();
@@ -356,7 +361,7 @@ impl<K: 'static> Namespaces<K> {
     }
 }
 
-/// Returns a completion that is set.
+/// Returns a completion that is already set.
 fn completed() -> Completion {
     let kept = Completion::new();
     kept.set();

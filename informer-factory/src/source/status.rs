@@ -1,4 +1,5 @@
-//! [`SourceStatus`]: the status of one reflector, or of one for each namespace.
+//! [`SourceStatus`]: the status of an informer's reflector, or of its reflectors for separate
+//! namespaces.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,10 +11,11 @@ use informer_core::{Completion, FeedId, RejectedObject, ResourceVersion};
 use informer_reflector::{Health, ReflectorStatus};
 use tokio::sync::watch;
 
-/// The status of listing and watching. A clone is another view of the same informer or controller.
+/// The status of an informer's or controller's lists and watches. Clones show the same informer or
+/// controller.
 ///
-/// If each namespace is watched separately, this is the worst status of all, and
-/// [`namespaces`](Self::namespaces) returns each.
+/// If each namespace is watched separately, [`health`](Self::health) is the worst of all
+/// namespaces, and [`namespaces`](Self::namespaces) returns the status of each.
 #[derive(Clone)]
 pub struct SourceStatus {
     of: Of,
@@ -25,12 +27,13 @@ enum Of {
     Namespaces(View),
 }
 
-/// The namespaces as this view has seen them.
+/// The namespaces of an informer, and the state of one `SourceStatus` that waits for changes of
+/// their health.
 #[derive(Clone)]
 struct View {
     description: Arc<str>,
     members: watch::Receiver<Members>,
-    /// The namespaces whose health this view watches.
+    /// The namespaces whose health changes [`health_changed`](View::health_changed) returns.
     seen: BTreeMap<Arc<str>, MemberStatus>,
     has_ended: bool,
 }
@@ -70,9 +73,9 @@ impl SourceStatus {
         }
     }
 
-    /// Returns the current health. Of several namespaces it is the worst: refused, then backing
-    /// off, then listing, then live with the oldest last event. Without namespaces it is
-    /// [`Health::Connecting`].
+    /// Returns the current health. For several namespaces, this is the worst of them, in this
+    /// order: forbidden, not served, backing off, connecting, syncing, live with the oldest last
+    /// event. Without namespaces, it is [`Health::Connecting`].
     #[must_use]
     pub fn health(&self) -> Health {
         match &self.of {
@@ -84,7 +87,7 @@ impl SourceStatus {
     /// Waits until the health of any namespace, or the set of namespaces, changes; then returns the
     /// health. The last health is [`Health::Stopped`]; after it, every call returns `None` at once.
     ///
-    /// Of several changes between two calls, only the last is returned.
+    /// If the health changes several times between two calls, only the last change is returned.
     ///
     /// # Cancel safety
     /// Cancel safe: after a change, the next call returns at once.
@@ -95,7 +98,7 @@ impl SourceStatus {
         }
     }
 
-    /// Returns the health of each namespace, by name; empty if namespaces are not watched
+    /// Returns the status of each namespace, by name; empty if namespaces are not watched
     /// separately.
     #[must_use]
     pub fn namespaces(&self) -> BTreeMap<String, ReflectorStatus> {
@@ -106,7 +109,7 @@ impl SourceStatus {
     }
 
     /// Returns the resource version up to which all changes have been queued; empty before the
-    /// first list. Of several namespaces it is the minimum.
+    /// first list. For several namespaces, this is the minimum of their versions.
     #[must_use]
     #[doc(alias = "LastSyncResourceVersion")]
     pub fn last_sync_resource_version(&self) -> ResourceVersion {
@@ -124,8 +127,8 @@ impl SourceStatus {
         versions.reduce(least).unwrap_or_default()
     }
 
-    /// Returns the quarantined objects: they exist and can't be decoded or transformed (I10). The
-    /// store has an earlier version of them, or none.
+    /// Returns the quarantined objects: they exist on the server, but can't be decoded or
+    /// transformed (I10). The store has an earlier version of each, or none.
     #[must_use]
     pub fn quarantined(&self) -> Vec<RejectedObject> {
         self.reflectors().iter().flat_map(ReflectorStatus::quarantined).collect()
@@ -145,7 +148,7 @@ impl SourceStatus {
         }
     }
 
-    /// Returns the description, and the reason for which it is not synced.
+    /// Returns the description of the informer, with the reason why it is not synced.
     pub(crate) fn waiting_for(&self) -> String {
         let Of::Namespaces(view) = &self.of else {
             return format!("{} ({})", self.description(), self.health());
@@ -168,12 +171,13 @@ impl SourceStatus {
             .collect()
     }
 
-    /// Returns the reason for which a namespace has not been listed.
+    /// Returns the description of the informer, with the reason why it has not listed this
+    /// namespace.
     pub(crate) fn waiting_for_namespace(&self, namespace: &str) -> String {
         let Of::Namespaces(view) = &self.of else { return self.waiting_for() };
         let members = view.members.borrow();
         let health = members.by_namespace.get(namespace).map(|member| member.status.health().to_string());
-        let reason = health.unwrap_or_else(|| "not followed".to_owned());
+        let reason = health.unwrap_or_else(|| "not watched".to_owned());
         format!("{} (namespace \"{namespace}\": {reason})", view.description)
     }
 }
@@ -187,7 +191,7 @@ impl View {
         self.members.borrow().by_namespace.values().map(|member| member.status.clone()).collect()
     }
 
-    /// Watches the health of the current namespaces.
+    /// Updates `seen` to the current namespaces.
     fn update_seen(&mut self) {
         let current = self.members.borrow_and_update();
         self.has_ended = current.has_ended;
@@ -195,7 +199,7 @@ impl View {
             current.by_namespace.get(namespace).is_some_and(|member| member.feed == seen.feed)
         });
         if current.has_ended {
-            // Their reflectors have ended, too.
+            // The reflectors of all namespaces have ended, too.
             self.seen.clear();
             return;
         }
@@ -229,7 +233,7 @@ impl View {
             match (health, self.health()) {
                 // The last health of this namespace has been returned.
                 (None, _) => _ = self.seen.remove(&namespace),
-                // The next change removes the namespace.
+                // The change of the namespaces that follows is returned instead.
                 (Some(_), Health::Stopped) => {}
                 (Some(_), health) => return Some(health),
             }
@@ -242,12 +246,13 @@ fn worst(members: &Members) -> Health {
         return Health::Stopped;
     }
     let healths = members.by_namespace.values().map(|member| member.status.health());
-    // Of equal ones, the first.
+    // Among equally bad namespaces, the first one counts.
     let worse = |one: Health, other: Health| if badness(&other) > badness(&one) { other } else { one };
     healths.reduce(worse).unwrap_or(Health::Connecting)
 }
 
-/// Orders healths: first by kind, then by the time since the last event.
+/// Returns a value that is higher for a worse health: first by variant, then by the time since the
+/// last event.
 fn badness(health: &Health) -> (u8, Option<std::time::Duration>) {
     match health {
         Health::Live { last_event } => (1, Some(last_event.elapsed())),
@@ -256,7 +261,7 @@ fn badness(health: &Health) -> (u8, Option<std::time::Duration>) {
         Health::BackingOff { .. } | Health::AwaitingTurn { .. } => (4, None),
         Health::NotServed { .. } => (5, None),
         Health::Forbidden { .. } => (6, None),
-        // A stopped one is about to be removed.
+        // A namespace whose reflector has stopped is about to be removed.
         _ => (0, None),
     }
 }

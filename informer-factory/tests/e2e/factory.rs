@@ -53,7 +53,7 @@ async fn custom_resource_is_found_by_name_once_installed() {
     assert_eq!((by_size.get(&1).len(), by_size.get(&2).len()), (1, 1));
     let misnamed = GroupVersionResource::gvr(&Widget::<TEST>::group(&()), "v1", "Widget");
     let error = within(factory.for_resource(&misnamed)).await.expect_err("a kind is not a plural");
-    assert!(error.to_string().ends_with("its plural is asked for, \"widgets\""), "{error}");
+    assert!(error.to_string().ends_with("use the plural \"widgets\""), "{error}");
     let reviews = GroupVersionResource::gvr("authorization.k8s.io", "v1", "selfsubjectaccessreviews");
     let error = within(factory.for_resource(&reviews)).await.expect_err("these reviews can only be created");
     assert!(matches!(error, ForResourceError::NotWatchable { .. }), "{error}");

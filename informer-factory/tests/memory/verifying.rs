@@ -44,9 +44,9 @@ async fn i9_verify_finds_and_corrects_missed_events() {
     assert_eq!(recorded.next().await, "+seen=1");
     let verification = informer.verify().await.expect("the informer is synced");
     let expected = [
-        "shop/changes has version 3 instead of 6",
-        "shop/goes with version 4 should not be there",
-        "shop/new is missing, which has version 5",
+        "shop/changes has version 3 in the store and 6 on the server",
+        "shop/goes (version 4) is not on the server",
+        "shop/new (version 5) is missing from the store",
     ];
     assert_eq!(differences(&verification), expected);
     assert_eq!((verification.resource_version.to_string(), verification.objects), ("8".into(), 4));
@@ -89,7 +89,7 @@ async fn verify_of_a_compacted_state_is_expired() {
     source.create_unseen(config_map("b", "1")).expect("a new object");
     let error = running.informer.verify().await.expect_err("the state is compacted");
     assert!(matches!(error, VerifyError::Expired { .. }), "{error}");
-    assert_eq!(error.to_string(), "resource version 2 has expired on the server");
+    assert_eq!(error.to_string(), "resource version 2 has expired on the server; verify again later");
     assert_eq!((running.informer.last_verification(), source.list_count()), (None, lists + 2));
 
     source.fail_next_list(ListWatchError::Unreachable("no route".into()));

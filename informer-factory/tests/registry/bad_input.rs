@@ -48,8 +48,8 @@ async fn unwatchable_resource_is_an_error_with_a_remedy() {
             "the server does not serve v7, the group version of \"pods\"; check group and version, or install the \
              CustomResourceDefinition",
         ),
-        (("", "v1", "Pod"), "v1 has no resource \"Pod\"; its plural is asked for, \"pods\""),
-        (("", "v1", "no"), "v1 has no resource \"no\"; its plural is asked for, \"nodes\""),
+        (("", "v1", "Pod"), "v1 has no resource \"Pod\"; use the plural \"pods\""),
+        (("", "v1", "no"), "v1 has no resource \"no\"; use the plural \"nodes\""),
         (
             ("authorization.k8s.io", "v1", "selfsubjectaccessreviews"),
             "\"selfsubjectaccessreviews\" of authorization.k8s.io/v1 cannot have an informer: the server does not support \
@@ -60,7 +60,7 @@ async fn unwatchable_resource_is_an_error_with_a_remedy() {
     }
     let unknown = refused("apps", "v1", "deploymints").await;
     assert!(
-        unknown.to_string().starts_with("apps/v1 has no resource \"deploymints\"; it has: "),
+        unknown.to_string().starts_with("apps/v1 has no resource \"deploymints\"; existing resources: "),
         "{unknown}"
     );
     assert!(
@@ -154,9 +154,9 @@ async fn i10_failed_index_function_keeps_other_indices() {
     failures.sort_unstable();
     assert_eq!(failures.len(), 2);
     assert!(
-        failures[0].contains("\"fails\" failed for shop/db") && failures[0].contains("test failure"),
+        failures[0].contains("\"fails\" failed for object shop/db") && failures[0].contains("test failure"),
         "{failures:?}"
     );
-    assert!(failures[1].contains("\"panics\" failed for shop/db"), "{failures:?}");
+    assert!(failures[1].contains("\"panics\" failed for object shop/db"), "{failures:?}");
     factory.shutdown().await;
 }

@@ -29,7 +29,7 @@ async fn report_describes_the_state_of_each_informer() {
         lines,
         [
             "nodes (synced)",
-            "pods (forbidden: the server answered 403 Forbidden: because)",
+            "pods (forbidden: the server returned 403 Forbidden: because)",
             "secrets (not started)",
         ]
     );
@@ -62,7 +62,7 @@ async fn wait_for_a_missing_or_unstarted_type_ends_at_once() {
     let simulator = with_pods();
     let factory = factory(&simulator);
     let error = factory.wait_for_cache_sync_of::<Pod>().await.expect_err("no informer of this type");
-    assert!(error.to_string().ends_with("Pod (no informer of it has been asked for)"), "{error}");
+    assert!(error.to_string().ends_with("Pod (no informer of this type was requested)"), "{error}");
     let _pods = factory.core().v1().pods();
     let error = factory.wait_for_cache_sync_of::<Pod>().await.expect_err("the informer is not started");
     assert_eq!(error.to_string(), "not synced: pods (not started)");

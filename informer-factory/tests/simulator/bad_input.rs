@@ -47,15 +47,18 @@ async fn health_with_error(pods: &SharedIndexInformer<Pod>) -> Health {
 async fn refusals_and_invalid_responses_are_reported_and_retried() {
     let failure = |code, reason: &str| CannedResponse::failure(code, reason, "because");
     let table = [
-        (failure(StatusCode::UNAUTHORIZED, "Unauthorized"), "the server answered 401 Unauthorized: because"),
-        (failure(StatusCode::FORBIDDEN, "Forbidden"), "the server answered 403 Forbidden: because"),
-        (failure(StatusCode::NOT_FOUND, "NotFound"), "the server answered 404 NotFound: because"),
+        (failure(StatusCode::UNAUTHORIZED, "Unauthorized"), "the server returned 401 Unauthorized: because"),
+        (failure(StatusCode::FORBIDDEN, "Forbidden"), "the server returned 403 Forbidden: because"),
+        (failure(StatusCode::NOT_FOUND, "NotFound"), "the server returned 404 NotFound: because"),
         (
             failure(StatusCode::INTERNAL_SERVER_ERROR, "InternalError"),
-            "the server answered 500 InternalError: because",
+            "the server returned 500 InternalError: because",
         ),
-        (CannedResponse::raw(StatusCode::OK, "<html>It works!</html>"), "the answer is not understood: "),
-        (CannedResponse::raw(StatusCode::OK, r#"{"kind":"PodList","items":[{"#), "the answer broke off: "),
+        (CannedResponse::raw(StatusCode::OK, "<html>It works!</html>"), "the response is invalid: "),
+        (
+            CannedResponse::raw(StatusCode::OK, r#"{"kind":"PodList","items":[{"#),
+            "the response ended early: ",
+        ),
     ];
     for (response, expected) in table {
         let simulator = simulator().await;

@@ -185,7 +185,7 @@ async fn wait_timeout_names_unsynced_informers_and_reasons() {
         factory.wait_for_cache_sync_within(Duration::from_millis(1)).await.expect_err("pods are forbidden");
     assert_eq!(
         error.to_string(),
-        "not synced: pods (forbidden: the server answered 403 Forbidden: pods is forbidden: User \"bob\" cannot list \
+        "not synced: pods (forbidden: the server returned 403 Forbidden: pods is forbidden: User \"bob\" cannot list \
          resource \"pods\")"
     );
     factory.shutdown().await;

@@ -45,9 +45,9 @@ where
     let verification = within(pods.verify()).await.expect("the informer is synced");
     let differences: Vec<String> = verification.differences.iter().map(ToString::to_string).collect();
     let expected = [
-        format!("shop/changes has version {} instead of {changed}", new - 2),
-        format!("shop/goes with version {} should not be there", new - 1),
-        format!("shop/new is missing, which has version {new}"),
+        format!("shop/changes has version {} in the store and {changed} on the server", new - 2),
+        format!("shop/goes (version {}) is not on the server", new - 1),
+        format!("shop/new (version {new}) is missing from the store"),
     ];
     assert_eq!(differences, expected);
     assert_eq!((verification.resource_version.to_string(), verification.objects), (seen.to_string(), 4));

@@ -22,7 +22,8 @@ fn in_new_group(model: &Model, place: &Place, group: &Ident) -> TokenStream {
     let Place { version, accessor, .. } = place;
     let informers = format_ident!("{object}Informers");
     let (group_type, version_type) = (format_ident!("{informers}Group"), format_ident!("{informers}Version"));
-    // The compiler rejects a second item of this name in a module, and shows the name as the error.
+    // The compiler rejects a second constant of this name in a module, and the name in its error
+    // message explains the mistake.
     let only_once =
         format_ident!("two_kinds_add_{group}__list_them_in_informer_factory_group", span = group.span());
     let only_once = quote_spanned! {group.span()=>

@@ -95,8 +95,9 @@ fn functions(model: &Model, index: &Index) -> TokenStream {
     }
 }
 
-/// Generates the values that the user's function returns. The function is called without the traits
-/// of generated code in scope; only its result is converted with them.
+/// Generates a call of the user's function, and the conversion of its result to index values. The
+/// conversion's trait is not in scope of the call, so that it cannot change the meaning of the
+/// user's code.
 fn returned(model: &Model, function: &Expr, index: &Index) -> TokenStream {
     let (here, factory_path) = (hygienic_span(index), at(index.span, &model.factory_path));
     quote_spanned! {here=> {
@@ -115,8 +116,8 @@ fn hygienic_span(index: &Index) -> Span {
     Span::mixed_site().located_at(index.span)
 }
 
-/// Generates the walk from the object along a path. Each step passes through two containers,
-/// because many fields are an `Option<Vec<_>>`.
+/// Generates an iterator over the values at a path of the object. Each step passes through two
+/// containers, because many fields are an `Option<Vec<_>>`.
 fn along(model: &Model, path: &[Segment], index: &Index) -> TokenStream {
     let (here, factory_path, value) =
         (hygienic_span(index), at(index.span, &model.factory_path), value(index));

@@ -1,5 +1,5 @@
-//! Generates code from the model, without further decisions. All paths start at informer-factory,
-//! so that users need no other crate.
+//! Generates code from the model, which is already checked. All paths start at informer-factory, so
+//! that users need no other crate.
 
 mod accessors;
 mod indices;
@@ -14,7 +14,8 @@ use syn::DeriveInput;
 
 use crate::model::Model;
 
-/// Returns the code for an item. The code is empty if kube's own derive reports the error.
+/// Returns the generated code for an item. The code is empty for an error that kube's own derive
+/// reports.
 pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     let Some(model) = Model::read(input)? else { return Ok(TokenStream::new()) };
     let parts = [
@@ -26,7 +27,7 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     Ok(quote!(#(#parts)*))
 }
 
-/// Moves the tokens to this place in the source, so that compiler errors point there.
+/// Returns the tokens with `place` as their span, so that compiler errors point there.
 fn at(place: Span, tokens: &impl ToTokens) -> TokenStream {
     let placed = tokens.to_token_stream().into_iter().map(|token| match token {
         TokenTree::Group(group) => {

@@ -1,5 +1,5 @@
-//! Compares the generated code with the README, and tests errors beside `#[kube(...)]` that need no
-//! rustc with kube.
+//! Compares the generated code with the README, and tests how the derive reads `#[kube(...)]`,
+//! without compiling kube's derive.
 
 use std::ops::Range;
 
@@ -11,17 +11,18 @@ use super::derive;
 /// The README, which contains the example and its generated code.
 const README: &str = include_str!("../../README.md");
 
-const REMEDY: &str = "run the test with UPDATE_README=1, and look at what has changed";
+const REMEDY: &str = "run the test with UPDATE_README=1, and review the changes";
 
 fn derived(item: TokenStream) -> syn::Result<TokenStream> {
     derive(&syn::parse2(item)?)
 }
 
 fn message(item: TokenStream) -> String {
-    derived(item).expect_err("an error").to_string()
+    derived(item).expect_err("the derive fails").to_string()
 }
 
-/// Returns the range of the README's code block after a comment, without its fence.
+/// Returns the range of the README's code block after the comment `<!-- name -->`, without its
+/// fences.
 fn place_of(name: &str) -> Range<usize> {
     let comment = format!("<!-- {name} -->\n");
     let fence = README.find(&comment).expect("the README has the block") + comment.len();
@@ -42,7 +43,7 @@ fn formatted(code: TokenStream) -> String {
 #[test]
 fn readme_contains_the_generated_code() {
     let item: TokenStream = README[place_of("derive")].parse().expect("the example is Rust");
-    let text = formatted(derived(item).expect("the example is right"));
+    let text = formatted(derived(item).expect("the derive accepts the example"));
     let shown = place_of("generated");
     if std::env::var_os("UPDATE_README").is_some() {
         let mut readme = README.to_owned();

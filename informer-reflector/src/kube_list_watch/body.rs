@@ -1,7 +1,7 @@
 //! [`list`] and [`watch`]: turn the body of a response into a stream of decoded parts or events.
 //!
-//! The bytes come from [`Slices`]. Note: the last items of a list are complete before its end, and
-//! are useless if the end never arrives; so the end is a separate part.
+//! The bytes come from [`Slices`]. A list is useless without its end, so the end is a separate
+//! part, after the last items.
 
 use futures::{Stream, stream};
 use informer_core::{ListEnd, ListPart, ListWatchError, OwnedObject, RejectedObject, WatchEvent};
@@ -10,8 +10,8 @@ use kube::core::{DynamicObject, TypeMeta};
 use super::slices::Slices;
 use crate::{ListDecoder, WatchDecoder};
 
-/// Returns the parts of a list, one for each piece of the body. Parts without items show that bytes
-/// arrive.
+/// Returns the parts of a list, one for each piece of the body. A part without items shows that
+/// bytes have arrived, so that the reader's timeout restarts.
 pub(super) fn list<K>(
     slices: Slices,
     decoder: ListDecoder<K>,
@@ -40,9 +40,9 @@ struct ListBody<K> {
     slices: Slices,
     /// `None` after the end of the body or an error.
     decoder: Option<ListDecoder<K>>,
-    /// The type of the items, because only the list states it.
+    /// The type of the items. Items of a list do not contain it.
     resource: TypeMeta,
-    /// The end of the list, while the last items are returned.
+    /// The end of the list, which the call after the last items returns.
     end: Option<ListEnd>,
 }
 
@@ -64,8 +64,8 @@ impl<K> ListBody<K> {
         Ok(Some(self.items(items)))
     }
 
-    /// Sets the type of dynamic objects. Objects of a watch have it already, and lists must return
-    /// the same objects.
+    /// Sets `apiVersion` and `kind` of dynamic objects. Items of a list lack them, and objects of a
+    /// watch have them.
     fn items(&self, mut items: Vec<Result<OwnedObject<K>, RejectedObject>>) -> ListPart<K> {
         for object in items.iter_mut().flatten().filter(|object| !object.is_encoded()) {
             let Some(object) = object.downcast_mut::<DynamicObject>() else { break };

@@ -2,8 +2,8 @@
 //!
 //! Note: with kube's feature `gzip`, the client decompresses every response itself (unless
 //! `Config::disable_compression` is set), and stops after the first gzip member. Lists have one
-//! member; compressed watches have one for each flush. A client does not show its features, so they
-//! are inferred from responses.
+//! member; compressed watches have one for each flush. The features of a client are not visible, so
+//! this type infers them from responses.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::header::{CONTENT_ENCODING, HeaderMap, HeaderValue, VARY};
 
-/// The encodings to request, and the observations of responses, which clones share.
+/// Whether to request gzip, and whether responses arrive decompressed. Clones share the latter.
 #[derive(Debug, Clone)]
 pub(super) struct Compression {
     wanted: bool,
-    /// Whether the client or a proxy decompresses.
+    /// Whether the client or a proxy has decompressed a response.
     transport_decompresses: Arc<AtomicBool>,
 }
 
@@ -28,29 +28,31 @@ impl Compression {
         Self { wanted: false, transport_decompresses: Arc::default() }
     }
 
-    /// Returns the encoding to accept for a list. It has one member, which every decoder supports.
+    /// Returns the `Accept-Encoding` of lists. A compressed list has one gzip member, which every
+    /// decoder supports.
     pub(super) fn of_lists(&self) -> HeaderValue {
         HeaderValue::from_static(if self.wanted { "gzip" } else { "identity" })
     }
 
-    /// Returns the encoding to accept for a watch.
+    /// Returns the `Accept-Encoding` of watches.
     pub(super) fn of_watches(&self) -> HeaderValue {
         let accepted = self.wanted && !self.transport_decompresses.load(Ordering::Relaxed);
         HeaderValue::from_static(if accepted { "gzip" } else { "identity" })
     }
 
-    /// Evaluates the response to a request that accepts these encodings. Returns whether its body can be cut
-    /// off: `Vary` shows that the server chose an encoding, and the encoding has been removed.
-    pub(super) fn observe_response(&self, asked: &HeaderValue, answer: &HeaderMap) -> bool {
-        let may_be_compressed = asked == "gzip";
+    /// Returns whether the client or a proxy has decompressed the response to a request with this
+    /// `Accept-Encoding`, and records it. `Vary` then shows that the server chose an encoding, and
+    /// `Content-Encoding` is missing. The body of such a watch can end after its first gzip member.
+    pub(super) fn observe_response(&self, accept_encoding: &HeaderValue, response: &HeaderMap) -> bool {
+        let may_be_compressed = accept_encoding == "gzip";
         let transport_decompresses =
-            may_be_compressed && !answer.contains_key(CONTENT_ENCODING) && varies_by_encoding(answer);
+            may_be_compressed && !response.contains_key(CONTENT_ENCODING) && varies_by_encoding(response);
         self.transport_decompresses.fetch_or(transport_decompresses, Ordering::Relaxed);
         transport_decompresses
     }
 
-    /// Evaluates a failed body. Without `Vary`, a decoder in the transport fails after the first
-    /// member.
+    /// Records that the client or a proxy decompresses, if the body failed because of that. For a
+    /// response without `Vary`, this error after the first gzip member is the only sign.
     pub(super) fn observe_failure(&self, error: &(dyn Error + 'static)) {
         if error.to_string().contains("decompress") {
             self.transport_decompresses.store(true, Ordering::Relaxed);

@@ -1,6 +1,7 @@
 //! [`Coverage`]: decides from metadata whether an object can be in a list or watch.
 //!
-//! Callers use it to end a useless wait, so it returns `false` only if that is certain.
+//! Callers use it to end a wait for an object that never arrives, so it excludes an object only if
+//! that is certain.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,8 @@ use informer_core::parse_selector;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{Selector, SelectorExt};
 
-/// A namespace, a label selector, and the parts of a field selector about name and namespace.
+/// The scope of a list or watch: a namespace, a label selector, and the parts of a field selector
+/// about name and namespace.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Coverage {
     namespace: Option<String>,
@@ -39,8 +41,8 @@ impl Coverage {
         Self { namespace: namespace.map(str::to_owned), ..Self::default() }
     }
 
-    /// Sets the label selector. An unsupported selector can select any object; the server rejects
-    /// invalid ones.
+    /// Sets the label selector. A selector that cannot be parsed covers every object; if it is
+    /// invalid, the server rejects it.
     pub(super) fn set_label_selector(&mut self, selector: &str) {
         self.labels = parse_selector(selector).unwrap_or_default();
     }
@@ -58,7 +60,8 @@ impl Coverage {
 }
 
 impl FieldRequirement {
-    /// Parses one requirement, if it is about a field that every object has.
+    /// Parses one requirement of a field selector. Returns `None` unless it is about
+    /// `metadata.name` or `metadata.namespace`.
     fn parse(text: &str) -> Option<Self> {
         let (field, value, equal) = if let Some((field, value)) = text.split_once("!=") {
             (field, value, false)

@@ -1,21 +1,22 @@
 //! [`Gunzip`]: decompresses gzip incrementally, with flate2 on zlib-rs.
 //!
-//! Note: a gzip body has any number of members. From Kubernetes 1.37 on, a streaming list has one
-//! for each flush (`WatchListCompression`), so a decoder that stops after the first returns a
-//! single event.
+//! Note: a gzip body can have several members. From Kubernetes 1.37 on, a streaming list has one
+//! member for each flush (feature gate `WatchListCompression`), so a decoder that stops after the
+//! first member would return a single event.
 
 use flate2::{Decompress, DecompressError, FlushDecompress, Status};
 use informer_core::ListWatchError;
 
-/// The maximum output of one call, because a few bytes of input can contain much more.
+/// The maximum output of one call, in bytes. A few bytes of input can expand to much more.
 const MAX_OUTPUT: usize = 64 * 1024;
 
-/// gzip's largest window, as a power of two.
+/// The base-two logarithm of gzip's largest window.
 const WINDOW_BITS: u8 = 15;
 
 /// Decompresses gzip that arrives in pieces.
 pub(super) struct Gunzip {
-    /// The current member. An idle watch keeps one decompression window allocated.
+    /// The decoder of the current gzip member. An idle watch keeps its decompression window
+    /// allocated.
     member: Option<Decompress>,
     output: Vec<u8>,
     /// Whether the output was full, so that there can be more output without further input.
@@ -27,11 +28,12 @@ impl Gunzip {
         Self { member: None, output: Vec::new(), is_full: false }
     }
 
-    /// Decompresses the start of `input`, until it is used up or the output has 64 KiB. Returns the
-    /// number of used bytes.
+    /// Decompresses `input` until it is consumed or the output has 64 KiB. Returns the number of
+    /// consumed bytes.
     ///
     /// # Errors
-    /// [`ListWatchError::Protocol`] if it is no gzip. Do not use the decoder after an error.
+    /// [`ListWatchError::Protocol`] if `input` is not valid gzip. Do not use the decoder after an
+    /// error.
     pub(super) fn inflate(&mut self, input: &[u8]) -> Result<usize, ListWatchError> {
         self.output.clear();
         let mut used = 0;
@@ -63,12 +65,14 @@ impl Gunzip {
         &self.output
     }
 
+    /// Checks that the last gzip member is complete.
+    ///
     /// # Errors
-    /// [`ListWatchError::Interrupted`] if the input is incomplete.
+    /// [`ListWatchError::Interrupted`] if the body ended within a gzip member.
     pub(super) fn check_end(&self) -> Result<(), ListWatchError> {
         match self.member {
             None => Ok(()),
-            Some(_) => Err(ListWatchError::Interrupted("the body ended within its compression".into())),
+            Some(_) => Err(ListWatchError::Interrupted("the gzip body is truncated".into())),
         }
     }
 }

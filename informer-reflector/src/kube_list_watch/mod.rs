@@ -73,7 +73,7 @@ pub struct KubeListWatch<K> {
 }
 
 impl<K: Resource + DeserializeOwned + Send + Sync + 'static> KubeListWatch<K> {
-    /// Returns the source of a resource in all namespaces, or of a cluster-scoped resource.
+    /// Creates a source of the objects in all namespaces, or of cluster-scoped objects.
     #[must_use]
     pub fn all(client: Client) -> Self
     where
@@ -82,7 +82,7 @@ impl<K: Resource + DeserializeOwned + Send + Sync + 'static> KubeListWatch<K> {
         Self::all_with(client, &K::DynamicType::default())
     }
 
-    /// Returns the source of a resource in one namespace; in all namespaces if the name is empty.
+    /// Creates a source of the objects in one namespace, or in all namespaces if the name is empty.
     #[must_use]
     pub fn namespaced(client: Client, namespace: &str) -> Self
     where
@@ -91,7 +91,7 @@ impl<K: Resource + DeserializeOwned + Send + Sync + 'static> KubeListWatch<K> {
         Self::namespaced_with(client, namespace, &K::DynamicType::default())
     }
 
-    /// Returns the source of a resource in all namespaces, for types whose kind is set at run time.
+    /// Creates a source as [`all`](Self::all) does, for types whose kind is set at run time.
     #[must_use]
     pub fn all_with(client: Client, dynamic_type: &K::DynamicType) -> Self {
         Self::with_endpoint(
@@ -101,7 +101,8 @@ impl<K: Resource + DeserializeOwned + Send + Sync + 'static> KubeListWatch<K> {
         )
     }
 
-    /// Returns the source of a resource in one namespace, for types whose kind is set at run time.
+    /// Creates a source as [`namespaced`](Self::namespaced) does, for types whose kind is set at
+    /// run time.
     #[must_use]
     pub fn namespaced_with(client: Client, namespace: &str, dynamic_type: &K::DynamicType) -> Self {
         let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
@@ -140,11 +141,11 @@ impl<K> KubeListWatch<K> {
         self.tweak_list_options(|options| options.field_selector = selector.into())
     }
 
-    /// Changes the parameters of all lists and watches: selectors, and parameters of single
-    /// servers.
+    /// Changes the parameters of all lists and watches: selectors, and parameters that only some
+    /// servers support.
     ///
-    /// The function is called once, now, because pages and watches must select the same objects.
-    /// client-go calls it for each request.
+    /// `tweak` is called once, immediately, because all pages and watches must select the same
+    /// objects. client-go calls it for each request.
     #[must_use]
     pub fn tweak_list_options(mut self, tweak: impl FnOnce(&mut ListTweaks)) -> Self {
         tweak(&mut self.endpoint.tweaks);
@@ -154,7 +155,8 @@ impl<K> KubeListWatch<K> {
         self
     }
 
-    /// Sets a prefix of the description in messages, as in `scheduler/pods`. Default: none.
+    /// Sets a prefix for the resource in log and error messages, as in `scheduler/pods`. Default:
+    /// none.
     #[must_use]
     #[doc(alias = "WithInformerName")]
     pub fn name(mut self, name: impl Into<String>) -> Self {
@@ -163,16 +165,17 @@ impl<K> KubeListWatch<K> {
         self
     }
 
-    /// Makes informers watch each namespace separately: the namespaces that are added while they
-    /// run, initially none. Call it on a source of [`all`](Self::all) namespaces. Users other than
-    /// informers list and watch all namespaces.
+    /// Makes informers watch each namespace separately. An informer begins without namespaces; the
+    /// program adds them while it runs. Call this method on a source of [`all`](Self::all)
+    /// namespaces. It changes nothing for users other than informers: they list and watch all
+    /// namespaces at once.
     #[must_use]
     pub fn namespace_by_namespace(mut self) -> Self {
         self.is_divided = true;
         self
     }
 
-    /// Returns the source of one namespace.
+    /// Returns a copy that is limited to one namespace.
     fn in_namespace(&self, namespace: &str) -> Self {
         let endpoint = self.endpoint.in_namespace(namespace);
         let coverage = self.coverage.in_namespace(namespace);
@@ -203,7 +206,7 @@ impl<K> KubeListWatch<K> {
         })
     }
 
-    /// Sets the pruned fields. Default: `metadata.managedFields`.
+    /// Sets the pruned fields, which are not decoded. Default: `metadata.managedFields`.
     #[must_use]
     pub fn prune(mut self, paths: PrunePaths) -> Self {
         self.prune = paths;
@@ -228,13 +231,13 @@ impl<K> KubeListWatch<K> {
     }
 
     /// Requests uncompressed responses. By default, the server can use gzip, as with client-go; it
-    /// compresses lists of more than 128 KiB, and from 1.37 on streaming lists.
+    /// compresses lists of more than 128 KiB and, from 1.37 on, streaming lists.
     ///
     /// Compression costs the server much more CPU time than the client. It helps on slow networks,
     /// and makes lists slower if the server is near.
     ///
     /// With kube's feature `gzip`, the client decompresses responses itself and does not support
-    /// compressed watches. This is detected, and then watches are requested uncompressed.
+    /// compressed watches. The source detects this and then requests watches uncompressed.
     #[must_use]
     #[doc(alias = "DisableCompression")]
     pub fn disable_compression(mut self) -> Self {
@@ -258,18 +261,18 @@ impl<K: 'static> ListerWatcher<K> for KubeListWatch<K> {
         Some(Box::new(move |namespace| Arc::new(all.in_namespace(namespace))))
     }
 
-    /// Returns `true`, because only the server can decide it.
+    /// Returns `true`: only the server's response shows whether it supports streaming lists.
     fn can_stream_lists(&self) -> bool {
         true
     }
 
-    /// Evaluates label selectors, and field selectors about `metadata.name` and
+    /// Evaluates the namespace, label selectors, and field selectors about `metadata.name` and
     /// `metadata.namespace`.
     fn covers(&self, object: &ObjectMeta) -> bool {
         self.coverage.includes(object)
     }
 
-    /// Decodes only name, namespace, UID and resource version.
+    /// Returns a source that decodes only name, namespace, UID and resource version of each object.
     fn metadata_only(&self) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
         let coverage = self.coverage.clone();
         Some(self.metadata_of(self.endpoint.clone(), coverage, PrunePaths::identity_only()))
@@ -310,7 +313,7 @@ impl<K: 'static> ListerWatcher<K> for KubeListWatch<K> {
             let encodings = self.compression.of_watches();
             let response =
                 self.send(&encodings, |protobuf| self.endpoint.watch_request(&options, protobuf)).await?;
-            // The second response is not compressed.
+            // The client decompresses responses, so request the watch again, uncompressed.
             if !self.compression.observe_response(&encodings, response.headers()) {
                 break response;
             }
@@ -328,7 +331,8 @@ impl<K: 'static> ListerWatcher<K> for KubeListWatch<K> {
 }
 
 impl<K> KubeListWatch<K> {
-    /// Sends a request, first for protobuf if that is wanted.
+    /// Sends a request that prefers protobuf, unless the kind has no message or the server has
+    /// refused protobuf. If the server refuses protobuf now, sends the request again for JSON.
     async fn send(
         &self,
         content_encodings: &HeaderValue,
@@ -352,7 +356,7 @@ impl<K> Clone for KubeListWatch<K> {
 }
 
 impl<K> KubeListWatch<K> {
-    /// Returns a source of the same objects, with another type of handles.
+    /// Returns the same source, with objects of type `T`.
     #[doc(hidden)]
     #[must_use]
     pub fn cast<T>(&self) -> KubeListWatch<T> {

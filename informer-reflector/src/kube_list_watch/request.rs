@@ -43,12 +43,12 @@ impl Endpoint {
         }
     }
 
-    /// `deployments.apps`.
+    /// Returns the resource, such as `deployments.apps`.
     pub(super) fn resource(&self) -> &str {
         self.tweaks.resource()
     }
 
-    /// Returns the endpoint of one namespace.
+    /// Returns the same endpoint in one namespace.
     pub(super) fn in_namespace(&self, namespace: &str) -> Self {
         let (version, plural) = self.path.rsplit_once('/').unwrap_or(("", &self.path));
         let path = format!("{version}/namespaces/{}/{plural}", encode(namespace));
@@ -129,7 +129,7 @@ impl Endpoint {
         if protobuf { format!("{PROTOBUF}{form}, {JSON}{form}") } else { format!("{JSON}{form}") }
     }
 
-    /// Builds a request. `verb` is its name in kube's tracing.
+    /// Builds a request. `verb` is the name of the request in kube's tracing.
     fn request(
         &self,
         verb: &'static str,
@@ -217,7 +217,7 @@ fn encode(text: &str) -> String {
 
 fn whole_seconds(timeout: Duration) -> u64 {
     let rounded_up = timeout.as_secs().saturating_add(u64::from(timeout.subsec_nanos() > 0));
-    // The server parses a signed number.
+    // The server parses the seconds as a signed 64-bit integer.
     rounded_up.clamp(1, i64::MAX as u64)
 }
 

@@ -23,7 +23,8 @@ const MAX_ERROR_BODY: usize = 256 * 1024;
 /// The maximum length of a quoted header.
 const MAX_QUOTE: usize = 256;
 
-/// The longest wait that a server can request, in seconds. It also prevents overflows of clocks.
+/// The maximum wait that a server can request, in seconds. It also prevents overflow when a wait is
+/// added to a time.
 const MAX_RETRY_AFTER: u64 = 60 * 60;
 
 /// Sends a request and returns a successful response.
@@ -50,14 +51,14 @@ async fn refusal(response: Response<Body>) -> ListWatchError {
     if status.code == 0 {
         status.code = code.as_u16();
     }
-    let asked_in_header = head.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
-    let asked_in_body = status.details.as_ref().map(|details| u64::from(details.retry_after_seconds));
-    let seconds = asked_in_header.or(asked_in_body.filter(|seconds| *seconds > 0));
+    let in_header = head.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    let in_body = status.details.as_ref().map(|details| u64::from(details.retry_after_seconds));
+    let seconds = in_header.or(in_body.filter(|seconds| *seconds > 0));
     let retry_after = seconds.map(|seconds: u64| Duration::from_secs(seconds.min(MAX_RETRY_AFTER)));
     ListWatchError::Status { status: Box::new(status), retry_after }
 }
 
-/// Reads the start of a body.
+/// Reads at most [`MAX_ERROR_BODY`] bytes of a body.
 async fn read_start(mut slices: Slices) -> Vec<u8> {
     let mut start = Vec::new();
     while let Ok(Some(bytes)) = slices.next().await {
@@ -69,7 +70,8 @@ async fn read_start(mut slices: Slices) -> Vec<u8> {
     start
 }
 
-/// Returns a status for a response without one, with the usual reason for its code.
+/// Creates a `Status` for an error response without one, with the reason that Kubernetes uses for
+/// its code.
 fn status_for(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Status {
     let reason = match code.as_u16() {
         400 => "BadRequest",
@@ -96,12 +98,12 @@ fn status_for(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Status {
     Status::failure(&message, reason).with_code(code.as_u16())
 }
 
-/// Returns the encoding of a body.
+/// Returns the encoding of a body, from its content type. Default: JSON.
 pub(super) fn encoding_of(headers: &HeaderMap) -> Encoding {
     headers.get(CONTENT_TYPE).map_or(Encoding::Json, |value| Encoding::of(value.as_bytes()))
 }
 
-/// Describes the headers of a response that can't be decoded.
+/// Describes content type and encoding of a response, for an error about its body.
 pub(super) fn claims(headers: &HeaderMap) -> String {
     let content_type = header(headers, &CONTENT_TYPE).unwrap_or_else(|| "none".to_owned());
     match header(headers, &CONTENT_ENCODING) {
@@ -114,7 +116,7 @@ fn header(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     headers.get(name).map(|value| quote(value.as_bytes()))
 }
 
-/// Returns the start of a text for a message: one line of limited length without control
+/// Returns the start of a header's value for a message: one line of limited length without control
 /// characters.
 fn quote(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(&text[..text.len().min(2 * MAX_QUOTE)]);
@@ -128,7 +130,8 @@ fn quote(text: &[u8]) -> String {
     line
 }
 
-/// An error that shows its causes in one line. "connection refused" is at the end of a chain.
+/// An error whose message includes its causes, in one line. The message of `kube::Error` lacks
+/// them, for example "connection refused".
 #[derive(Debug)]
 pub(super) struct Caused {
     error: kube::Error,
@@ -147,16 +150,16 @@ impl fmt::Display for Caused {
             kube::Error::Service(cause) => cause.as_ref(),
             error => error,
         };
-        let mut said = first.to_string();
-        f.write_str(&said)?;
+        let mut last = first.to_string();
+        f.write_str(&last)?;
         let mut source = first.source();
         while let Some(cause) = source {
-            let saying = cause.to_string();
-            // Many errors already contain their cause.
-            if !said.contains(&saying) {
-                write!(f, ": {saying}")?;
+            let message = cause.to_string();
+            // Many messages already contain the message of their cause.
+            if !last.contains(&message) {
+                write!(f, ": {message}")?;
             }
-            said = saying;
+            last = message;
             source = cause.source();
         }
         Ok(())

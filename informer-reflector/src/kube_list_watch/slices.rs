@@ -1,7 +1,7 @@
 //! [`Slices`]: the decompressed bytes of a response's body, in slices.
 //!
-//! Note: decoding takes CPU time, and a stream whose data is always available would never yield. So
-//! the bytes come in slices, with a yield after each, also within compressed data.
+//! Note: decoding takes CPU time, and a task whose data is always available would never yield. So
+//! the task yields after every 256 KiB, also within compressed data.
 
 use bytes::Bytes;
 use http::Response;
@@ -14,24 +14,28 @@ use super::compression::Compression;
 use super::gzip::Gunzip;
 use super::response::{Caused, claims};
 
-/// The maximum size of a slice: some tens of pods, which are decoded in less than a millisecond.
+/// The maximum size of a slice, in bytes: some tens of pods, which are decoded in less than a
+/// millisecond.
 const SLICE: usize = 256 * 1024;
 
 /// The bytes of a body as they arrive.
 pub(super) struct Slices {
     body: Body,
-    /// The description of the response's headers.
+    /// The description of the response's headers, for errors.
     claims: String,
-    /// Bytes that have arrived after the last slice, possibly compressed.
+    /// Bytes that have arrived and are not in a slice yet, possibly compressed.
     rest: Bytes,
     slice: Bytes,
     gunzip: Option<Gunzip>,
+    /// The number of bytes since the last yield.
     since_pause: usize,
-    /// Receives failures of the body.
+    /// Records failures of the body, to detect clients that decompress.
     compression: Option<Compression>,
 }
 
 impl Slices {
+    /// Begins to read the body of a response.
+    ///
     /// # Errors
     /// [`ListWatchError::Protocol`] if the body has an encoding that was not requested.
     pub(super) fn new(response: Response<Body>) -> Result<Self, ListWatchError> {
@@ -40,7 +44,7 @@ impl Slices {
             Encoding::Identity => None,
             Encoding::Gzip => Some(Gunzip::new()),
             Encoding::Unknown => {
-                let error = format!("the body is encoded in a way that was not asked for ({claims})");
+                let error = format!("the body has an encoding that was not requested ({claims})");
                 return Err(ListWatchError::Protocol(error));
             }
         };
@@ -60,7 +64,7 @@ impl Slices {
         Self { compression: Some(compression), ..self }
     }
 
-    /// Returns the next bytes, at least one, or `None` at the end.
+    /// Returns the next slice, which is not empty, or `None` at the end of the body.
     pub(super) async fn next(&mut self) -> Result<Option<&[u8]>, ListWatchError> {
         loop {
             if self.since_pause >= SLICE {
@@ -80,7 +84,8 @@ impl Slices {
         }
     }
 
-    /// Creates a slice from the bytes that have arrived. Returns whether it has any.
+    /// Prepares the next slice from the bytes that have arrived. Returns `false` if the slice is
+    /// empty.
     fn take_slice(&mut self) -> Result<bool, ListWatchError> {
         let Some(gunzip) = &mut self.gunzip else {
             self.slice = self.rest.split_to(self.rest.len().min(SLICE));

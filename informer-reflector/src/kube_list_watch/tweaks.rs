@@ -1,14 +1,16 @@
 //! [`ListTweaks`]: the parameters of requests that a user can set.
 //!
 //! client-go: `TweakListOptionsFunc` of tools/cache/listwatch.go, which is called for each request
-//! and can change all of it. Here, the parameters are the same for all pages and watches, which
-//! must select the same objects. Versions, pages, bookmarks and timeouts can't be changed.
+//! and can change every option. Here, all pages and watches get the same parameters, because they
+//! must select the same objects. Resource versions, page limits, bookmarks and timeouts can't be
+//! changed.
 
 use kube::core::Status;
 
 use informer_core::ListWatchError;
 
-/// The parameters that only the reflector sets.
+/// The parameters that [`ListTweaks::parameter`] can't set: the reflector sets them, or
+/// [`ListTweaks`] has a field for them.
 const RESERVED: [&str; 10] = [
     "allowWatchBookmarks",
     "continue",
@@ -43,7 +45,8 @@ impl ListTweaks {
 
     /// Sets a parameter of all lists and watches; an empty value removes it.
     ///
-    /// Use it for parameters of single servers, such as shards (KEP-5866):
+    /// Use this method for parameters that only some servers support, such as shard selectors
+    /// (KEP-5866):
     ///
     /// ```
     /// # use informer_reflector::ListTweaks;
@@ -62,16 +65,19 @@ impl ListTweaks {
         self
     }
 
+    /// Checks that no parameter is reserved.
+    ///
     /// # Errors
-    /// A bad request, if the user can't set one of the parameters.
+    /// A bad request (400) if one is.
     pub(super) fn check(&self) -> Result<(), ListWatchError> {
         let Some((name, _)) = self.parameters.iter().find(|(name, _)| RESERVED.contains(&name.as_str()))
         else {
             return Ok(());
         };
         let remedy = match name.as_str() {
-            "labelSelector" | "fieldSelector" => "set the field of that name instead",
-            _ => "lists and watches of an informer depend on it; take it out of the list options",
+            "labelSelector" => "set `ListTweaks::label_selector` instead",
+            "fieldSelector" => "set `ListTweaks::field_selector` instead",
+            _ => "the reflector sets it; remove it from the list options",
         };
         let message = format!("the parameter \"{name}\" can't be set for {}: {remedy}", self.resource);
         let status = Status::failure(&message, "BadRequest").with_code(400);

@@ -1,21 +1,23 @@
 //! [`Backoff`]: the wait before the next retry.
 //!
-//! The defaults are client-go's. Unlike there, the waits restart only after a success, so they stay
-//! long during an outage.
+//! The defaults are client-go's. Unlike client-go's, the waits return to the first one only after a
+//! success, so they stay long during an outage.
 
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_millis(800);
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// The minimum of configured waits; less would send requests without a pause.
+/// The minimum of configured waits. With shorter waits, retries would follow each other almost
+/// without a pause.
 const MIN: Duration = Duration::from_millis(10);
 
-/// The maximum of configured waits and of waits that a server requests. It also prevents overflows
-/// of clocks.
+/// The maximum of configured waits and of waits that a server requests. It also prevents overflow
+/// when a wait is added to a time.
 const MAX: Duration = Duration::from_secs(60 * 60);
 
-/// Waits that double from the first to the longest. Jitter adds up to the length of each wait.
+/// Waits that double from the first to the longest. Random jitter lengthens each wait by up to
+/// 100%.
 #[derive(Debug, Clone)]
 pub(super) struct Backoff {
     first: Duration,
@@ -29,25 +31,26 @@ impl Backoff {
         Self { first, longest: longest.clamp(first, MAX), next: first }
     }
 
-    /// Returns the next wait; not shorter than the wait that the server requested, up to an hour.
+    /// Returns the next wait. It is at least as long as the wait that the server requested, up to
+    /// an hour.
     pub(super) fn next(&mut self, retry_after: Option<Duration>) -> Duration {
         let wait = self.next.mul_f64(1.0 + fastrand::f64());
         self.next = (self.next * 2).min(self.longest);
         wait.max(clamped(retry_after))
     }
 
-    /// Returns the longest possible first wait.
+    /// Returns the first wait with the maximum jitter.
     pub(super) fn longest_first(&self) -> Duration {
         self.first * 2
     }
 
-    /// Restarts with the first wait, after a success.
+    /// Makes the first wait the next one. Called after a success.
     pub(super) fn reset(&mut self) {
         self.next = self.first;
     }
 }
 
-/// Returns the wait that the server requested, at most an hour.
+/// Returns the wait that the server requested, limited to an hour; zero if it requested none.
 pub(super) fn clamped(retry_after: Option<Duration>) -> Duration {
     retry_after.unwrap_or_default().min(MAX)
 }

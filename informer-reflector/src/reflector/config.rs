@@ -11,8 +11,8 @@ use super::server::SharedServer;
 /// The settings of a reflector, for objects of any type. Defaults are client-go's where client-go
 /// has the setting.
 ///
-/// A standalone [`Reflector`](super::Reflector), an informer, and a factory (for all informers, or
-/// for those of one type) take it. Clones share the knowledge about the [server](Self::server).
+/// Standalone [`Reflector`](super::Reflector)s, informers and factories (for all informers, or for
+/// those of one type) accept these settings. Clones share the [state of the server](Self::server).
 #[derive(Clone)]
 #[must_use]
 pub struct ReflectorConfig {
@@ -26,19 +26,19 @@ pub struct ReflectorConfig {
     pub(super) on_failure: Option<OnFailure>,
 }
 
-/// The page size of lists, in items, unless another one is set.
+/// The default page size of lists, in items.
 pub(super) const DEFAULT_PAGE_SIZE: u32 = 500;
 
-/// The default and minimum of [`ReflectorConfig::watch_timeout`]. Shorter watches only cost
-/// requests.
+/// The default and minimum of [`ReflectorConfig::watch_timeout`]. Shorter watches would only cost
+/// more requests.
 const MIN_WATCH_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// The maximum of [`ReflectorConfig::watch_timeout`]. Few networks keep a connection that long, and
-/// no clock overflows.
+/// The maximum of [`ReflectorConfig::watch_timeout`]. Few networks keep a connection for longer. It
+/// also prevents overflow when a timeout is added to a time.
 const MAX_WATCH_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The default of [`ReflectorConfig::list_stall_timeout`]. A server waits at most three seconds for
-/// a recent state, and then sends from memory.
+/// The default of [`ReflectorConfig::list_stall_timeout`]. A server waits at most three seconds
+/// until its cache is recent enough, and then sends the list from memory.
 const STREAM_PAUSE: Duration = Duration::from_secs(10);
 
 /// The default and minimum of [`ReflectorConfig::watch_idle_timeout`]. Bookmarks arrive about once
@@ -60,20 +60,25 @@ impl ReflectorConfig {
         }
     }
 
-    /// Sets whether the reflector requests streaming lists (KEP-3157): one request that continues
-    /// as the watch, and saves memory and database reads of the server. If the server does not
-    /// support them, the reflector lists in pages. Default: yes.
+    /// Sets whether the reflector requests streaming lists (KEP-3157). A streaming list is one
+    /// request that continues as the watch; it saves the server memory and database reads. If the
+    /// server does not support streaming lists, the reflector lists in pages. Default: yes.
     #[doc(alias = "WatchListClient")]
     pub fn streaming_lists(mut self, wanted: bool) -> Self {
         self.streaming_lists = wanted;
         self
     }
 
-    /// Sets the time without data, before the start or the end of a streaming list, after which the
-    /// reflector lists in pages instead. Each object adds 5 milliseconds to the allowance, up to
-    /// three times this timeout, so a stream with 200 objects a second continues until half a
-    /// minute after the [watch timeout](Self::watch_timeout). Each stream gets up to half as much
-    /// more time, at random. Default: 10 seconds; minimum: 1 second; maximum: 24 hours.
+    /// Sets the time without data after which the reflector cancels a streaming list and lists in
+    /// pages instead. It applies from the request until the end of the list.
+    ///
+    /// It also bounds the time for which a stream can be slow: all waits for data together are
+    /// limited to this timeout plus 5 milliseconds for each object that has arrived. At most three
+    /// times this timeout can accumulate. A stream with more than 200 objects a second is limited
+    /// only by the duration of a [watch](Self::watch_timeout).
+    ///
+    /// The timeout of each stream is lengthened by a random time of up to 50%. Default: 10 seconds;
+    /// minimum: 1 second; maximum: 24 hours.
     pub fn list_stall_timeout(mut self, at_most: Duration) -> Self {
         self.list_stall_timeout = at_most.clamp(Duration::from_secs(1), MAX_WATCH_TIMEOUT);
         self
@@ -85,23 +90,23 @@ impl ReflectorConfig {
     ///
     /// API servers send a bookmark to each watch once a minute, but the first one only after two
     /// minutes. So after two silent connections in a row, the limit is 125 seconds until data
-    /// arrives. A quiet watch costs at most two further requests, or one every 125 seconds if the
-    /// server sends no bookmarks. A client of [`connect`](crate::connect) notices dead connections
-    /// within 30 seconds and without requests.
+    /// arrives. If nothing changes, a watch costs at most two additional requests, or one every 125
+    /// seconds if the server sends no bookmarks. A client of [`connect`](crate::connect) detects
+    /// dead connections within 30 seconds and without requests.
     pub fn watch_idle_timeout(mut self, at_most: Duration) -> Self {
         self.watch_idle_timeout = at_most.clamp(MIN_WATCH_SILENCE, MAX_WATCH_TIMEOUT);
         self
     }
 
     /// Sets the waits after failures: `first`, doubled after each further failure, up to `longest`.
-    /// Jitter adds up to the length of the wait. A longer wait that the server requests
-    /// (`Retry-After`) takes precedence. After a watch of ten seconds, waits start again with
-    /// `first`. While the server is unavailable, a wait is at most half as long as the outage so
-    /// far, and the reflectors that [share](Self::server) the server send requests in turns.
+    /// Random jitter lengthens each wait by up to 100%. A longer wait that the server requests
+    /// (`Retry-After`) takes precedence. After a watch has lasted ten seconds, waits start again
+    /// with `first`. While the server is unavailable, a wait is at most half as long as the outage
+    /// so far, and the reflectors that [share](Self::server) the server send requests in turns.
     ///
-    /// Some ends need no wait, such as a watch that the server closes after more than a second, or
-    /// an expired version. Ten such requests can follow each other at once, and one more per
-    /// second. So for every sequence of answers, a reflector with the default backoff sends at most
+    /// Some ends of requests need no wait, for example the end of a watch after more than a second,
+    /// or an expired version. Ten requests without a wait can follow each other, plus one per
+    /// second. So whatever the server responds, a reflector with the default backoff sends at most
     /// 80 requests a minute, not counting the pages of lists.
     ///
     /// Default: 0.8 and 30 seconds. Minimum: 10 milliseconds; maximum: one hour. If `longest` is
@@ -113,9 +118,9 @@ impl ReflectorConfig {
         self
     }
 
-    /// Shares knowledge about the server with the other reflectors of the same server: they send
-    /// requests in turns during an outage, and remember together whether it supports streaming
-    /// lists. Default: not shared.
+    /// Shares the state of the server with other reflectors of the same server. They then send
+    /// requests in turns during an outage, and share the information whether the server supports
+    /// streaming lists. Default: not shared.
     pub fn server(mut self, server: SharedServer) -> Self {
         self.server = server;
         self
@@ -125,27 +130,30 @@ impl ReflectorConfig {
     /// the reflector's task without a lock and must not block; its panics are logged. Default:
     /// none.
     ///
-    /// Failures also appear in the [health](super::Health) and in the log. A watch that the server
-    /// closes at its timeout is no failure.
+    /// Failures also appear in the [health](super::Health) and in the log. The end of a watch at
+    /// its timeout is not a failure.
     #[doc(alias = "WatchErrorHandler")]
     #[doc(alias = "SetWatchErrorHandler")]
-    pub fn on_failure(mut self, hears: impl Fn(&ListWatchFailure<'_>) + Send + Sync + 'static) -> Self {
-        self.on_failure = Some(Arc::new(hears));
+    pub fn on_failure(mut self, handler: impl Fn(&ListWatchFailure<'_>) + Send + Sync + 'static) -> Self {
+        self.on_failure = Some(Arc::new(handler));
         self
     }
 
     /// Sets the page size, in items, of lists that are not [streaming](Self::streaming_lists). A
-    /// server that answers from memory can still send everything in one page, especially for the
-    /// initial list. Default: 500 if the server reads its database anyway, otherwise one page,
-    /// because servers answer that from memory.
+    /// server that answers from its cache can ignore the page size and send all items in one page,
+    /// especially for the initial list.
+    ///
+    /// Default: 500 for the initial list and for lists that the server reads from its database; no
+    /// limit for relists that the server answers from its cache.
     #[doc(alias = "WatchListPageSize")]
     pub fn page_size(mut self, items: u32) -> Self {
         self.page_size = Some(items.max(1));
         self
     }
 
-    /// Sets the minimum duration of a watch, after which the server closes it; the maximum is twice
-    /// as long. Default, and minimum: 5 minutes; maximum: 24 hours. Values outside are clamped.
+    /// Sets the minimum time after which the server closes a watch. The time of each watch is
+    /// random, up to twice as long. Default, and minimum: 5 minutes; maximum: 24 hours. Other
+    /// values are clamped.
     #[doc(alias = "MinWatchTimeout")]
     pub fn watch_timeout(mut self, at_least: Duration) -> Self {
         self.watch_timeout = at_least.clamp(MIN_WATCH_TIMEOUT, MAX_WATCH_TIMEOUT);

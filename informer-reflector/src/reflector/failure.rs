@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use informer_core::{ListWatchError, panic_message};
 
-/// A list or watch that has failed, and what the reflector does next.
+/// A failed list or watch, and the reflector's next request.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ListWatchFailure<'a> {
@@ -19,8 +19,9 @@ pub struct ListWatchFailure<'a> {
     pub error: &'a ListWatchError,
     /// The next request.
     pub next: NextRequest,
-    /// The wait before that request; zero for none. While the server is unavailable, the wait can
-    /// be longer, until the reflector's [turn](super::SharedServer), or shorter.
+    /// The wait before the next request; zero for none. While the server is unavailable, the real
+    /// wait can be longer or shorter, because reflectors then send requests in
+    /// [turns](super::SharedServer).
     pub wait: Duration,
 }
 
@@ -30,13 +31,13 @@ pub struct ListWatchFailure<'a> {
 pub enum NextRequest {
     /// A list, streaming or paged.
     List,
-    /// A watch from the last version on.
+    /// A watch from the last resource version on.
     Watch,
 }
 
 pub(super) type OnFailure = Arc<dyn Fn(&ListWatchFailure<'_>) + Send + Sync>;
 
-/// Calls the failure handler without a lock (I8). A panic only ends the call (I12).
+/// Calls the failure handler without a lock (I8). A panic of the handler ends only this call (I12).
 pub(super) fn report(handler: Option<&OnFailure>, failure: &ListWatchFailure<'_>) {
     let Some(handler) = handler else { return };
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| handler(failure))) {

@@ -2,12 +2,14 @@
 //!
 //! The rules for resource versions and page sizes are client-go's (`relistResourceVersion` in
 //! tools/cache/reflector.go, tools/pager). The initial list accepts any state from the server's
-//! cache; later lists request no state older than the last one. Unlike client-go, the objects of a
-//! failed initial list are in the store already, so the retry requests the newest state.
+//! cache; later lists request a state at least as new as the last one. Unlike in client-go, the
+//! objects of a failed initial list are already in the store, so the retry requests the newest
+//! state.
 //!
 //! Note: when a continue token expires, the server offers a token for the rest of its newest state.
-//! The reflector does not use it, because changes of the earlier pages would be lost. It lists
-//! again in one page; only once, because some servers page without a limit.
+//! The reflector does not use that token, because changes to objects of the earlier pages would be
+//! lost. Instead it lists again without a limit; only once, because some servers return pages even
+//! without a limit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,38 +27,38 @@ use super::outage::Outcome;
 use super::status::Health;
 use super::{MAX_RESPONSE_WAIT, Reflector, Request, Step};
 
-/// A page with fewer items is short, unless the reflector requested fewer.
+/// A page with fewer items than this, and fewer than its limit, is short.
 const SHORT_PAGE: usize = 50;
 
-/// The interval at which the request after a short page checks the pace.
+/// The interval between checks whether the request after a short page is allowed.
 const PACE_WAIT: Duration = Duration::from_millis(250);
 
-/// What earlier lists showed about the server.
+/// The observations about the server from earlier lists and watches.
 #[derive(Debug, Default)]
 pub(super) struct ListHistory {
-    /// The version of the last complete list or later event; empty before the first list, and if
-    /// lists have no version.
+    /// The resource version of the last complete list or of a later event; empty before the first
+    /// list, and if lists have no resource version.
     pub(super) last_seen: ResourceVersion,
-    /// Whether the server refused this version: it has expired, or is newer than the server's
+    /// Whether the server refused `last_seen`, because it has expired or is newer than the server's
     /// state.
     pub(super) unavailable: bool,
-    /// Whether the store has objects of an incomplete list. If their version is unknown, the next
-    /// list requests the newest state, because any other could be older than they are (I1).
+    /// Whether the store has objects of an incomplete list. If `last_seen` is empty, the next list
+    /// then requests the newest state, because any other state could be older than these objects
+    /// (I1).
     pub(super) is_partly_known: bool,
-    /// The number of streaming lists in a row that failed.
+    /// The number of consecutive streaming lists that failed.
     pub(super) broken_streams: u32,
-    /// Whether the server closed one of them properly.
+    /// Whether the server closed one of these streaming lists early, but without an error.
     pub(super) was_stream_closed: bool,
-    /// Whether a list from the cache arrived in pages: the server has no cache, so pages reduce the
-    /// load of its database.
+    /// Whether a list that a cache could serve (`resourceVersion=0`) arrived in pages. Then the
+    /// server has no cache, and pages reduce the load of its database.
     pages_from_memory: bool,
-    /// Whether a list in one page ended early. Servers end requests after a minute, so pages can
-    /// help.
+    /// Whether a list was interrupted. Servers end requests after a minute, so pages can help.
     broke_off: bool,
 }
 
 impl ListHistory {
-    /// Returns the version for a paged list.
+    /// Returns the resource version to request for a paged list. Empty: the newest state.
     fn resource_version(&self) -> ResourceVersion {
         if self.unavailable || (self.last_seen.is_empty() && self.is_partly_known) {
             ResourceVersion::empty()
@@ -67,8 +69,8 @@ impl ListHistory {
         }
     }
 
-    /// Returns the version for a streaming list. Without a known version it is the newest state,
-    /// which costs the server no more.
+    /// Returns the resource version to request for a streaming list. Empty: the newest state, which
+    /// costs the server no more than another one.
     pub(super) fn stream_version(&self) -> ResourceVersion {
         if self.unavailable { ResourceVersion::empty() } else { self.last_seen.clone() }
     }
@@ -80,8 +82,8 @@ impl ListHistory {
         let limit = (!in_one_piece).then_some(DEFAULT_PAGE_SIZE);
         ListOptions {
             resource_version: Some(resource_version).filter(|version| !version.is_empty()),
-            // Without this option, a server takes a version with a limit as `Exact`. A watch from
-            // that version would expire again.
+            // Without this option, a server interprets a version with a limit as `Exact`. A watch
+            // from that old version could expire again.
             resource_version_match: from_memory.then_some(ResourceVersionMatch::NotOlderThan),
             limit: page_size.or(limit),
             ..ListOptions::default()
@@ -98,7 +100,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
                 self.apply_list(listing, resource_version);
                 Step::Now(Request::Watch)
             }
-            Err(error) if self.may_be_the_version(&error) && !self.history.unavailable => {
+            Err(error) if self.can_be_due_to_version(&error) && !self.history.unavailable => {
                 // The newest state is always available, so no wait is needed.
                 self.log_expired(&error);
                 self.history.unavailable = true;
@@ -111,23 +113,23 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Logs the relist after an expired version.
+    /// Logs a relist, if its cause is an expired resource version.
     pub(super) fn log_expired(&mut self, error: &ListWatchError) {
         if error.is_expired() {
             self.reporter.expired(&self.history.last_seen);
         }
     }
 
-    /// Returns whether a list of another version can succeed. An invalid request can be caused by a
-    /// version that another server returned before.
-    fn may_be_the_version(&self, error: &ListWatchError) -> bool {
+    /// Returns whether the requested resource version can be the cause of the error. A bad request
+    /// can have this cause, if another server returned the version before.
+    fn can_be_due_to_version(&self, error: &ListWatchError) -> bool {
         version_is_unavailable(error) || (error.is_bad_request() && !self.history.last_seen.is_empty())
     }
 
     /// Passes a complete list to the store in one step (I9).
     pub(super) fn apply_list(&mut self, listing: Listing<K>, resource_version: ResourceVersion) {
         let (received, quarantined) = (listing.received(), listing.all_quarantined().clone());
-        // The store comes first, so that the status never is ahead of it.
+        // Update the store first, so that the status is never ahead of the store.
         self.store.replace(listing.into_replacement(resource_version.clone()));
         self.reporter.synced_to(&resource_version);
         self.reporter.only_quarantined(&quarantined);
@@ -143,7 +145,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
 
     async fn list_all_pages(&mut self) -> Result<(Listing<K>, ResourceVersion), ListWatchError> {
         let mut options = self.history.first_page(self.config.page_size);
-        let asks_for_memory = options.resource_version.as_ref().is_some_and(|version| *version == "0".into());
+        let accepts_any_state =
+            options.resource_version.as_ref().is_some_and(|version| *version == "0".into());
         let (mut listing, mut tokens) = (Listing::new(), ContinueTokens::new());
         let mut is_second_try = false;
         loop {
@@ -156,13 +159,14 @@ impl<K: Send + Sync + 'static> Reflector<K> {
                 Ok(ListEnd { continue_token: Some(token), .. }) => {
                     tokens.note(&token)?;
                     self.pace_short_page(&mut listing, before, limit).await?;
-                    self.history.pages_from_memory |= asks_for_memory;
-                    // The token contains the version, and servers reject a request with both.
+                    self.history.pages_from_memory |= accepts_any_state;
+                    // The token contains the resource version, and servers reject a request with a
+                    // token and a resource version.
                     options = ListOptions { limit, continue_token: Some(token), ..ListOptions::default() };
                 }
                 Err(error) if is_continued && error.is_expired() => {
-                    // A server that pages without a limit can return this error each time, and
-                    // lists must not follow each other without a wait.
+                    // A server that returns pages even without a limit can return this error each
+                    // time, and lists must not follow each other without a wait.
                     if std::mem::replace(&mut is_second_try, true) {
                         return Err(expired_again(&error));
                     }
@@ -176,8 +180,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Delays the request after a short page, except for the first ten in a row, because short
-    /// pages can follow each other without end.
+    /// Delays the request after a short page, because a faulty server can return short pages for
+    /// ever. The first ten such requests in a row are not delayed.
     async fn pace_short_page(
         &mut self,
         listing: &mut Listing<K>,
@@ -241,39 +245,38 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 }
 
-/// Returns whether the requested version is unavailable and another one is not.
+/// Returns whether the requested resource version is expired, too new or too long, so that a
+/// request without it can succeed.
 pub(super) fn version_is_unavailable(error: &ListWatchError) -> bool {
     error.is_expired()
         || error.is_too_large_resource_version()
         || matches!(error, ListWatchError::InvalidRequest(_))
 }
 
-/// Returns whether this is the version of a state. Some other servers return `0`, which requests
-/// any state: a watch from there would silently miss deletions.
+/// Returns whether a watch can start at this resource version. Some servers other than
+/// kube-apiserver return `0`, which requests any state: a watch from `0` would miss deletions.
 pub(super) fn is_stated(resource_version: &ResourceVersion) -> bool {
     !resource_version.is_empty() && *resource_version != "0".into()
 }
 
-/// Returns the version of a list, or an empty one if it has no usable version.
+/// Returns the resource version of a list, or an empty one if no watch can start at it.
 pub(super) fn stated(resource_version: ResourceVersion) -> ResourceVersion {
     if is_stated(&resource_version) { resource_version } else { ResourceVersion::empty() }
 }
 
 fn fell_silent() -> ListWatchError {
-    ListWatchError::Interrupted(format!("nothing came for {MAX_RESPONSE_WAIT:?}").into())
+    ListWatchError::Interrupted(format!("no data arrived for {MAX_RESPONSE_WAIT:?}").into())
 }
 
 fn empty_pages() -> ListWatchError {
-    ListWatchError::Protocol(
-        "the list consists of many pages without items; the server may never end it".into(),
-    )
+    ListWatchError::Protocol("the server sent many pages without items, so the list may never end".into())
 }
 
-/// Returns an error that does not count as expired, because the remedies for an expired version
-/// have been tried: another version, and the newest state.
+/// Returns an error that does not count as expired, so that the reflector waits before the next
+/// list.
 fn expired_again(error: &ListWatchError) -> ListWatchError {
     ListWatchError::Interrupted(
-        format!("a continue token has expired again, in a list that was asked for in one piece: {error}")
+        format!("a continue token expired again, in a list that was requested without a limit: {error}")
             .into(),
     )
 }

@@ -1,23 +1,23 @@
 //! [`Listing`]: the objects of a list that is arriving.
 //!
-//! It has handles, mostly to objects that the store has, too: unchanged objects, and all objects of
-//! an initial list. So a list is never in memory twice. Its order is deterministic, so that
-//! simulations can be repeated.
+//! Most of its handles share their objects with the store: those of unchanged objects, and all
+//! handles of an initial list. So a list is never in memory twice. The order of the objects is
+//! deterministic, so that simulations can be repeated.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use informer_core::{Cached, ListWatchError, ObjectKey, RejectedObject, Replacement, ResourceVersion};
 
-/// The number of objects at which a list is first checked for repetitions; then whenever it has
-/// doubled.
+/// The number of objects at which a list is first checked for repetitions. It is checked again
+/// whenever this number has doubled.
 const MIN_CHECKED: usize = 4_096;
 
 pub(super) struct Listing<K> {
     objects: Vec<Cached<K>>,
-    /// The number of objects at which it is next checked for repetitions.
+    /// The number of objects at which the list is next checked for repetitions.
     check_at: usize,
-    /// The events of a streaming list after its first change, which can concern listed objects.
-    /// `None`: deleted.
+    /// The state of each object for which a streaming list sent an event after its first change.
+    /// `None`: the object was deleted. These states replace those in `objects`.
     changes: BTreeMap<ObjectKey, Option<Cached<K>>>,
     has_changes: bool,
     quarantined: BTreeSet<ObjectKey>,
@@ -69,13 +69,16 @@ impl<K> Listing<K> {
         outcome
     }
 
-    /// Does the same at any number of objects.
+    /// Drops repeated objects now, whatever their number.
+    ///
+    /// # Errors
+    /// As [`check_for_repetitions`](Self::check_for_repetitions).
     pub(super) fn refuse_repetitions(&mut self) -> Result<(), ListWatchError> {
         let before = self.objects.len();
         self.drop_repeated();
         if self.objects.len() < before / 2 {
             return Err(ListWatchError::Protocol(
-                "the list repeats the same objects; the server may never end it".into(),
+                "the list repeats the same objects, so it may never end".into(),
             ));
         }
         Ok(())
@@ -89,19 +92,20 @@ impl<K> Listing<K> {
         self.objects.retain(|_| is_last.pop().unwrap_or(true));
     }
 
-    /// Allows objects that were listed before.
+    /// Makes later objects replace listed objects with the same key.
     pub(super) fn expect_changes(&mut self) {
         self.has_changes = true;
     }
 
-    /// Removes an object that was possibly listed before.
+    /// Removes an object, which may or may not have been listed before.
     pub(super) fn remove(&mut self, key: ObjectKey) {
         self.has_changes = true;
         self.quarantined.remove(&key);
         self.changes.insert(key, None);
     }
 
-    /// I10: adds an undecodable object. An earlier decoded version of it stays.
+    /// I10: adds an undecodable object. If an earlier version could be decoded, that version stays
+    /// in the list.
     pub(super) fn quarantine(&mut self, rejected: &RejectedObject) {
         self.received += 1;
         match &rejected.key {

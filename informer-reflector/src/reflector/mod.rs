@@ -1,10 +1,11 @@
 //! [`Reflector`]: keeps a [`ReflectorStore`] equal to a [`ListerWatcher`]'s objects.
 //!
-//! client-go: `Reflector` of tools/cache/reflector.go. It is one state machine: list, as a stream
-//! or in pages, then watch from there. A watch that ends is resumed; a relist follows only if the
-//! version has expired or resuming does not help. Unlike client-go, it resumes after an error
-//! before it relists, its backoff restarts only after a watch of ten seconds, every request has a
-//! timeout, and undecodable objects are quarantined instead of lost.
+//! client-go: `Reflector` of tools/cache/reflector.go. The reflector is one state machine: list, as
+//! a stream or in pages, then watch from the version of the list. A watch that ends is resumed; a
+//! relist follows only if the version has expired or resuming does not help. Unlike client-go, the
+//! reflector resumes after an error before it relists, its backoff restarts only after a watch of
+//! ten seconds, every request has a timeout, and undecodable objects are quarantined instead of
+//! lost.
 
 mod backoff;
 mod config;
@@ -125,14 +126,14 @@ impl From<Request> for NextRequest {
 #[derive(Debug)]
 enum Step {
     Now(Request),
-    /// Send the request at once in spite of an error, as long as the [`Pace`] allows it.
+    /// Send the request immediately in spite of an error, as long as the [`Pace`] allows that.
     AtOnce(Request, ListWatchError),
     /// Send the request after a backoff, because of an error.
     Later(Request, ListWatchError),
 }
 
 impl<K: Resource + Send + Sync + 'static> Reflector<K> {
-    /// Returns a reflector. It does nothing until it is [run](Self::run).
+    /// Creates a reflector. It sends no request before it is [run](Self::run).
     #[must_use]
     pub fn new(
         lister_watcher: Arc<dyn ListerWatcher<K>>,
@@ -144,7 +145,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
 }
 
 impl<K: Send + Sync + 'static> Reflector<K> {
-    /// The same as [`new`](Reflector::new), with all functions that objects pass through.
+    /// Creates a reflector with an [`Ingest`], the functions that process each arriving object.
     #[doc(hidden)]
     #[must_use]
     pub fn with_ingest(
@@ -175,8 +176,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 
     /// Sets a function that changes each object before it is cached, for example to drop unused
-    /// fields. It runs exactly once for each arriving object, without a lock. A version that is
-    /// listed again is another arriving object. Default: none.
+    /// fields. It runs exactly once for each arriving object, without a lock. If a later list
+    /// returns the same version of an object, the function runs again. Default: none.
     ///
     /// If the function fails or panics, or changes name, namespace, UID or resource version, the
     /// object is quarantined: the cached version, if any, stays, and
@@ -216,8 +217,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         self.relist.clone()
     }
 
-    /// Lists and watches until `shutdown`. After an error, the reflector retries; the error is
-    /// logged once and is in the [status](Self::status).
+    /// Lists and watches until `shutdown` is cancelled. After an error, the reflector retries; the
+    /// error is logged once and is in the [status](Self::status).
     ///
     /// # Cancel safety
     /// Dropping the future stops the reflector. Objects that were passed to the store stay there.
@@ -234,7 +235,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         let mut request = Request::List;
         loop {
             if !matches!(request, Request::Watch) {
-                // The stream of a list that no watch has used.
+                // Drop the stream of an earlier list, because a new list begins.
                 self.open = None;
                 self.relist.mark_answered();
             }
@@ -253,7 +254,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             request = match step {
                 Step::Now(next) => next,
                 Step::AtOnce(next, error) if self.pace.take() => {
-                    tracing::debug!(resource = self.lister_watcher.description(), %error, "retrying at once");
+                    let resource = self.lister_watcher.description();
+                    tracing::debug!(resource, %error, "retrying without a wait after an error");
                     self.report_failure(&error, next, Duration::ZERO);
                     next
                 }
@@ -282,7 +284,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         self.config.server.wait_for_turn(trouble, |turn| reporter.awaits_turn(turn)).await;
     }
 
-    /// Counts a failure of an unavailable server.
+    /// Records a failure of an unavailable server, and returns the reflector's state in this
+    /// outage.
     fn unavailable(&mut self, error: &ListWatchError) -> Trouble {
         let answers = self.config.server.answers();
         let others_are_served = std::mem::replace(&mut self.answers, answers) != answers;
@@ -311,14 +314,14 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         failure::report(self.config.on_failure.as_ref(), &failure);
     }
 
-    /// Sends a request and waits until its response begins. A response after a failure releases
-    /// other reflectors that wait for the same server.
+    /// Sends a request and waits at most `max_wait` until its response begins. The first response
+    /// after an outage allows other reflectors of the same server to send their requests.
     async fn ask<T>(
         &mut self,
-        patience: Duration,
+        max_wait: Duration,
         request: impl Future<Output = Result<T, ListWatchError>>,
     ) -> Result<T, ListWatchError> {
-        let answer = timeout(patience, request).await.unwrap_or_else(|_| Err(unanswered(patience)));
+        let answer = timeout(max_wait, request).await.unwrap_or_else(|_| Err(unanswered(max_wait)));
         if !answer.as_ref().is_err_and(ListWatchError::is_unavailable) {
             self.config.server.count_answer();
             if self.trouble.take().is_some() {
@@ -342,9 +345,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Resets the backoff, because a watch has lived long enough. Neither a complete list nor a
-    /// single event resets it: otherwise a server that fails after each of these would get requests
-    /// without a wait.
+    /// Resets the backoff, because a watch has lasted long enough. Neither a complete list nor a
+    /// single event resets the backoff: otherwise a server that fails after each of these would get
+    /// requests without a wait.
     fn settled(&mut self) {
         self.setbacks = WatchFailures::default();
         self.backoff.reset();

@@ -1,7 +1,7 @@
 //! [`Outage`]: the reflectors that wait for an unavailable server, and the order of their requests.
 //!
-//! [`Queue`] has the rules, without clock and tasks. The waiters drive it: the first waiter that
-//! wakes grants the next turn.
+//! [`Queue`] implements the rules without clock and tasks. Each waiter that wakes grants the turns
+//! that are due, to itself or to other waiters.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,34 +11,35 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// The minimum time between two turns,
+/// The minimum time between two turns.
 const MIN_SPACING: Duration = Duration::from_millis(300);
 
-/// and the maximum.
+/// The maximum time between two turns.
 const MAX_SPACING: Duration = Duration::from_secs(5);
 
 /// The number of waiters that one response releases.
 const RELEASED_BY_ANSWER: usize = 2;
 
-/// Released waiters send their requests at random times within this time.
+/// The time over which the requests of released waiters are spread at random.
 const SPREAD: Duration = Duration::from_millis(100);
 
-/// The reason for which a reflector waits.
+/// The outage of a server as a waiting reflector sees it.
 #[derive(Debug, Clone)]
 pub(super) struct Trouble {
-    /// The resource and scope, and the error, for logs.
+    /// The resource and scope, for logs.
     pub(super) resource: Arc<str>,
+    /// The last error, for logs.
     pub(super) error: String,
-    /// The time of the first failure in a row.
+    /// The time of the first failure since the last response.
     pub(super) since: Instant,
-    /// The number of failures in a row.
+    /// The number of failures since the last response.
     pub(super) failures: u32,
-    /// Whether another reflector got a response between two of these failures: then the resource is
-    /// unavailable, and not the server.
+    /// Whether another reflector got a response between two of these failures. Then only this
+    /// resource is unavailable, and not the server.
     pub(super) is_own: bool,
     /// The reflector's own backoff.
     pub(super) wait: Duration,
-    /// The part of it that the server requested.
+    /// The wait that the server requested (`Retry-After`); zero if it requested none.
     pub(super) asked_for: Duration,
 }
 
@@ -56,7 +57,8 @@ struct Queue {
     waiters: Vec<Waiter>,
     next_id: u64,
     last_turn: Option<Instant>,
-    /// Releases that are left, because waiters were still in a wait that the server requested.
+    /// The number of releases that no waiter could use yet, because all waiters still wait for the
+    /// end of their `Retry-After`.
     releases: usize,
     announced: Option<Announced>,
     recovering: Recovering,
@@ -65,15 +67,18 @@ struct Queue {
 /// An outage that has been logged.
 struct Announced {
     since: Instant,
-    /// The number of reflectors that waited at that time.
+    /// The number of reflectors that waited when the outage was logged.
     waiting: usize,
 }
 
-/// The reflectors that got a response and whose list or watch has not succeeded yet.
+/// The numbers of reflectors that got a response after the outage.
 #[derive(Default)]
 struct Recovering {
+    /// The reflectors whose list or watch has not succeeded yet.
     now: usize,
+    /// The reflectors that have resumed their watch.
     resumed: usize,
+    /// The reflectors that have completed a list.
     relisted: usize,
 }
 
@@ -81,11 +86,12 @@ struct Waiter {
     id: u64,
     since: Instant,
     is_own: bool,
-    /// The order of the waiters: the longer a reflector has been failing, the later.
+    /// The position in the order of the waiters: the longer a reflector has been failing, the
+    /// later.
     due: Instant,
-    /// The end of the server's `Retry-After`.
+    /// The end of the server's `Retry-After`, before which the waiter is not released.
     shielded_until: Instant,
-    /// The time from which turns are granted.
+    /// The end of the backoff, before which the waiter gets no turn.
     ready_at: Instant,
     go: Option<Go>,
     wake: Arc<Notify>,
@@ -134,12 +140,12 @@ impl Queue {
         (id, wake)
     }
 
-    /// Removes a waiter. Unless it `went`, its unused permission passes to the next waiter.
-    fn leave(&mut self, id: u64, went: bool) {
+    /// Removes a waiter. If the waiter has not used its permission, the next waiter gets it.
+    fn leave(&mut self, id: u64, has_used_permission: bool) {
         let Some(position) = self.waiters.iter().position(|waiter| waiter.id == id) else { return };
         match self.waiters.remove(position).go {
-            Some(Go::Turn) if !went => self.last_turn = None,
-            Some(Go::Released) if !went => self.releases += 1,
+            Some(Go::Turn) if !has_used_permission => self.last_turn = None,
+            Some(Go::Released) if !has_used_permission => self.releases += 1,
             _ => {}
         }
         // Another waiter can be the first now.
@@ -172,7 +178,7 @@ impl Queue {
         }
     }
 
-    /// Uses the remaining releases.
+    /// Releases waiters until no release is left, or no waiter can use one.
     fn release(&mut self, now: Instant) {
         while self.releases > 0 {
             let Some(first) = self.first(|waiter| waiter.shielded_until <= now) else { return };
@@ -197,13 +203,13 @@ impl Queue {
 
 impl Outage {
     /// Waits for the reflector's turn. After the reflector's own backoff, calls `queued` with the
-    /// expected time of the turn.
+    /// expected time of the turn, and again whenever that time changes.
     ///
     /// # Cancel safety
     /// If the future is dropped, a granted turn goes to the next waiter.
     pub(super) async fn wait_for_turn(&self, trouble: &Trouble, mut queued: impl FnMut(Instant)) {
         let (id, wake) = self.queue.lock().join(trouble, Instant::now());
-        let mut place = Place { outage: self, id, went: false };
+        let mut place = Place { outage: self, id, has_used_permission: false };
         self.announce(trouble);
         let mut announced_at = None;
         let go = loop {
@@ -232,7 +238,7 @@ impl Outage {
                 () = sleep_until(look) => {}
             }
         };
-        place.went = true;
+        place.has_used_permission = true;
         drop(place);
         if go == Go::Released {
             sleep(SPREAD.mul_f64(fastrand::f64())).await;
@@ -282,8 +288,8 @@ impl Outage {
         self.answers.load(Ordering::Relaxed)
     }
 
-    /// Counts a reflector that has recovered or failed again. The last one logs the end of the
-    /// outage.
+    /// Counts a reflector that has recovered or failed again. After the last of these reflectors,
+    /// logs the end of the outage.
     fn recovered(&self, outcome: Option<Outcome>) {
         let over = {
             let mut queue = self.queue.lock();
@@ -301,23 +307,23 @@ impl Outage {
             queue.announced.take().map(|announced| (announced, counted, queue.waiters.len()))
         };
         if let Some((announced, Recovering { resumed, relisted, .. }, waiting)) = over {
-            let away = announced.since.elapsed();
-            tracing::info!(?away, resumed, relisted, waiting, "API server is back");
+            let outage = announced.since.elapsed();
+            tracing::info!(?outage, resumed, relisted, waiting, "API server is back");
         }
     }
 }
 
-/// A place in the queue. Dropping it leaves the queue.
+/// A waiter's place in the queue. Dropping it removes the waiter.
 struct Place<'o> {
     outage: &'o Outage,
     id: u64,
-    /// Whether the reflector uses its turn.
-    went: bool,
+    /// Whether the reflector sends its request.
+    has_used_permission: bool,
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        self.outage.queue.lock().leave(self.id, self.went);
+        self.outage.queue.lock().leave(self.id, self.has_used_permission);
     }
 }
 
@@ -328,7 +334,8 @@ pub(super) enum Outcome {
     Relisted,
 }
 
-/// A reflector that got a response after an outage. Dropping it reports the outcome.
+/// The recovery of a reflector that got a response after an outage. Dropping this value reports the
+/// outcome.
 pub(super) struct Recovery {
     outage: Arc<Outage>,
     /// `None`: the reflector failed again, or was stopped.

@@ -1,10 +1,10 @@
-//! [`Pace`]: limits requests without a wait, for every sequence of responses.
+//! [`Pace`]: limits the rate of requests that follow each other without a wait.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The maximum number of requests without a wait.
+/// The maximum number of requests that can follow each other without a wait.
 const BURST: u32 = 10;
 
 /// The time after which one more request is allowed.
@@ -22,8 +22,7 @@ impl Pace {
         Self { full_at: Instant::now() }
     }
 
-    /// Takes one request from the allowance. Returns `false`, and takes nothing, if there is none
-    /// left.
+    /// Takes one request from the allowance. Returns `false` if the allowance is used up.
     pub(super) fn take(&mut self) -> bool {
         let now = Instant::now();
         let full_at = self.full_at.max(now) + REFILL;

@@ -1,6 +1,6 @@
 //! [`RelistHandle`]: requests a relist from a reflector.
 //!
-//! The list is compared with the known objects, as always, so it only corrects differences.
+//! As for every list, only differences from the known objects become changes.
 
 use std::sync::Arc;
 

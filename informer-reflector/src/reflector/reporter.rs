@@ -17,16 +17,16 @@ pub(super) struct Reporter {
     /// The cause of the last failure that was logged as a warning. Repetitions are logged at debug
     /// level.
     logged: Option<Cause>,
-    /// Whether a connection was interrupted since a watch last settled or the server was
-    /// unavailable.
+    /// Whether a response was interrupted since the last watch of ten seconds or the last outage.
     was_interrupted: bool,
-    /// Whether an object is quarantined. Usually none is, and then no lock is needed.
+    /// Whether any object is quarantined. If none is, [`accepted`](Self::accepted) needs no lock.
     has_quarantined: bool,
     throttle: Throttle,
-    /// The time of the first line about an expired version within a minute, and the number of these
-    /// lines.
+    /// The time of the first log line about an expired version in the current minute, and the
+    /// number of these lines since then.
     expired: (Option<Instant>, u32),
-    /// The start of the current list; `None` without one, or after a wait.
+    /// The start of the current list. `None` if no list is running, or if it failed and waits for
+    /// its retry.
     list_began: Option<Instant>,
 }
 
@@ -53,7 +53,8 @@ impl Reporter {
         self.status.clone()
     }
 
-    /// Sets the health. An event of a live watch wakes no waiter.
+    /// Sets the health. Waiters for a change of health are not woken if the reflector was and stays
+    /// live.
     pub(super) fn set(&self, health: Health) {
         self.health.send_if_modified(|current| {
             let is_change = !(current.is_live() && health.is_live());
@@ -62,14 +63,15 @@ impl Reporter {
         });
     }
 
-    /// Records the start of a list. A paged list after a failed stream continues the same list.
+    /// Records the start of a list. A paged list right after a failed stream counts as the same
+    /// list.
     pub(super) fn list_begins(&mut self) {
         self.list_began.get_or_insert_with(Instant::now);
         self.set(Health::Syncing { received: 0, remaining: None });
     }
 
-    /// Logs a relist after an expired version; at most a few lines a minute, because versions can
-    /// expire every few seconds.
+    /// Logs a relist after an expired version. Only a few lines a minute have the level info,
+    /// because versions can expire every few seconds.
     pub(super) fn expired(&mut self, resource_version: &ResourceVersion) {
         let (now, (first, lines)) = (Instant::now(), &mut self.expired);
         if first.is_none_or(|first| now.saturating_duration_since(first) >= Duration::from_secs(60)) {
@@ -92,8 +94,8 @@ impl Reporter {
         }
     }
 
-    /// Records a watch that has settled. A complete list is not enough: if only watches fail, the
-    /// same failure would be logged after each list.
+    /// Records a recovery, because a watch has lasted long enough. A complete list is not enough:
+    /// if only watches fail, the same failure would be logged after each list.
     pub(super) fn recovered(&mut self) {
         self.was_interrupted = false;
         if self.logged.take().is_some() {
@@ -101,9 +103,9 @@ impl Reporter {
         }
     }
 
-    /// Records a failed request; the next one follows after `wait`. If the whole server is
-    /// unavailable, `Outage` logs it. The first interrupted connection is not logged, because an
-    /// outage can begin with it.
+    /// Records a failed request; the next one follows after `wait`. `is_own` means that only this
+    /// resource fails; otherwise the whole server is unavailable, and `Outage` logs that. The first
+    /// interrupted response is logged at debug level, because an outage can begin with one.
     pub(super) fn trouble(&mut self, error: ListWatchError, wait: Duration, is_own: bool) {
         self.list_began = None;
         let is_interruption = is_own && matches!(error, ListWatchError::Interrupted(_));
@@ -147,12 +149,12 @@ impl Reporter {
     /// Records a rejected object.
     pub(super) fn quarantine(&mut self, rejected: &RejectedObject) {
         self.has_quarantined |= rejected.key.is_some();
-        // Logged without the lock, because a subscriber can read the status.
+        // Log without the lock, because a tracing subscriber can read the status.
         let is_new = {
             let mut notes = self.status.notes.lock();
             let earlier =
                 rejected.key.as_ref().and_then(|key| notes.quarantined.insert(key.clone(), rejected.clone()));
-            // A watch, or another list, returns the same version again.
+            // A watch or a later list can return the same version again.
             let is_known = earlier.as_ref().is_some_and(|earlier| is_same(earlier, rejected));
             notes.quarantined_total += u64::from(!is_known);
             !is_known && earlier.is_none_or(|earlier| cause(&earlier.error) != cause(&rejected.error))
@@ -203,15 +205,15 @@ impl Reporter {
     }
 }
 
-/// Sets the last health, `Stopped`, after a stop, a panic or a drop.
+/// Sets the final health, `Stopped`, after a stop, a panic or a drop.
 impl Drop for Reporter {
     fn drop(&mut self) {
         self.set(Health::Stopped);
     }
 }
 
-/// The cause of a failure. Failures with the same cause are logged once, although their texts
-/// differ, for example "connection reset" and "connection refused".
+/// The cause of a failure. Consecutive failures with the same cause are logged once, even if their
+/// messages differ, such as "connection reset" and "connection refused".
 #[derive(Debug, PartialEq, Eq)]
 enum Cause {
     Status(u16),
@@ -231,32 +233,32 @@ impl Cause {
     }
 }
 
-/// Maximum number of lines about expired versions in a minute; further ones are logged at debug
-/// level.
+/// Maximum number of log lines about expired versions in a minute; further lines have the level
+/// debug.
 const MAX_EXPIRED_LINES: u32 = 3;
 
-/// Maximum number of lines about single objects in a minute.
+/// Maximum number of log lines about quarantined objects in a minute.
 const MAX_OBJECT_LINES: u32 = 10;
 
-/// Limits the log lines about single objects of a resource.
+/// Limits the log lines about quarantined objects of a resource.
 #[derive(Debug, Default)]
 struct Throttle {
-    /// The start of the minute.
+    /// The start of the current minute.
     began: Option<Instant>,
     logged: u32,
     suppressed: u64,
 }
 
 impl Throttle {
-    /// Counts a line and returns whether to log it. Before the first line of a later minute, logs
-    /// the number of omitted lines.
+    /// Counts a log line and returns whether to log it. Before the first line of a new minute, logs
+    /// how many lines were suppressed.
     fn allows(&mut self, resource: &str) -> bool {
         let now = Instant::now();
         if self.began.is_none_or(|began| now.saturating_duration_since(began) >= Duration::from_secs(60)) {
             let suppressed = std::mem::take(self).suppressed;
             self.began = Some(now);
             if suppressed > 0 {
-                tracing::warn!(resource, suppressed, "more lines about objects that are or were quarantined");
+                tracing::warn!(resource, suppressed, "log lines about quarantined objects were suppressed");
             }
         }
         if self.logged == MAX_OBJECT_LINES {
@@ -265,7 +267,7 @@ impl Throttle {
         }
         self.logged += 1;
         if self.logged == MAX_OBJECT_LINES {
-            tracing::warn!(resource, "further lines about quarantined objects are left out for a minute");
+            tracing::warn!(resource, "log lines about quarantined objects are suppressed for a minute");
         }
         true
     }
@@ -279,12 +281,13 @@ fn is_same(earlier: &RejectedObject, later: &RejectedObject) -> bool {
     earlier.resource_version == later.resource_version
 }
 
-/// Returns a decoder's error without its position, which differs between lists and watches.
+/// Returns a decoder's error without the position in the body, which differs between lists and
+/// watches.
 fn cause(error: &str) -> &str {
     error.split(" (line ").next().unwrap_or(error)
 }
 
-/// Returns the error with its remedy, if there is one.
+/// Returns the error's message, followed by a remedy if one is known.
 fn explain(error: &ListWatchError) -> String {
     let remedy = if error.is_unauthorized() {
         " (the credentials are not accepted: check the kubeconfig or the token)"

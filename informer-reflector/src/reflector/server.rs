@@ -1,8 +1,7 @@
 //! [`SharedServer`]: the state of a server that all reflectors of a client share.
 //!
 //! It records resources without streaming lists, and coordinates requests while the server is
-//! unavailable. client-go has no counterpart: there, N informers send N times as many retries in an
-//! outage.
+//! unavailable. client-go has no counterpart: its informers retry independently of each other.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,25 +13,26 @@ use tokio::time::Instant;
 
 use super::outage::{Outage, Recovery, Trouble};
 
-/// The minimum time without streaming lists after they failed. The maximum is three times as long;
-/// the time is random, so that not all reflectors try an upgraded server at once.
+/// The minimum time without streaming lists of a resource after one failed. The maximum is three
+/// times as long; the time is random, so that not all reflectors try an upgraded server at once.
 const UNSUPPORTED_FOR: Duration = Duration::from_secs(10 * 60);
 
 /// The state of a server that all reflectors of a client share. A clone is another handle to the
 /// same state.
 ///
-/// Set one for all reflectors with the same server and credentials:
-/// [`ReflectorConfig::server`](super::ReflectorConfig::server). A shared informer factory does. By
-/// default, each reflector has its own.
+/// Set the same value for all reflectors with the same server and credentials, with
+/// [`ReflectorConfig::server`](super::ReflectorConfig::server). A shared informer factory does
+/// that. By default, each reflector has its own value.
 ///
 /// While the server is unavailable (it cannot be reached, or returns 502, 503 or 504):
 /// - Each reflector backs off, but never for longer than half the time since its first failure.
-/// - After its backoff, a reflector waits for its turn. The time between turns is a fifth of the
-///   time for which the reflector has been failing, at most 5 seconds. Reflectors with the most
-///   recent success go first, so that resources with a permanent failure delay no others.
-/// - A reflector that gets a response releases two waiting reflectors at once; a failed request
-///   stops these releases. So recovery is as quick as the server allows. A wait that the server
-///   requested (`Retry-After`) is completed first.
+/// - After its backoff, a reflector waits for its turn. The time between two turns is a fifth of
+///   the time for which the next reflector has been failing, between 0.3 and 5 seconds. Reflectors
+///   with the most recent success go first, so that resources with a permanent failure delay no
+///   others.
+/// - A reflector that gets a response lets two waiting reflectors send their requests immediately,
+///   after their `Retry-After` if the server requested one. The next failed request stops this. So
+///   recovery is as quick as the server allows.
 ///
 /// If streaming lists of a resource fail, all reflectors make paged lists of it for the next 10 to
 /// 30 minutes.
@@ -43,13 +43,13 @@ pub struct SharedServer {
 
 #[derive(Default)]
 struct Inner {
-    /// Resources without streaming lists, and the end of that.
+    /// Resources without streaming lists, and the time until which none are requested.
     unsupported: Mutex<HashMap<String, Instant>>,
     outage: Arc<Outage>,
 }
 
 impl SharedServer {
-    /// Returns the initial state of a server.
+    /// Returns the initial state: the server is available and supports streaming lists.
     #[must_use]
     pub fn new() -> Self {
         Self { inner: Arc::default() }
@@ -65,7 +65,7 @@ impl SharedServer {
         is_over
     }
 
-    /// Stops streaming lists of this resource for some time.
+    /// Disables streaming lists of this resource for 10 to 30 minutes.
     pub(super) fn disable_streams(&self, resource: &str) {
         let until = Instant::now() + UNSUPPORTED_FOR.mul_f64(1.0 + 2.0 * fastrand::f64());
         self.inner.unsupported.lock().insert(resource.to_owned(), until);

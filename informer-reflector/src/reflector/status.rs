@@ -14,32 +14,31 @@ use tokio::time::Instant;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Health {
-    /// No request has been answered yet.
+    /// The reflector has not sent its first request.
     Connecting,
-    /// A list is arriving, or is complete and its watch is being opened.
+    /// A list has been requested, is arriving, or is complete and its watch is being opened.
     Syncing {
         /// The number of objects that have arrived.
         received: usize,
         /// The number of objects that have not arrived yet, if the server returned it.
         remaining: Option<u64>,
     },
-    /// A watch is open and the store is current, or the server has closed the watch properly and it
-    /// is being resumed.
+    /// A watch is open and the store is current, or the watch has ended and is being resumed.
     Live {
         /// The time of the last event or bookmark, or of the start of the watch.
         last_event: Instant,
     },
-    /// The last request failed. Its backoff ends at `until`, or earlier if the server was
-    /// unavailable and another reflector gets an answer.
+    /// The last request failed. The backoff ends at `until`, or earlier if the server was
+    /// unavailable and another reflector gets a response.
     BackingOff {
         /// The end of the backoff.
         until: Instant,
         /// The error.
         error: Arc<ListWatchError>,
     },
-    /// The server is unavailable, and the backoff is over. Reflectors of one client send requests
-    /// in [turns](super::SharedServer) then; this one's is expected at `until`, or earlier if
-    /// another gets an answer.
+    /// The server is unavailable, the backoff is over, and the reflector waits for its
+    /// [turn](super::SharedServer) to send a request. Its turn is expected at `until`, or earlier
+    /// if another reflector gets a response.
     AwaitingTurn {
         /// The expected time of the next request.
         until: Instant,
@@ -67,7 +66,7 @@ pub enum Health {
 }
 
 impl Health {
-    /// Returns the error, if the reflector waits after one.
+    /// Returns the last error, if the reflector now waits because of it.
     #[must_use]
     pub fn error(&self) -> Option<&ListWatchError> {
         match self {
@@ -142,13 +141,13 @@ impl ReflectorStatus {
     /// Waits until the health changes, and returns it. The last health is [`Health::Stopped`];
     /// after it, every call returns `None` at once.
     ///
-    /// Of several changes between two calls, only the last is returned. Events of a live watch are
-    /// no changes, although they set its [`last_event`](Health::Live).
+    /// Of several changes between two calls, only the last is returned. Events of a live watch do
+    /// not count as changes, although they set [`last_event`](Health::Live).
     ///
     /// # Cancel safety
     /// Cancel safe: after a change, the next call returns at once.
     pub async fn health_changed(&mut self) -> Option<Health> {
-        // It fails when the reflector has been dropped.
+        // An error means that the reflector has been dropped.
         self.health.changed().await.ok()?;
         Some(self.health.borrow_and_update().clone())
     }
@@ -161,8 +160,8 @@ impl ReflectorStatus {
         self.notes.lock().last_sync_resource_version.clone()
     }
 
-    /// Returns the quarantined objects: they exist and can't be decoded or transformed (I10). The
-    /// store has an earlier version of them, or none.
+    /// Returns the quarantined objects: objects of the server that can't be decoded or transformed
+    /// (I10). The store has an earlier version of each, or none.
     #[must_use]
     pub fn quarantined(&self) -> Vec<RejectedObject> {
         self.notes.lock().quarantined.values().cloned().collect()

@@ -3,9 +3,9 @@
 //!
 //! Such a list costs the server less memory and saves a request. Note: servers, proxies and fakes
 //! without streaming lists ignore the parameters and return an ordinary watch, so the bookmark
-//! never arrives. client-go waits for it forever. Here, a stream that stalls is followed by a paged
-//! list, and the resource is remembered as not streamable. Only the bookmark's version can be
-//! resumed, because the objects arrive in any order.
+//! never arrives. client-go waits for it forever. Here, a paged list follows a stream that stalls,
+//! and the next lists of the resource are paged, too. A watch can resume only from the bookmark's
+//! version, because the objects before the bookmark arrive in any order.
 
 use std::time::Duration;
 
@@ -24,8 +24,8 @@ use super::{Reflector, Request, Step};
 
 /// The time that each object adds to the allowance. So a stream with fewer than 200 objects a
 /// second must end soon. An ordinary watch has fewer, because no cluster creates objects of one
-/// type at that rate for long. A slow link can also have fewer; pages suit it better, because lists
-/// are compressed and watches are not (before 1.37).
+/// type at that rate for long. A slow link can also have fewer; paged lists suit it better, because
+/// servers before 1.37 compress lists and not watches.
 const PER_OBJECT: Duration = Duration::from_millis(5);
 
 /// The allowance is capped at this multiple of `list_stall_timeout`, so that a burst at the
@@ -35,24 +35,25 @@ const MAX_SAVED: u32 = 3;
 /// The number of failed streams in a row after which the reflector makes a paged list.
 const MAX_BROKEN: u32 = 2;
 
-/// The reason for which a streaming list failed.
+/// The reason why a streaming list failed.
 enum NoStream {
     Failed(ListWatchError),
-    /// The server closed it properly before its end.
+    /// The server closed the stream without an error before the end of the list.
     Closed,
-    /// The response was no streaming list.
+    /// The response was not a streaming list.
     Unsupported(ListWatchError),
 }
 
 /// The state of a streaming list after a batch.
 enum Progress<K> {
     Going,
-    /// It is complete. Contains its version, and the events after it in the batch.
+    /// The list is complete. Contains its resource version, and the events that follow the list in
+    /// the batch.
     Ended(ResourceVersion, Vec<WatchEvent<K>>),
 }
 
-/// The time that the server has left. Waiting for events and decoding them uses it; the store and
-/// the handlers don't.
+/// The time that a streaming list has left. Waiting for events and decoding them uses this time;
+/// waiting for the store does not.
 struct Allowance {
     pause: Duration,
     left: Duration,
@@ -79,8 +80,8 @@ impl Allowance {
         }
     }
 
-    /// Stops the growth of the allowance: all existing objects have arrived, so the end must
-    /// follow.
+    /// Stops the growth of the allowance: all existing objects have arrived, so the end of the list
+    /// must follow.
     fn changes_have_begun(&mut self) {
         self.earns = false;
         self.left = self.left.min(self.pause);
@@ -108,15 +109,16 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Continues with a paged list. Objects of the stream stay in the store, and the paged list
-    /// corrects them.
+    /// Continues with a paged list, and disables streaming lists of the resource for some time.
+    /// Objects of the stream stay in the store, and the paged list corrects them.
     fn without_streams(&self, error: ListWatchError) -> Step {
         self.config.server.disable_streams(self.lister_watcher.resource());
         Step::AtOnce(Request::Pages, error)
     }
 
-    /// Continues after the server closed the stream early. A server that shuts down does so once. A
-    /// server that considers the reader too slow does so again; then the reflector needs pages.
+    /// Continues after the server closed the stream early. A server that shuts down closes it once.
+    /// A server that considers the reader too slow closes the next stream too, so then the
+    /// reflector uses paged lists.
     fn after_closed_stream(&mut self) -> Step {
         let message = "the server closed a streaming list before its end";
         if std::mem::replace(&mut self.history.was_stream_closed, true) {
@@ -145,8 +147,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             return Step::Later(Request::List, error);
         }
         if error.is_forbidden() {
-            // A user can have the permission to list and not to watch. Permissions change, so this
-            // is not remembered.
+            // A user can have the permission to list and not to watch. Permissions change, so the
+            // next list is streaming again.
             return Step::AtOnce(Request::Pages, error);
         }
         let code = error.status().map(|status| status.code);
@@ -171,18 +173,19 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         let pause = self.config.list_stall_timeout.mul_f64(1.0 + fastrand::f64() / 2.0);
         let lister_watcher = std::sync::Arc::clone(&self.lister_watcher);
         let asked = Instant::now();
-        // A server that takes longer than the pause to begin is available, but can't stream.
+        // A server that does not respond within the pause counts as unable to stream, not as
+        // unavailable. So the inner timeout must not end the request first.
         let answer = self.ask(pause.saturating_add(GRACE), lister_watcher.watch(options));
         let answer = timeout(pause, answer).await;
         let mut events = answer
-            .map_err(|_| unsupported(format!("no answer to a streaming list within {pause:?}")))?
+            .map_err(|_| unsupported(format!("a streaming list did not begin within {pause:?}")))?
             .map_err(NoStream::Failed)?;
         let opened = Instant::now();
         let mut listing = Listing::new();
         let initial =
             timeout_at(opened + lifetime + GRACE, self.receive_initial(&mut events, &mut listing, pause));
         let (version, rest) = match initial.await {
-            // It was no list, or one that would take too long again.
+            // The response was not a list, or the list is so slow that a retry would fail too.
             Err(_) => Err(out_of_time()),
             Ok(Err(NoStream::Closed)) if asked.elapsed() >= lifetime => Err(out_of_time()),
             Ok(initial) => initial,
@@ -204,7 +207,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             self.wait_for_room().await;
             let since = Instant::now();
             let next = timeout(allowance.next(), events.next()).await.map_err(|_| {
-                unsupported(format!("a streaming list without end: {} objects so far", listing.received()))
+                let received = listing.received();
+                unsupported(format!("a streaming list stalled before its end, after {received} objects"))
             })?;
             allowance.spend(since.elapsed());
             let before = listing.received();
@@ -236,7 +240,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
                     | WatchEvent::RejectedObject { kind: RejectedKind::Deleted, .. }
             );
             if is_change {
-                // Servers before 1.34 can send changes before the end.
+                // Servers before 1.34 can send changes before the end of the list.
                 self.apply_part(std::mem::take(&mut objects), listing);
                 listing.expect_changes();
                 allowance.changes_have_begun();
@@ -257,7 +261,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
                 WatchEvent::Bookmark(_) => {}
                 WatchEvent::Error(status) => return Err(NoStream::Failed(status.into())),
                 WatchEvent::RejectedObject { kind, object } => {
-                    // The event can be a later version of one of these objects.
+                    // The rejected object can be a later version of one of these objects.
                     self.apply_part(std::mem::take(&mut objects), listing);
                     self.take_malformed_initial(kind, object, listing)?;
                 }
@@ -285,7 +289,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Ok(())
     }
 
-    /// Passes a part of a list to the store, and keeps the handles for the end of the list.
+    /// Passes a part of a list to the store, and adds the handles that the store returns to
+    /// `listing`.
     pub(super) fn apply_part(&mut self, objects: Vec<Cached<K>>, listing: &mut Listing<K>) {
         if objects.is_empty() {
             return;
@@ -295,7 +300,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         listing.push(self.store.list_part(objects));
     }
 
-    /// I10: adds the object to the status, and to the list so that it does not count as deleted.
+    /// I10: adds an undecodable object to the status, and to the list, so that it does not count as
+    /// deleted.
     pub(super) fn quarantine_listed(&mut self, rejected: &RejectedObject, listing: &mut Listing<K>) {
         self.reporter.quarantine(rejected);
         listing.quarantine(rejected);
@@ -303,7 +309,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
 }
 
 fn out_of_time() -> NoStream {
-    unsupported("a streaming list had no end when its time was up".to_owned())
+    unsupported("a streaming list did not end before its watch timed out".to_owned())
 }
 
 fn unsupported(error: String) -> NoStream {

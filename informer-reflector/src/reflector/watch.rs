@@ -1,5 +1,5 @@
-//! Watches: from the last version until the server or the network ends them, and the step after
-//! each kind of end.
+//! Watches from the last resource version until the server or the network ends them, and the
+//! reflector's step after each kind of end.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -20,27 +20,28 @@ use super::{Reflector, Request, Step};
 /// A watch that ends sooner than this without an event or bookmark is a failure.
 const VERY_SHORT: Duration = Duration::from_secs(1);
 
-/// A watch that has lived this long is a success, even if nothing happens.
+/// A watch that has lasted this long is a success, even if no event has arrived.
 const SETTLED: Duration = Duration::from_secs(10);
 
-/// The longest wait for the response to a watch request. The server responds before there are
-/// events.
+/// The longest wait for the response to a watch request. Servers respond immediately, not only when
+/// there are events.
 const MAX_ANSWER_TIME: Duration = Duration::from_secs(15);
 
-/// The time after the timeout of a watch at which its connection counts as dead.
+/// The time for which a watch can exceed its timeout before its connection counts as dead.
 pub(super) const GRACE: Duration = Duration::from_secs(30);
 
-/// The number of failures in a row after which the reflector relists, because the version or the
-/// next event can be the cause.
+/// The number of consecutive failures after which the reflector relists, because their cause can be
+/// the resource version or the next event.
 const MAX_FAILURES: u32 = 3;
 
 /// The failures since a watch last [settled](SETTLED).
 #[derive(Debug, Default)]
 pub(super) struct WatchFailures {
-    /// Failures since the last list that a relist can cure.
+    /// The number of failures since the last list. Only failures count against which a relist can
+    /// help.
     pub(super) failures: u32,
-    /// Whether the server refused the version as too old or too new. Once is normal; after the
-    /// second time lists don't help, so they must not follow each other without a wait.
+    /// Whether the server refused the version as too old or too new. Once is normal. If the version
+    /// of the relist is refused too, lists don't help, so the next list must wait.
     refused: bool,
 }
 
@@ -48,51 +49,55 @@ pub(super) struct WatchFailures {
 pub(super) struct OpenWatch<K> {
     pub(super) events: WatchStream<K>,
     pub(super) opened: Instant,
-    /// The time after which the server ends it.
+    /// The time after which the server ends the watch.
     pub(super) lifetime: Duration,
 }
 
-/// The time of the last data on the connection.
+/// Detects connections that are silent for too long.
 #[derive(Debug)]
 pub(super) struct Pulse {
-    heard: Instant,
-    /// `false` while the store has no room; nothing is read then.
-    is_listening: bool,
+    /// The time at which data last arrived.
+    last_data: Instant,
+    /// `false` while the store has no room, because nothing is read then.
+    is_reading: bool,
     /// The number of silent connections in a row that were replaced.
     silences: u32,
 }
 
 impl Default for Pulse {
     fn default() -> Self {
-        Self { heard: Instant::now(), is_listening: true, silences: 0 }
+        Self { last_data: Instant::now(), is_reading: true, silences: 0 }
     }
 }
 
 impl Pulse {
-    /// Returns the maximum time without data, given the configured one.
+    /// Returns the maximum time without data: the configured one, or a longer one after silent
+    /// connections.
     fn limit(&self, silence: Duration) -> Duration {
         if self.silences < MAX_QUICK_REPLACEMENTS { silence } else { silence.max(FIRST_BOOKMARK) }
     }
 
     /// Returns whether no data arrived for this time.
     fn is_silent(&self, limit: Duration) -> bool {
-        self.is_listening && self.heard.elapsed() >= limit
+        self.is_reading && self.last_data.elapsed() >= limit
     }
 }
 
-/// The number of silent connections in a row after which the next one may wait for its first
-/// bookmark. Otherwise, a quiet watch would never live long enough to receive one.
+/// The number of silent connections in a row after which the next connection can be silent until
+/// its [first bookmark](FIRST_BOOKMARK). With a shorter limit, the watch of an unchanged resource
+/// would always be replaced before its first bookmark.
 const MAX_QUICK_REPLACEMENTS: u32 = 2;
 
-/// A server sends the first bookmark of a watch after two minutes, and the others once a minute
-/// (measured with 1.36).
+/// The time within which the first bookmark of a watch must arrive. A server sends it after two
+/// minutes, and later bookmarks once a minute (measured with Kubernetes 1.36).
 const FIRST_BOOKMARK: Duration = Duration::from_secs(125);
 
 /// Events that arrived together.
 type Piece<K> = Result<Vec<WatchEvent<K>>, ListWatchError>;
 
-/// The number of immediately available events that are passed on in one call. The cost of the call
-/// is then negligible, and the first event is not delayed for long.
+/// The number of available events after which the reflector passes them to the store in one call.
+/// With this number, the cost of the call is negligible, and the first event is not delayed for
+/// long.
 const MAX_GATHERED: usize = 100;
 
 /// The changes of the next call of [`ReflectorStore::apply`](informer_core::ReflectorStore::apply).
@@ -104,7 +109,7 @@ struct PendingApply<K> {
 
 /// The end of a watch.
 enum Ending {
-    /// The server closed it properly.
+    /// The server closed the watch without an error.
     Closed,
     Failed(ListWatchError),
     /// An event can't be attributed to an object, so a relist is needed.
@@ -122,8 +127,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             },
         };
         let from = self.history.last_seen.clone();
-        self.pulse.heard = Instant::now();
-        self.reporter.set(Health::Live { last_event: self.pulse.heard });
+        self.pulse.last_data = Instant::now();
+        self.reporter.set(Health::Live { last_event: self.pulse.last_data });
         let ending = self.follow_until_end(&mut watch).await;
         let was_useful = self.history.last_seen != from || watch.opened.elapsed() >= VERY_SHORT;
         match ending {
@@ -158,14 +163,15 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Ok(OpenWatch { events, opened: Instant::now(), lifetime })
     }
 
-    /// Passes on changes until the watch ends, its deadline is over, or it is silent for too long.
+    /// Passes changes to the store until the watch ends, exceeds its timeout, or is silent for too
+    /// long.
     async fn follow_until_end(&mut self, watch: &mut OpenWatch<K>) -> Ending {
         let end = watch.opened + watch.lifetime + GRACE;
         let mut settles = Some(watch.opened + SETTLED);
         let mut checked = watch.opened;
         loop {
             let silence = self.pulse.limit(self.config.watch_idle_timeout);
-            let next_check = (checked.max(self.pulse.heard) + silence).min(end);
+            let next_check = (checked.max(self.pulse.last_data) + silence).min(end);
             let resumes = self.recovery.as_ref().map(|_| watch.opened + VERY_SHORT);
             let deadline = [settles, resumes].into_iter().flatten().fold(next_check, Instant::min);
             match timeout_at(deadline, self.follow(&mut watch.events)).await {
@@ -185,18 +191,18 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             }
             if self.pulse.is_silent(silence) {
                 self.log_silence(silence);
-                let error = format!("nothing came for {silence:?}, not even a bookmark");
+                let error = format!("no data arrived for {silence:?}, not even a bookmark");
                 return Ending::Failed(ListWatchError::Interrupted(error.into()));
             }
-            // If data arrived meanwhile, the limit is not reached yet.
-            if now >= self.pulse.heard + silence {
+            // Otherwise, data has arrived meanwhile, and the next check is later.
+            if now >= self.pulse.last_data + silence {
                 checked = now;
             }
         }
     }
 
-    /// Counts and logs a silent connection. For a server that never sends anything there is one
-    /// line.
+    /// Counts and logs a silent connection. Only the first of consecutive silent connections is
+    /// logged at level info.
     fn log_silence(&mut self, silence: Duration) {
         let resource = self.lister_watcher.description();
         self.pulse.silences = self.pulse.silences.saturating_add(1);
@@ -207,25 +213,25 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Passes on changes until the watch ends. Returns `None` when data arrives after silent
-    /// connections, which shortens the allowed silence.
+    /// Passes changes to the store until the watch ends. Returns `None` when data arrives after
+    /// silent connections, because the allowed silence is shorter from then on.
     ///
     /// # Cancel safety
     /// No event is lost if the future is dropped.
     async fn follow(&mut self, events: &mut WatchStream<K>) -> Option<Ending> {
         loop {
             if let Some(room) = self.store.wait_for_room() {
-                self.pulse.is_listening = false;
+                self.pulse.is_reading = false;
                 room.await;
             }
-            if !std::mem::replace(&mut self.pulse.is_listening, true) {
-                self.pulse.heard = Instant::now();
+            if !std::mem::replace(&mut self.pulse.is_reading, true) {
+                self.pulse.last_data = Instant::now();
             }
             let first = events.next().await;
             let mut gathered = PendingApply { changes: Vec::new(), count: 0 };
             let mut ending = self.take_piece(first, &mut gathered);
-            // Takes all available events without waiting; passing them on together costs little
-            // more than one event.
+            // Take all available events without waiting. To pass them to the store together costs
+            // little more than to pass a single event.
             while ending.is_none()
                 && gathered.count < MAX_GATHERED
                 && let Poll::Ready(next) = poll!(events.next())
@@ -237,8 +243,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             if ending.is_some() {
                 return ending;
             }
-            self.pulse.heard = Instant::now();
-            self.reporter.set(Health::Live { last_event: self.pulse.heard });
+            self.pulse.last_data = Instant::now();
+            self.reporter.set(Health::Live { last_event: self.pulse.last_data });
             self.pause_in_bursts(count).await;
             if std::mem::take(&mut self.pulse.silences) > 0 {
                 return None;
@@ -246,13 +252,14 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Returns the step after a failed watch: resume if possible; relist if not, or if resuming has
-    /// not helped.
+    /// Returns the step after a failed watch: a resumed watch if possible; a relist if not, or if
+    /// resuming has not helped.
     fn after_failure(&mut self, error: ListWatchError) -> Step {
         if version_is_unavailable(&error) {
             self.log_expired(&error);
-            // An expired version: a list of a not older state returns a newer version. A version
-            // that is too new or too long: only the newest state helps.
+            // After an expired version, a list that requests no older state returns a newer
+            // version. After a version that is too new or too long, only a list of the newest
+            // state helps.
             self.history.unavailable |= !error.is_expired();
             if std::mem::replace(&mut self.setbacks.refused, true) {
                 return Step::Later(Request::List, error);
@@ -264,7 +271,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             return Step::Later(Request::List, error);
         }
         if error.is_not_found() {
-            // The objects of a resource that is not served have been deleted.
+            // If the resource is no longer served, its objects have been deleted.
             return Step::Later(Request::List, error);
         }
         if is_curable_by_list(&error) {
@@ -280,7 +287,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         if self.history.last_seen.is_empty() { Request::List } else { Request::Watch }
     }
 
-    /// Takes events that arrived together. Returns the end of the watch if they end it.
+    /// Adds events that arrived together to `gathered`. Returns the end of the watch if one of them
+    /// ends it.
     fn take_piece(&mut self, piece: Option<Piece<K>>, gathered: &mut PendingApply<K>) -> Option<Ending> {
         let events = match piece {
             None => return Some(Ending::Closed),
@@ -345,7 +353,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Ok(Some(delta))
     }
 
-    /// I10: quarantines an undecodable object. Its deletion still is a change.
+    /// I10: quarantines an undecodable object. If it was deleted, returns its deletion instead.
     fn take_rejected(
         &mut self,
         kind: RejectedKind,
@@ -365,15 +373,15 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Ok(None)
     }
 
-    /// Sets the last version, unless `resource_version` is empty.
+    /// Sets the last version, unless `resource_version` is empty or `0`.
     fn advance(&mut self, resource_version: &ResourceVersion) {
         if is_stated(resource_version) {
             self.history.last_seen.clone_from(resource_version);
         }
     }
 
-    /// The same for an added object. A watch without a version starts with all existing objects in
-    /// any order, so their versions must be ignored.
+    /// Sets the last version after an added object, if there is a last version. Otherwise the watch
+    /// starts with all existing objects in any order, so their versions must be ignored.
     fn advance_unless_initial(&mut self, resource_version: &ResourceVersion) {
         if !self.history.last_seen.is_empty() {
             self.advance(resource_version);
@@ -381,8 +389,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 }
 
-/// Returns whether a relist can help if resuming does not: not if the server is unavailable, or
-/// requests fewer requests or other credentials.
+/// Returns whether a relist can help if resuming does not. It can't if the server is unavailable,
+/// limits requests, or rejects the credentials.
 fn is_curable_by_list(error: &ListWatchError) -> bool {
     let is_about_client = error.is_too_many_requests() || error.is_unauthorized() || error.is_forbidden();
     !is_about_client && !error.is_unavailable()

@@ -3,7 +3,7 @@
 use crate::meter::Meter;
 use crate::server::*;
 
-const NOT_UNDERSTOOD: &str = "the answer is not understood";
+const NOT_UNDERSTOOD: &str = "the response is invalid";
 const FAILED: &str = "list or watch failed";
 
 #[test]

@@ -84,7 +84,7 @@ fn silent_connection_is_replaced() {
     survive(
         &meter,
         vec![
-            numbered("within a list", At::List, silent(half.clone()), "nothing came", FAILED),
+            numbered("within a list", At::List, silent(half.clone()), "no data arrived", FAILED),
             numbered(
                 "within a streaming list",
                 At::StreamingList,

@@ -62,7 +62,10 @@ async fn i10_failed_or_panicking_transform_quarantines_the_object() {
     run.expect_notes(&["?bad@8"]).await;
     let mut errors: Vec<_> = run.status.quarantined().into_iter().map(|object| object.error).collect();
     errors.sort();
-    assert_eq!(errors, ["the transform panicked: no message", "the transform panicked: test panic"]);
+    assert_eq!(
+        errors,
+        ["the transform panicked: the panic payload is not a string", "the transform panicked: test panic"]
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,8 +1,8 @@
-//! [`Definition`]: the name and function of an index. It turns changes of objects into changes of
+//! [`Definition`]: the name and function of an index. It converts changes of objects to changes of
 //! the index.
 //!
-//! There are two steps, because the function is user code and must not run under a lock (I8):
-//! `compute` calls it without a lock, `apply` adds its values to the index.
+//! There are two steps, because the function is user code and must not run under a lock: `compute`
+//! calls the function without a lock, and `apply` adds the returned values to the index.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -15,23 +15,23 @@ use smallvec::SmallVec;
 use super::{AnyIndexState, IndexState, IndexValue, ValueEntry};
 use crate::{Change, IndexFailure};
 
-/// The values of one object; usually none or one.
+/// The index values of one object; usually no value or one value.
 pub(crate) type Values<V> = SmallVec<[V; 1]>;
 
-/// The value numbers of each slot in an index.
+/// For each slot, the numbers of the values that its object has in an index.
 pub(crate) type ValuesBySlot = Vec<SmallVec<[u32; 2]>>;
 
 type ObjectFunction<V> = Box<dyn Fn(&Cached<AnyObject>) -> Result<Values<V>, String> + Send + Sync>;
 
-/// The function that returns the values of an object.
+/// The function that returns the index values of an object.
 pub(crate) enum Function<V> {
-    /// The user's function of the object.
+    /// The function of the object that the user has given.
     OfObject(ObjectFunction<V>),
-    /// A function of the key, whose values never change while the object exists.
+    /// A function of the object's key. Its values never change while the object exists.
     OfKey(fn(&ObjectKey) -> Values<V>),
 }
 
-/// The definition of an index.
+/// The definition of an index with values of type `V`.
 pub(crate) struct Definition<V> {
     name: String,
     function: Function<V>,
@@ -41,17 +41,17 @@ pub(crate) struct Definition<V> {
 #[derive(Debug, Clone)]
 pub(crate) struct Applied<'a> {
     pub(crate) slot: u32,
-    /// The key of the object in the slot after the change.
+    /// The key of the object in the slot after the change; `None` if the object was removed.
     pub(crate) key: Option<&'a ObjectKey>,
-    /// Whether the object is new in the slot.
+    /// Whether the object was added to the slot, and is not a new version of the object there.
     pub(crate) is_new: bool,
 }
 
-/// The values of an index function for several changes.
+/// The values that an index function returned for several changes.
 pub(crate) type Computed = Box<dyn Any + Send>;
 
-/// The content of [`Computed`] for a user's function. Unneeded and replaced values stay in it, so
-/// that they are dropped without a lock (I8).
+/// The content of [`Computed`], for a user's function. It also collects unused and replaced values,
+/// so that they are dropped while no lock is held.
 struct ComputedValues<V> {
     rows: Vec<Values<V>>,
     out_of_use: Vec<Arc<ValueEntry<V>>>,
@@ -60,8 +60,8 @@ struct ComputedValues<V> {
 /// The positions of changes for which an index function failed, with the errors.
 pub(crate) type Failures = Vec<(usize, IndexFailure)>;
 
-/// Returns the failures that remain after all `changes`: not those of objects that a later change
-/// replaces or removes.
+/// Returns the failures that remain after all `changes`. The failure of an object is omitted if a
+/// later change replaces or removes the object.
 pub(crate) fn lasting(failures: Failures, changes: &[Change<AnyObject>]) -> Vec<IndexFailure> {
     if failures.is_empty() {
         return Vec::new();
@@ -72,22 +72,23 @@ pub(crate) fn lasting(failures: Failures, changes: &[Change<AnyObject>]) -> Vec<
     failures.into_iter().filter(lasts).map(|(_, failure)| failure).collect()
 }
 
-/// A [`Definition`] with values of any type.
+/// A [`Definition`] without the type of its values.
 pub(crate) trait AnyIndex: Send + Sync {
     fn name(&self) -> &str;
 
     fn new_state(&self) -> Box<dyn AnyIndexState>;
 
-    /// Returns the [`Values`] of one object, or the error. Call it without a lock.
+    /// Returns the [`Values`] of one object, or the error of the index function. Must be called
+    /// without a lock.
     fn values_of(&self, object: &Cached<AnyObject>) -> Result<Computed, String>;
 
-    /// Calls the index function for each change, and adds its errors to `failures`. Call it without
-    /// a lock.
+    /// Calls the index function for each change, and adds its errors to `failures`. Must be called
+    /// without a lock.
     fn compute(&self, changes: &[Change<AnyObject>], failures: &mut Failures) -> Computed;
 
-    /// Adds computed values to the index; the changes are those of `compute`. Drop the rest of
-    /// `computed` only without a lock. Returns the positions of changes whose values could not be
-    /// added.
+    /// Applies changes to the index, with the values that [`compute`](Self::compute) returned for
+    /// the same changes. The rest of `computed` must be dropped without a lock. Returns the
+    /// positions of changes whose values could not be added.
     fn apply(
         &self,
         state: &mut dyn AnyIndexState,
@@ -110,7 +111,7 @@ impl<V: IndexValue> Definition<V> {
         Self { name: name.to_owned(), function: Function::OfKey(function) }
     }
 
-    /// Returns the values of one object, or the error.
+    /// Returns the index values of one object, or the error of the index function.
     fn call(&self, object: &Cached<AnyObject>) -> Result<Values<V>, String> {
         match &self.function {
             Function::OfKey(function) => Ok(function(object.key())),
@@ -141,7 +142,7 @@ impl<V: IndexValue> AnyIndex for Definition<V> {
         for (position, change) in changes.iter().enumerate() {
             rows.push(match change {
                 Change::Put(object) => self.call(object).unwrap_or_else(|error| {
-                    // I10: the object is reported.
+                    // I10: the failure is reported.
                     let failure = IndexFailure {
                         index: self.name.clone(),
                         key: object.key().clone(),
@@ -188,10 +189,10 @@ impl<V: IndexValue> AnyIndex for Definition<V> {
     }
 }
 
-/// A user's `Hash` or `Eq` has panicked.
+/// The `Hash` or `Eq` of an index value has panicked.
 struct ValuePanicked;
 
-/// Returns the failure of an object whose values [`AnyIndex::apply`] could not add.
+/// Returns the failure for an object whose values [`AnyIndex::apply`] could not add.
 pub(crate) fn value_panicked(
     index: &str,
     key: &ObjectKey,
@@ -201,8 +202,8 @@ pub(crate) fn value_panicked(
     IndexFailure { index: index.to_owned(), key: key.clone(), resource_version, error }
 }
 
-/// Sets the values of a slot, and changes only the postings that differ. If a `Hash` or `Eq`
-/// panics, the slot has no values.
+/// Sets the index values of a slot, and updates only the postings of values that were added or
+/// removed. If the `Hash` or `Eq` of a value panics, the slot has no values afterwards.
 fn set_values<V: IndexValue>(
     state: &mut IndexState<V>,
     by_slot: &mut ValuesBySlot,

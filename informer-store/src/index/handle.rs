@@ -15,7 +15,7 @@ use crate::{IndexError, Snapshot};
 
 /// Finds the objects of a store by values of type `V`. A clone is another handle to the same index.
 ///
-/// Every result is from one state of the store (I7). After the index has been removed, results are
+/// Each result comes from one state of the store. After the index has been removed, results are
 /// empty.
 pub struct Index<K, V> {
     shared: Arc<Shared>,
@@ -35,7 +35,7 @@ impl<K, V: IndexValue> Index<K, V> {
         &self.name
     }
 
-    /// Returns the objects that have `value`.
+    /// Returns the objects that have `value` in the index.
     #[must_use]
     #[doc(alias = "ByIndex")]
     pub fn get<Q: Hash + Eq + ?Sized>(&self, value: &Q) -> Objects<K>
@@ -47,7 +47,7 @@ impl<K, V: IndexValue> Index<K, V> {
 
     /// Returns the objects that have `value` in a snapshot of the same store.
     ///
-    /// Empty if the index did not exist when the snapshot was taken.
+    /// The result is empty if the index did not exist when the snapshot was taken.
     #[must_use]
     pub fn get_in<Q: Hash + Eq + ?Sized>(&self, snapshot: &Snapshot<K>, value: &Q) -> Objects<K>
     where
@@ -56,12 +56,12 @@ impl<K, V: IndexValue> Index<K, V> {
         self.get_from(&snapshot.state, value)
     }
 
-    /// Returns the objects that have a value in common with `object`, each once, including `object`
-    /// itself if it is in the store. If it is not, this calls the index function for `object`,
-    /// while no lock is held.
+    /// Returns the objects that have at least one index value in common with `object`, which need
+    /// not be in the store. Each object is returned once, and `object` itself is included if it is
+    /// in the store. Calls the index function for `object`, while no lock is held.
     ///
     /// # Errors
-    /// [`IndexError::Unplaceable`] if the function fails for `object`.
+    /// [`IndexError::Unplaceable`] if the index function fails for `object`.
     #[doc(alias = "Index")]
     pub fn with_common_value(&self, object: &Cached<K>) -> Result<Objects<K>, IndexError> {
         with_common_value(&self.shared, self.id, object.cast_ref()).map(Objects::cast)
@@ -93,9 +93,9 @@ impl<K, V: IndexValue> Index<K, V> {
         self.state_in(state).is_some()
     }
 
-    /// Returns whether an object has `value`, also for an object that is not in the store. Calls
-    /// the index function, so call it without a lock. If the function fails, the object has no
-    /// value.
+    /// Returns whether the index function returns `value` for an object, which need not be in the
+    /// store; `false` if the function fails. Must be called without a lock, because it calls the
+    /// function.
     pub(crate) fn holds<Q: Hash + Eq + ?Sized>(&self, object: &Cached<K>, value: &Q) -> bool
     where
         V: Borrow<Q>,
@@ -112,7 +112,7 @@ impl<K, V: IndexValue> Index<K, V> {
         self.shared.state.read().definition(self.id)
     }
 
-    /// Returns the number of objects with `value`.
+    /// Returns the number of objects that have `value` in the index.
     #[must_use]
     pub fn count<Q: Hash + Eq + ?Sized>(&self, value: &Q) -> usize
     where
@@ -122,17 +122,19 @@ impl<K, V: IndexValue> Index<K, V> {
         self.state_in(&state).map_or(0, |index| index.posting(value).len())
     }
 
-    /// Returns the values of all objects, in no particular order.
+    /// Returns all values in the index, in no particular order.
     #[must_use]
     #[doc(alias = "ListIndexFuncValues")]
     pub fn values(&self) -> Vec<V> {
-        // Uses a snapshot, so that no writer waits while the values are copied.
+        // A copy of the state is used, so that the writer does not wait while the values are
+        // copied.
         let state = self.shared.state.read().clone();
         self.state_in(&state).map(|index| index.values().cloned().collect()).unwrap_or_default()
     }
 }
 
-/// Returns the objects with a common value; none if the index has been removed.
+/// Returns the objects that have an index value in common with `object`; no objects if the index
+/// has been removed.
 pub(crate) fn with_common_value(
     shared: &Shared,
     id: IndexId,
@@ -149,7 +151,7 @@ pub(crate) fn with_common_value(
         definition.values_of(object).map_err(unplaceable)
     });
     let values = values.transpose()?;
-    // Uses a copy of the state, so that no writer waits while postings are merged.
+    // A copy of the state is used, so that the writer does not wait while postings are merged.
     let state = shared.state.read().clone();
     let posting = state.index(id).zip(values).map(|(index, values)| index.union_of(values.as_ref()));
     Ok(Objects::of_posting(&state, posting.unwrap_or_default()))

@@ -1,12 +1,12 @@
-//! Adds an index to a store that is in use, without blocking readers and the writer.
+//! Adds an index to a store that is in use, without blocking readers or the writer.
 //!
-//! The function is user code, so it runs without a lock. First it runs for the objects of a
-//! snapshot, then for the objects that have changed since, in at most `ROUNDS` rounds, because a
-//! busy writer could always be ahead. Then the index joins: the writer also calls the function for
-//! its changes and adds the results to a log, while the last difference is indexed here. Finally,
-//! under the write lock, the log is applied without a call of the function. So the writer is
-//! blocked only while the log is applied, readers are never blocked, and each object is indexed a
-//! bounded number of times.
+//! The index function is user code, so it runs without a lock. It first runs for the objects of a
+//! snapshot, and then for the objects that have changed since. This is repeated in at most `ROUNDS`
+//! rounds, because a busy writer could always be ahead. Then the index joins: from now on, the
+//! writer also calls the function for its changes and logs the results, while this code indexes the
+//! objects that changed before. Finally, the log is applied under the write lock, without calling
+//! the function. So the writer is blocked only while the log is applied, readers are never blocked,
+//! and each object is indexed a bounded number of times.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,13 +22,14 @@ use crate::shared::{IndexId, IndexNotes, NamedIndex, Shared};
 use crate::slot_map::Entries;
 use crate::{Change, IndexError, IndexFailure};
 
-/// The maximum number of rounds before the index joins.
+/// The maximum number of rounds before the index joins, which means that the writer begins to call
+/// its function.
 const ROUNDS: usize = 3;
 
-/// The number of remaining objects at which the index joins.
+/// If a round indexes at most this number of objects, no further round follows.
 const NEAR: usize = 1_000;
 
-/// Builds an index of the objects in the store, and adds it.
+/// Builds an index of the objects in the store, and adds it to the store.
 pub(crate) fn install<K, V: IndexValue>(
     shared: &Arc<Shared>,
     definition: Definition<V>,
@@ -54,26 +55,27 @@ fn build(shared: &Shared, definition: &Arc<dyn AnyIndex>) -> Result<IndexId, Ind
     Ok(join.finish(build))
 }
 
-/// An index under construction whose function the writer calls, with its log.
+/// An index under construction that has joined: the writer calls its function and logs the results.
 pub(crate) struct Joining {
     id: IndexId,
     pub(crate) definition: Arc<dyn AnyIndex>,
     pub(crate) log: Vec<Logged>,
 }
 
-/// The effect of a transaction on an index under construction.
+/// The logged effect of a transaction on an index under construction.
 pub(crate) struct Logged {
     pub(crate) computed: Computed,
     pub(crate) changes: Vec<LoggedChange>,
     pub(crate) failures: Vec<IndexFailure>,
 }
 
-/// An owned [`Applied`].
+/// A change in the log; [`Applied`] with an owned key.
 pub(crate) struct LoggedChange {
     pub(crate) key: ObjectKey,
     pub(crate) resource_version: ResourceVersion,
     pub(crate) is_put: bool,
-    /// The object's slot, and whether the object is new there. `None` if the change had no effect.
+    /// The object's slot, and whether the object is new in this slot. `None` if the change had no
+    /// effect.
     pub(crate) slot: Option<(u32, bool)>,
 }
 
@@ -84,15 +86,15 @@ impl LoggedChange {
     }
 }
 
-/// A guard that keeps an index in `WriterNotes::joining`.
+/// A guard that keeps an index in `WriterNotes::joining` while it is being built.
 struct Join<'a> {
     shared: &'a Shared,
     id: IndexId,
 }
 
 impl<'a> Join<'a> {
-    /// Adds the index to `WriterNotes::joining`. Returns the current objects; the writer logs only
-    /// later changes.
+    /// Adds the index to `WriterNotes::joining`. Returns the objects at this moment; the writer
+    /// logs only later changes.
     fn begin(
         shared: &'a Shared,
         definition: &Arc<dyn AnyIndex>,
@@ -107,7 +109,8 @@ impl<'a> Join<'a> {
         Ok((Self { shared, id }, shared.state.read().objects.entries().clone()))
     }
 
-    /// Applies the log and adds the index, in one step under the write lock.
+    /// Applies the log to the index, and adds the index to the store, in one step under the write
+    /// lock.
     fn finish(self, mut build: Build) -> IndexId {
         let mut notes = self.shared.write.lock();
         notes.generation += 1;
@@ -121,15 +124,15 @@ impl<'a> Join<'a> {
         self.shared.state.write().indices.push(NamedIndex { id: self.id, definition, index });
         drop(notes);
         self.shared.joined.notify_all();
-        // I8: values and objects can have user destructors.
+        // I8: destructors of values and objects are user code, so they run after the lock is
+        // released.
         drop((joined, covered));
         self.id
     }
 }
 
 impl Drop for Join<'_> {
-    /// Removes the index from `WriterNotes::joining` if the build failed, because a value's `Hash`
-    /// or `Eq` panicked.
+    /// Removes the index from `WriterNotes::joining` if the construction failed with a panic.
     fn drop(&mut self) {
         let mut notes = self.shared.write.lock();
         if let Some(position) = notes.joining.iter().position(|joining| joining.id == self.id) {
@@ -142,7 +145,7 @@ impl Drop for Join<'_> {
     }
 }
 
-/// An index under construction, with the objects that it contains.
+/// An index under construction, with the objects that have been indexed.
 struct Build {
     definition: Arc<dyn AnyIndex>,
     index: Box<dyn AnyIndexState>,
@@ -162,7 +165,8 @@ impl Build {
         }
     }
 
-    /// Updates the index to `entries`. Returns the number of changed slots.
+    /// Updates the index to the objects in `entries`. Returns the number of slots whose object has
+    /// changed.
     fn catch_up(&mut self, entries: Entries<Cached<AnyObject>>) -> usize {
         let (mut slots, mut changes) = (Vec::new(), Vec::new());
         let outdated = &mut self.failures;
@@ -174,7 +178,7 @@ impl Build {
                 (None, Some(before)) => Change::Remove(before.key().clone()),
                 (None, None) => return,
             };
-            // The object that was in the slot before can be in another slot now.
+            // The earlier object of this slot can be in another slot now.
             before.map(|before| outdated.remove(before.key()));
             slots.push(slot as u32);
             changes.push(change);
@@ -196,7 +200,7 @@ impl Build {
         changes.len()
     }
 
-    /// Applies a logged transaction.
+    /// Applies a logged transaction to the index.
     fn replay(&mut self, logged: &mut Logged) {
         for change in &logged.changes {
             self.failures.remove(&change.key);

@@ -1,9 +1,10 @@
-//! Indexes: [`Definition`] has the function of an index, [`IndexState`] its content for readers,
-//! and [`Index`] is the user's handle.
+//! Indexes: [`Definition`] has the function of an index, [`IndexState`] has its content for
+//! readers, and [`Index`] is the user's handle.
 //!
-//! client-go: `IndexFunc`, `Indexers` and the index part of `tools/cache/thread_safe_store.go`.
-//! There, keys, index names and values are all texts, and a failing index function panics. Here, a
-//! value has its own type, and a failing index function only excludes its object from that index.
+//! client-go: `IndexFunc`, `Indexers` and the index part of `tools/cache/thread_safe_store.go`. In
+//! client-go, index values are strings, and the store panics if an index function fails. Here,
+//! index values can have any type, and if an index function fails for an object, only this index
+//! lacks the object.
 
 mod definition;
 mod handle;
@@ -32,14 +33,14 @@ static HASH_SEED: LazyLock<RandomState> = LazyLock::new(RandomState::default);
 
 /// A type that can be the value of an index.
 ///
-/// It is implemented for all suitable types. `Hash` and `Eq` run under a lock of the store: they
-/// must be quick and must not use the store. If one of them panics, the index does not contain the
-/// object. `Clone` and `Drop` run without a lock.
+/// The trait is implemented for all types with the required traits. `Hash` and `Eq` run under a
+/// lock of the store, so they must be quick and must not use the store. If one of them panics, the
+/// index does not contain the object. `Clone` and `Drop` run without a lock.
 pub trait IndexValue: Hash + Eq + Clone + Send + Sync + 'static {}
 
 impl<V: Hash + Eq + Clone + Send + Sync + 'static> IndexValue for V {}
 
-/// The content of an index: the objects of each value.
+/// The content of an index: each value, with the objects that have it.
 #[derive(Debug)]
 pub(crate) struct IndexState<V> {
     values: SlotMap<Arc<ValueEntry<V>>>,
@@ -47,10 +48,11 @@ pub(crate) struct IndexState<V> {
 
 #[derive(Debug)]
 pub(crate) struct ValueEntry<V> {
-    /// Shared by all copies of the entry, so that copying entries calls neither `V::clone` nor its
-    /// destructor (I8).
+    /// The index value. All copies of the entry share it, so that copying and dropping entries
+    /// under a lock runs no code of `V`.
     value: Arc<V>,
-    /// Stored, so that removing a value does not call the user's `Hash`.
+    /// The hash of the value. It is stored, so that removing the value does not call the user's
+    /// `Hash`.
     hash: u64,
     posting: Posting,
 }
@@ -86,8 +88,8 @@ impl<V: IndexValue> IndexState<V> {
     }
 
     /// Adds the numbers of `values` to `ids`, and assigns numbers to new values. New values are
-    /// moved out of `values`; the others stay. If the `Hash` or `Eq` of a value panics, `ids` has
-    /// the numbers of the values before it.
+    /// moved from `values` to the index; known values stay in `values`. If the `Hash` or `Eq` of a
+    /// value panics, `ids` has the numbers of the values that were processed before.
     fn add_ids_of(&mut self, values: &mut Values<V>, ids: &mut SmallVec<[u32; 2]>) {
         let mut position = 0;
         while let Some(value) = values.get(position) {
@@ -103,7 +105,7 @@ impl<V: IndexValue> IndexState<V> {
         }
     }
 
-    /// Removes and returns a value, unless an object has it.
+    /// Removes and returns a value, if no object has it.
     fn remove_unused(&mut self, id: u32) -> Option<Arc<ValueEntry<V>>> {
         let entry = self.values.get(id).filter(|entry| entry.posting.is_empty())?;
         let hash = entry.hash;
@@ -125,23 +127,23 @@ impl<V: IndexValue> IndexState<V> {
     }
 }
 
-/// An [`IndexState`] of any value type.
+/// An [`IndexState`] without the type of its values.
 pub(crate) trait AnyIndexState: Send + Sync {
     fn as_any(&self) -> &dyn Any;
     fn as_any_mut(&mut self) -> &mut dyn Any;
     fn boxed_clone(&self) -> Box<dyn AnyIndexState>;
     fn would_grow(&self, additional: usize) -> bool;
 
-    /// Returns the objects that have any of `values`, which are [`Values`] of this index.
+    /// Returns the objects that have any of `values`, which must be [`Values`] of this index.
     fn union_of(&self, values: &dyn Any) -> Posting;
 
-    /// Applies new slots of the objects.
+    /// Replaces the slots of objects with the new slots after a compaction.
     fn renumber(&mut self, by_slot: &mut ValuesBySlot, slots: &Renumbering);
 
-    /// Returns whether the index has much more room than values.
+    /// Returns whether the index has memory for many more values than it has.
     fn is_sparse(&self) -> bool;
 
-    /// Frees unused room.
+    /// Frees the unused memory of the index.
     fn compact(&mut self, by_slot: &mut ValuesBySlot);
 }
 

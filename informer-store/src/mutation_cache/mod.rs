@@ -1,11 +1,12 @@
-//! [`MutationCache`]: a store with this process's latest writes applied.
+//! [`MutationCache`]: reads a store with this process's latest writes applied.
 //!
-//! A write arrives over the watch a little later. Code that reads the store before that moment can
-//! repeat its work. client-go: `tools/cache/mutation_cache.go`. Unlike in client-go, objects are
-//! found under the index values of the write, the watermark shows that an added object has been
+//! A write arrives over the watch a little later. Code that reads the store before that can do the
+//! same work again. client-go: `tools/cache/mutation_cache.go`. Unlike in client-go, a written
+//! object is found under its new index values, the watermark shows that an added object has been
 //! deleted, versions without an order cause no panic, and deletions don't displace writes.
 //!
-//! Locks: only the log's lock. No other function, including the store's, is called under it.
+//! The only lock is that of the log. No function of the store and no user code is called under this
+//! lock.
 
 mod recent;
 mod write_log;
@@ -27,17 +28,19 @@ use write_log::WriteLog;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MutationCacheOptions {
-    /// The maximum number of writes; when there are more, the oldest is dropped. Ten times as many
-    /// deletions are kept. Default: 100.
+    /// The maximum number of recorded writes. If there are more, the oldest write is dropped.
+    /// Deletions are recorded, too, up to ten times this number. Default: 100.
     #[doc(alias = "MaxCacheSize")]
     pub capacity: usize,
-    /// The time for which a write is kept if the store does not reach it. Default: five minutes.
+    /// The maximum time for which a write is kept if the store does not reach the write's version.
+    /// Default: five minutes.
     pub ttl: Duration,
-    /// Whether to return written objects that the store does not have. Default: `false`.
+    /// Whether reads return written objects that the store does not contain. Default: `false`.
     ///
-    /// Such an object can have been deleted meanwhile. This is detected when the store's watermark
-    /// passes the write, as in an informer, or from its deletion, if the cache is a handler of the
-    /// informer; otherwise only after [`ttl`](Self::ttl).
+    /// Such an object can have been deleted meanwhile. In an informer, the cache detects the
+    /// deletion when the store's watermark passes the write. If the cache is also a handler of the
+    /// informer, it receives the deletion. Otherwise the object is returned until
+    /// [`ttl`](Self::ttl) is over.
     pub include_adds: bool,
 }
 
@@ -48,27 +51,27 @@ impl Default for MutationCacheOptions {
 }
 
 impl MutationCacheOptions {
-    /// Returns the defaults.
+    /// Returns the default options.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the maximum number of writes.
+    /// Sets the maximum number of recorded writes.
     #[must_use]
     pub fn capacity(mut self, capacity: usize) -> Self {
         self.capacity = capacity;
         self
     }
 
-    /// Sets the time for which a write is kept.
+    /// Sets the maximum time for which a write is kept.
     #[must_use]
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
         self
     }
 
-    /// Sets whether to return written objects that the store does not have.
+    /// Sets whether reads return written objects that the store does not contain.
     #[must_use]
     pub fn include_adds(mut self, include_adds: bool) -> Self {
         self.include_adds = include_adds;
@@ -78,13 +81,14 @@ impl MutationCacheOptions {
 
 /// Reads a store with this process's latest writes applied, before they arrive over the watch.
 ///
-/// [`record`](Self::record) the object that the server returned for a write. Reads then return it
-/// instead of the stored object, until the store has the same or a later version. If versions can't
-/// be compared ([`ResourceVersion::compare`](informer_core::ResourceVersion::compare)), reads
-/// return the stored object. A clone is another handle to the same cache.
+/// After a write, [record](Self::record) the object that the server returned. Reads then return
+/// this object instead of the stored object, until the store has the same or a later version. If
+/// versions can't be compared
+/// ([`ResourceVersion::compare`](informer_core::ResourceVersion::compare)), reads return the stored
+/// object. A clone is another handle to the same cache.
 ///
-/// Register a clone as an event handler of the informer, too. Then writes are dropped when the
-/// store has them, and a write that is recorded after the deletion of its object is ignored.
+/// Register a clone as an event handler of the informer, too. The cache then drops a write when the
+/// store has it, and ignores a write that is recorded after the deletion of its object.
 ///
 /// ```
 /// use informer_core::Cached;
@@ -99,7 +103,7 @@ impl MutationCacheOptions {
 /// let written = Cached::new(replace_on_server(pod))?;
 /// let key = written.key().clone();
 /// pods.record(written);
-/// // If the store has an older version, this is the written object.
+/// // Returns the written object, until the store has this version.
 /// let pod = pods.get(&key);
 /// # Ok(())
 /// # }
@@ -109,8 +113,8 @@ impl MutationCacheOptions {
 /// An informer's `wait_until` is simpler, and also correct for effects of a write on other objects
 /// or indexes: it waits, usually for milliseconds, until the store reaches the version of the
 /// write. A mutation cache is for code that can't wait, such as a sync function or a loop that
-/// writes many objects. It contains only this process's writes, without an informer's transform or
-/// pruning, and drops old ones.
+/// writes many objects. It contains only writes of this process, to which no transform or pruning
+/// of the informer was applied, and it drops old writes.
 #[doc(alias = "OnAddOrUpdate")]
 pub struct MutationCache<K> {
     shared: Arc<Shared<K>>,
@@ -124,21 +128,21 @@ struct Shared<K> {
 }
 
 impl<K> MutationCache<K> {
-    /// Returns a cache over a store, with the default options.
+    /// Returns a cache that reads this store, with the default options.
     #[must_use]
     #[doc(alias = "NewIntegerResourceVersionMutationCache")]
     pub fn new(indexer: Indexer<K>) -> Self {
         Self::with_options(indexer, MutationCacheOptions::default())
     }
 
-    /// Returns a cache over a store.
+    /// Returns a cache that reads this store.
     #[must_use]
     #[doc(alias = "NewIntegerResourceVersionMutationCacheWithOptions")]
     pub fn with_options(indexer: Indexer<K>, options: MutationCacheOptions) -> Self {
         Self::with_clock(indexer, options, Instant::now)
     }
 
-    /// As [`with_options`](Self::with_options), with a clock for tests.
+    /// Returns a cache that reads this store, with a clock that tests can control.
     #[must_use]
     pub fn with_clock(
         indexer: Indexer<K>,
@@ -151,8 +155,8 @@ impl<K> MutationCache<K> {
 
     /// Records the object that the server returned for a write.
     ///
-    /// Returns `false` if the store, a deletion or another write already has the same or a later
-    /// version; then nothing is recorded.
+    /// Returns `false` and records nothing if the store or a known deletion has the same or a later
+    /// version, or if an earlier call has recorded a later version.
     #[doc(alias = "Mutation")]
     pub fn record(&self, object: Cached<K>) -> bool {
         let now = self.shared.clock.now();
@@ -166,10 +170,12 @@ impl<K> MutationCache<K> {
         recorded
     }
 
-    /// Returns the object with this key: the later one of the stored and the written object.
+    /// Returns the object with this key: the stored or the written object, whichever has the later
+    /// version.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<Cached<K>> {
-        // The log is read first: writes that it drops meanwhile are in the store.
+        // The log is read before the store, because writes that the log drops meanwhile are in the
+        // store.
         let Some(written) = self.written(key) else { return self.shared.indexer.get(key) };
         let state = self.shared.indexer.snapshot();
         let stored = state.get(key);
@@ -188,9 +194,11 @@ impl<K> MutationCache<K> {
     }
 
     /// Returns the objects with `value` in an index of the same store, in no particular order. If a
-    /// write is later than the stored object, the index values of the written object count.
+    /// written object is later than the stored object, its index values count instead of those of
+    /// the stored object.
     ///
-    /// This calls the index function for each recorded write. Empty if the index has been removed.
+    /// Calls the index function for each recorded write. The result is empty if the index has been
+    /// removed.
     #[must_use]
     #[doc(alias = "ByIndex")]
     pub fn by_index<V, Q>(&self, index: &Index<K, V>, value: &Q) -> Vec<Cached<K>>
@@ -208,8 +216,8 @@ impl<K> MutationCache<K> {
         behind.iter().for_each(|written| self.forget(written));
         shown.retain(|written| self.shared.options.include_adds || state.get(written.key()).is_some());
         let mut found = index.get_in(&state, value).to_vec();
-        // If the snapshot existed while the index functions run, the writer would copy shared
-        // parts.
+        // If the snapshot still existed while the index functions run, the writer would have to
+        // copy the parts that it changes.
         drop(state);
         found.retain(|stored| !shown.iter().any(|written| written.key() == stored.key()));
         found.extend(shown.into_iter().filter(|written| index.holds(written, value)));
@@ -243,7 +251,7 @@ impl<K> MutationCache<K> {
 
     fn forget(&self, written: &Cached<K>) {
         let forgotten = self.shared.memory.write().forget(written);
-        // I8: dropped after the lock is released, at the end of the statement above.
+        // I8: objects are dropped after the lock is released, at the end of the statement above.
         drop(forgotten);
     }
 
@@ -255,7 +263,7 @@ impl<K> MutationCache<K> {
 
 /// Returns whether a write is later than a state of the store.
 fn is_ahead<K>(state: &Snapshot<K>, written: &Cached<K>) -> bool {
-    // I9: the store has everything up to its watermark, so a missing object has been deleted.
+    // I9: the store has all objects up to its watermark, so a missing object has been deleted.
     if state.watermark_for(written.key()).is_at_least(written.resource_version()) {
         return false;
     }
@@ -263,7 +271,7 @@ fn is_ahead<K>(state: &Snapshot<K>, written: &Cached<K>) -> bool {
     stored.is_none_or(|stored| written.resource_version().is_newer_than(stored.resource_version()))
 }
 
-/// Drops writes that the store has, and records deletions.
+/// Receives the changes of the store: drops writes that the store has, and records deletions.
 impl<K: Send + Sync + 'static> EventHandler<K> for MutationCache<K> {
     fn on_add(&self, object: &Cached<K>, _is_in_initial_list: bool) {
         self.seen(object);
@@ -279,8 +287,8 @@ impl<K: Send + Sync + 'static> EventHandler<K> for MutationCache<K> {
         drop(forgotten);
     }
 
-    /// Drops the object's write and tombstone: the store no longer contains the namespace, so there
-    /// is no state to compare them with.
+    /// Drops the object's write and tombstone. The store no longer contains the namespace, so there
+    /// is no state with which to compare them.
     fn on_release(&self, object: &Cached<K>) {
         let forgotten = self.shared.memory.write().released(object.key());
         drop(forgotten);

@@ -13,7 +13,7 @@ pub(super) struct Recent<V> {
     capacity: usize,
     ttl: Duration,
     entries: HashMap<ObjectKey, Entry<V>>,
-    /// The keys by the number of their insertion, oldest first.
+    /// The keys by insertion number, oldest first.
     by_age: BTreeMap<u64, ObjectKey>,
     insertions: u64,
 }
@@ -39,23 +39,23 @@ impl<V> Recent<V> {
         (!self.is_too_old(entry, now)).then_some(&entry.value)
     }
 
-    /// Returns the entry of a key, even if it is too old.
+    /// Returns the value of a key, even if it has expired.
     pub(super) fn entry(&self, key: &ObjectKey) -> Option<&V> {
         self.entries.get(key).map(|entry| &entry.value)
     }
 
-    /// Returns the entry of a key for changes.
+    /// Returns a mutable reference to the value of a key, even if it has expired.
     pub(super) fn entry_mut(&mut self, key: &ObjectKey) -> Option<&mut V> {
         self.entries.get_mut(key).map(|entry| &mut entry.value)
     }
 
-    /// Returns the entries that are not too old, oldest first.
+    /// Returns the values that have not expired, oldest first.
     pub(super) fn iter(&self, now: Instant) -> impl Iterator<Item = &V> {
         self.by_age.values().filter_map(move |key| self.get(key, now))
     }
 
-    /// Adds or replaces an entry. Dropped entries go to `forgotten`, so that the caller decides
-    /// when they are dropped.
+    /// Adds or replaces the value of a key. Removed values are moved to `forgotten`, so that the
+    /// caller decides when to drop them.
     pub(super) fn insert(&mut self, key: ObjectKey, value: V, now: Instant, forgotten: &mut Vec<V>) {
         self.insertions += 1;
         self.by_age.insert(self.insertions, key.clone());
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn without_room_nothing_is_kept() {
+    fn map_with_zero_capacity_keeps_nothing() {
         let (mut recent, mut forgotten) = (Recent::new(0, Duration::MAX), Vec::new());
         recent.insert(key(1), 7, Instant::now(), &mut forgotten);
         assert_eq!((recent.len(), forgotten), (0, vec![7]));

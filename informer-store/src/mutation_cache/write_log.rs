@@ -1,8 +1,8 @@
-//! [`WriteLog`]: the recent writes of this process, and known deletions. No lock, no clock, no
-//! store.
+//! [`WriteLog`]: the recent writes of this process, and known deletions. This code uses no lock, no
+//! clock and no store.
 //!
-//! Rule: a write is valid while its version is later than every other known version of the object.
-//! Versions without an order never hide a stored object.
+//! A write is valid while its version is later than every other known version of the object. If the
+//! versions of a write and of the stored object cannot be compared, reads return the stored object.
 
 use std::time::{Duration, Instant};
 
@@ -10,17 +10,19 @@ use informer_core::{Cached, Deleted, ObjectKey, ResourceVersion, Uid};
 
 use super::recent::Recent;
 
-/// The number of tombstones that are kept for each write. Tombstones are small, and every deletion
-/// adds one, also the deletion of an object that this process did not write.
+/// The maximum number of tombstones, as a multiple of the maximum number of writes. It is large
+/// because tombstones are small, and because every deletion adds a tombstone, even if this process
+/// did not write the object.
 const TOMBSTONES_PER_WRITE: usize = 10;
 
 pub(super) struct WriteLog<K> {
     writes: Recent<Cached<K>>,
-    /// Separate from the writes, so that many deletions don't displace writes.
+    /// The known deletions. They are separate from the writes, so that many deletions don't
+    /// displace writes.
     tombstones: Recent<Tombstone>,
 }
 
-/// A deleted object.
+/// The version and UID of a deleted object.
 #[derive(Debug)]
 struct Tombstone {
     resource_version: ResourceVersion,
@@ -28,7 +30,8 @@ struct Tombstone {
 }
 
 impl Tombstone {
-    /// Returns whether `object` is, or can be, the deleted object and not a recreated one.
+    /// Returns whether `object` is or could be the deleted object, and not an object that was
+    /// created later.
     fn covers<K>(&self, object: &Cached<K>) -> bool {
         let same_life = !self.uid.is_missing() && self.uid == *object.uid();
         same_life || !object.resource_version().is_newer_than(&self.resource_version)
@@ -47,18 +50,18 @@ impl<K> WriteLog<K> {
         self.writes.len()
     }
 
-    /// Returns the valid write of a key.
+    /// Returns the recorded write of a key, unless it has expired.
     pub(super) fn get(&self, key: &ObjectKey, now: Instant) -> Option<&Cached<K>> {
         self.writes.get(key, now)
     }
 
-    /// Returns all valid writes.
+    /// Returns all recorded writes that have not expired.
     pub(super) fn writes(&self, now: Instant) -> impl Iterator<Item = &Cached<K>> {
         self.writes.iter(now)
     }
 
     /// Records a write, unless a later version of the object is known. Returns whether the write
-    /// was recorded. Unused objects go to `forgotten`.
+    /// was recorded. Unused objects are moved to `forgotten`.
     pub(super) fn record(&mut self, object: Cached<K>, now: Instant, forgotten: &mut Vec<Cached<K>>) -> bool {
         let key = object.key();
         let later = self
@@ -73,14 +76,15 @@ impl<K> WriteLog<K> {
         true
     }
 
-    /// Drops the write of an object if the store has the same or a later version.
+    /// Removes and returns the write of an object, if the store has the same or a later version.
     pub(super) fn seen(&mut self, stored: &Cached<K>) -> Option<Cached<K>> {
         let (key, version) = (stored.key(), stored.resource_version());
         if let Some(tombstone) = self.tombstones.entry_mut(key)
             && !tombstone.resource_version.is_newer_than(version)
         {
             if version.is_comparable() {
-                // The object exists, so only versions before this one are obsolete.
+                // The object exists again, so the tombstone now covers only writes up to the stored
+                // version.
                 *tombstone = Tombstone { resource_version: version.clone(), uid: Uid::default() };
             } else {
                 self.tombstones.remove(key);
@@ -90,9 +94,10 @@ impl<K> WriteLog<K> {
         (!written.resource_version().is_newer_than(version)).then(|| self.writes.remove(key)).flatten()
     }
 
-    /// Drops the write of a deleted object and adds a tombstone.
+    /// Adds a tombstone for a deleted object. Removes and returns the write of the object, if the
+    /// tombstone covers it.
     pub(super) fn deleted(&mut self, deleted: &Deleted<K>, now: Instant) -> Option<Cached<K>> {
-        // Without the last state, the deletion can't be attributed to a UID.
+        // If no state of the object is known, its UID and version are unknown.
         let last = deleted.last_known()?;
         let key = deleted.key();
         let (resource_version, uid) = (last.resource_version().clone(), last.uid().clone());
@@ -102,13 +107,13 @@ impl<K> WriteLog<K> {
         covered.then(|| self.writes.remove(key)).flatten()
     }
 
-    /// Drops the write and the tombstone of an object.
+    /// Removes the tombstone of an object, and removes and returns its write.
     pub(super) fn released(&mut self, key: &ObjectKey) -> Option<Cached<K>> {
         self.tombstones.remove(key);
         self.writes.remove(key)
     }
 
-    /// Drops this write, if it is the last one of its key.
+    /// Removes and returns this write, unless a later write of its key has replaced it.
     pub(super) fn forget(&mut self, written: &Cached<K>) -> Option<Cached<K>> {
         let is_last = self.writes.entry(written.key()).is_some_and(|last| last.ptr_eq(written));
         is_last.then(|| self.writes.remove(written.key())).flatten()

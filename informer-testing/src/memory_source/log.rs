@@ -1,7 +1,8 @@
 //! [`Log`]: the history of a source, and the position of each open watch in it.
 //!
-//! Watches read from the log: a change is one entry, however many watches are open. Events for open
-//! watches only, such as their end, are entries too, so that they follow all earlier changes.
+//! Watches read from the log, so a change is one entry, however many watches are open. Events that
+//! only open watches receive, such as their end, are entries too, so that they come after all
+//! earlier changes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -55,18 +56,19 @@ pub(super) enum Reading<K> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ReaderId(u64);
 
-/// The position of a watch.
+/// The position of an open watch in the log.
 struct Reader {
     /// The number of the next entry to read.
     cursor: u64,
     /// The number of the first entry after the watch was opened.
     opened: u64,
-    /// The watch skips changes up to this version, which can be in the future.
+    /// The watch skips changes up to this version, which can be higher than that of the last
+    /// change.
     after: u64,
     bookmarks: bool,
 }
 
-/// The history. Entries are numbered without gaps.
+/// The history of a source. Entries are numbered without gaps.
 pub(super) struct Log<K> {
     entries: VecDeque<Entry<K>>,
     /// The number of the oldest kept entry.

@@ -1,10 +1,11 @@
-//! [`MemorySource`]: objects in memory that a test changes, as a `ListerWatcher`.
+//! [`MemorySource`]: a `ListerWatcher` whose objects are in memory, where a test changes them.
 //!
 //! client-go: `FakeControllerSource` of `tools/cache/testing/fake_controller_source.go`. As there,
-//! a change that is hidden from open watches is part of the history: a later watch from an older
-//! version replays it.
+//! the history includes changes that are hidden from open watches: a later watch from an older
+//! version receives them.
 //!
-//! The lock is held for bookkeeping only: objects are cloned, and last handles dropped, outside it.
+//! Objects are cloned and dropped while the lock is not held, because both can run code of the
+//! test.
 
 mod lister_watcher;
 mod log;
@@ -27,18 +28,18 @@ use log::{ChangeKind, What};
 use refusal::Refusal;
 use state::State;
 
-/// A [`ListerWatcher`](informer_core::ListerWatcher) over objects in memory that a test changes. It
-/// has no HTTP, no JSON, no tasks, and does not depend on time.
+/// A [`ListerWatcher`](informer_core::ListerWatcher) whose objects are in memory, where a test
+/// changes them. It uses no HTTP, no JSON, no tasks and no clock.
 ///
-/// Clones share all state: give one to the informer, and change objects through the other. Each
+/// Clones share all state: give one clone to the informer, and change objects through another. Each
 /// change sets a new `metadata.resourceVersion`, and a `metadata.uid` if the object has none.
 /// Versions are decimal numbers that count all changes. The resource version of a written object is
 /// ignored: the last write wins.
 ///
-/// It differs from an API server as follows; a real server can behave in each of these ways. A list
-/// comes in one page, whatever its limit. A list of exactly an older state, and every continue
-/// token, is refused with 410. Watches have no time limit and end at the request of the test.
-/// History is kept until [`expire`](Self::expire).
+/// It differs from most API servers, but each of these differences is possible with a real server.
+/// A list comes in one page, whatever its limit. The source refuses, with 410, lists at exactly an
+/// older version and lists with a continue token. Watches have no time limit and end only when the
+/// test ends them. History is kept until [`expire`](Self::expire).
 ///
 /// ```
 /// use futures::StreamExt;
@@ -92,7 +93,7 @@ enum Before {
     Present,
 }
 
-/// Changes of objects.
+/// Methods that change objects.
 impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
     /// Returns a source without objects. `description` names its objects in messages, for example
     /// `pods`.
@@ -118,7 +119,7 @@ impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
     /// Adds an object, and returns the stored object.
     ///
     /// # Errors
-    /// [`Error::Refused`] if it exists or has no name.
+    /// [`Error::Refused`] if the object exists already or has no name.
     #[doc(alias = "Add")]
     pub fn create(&self, object: K) -> Result<Cached<K>, Error> {
         self.put(object, Before::Absent, true)
@@ -127,7 +128,7 @@ impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
     /// Adds an object like [`create`](Self::create), without an event for open watches.
     ///
     /// # Errors
-    /// [`Error::Refused`] if it exists or has no name.
+    /// [`Error::Refused`] if the object exists already or has no name.
     #[doc(alias = "AddDropWatch")]
     pub fn create_unseen(&self, object: K) -> Result<Cached<K>, Error> {
         self.put(object, Before::Absent, false)
@@ -210,7 +211,8 @@ impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
             let seen_last = self.get(key).ok_or_else(|| self.not_found(key))?;
             let mut last = K::clone(&seen_last);
             let mut state = self.shared.state.lock();
-            // The copy was made without the lock, so the object can have changed or gone meanwhile.
+            // The copy was made without the lock, so the object may have been changed or removed
+            // meanwhile.
             if state.objects.get(key).is_none_or(|stored| !stored.ptr_eq(&seen_last)) {
                 continue;
             }
@@ -237,7 +239,7 @@ impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
     }
 }
 
-/// Queries of the objects and of the requests.
+/// Methods that query objects and count requests.
 impl<K> MemorySource<K> {
     /// Returns the object with this key.
     #[must_use]
@@ -289,25 +291,26 @@ impl<K> MemorySource<K> {
     }
 }
 
-/// Failures and other events of a server.
+/// Methods that simulate failures and other events of a server.
 impl<K> MemorySource<K> {
     /// Ends the open watches without an error, after all earlier events.
     #[doc(alias = "ResetWatch")]
     pub fn disconnect(&self) {
-        self.tell_open_watches(What::Closed);
+        self.send_to_open_watches(What::Closed);
     }
 
     /// Ends the open watches with an error, after all earlier events.
     ///
-    /// Each watch gets a copy of the error. The source of an
+    /// Each watch receives a copy of the error. In the copy, the source of an
     /// [`Unreachable`](ListWatchError::Unreachable) or [`Interrupted`](ListWatchError::Interrupted)
-    /// is copied as text.
+    /// error is only its text.
     pub fn fail_watches(&self, error: ListWatchError) {
-        self.tell_open_watches(What::Failed(Arc::new(error)));
+        self.send_to_open_watches(What::Failed(Arc::new(error)));
     }
 
-    /// Sends a bookmark to the open watches that allow bookmarks. Its version is a new one, as
-    /// after a change of another resource; [`resource_version`](Self::resource_version) returns it.
+    /// Sends a bookmark to the open watches that allow bookmarks. The bookmark has a new version,
+    /// as after a change of another resource; [`resource_version`](Self::resource_version) returns
+    /// this version.
     pub fn bookmark(&self) {
         {
             let mut state = self.shared.state.lock();
@@ -333,7 +336,7 @@ impl<K> MemorySource<K> {
         self.shared.state.lock().list_errors.push_back(error);
     }
 
-    fn tell_open_watches(&self, what: What<K>) {
+    fn send_to_open_watches(&self, what: What<K>) {
         {
             let mut state = self.shared.state.lock();
             let version = state.version();
@@ -354,7 +357,7 @@ fn key_of<K: Resource>(object: &K) -> Result<ObjectKey, Refusal> {
     }
 }
 
-/// Sets the metadata that a server sets.
+/// Sets the metadata that a server would set.
 fn stamp<K: Resource>(object: &mut K, version: u64, before: Option<&K>) {
     let meta = object.meta_mut();
     meta.resource_version = Some(version.to_string());

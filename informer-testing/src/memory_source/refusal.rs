@@ -1,4 +1,5 @@
-//! The refusals of an API server that a [`MemorySource`](super::MemorySource) can answer with.
+//! The error statuses with which a [`MemorySource`](super::MemorySource) refuses requests, as an
+//! API server does.
 
 use http::StatusCode;
 use kube::core::Status;

@@ -1,4 +1,4 @@
-//! The state of a source: objects, history and request counters, without lock or waiting.
+//! The state of a source: objects, history and request counters. It has no lock and never waits.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -20,13 +20,13 @@ pub(super) struct State<K> {
     version: u64,
     /// The oldest version from which a watch can start.
     floor: u64,
-    /// The errors of the next lists.
+    /// The errors with which the next lists are refused.
     pub(super) list_errors: VecDeque<ListWatchError>,
     pub(super) lists: usize,
     pub(super) watches: usize,
 }
 
-/// A state of all objects with its version.
+/// All objects at one version.
 pub(super) struct Listed<K> {
     pub(super) objects: Vec<Cached<K>>,
     pub(super) version: u64,

@@ -1,4 +1,4 @@
-//! [`Bucket`]: a rate for the failures of all keys together.
+//! [`Bucket`]: limits the rate of retries of all keys together.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use tokio::time::Instant;
 
 use super::RateLimiter;
 
-/// Limits the rate of retries of all keys together: a burst of failures without a wait, then one
-/// failure per interval.
+/// Limits the rate of retries of all keys together: the failures of a burst are retried without a
+/// wait, further failures at one per interval.
 ///
-/// Each failure reserves its place, as `Reserve` of `golang.org/x/time/rate` does, which client-go
-/// uses: the first failure after the burst waits for one interval, the next for two. The limiter
-/// stores a single time, whatever the number of keys.
+/// Each failure reserves a token, like `Reserve` of `golang.org/x/time/rate`, which client-go uses:
+/// the first failure after the burst waits for one interval, the next failure for two intervals.
+/// The limiter stores a single time, regardless of the number of keys.
 #[derive(Debug)]
 #[doc(alias = "TypedBucketRateLimiter")]
 pub struct Bucket {
@@ -23,8 +23,8 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// Returns a limiter with the interval between two failures, and the number of failures without
-    /// a wait. With a burst of 0, every failure waits.
+    /// Returns a limiter. `every` is the interval between two retries, and `burst` is the number of
+    /// failures without a wait. With a burst of 0, every failure waits.
     #[must_use]
     pub fn new(every: Duration, burst: u32) -> Self {
         Self { every, burst: every.saturating_mul(burst), full_at: Mutex::new(None) }
@@ -37,12 +37,12 @@ impl<T> RateLimiter<T> for Bucket {
         let mut full_at = self.full_at.lock();
         let before = full_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
         let emptied = before.saturating_add(self.every);
-        // If the time would overflow, the bucket stays the same.
+        // If the time would overflow, the bucket does not change.
         *full_at = now.checked_add(emptied).or(*full_at);
         emptied.saturating_sub(self.burst)
     }
 
-    /// Does nothing: a reserved place stays reserved.
+    /// Does nothing, because a reserved token is not returned.
     fn forget(&self, _: &T) {}
 
     /// Returns 0, because keys are not distinguished.

@@ -1,11 +1,11 @@
-//! Limiters that combine others: [`MaxOf`] and [`WithMaxWait`].
+//! Limiters that wrap other limiters: [`MaxOf`] and [`WithMaxWait`].
 
 use std::fmt;
 use std::time::Duration;
 
 use super::RateLimiter;
 
-/// Returns the longest wait of several limiters.
+/// A limiter that returns the longest of the waits of several limiters.
 #[doc(alias = "TypedMaxOfRateLimiter")]
 pub struct MaxOf<T> {
     limiters: Vec<Box<dyn RateLimiter<T>>>,
@@ -18,7 +18,7 @@ impl<T> MaxOf<T> {
         Self { limiters: vec![Box::new(limiter)] }
     }
 
-    /// Adds a limiter.
+    /// Adds a limiter to the combined limiters.
     #[must_use]
     pub fn and(mut self, limiter: impl RateLimiter<T> + 'static) -> Self {
         self.limiters.push(Box::new(limiter));
@@ -35,7 +35,7 @@ impl<T> RateLimiter<T> for MaxOf<T> {
         self.limiters.iter().for_each(|limiter| limiter.forget(key));
     }
 
-    /// Returns the largest number of failures of all limiters.
+    /// Returns the largest of the numbers of failures that the limiters return.
     fn num_requeues(&self, key: &T) -> u32 {
         self.limiters.iter().map(|limiter| limiter.num_requeues(key)).max().unwrap_or_default()
     }
@@ -47,7 +47,7 @@ impl<T> fmt::Debug for MaxOf<T> {
     }
 }
 
-/// Limits the waits of another limiter to a maximum.
+/// A limiter that limits the waits of another limiter to a maximum.
 #[derive(Debug)]
 #[doc(alias = "TypedWithMaxWaitRateLimiter")]
 pub struct WithMaxWait<R> {

@@ -6,10 +6,11 @@ use std::time::Duration;
 use super::RateLimiter;
 use super::failures::Failures;
 
-/// Doubles the wait of a key after each of its failures, from a base up to a maximum.
+/// A limiter that doubles the wait of a key after each failure of the key, from a base up to a
+/// maximum.
 ///
-/// The failures of a key are kept until they are reset. Without a reset, they are kept for at least
-/// twice the maximum wait, or ten minutes if that is longer.
+/// The failures of a key are kept until they are reset. Failures that are never reset are kept for
+/// at least twice the maximum wait, or ten minutes if that is longer.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -31,7 +32,8 @@ pub struct ItemExponential<T> {
 }
 
 impl<T: Hash + Eq + Clone + Send> ItemExponential<T> {
-    /// Returns a limiter with the wait after the first failure, and the maximum wait.
+    /// Returns a limiter. `base` is the wait after the first failure of a key, and `max` is the
+    /// maximum wait.
     #[must_use]
     pub fn new(base: Duration, max: Duration) -> Self {
         Self { base, max, failures: Failures::new(max) }
@@ -52,7 +54,7 @@ impl<T: Hash + Eq + Clone + Send> RateLimiter<T> for ItemExponential<T> {
     }
 }
 
-/// Doubles the base a number of times, up to the maximum.
+/// Returns `base`, doubled the given number of times, but at most `max`.
 fn doubled(base: Duration, times: u32, max: Duration) -> Duration {
     let nanos = base.as_nanos();
     if nanos == 0 {
@@ -62,6 +64,6 @@ fn doubled(base: Duration, times: u32, max: Duration) -> Duration {
         return max;
     }
     let nanos = (nanos << times).min(max.as_nanos());
-    // Longer waits exceed five hundred years.
+    // The conversion fails only for waits of more than 500 years.
     u64::try_from(nanos).map_or(max, Duration::from_nanos)
 }

@@ -1,7 +1,8 @@
 //! [`Failures`]: the number of failures of each key, in bounded memory.
 //!
-//! A key is dropped on request. Keys without recent failures are dropped when the table has
-//! doubled. So the table has at most about twice as many keys as have failed recently.
+//! A key is dropped when its failures are reset. Keys without recent failures are dropped when the
+//! number of keys has doubled. So the table has at most about twice as many keys as have failed
+//! recently.
 
 use std::fmt;
 use std::hash::Hash;
@@ -14,16 +15,17 @@ use tokio::time::Instant;
 
 use crate::slots::Hashing;
 
-/// The minimum number of keys for a search for expired ones.
+/// The minimum number of keys at which the table is searched for expired keys.
 const SMALL: usize = 1_024;
 
-/// The minimum time for which failures of a key are kept, even if delays are short.
+/// The minimum time for which the failures of a key are kept, even if the delays are short.
 const AT_LEAST: Duration = Duration::from_secs(600);
 
 pub(super) struct Failures<T> {
     table: Mutex<Table<T>>,
-    /// Whether the table has no keys; then a reset takes no lock. `Relaxed` is enough: a count and
-    /// a reset of the same key synchronize through the queue's lock, or have no order.
+    /// Whether the table has no keys, so that a reset need not take the lock. `Relaxed` is enough:
+    /// a count and a reset of the same key synchronize through the queue's lock, or their order
+    /// does not matter.
     is_empty: AtomicBool,
     /// The minimum time for which a key's failures are kept.
     keep: Duration,
@@ -31,7 +33,7 @@ pub(super) struct Failures<T> {
 
 struct Table<T> {
     failures: HashMap<T, Failed, Hashing>,
-    /// The number of keys at which the table is next searched for expired keys.
+    /// The number of keys at which the table is searched for expired keys the next time.
     search_at: usize,
 }
 
@@ -41,8 +43,8 @@ struct Failed {
 }
 
 impl<T> Failures<T> {
-    /// Returns an empty table. A key is kept for twice the longest delay, so that a failure after
-    /// that delay adds to the earlier ones.
+    /// Returns an empty table. A key is kept for at least twice `longest_delay`, so that a failure
+    /// after this delay adds to the earlier failures.
     pub(super) fn new(longest_delay: Duration) -> Self {
         let table = Table { failures: HashMap::default(), search_at: SMALL };
         Self {
@@ -54,7 +56,7 @@ impl<T> Failures<T> {
 }
 
 impl<T: Hash + Eq + Clone> Failures<T> {
-    /// Counts a failure, and returns the number of earlier ones.
+    /// Counts a failure of a key, and returns the number of its earlier failures.
     pub(super) fn count(&self, key: &T) -> u32 {
         let now = Instant::now();
         let (before, _garbage) = {
@@ -86,7 +88,7 @@ impl<T: Hash + Eq + Clone> Failures<T> {
 }
 
 impl<T: Hash + Eq> Table<T> {
-    /// Removes keys that have not failed recently, if a search is due.
+    /// If a search is due, removes and returns the keys that have not failed recently.
     fn search(&mut self, now: Instant, keep: Duration) -> Vec<(T, Failed)> {
         if self.failures.len() < self.search_at {
             return Vec::new();

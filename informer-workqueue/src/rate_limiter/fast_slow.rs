@@ -1,4 +1,5 @@
-//! [`ItemFastSlow`]: some quick retries, then slow ones.
+//! [`ItemFastSlow`]: a short wait before the first retries of a key, and a long wait before further
+//! retries.
 
 use std::hash::Hash;
 use std::time::Duration;
@@ -6,10 +7,11 @@ use std::time::Duration;
 use super::RateLimiter;
 use super::failures::Failures;
 
-/// Returns a short wait for the first failures of a key, and a long one for further failures.
+/// A limiter that returns a short wait for the first failures of a key, and a long wait for further
+/// failures.
 ///
-/// The failures of a key are kept until they are reset. Without a reset, they are kept for at least
-/// twice the longer wait, or ten minutes if that is longer.
+/// The failures of a key are kept until they are reset. Failures that are never reset are kept for
+/// at least twice the longer wait, or ten minutes if that is longer.
 #[derive(Debug)]
 #[doc(alias = "TypedItemFastSlowRateLimiter")]
 pub struct ItemFastSlow<T> {
@@ -20,8 +22,8 @@ pub struct ItemFastSlow<T> {
 }
 
 impl<T: Hash + Eq + Clone + Send> ItemFastSlow<T> {
-    /// Returns a limiter with the short wait, the long wait, and the number of failures with the
-    /// short wait.
+    /// Returns a limiter. `fast` is the wait after the first `fast_tries` failures of a key, and
+    /// `slow` is the wait after further failures.
     #[must_use]
     pub fn new(fast: Duration, slow: Duration, fast_tries: u32) -> Self {
         Self { fast, slow, fast_tries, failures: Failures::new(fast.max(slow)) }

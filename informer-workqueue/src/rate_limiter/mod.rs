@@ -1,8 +1,9 @@
-//! [`RateLimiter`]: determines the time of retries; and client-go's limiters.
+//! [`RateLimiter`]: determines when failed keys are retried. The submodules contain client-go's
+//! limiters.
 //!
 //! client-go: `util/workqueue/default_rate_limiters.go`. In client-go, a limiter keeps the failures
-//! of a key forever if the worker does not reset them. Here, `Item::done` resets them, and keys
-//! without recent failures are dropped.
+//! of a key forever if the worker does not reset them. Here, `Item::done` resets the failures, and
+//! keys without recent failures are dropped.
 
 mod bucket;
 mod combined;
@@ -19,13 +20,14 @@ pub use combined::{MaxOf, WithMaxWait};
 pub use exponential::ItemExponential;
 pub use fast_slow::ItemFastSlow;
 
-/// Determines the wait of a failed key.
+/// Determines how long a failed key waits until it is retried.
 ///
-/// Several threads call a limiter at once, never under a queue's lock. A limiter must not panic:
-/// items also call it while a worker's panic unwinds, and a second panic would abort the program.
+/// Several threads can call a limiter at the same time, but never under a queue's lock. A limiter
+/// must not panic: an item that is dropped by a worker's panic also calls the limiter, and a second
+/// panic would abort the program.
 #[doc(alias = "TypedRateLimiter")]
 pub trait RateLimiter<T>: Send + Sync {
-    /// Counts a failure of a key, and returns its wait.
+    /// Counts a failure of a key, and returns the time to wait before the retry.
     fn when(&self, key: &T) -> Duration;
 
     /// Resets the failures of a key.
@@ -49,8 +51,9 @@ impl<T, R: RateLimiter<T> + ?Sized> RateLimiter<T> for Arc<R> {
     }
 }
 
-/// Returns client-go's limiter for controllers: 5 ms after the first failure of a key, doubled up
-/// to 1,000 s; and for all keys together a burst of 100 failures, then ten per second.
+/// Returns client-go's default limiter for controllers. A key waits for 5 ms after its first
+/// failure, and twice as long after each further failure, up to 1,000 s. For all keys together, 100
+/// failures are retried without a further wait, then ten per second.
 #[must_use]
 #[doc(alias = "DefaultTypedControllerRateLimiter")]
 pub fn default_controller_rate_limiter<T: Hash + Eq + Clone + Send + 'static>() -> MaxOf<T> {
@@ -58,7 +61,8 @@ pub fn default_controller_rate_limiter<T: Hash + Eq + Clone + Send + 'static>() 
         .and(Bucket::new(Duration::from_millis(100), 100))
 }
 
-/// Returns client-go's limiter per key: 1 ms after the first failure, doubled up to 1,000 s.
+/// Returns client-go's default limiter per key. A key waits for 1 ms after its first failure, and
+/// twice as long after each further failure, up to 1,000 s.
 #[must_use]
 #[doc(alias = "DefaultTypedItemBasedRateLimiter")]
 pub fn default_item_based_rate_limiter<T: Hash + Eq + Clone + Send + 'static>() -> ItemExponential<T> {

@@ -1,7 +1,7 @@
 //! `autoscaling/v1` of the horizontal pod autoscaler, whose objects are stored in `autoscaling/v2`.
 //!
-//! v1 has one metric, the CPU utilization. Annotations contain all other metrics and the other
-//! fields of v2.
+//! v1 has one metric, the CPU utilization. Annotations of a v1 object contain all other metrics and
+//! the other fields of v2.
 //!
 //! Counterpart: `pkg/apis/autoscaling/v1/conversion.go` of Kubernetes.
 
@@ -12,8 +12,8 @@ use crate::kinds::{Facts, ResourceKind};
 
 const KIND: &str = "HorizontalPodAutoscaler";
 
-/// The part of the object, the field of that part in v2, and the annotation in v1 with the field's
-/// value.
+/// For each field that only v2 has: the part of the object, the field in that part, and the
+/// annotation that contains the field's value in v1.
 const ANNOTATIONS: [(&str, &str, &str); 4] = [
     ("spec", "metrics", "autoscaling.alpha.kubernetes.io/metrics"),
     ("spec", "behavior", "autoscaling.alpha.kubernetes.io/behavior"),
@@ -21,10 +21,11 @@ const ANNOTATIONS: [(&str, &str, &str); 4] = [
     ("status", "currentMetrics", "autoscaling.alpha.kubernetes.io/current-metrics"),
 ];
 
-/// A kind of metric: the name of its field, and the name of each inner field in v1 with its path in
+/// A type of metric: the name of its field, and the name of each inner field in v1 with its path in
 /// v2.
 type Source = (&'static str, &'static [(&'static str, &'static str)]);
 
+/// The metrics in the spec.
 const SPECIFIED: [Source; 5] = [
     (
         "resource",
@@ -72,6 +73,7 @@ const SPECIFIED: [Source; 5] = [
     ),
 ];
 
+/// The metrics in the status.
 const CURRENT: [Source; 5] = [
     (
         "resource",
@@ -178,7 +180,7 @@ pub(crate) fn to_v2(body: &mut Body) {
         };
         object_mut(body, part).insert(field.to_owned(), value);
     }
-    // The metrics in the status contain this value, too.
+    // This value is also in the metrics of the status, so it is only removed here.
     _ = remove_field(body, "status", "currentCPUUtilizationPercentage");
     if let Some(target) = remove_field(body, "spec", "targetCPUUtilizationPercentage") {
         let target = json!({ "type": "Utilization", "averageUtilization": target });
@@ -188,8 +190,8 @@ pub(crate) fn to_v2(body: &mut Body) {
     }
 }
 
-/// Changes the case of each field's first letter, and drops null fields. The annotation has Go's
-/// field names.
+/// Changes the case of the first letter of each field name, and drops null fields. The annotation
+/// contains Go's field names.
 fn change_first_letters(value: Value, letter: fn(&char) -> char) -> Value {
     match value {
         Value::Array(list) => list.into_iter().map(|value| change_first_letters(value, letter)).collect(),

@@ -1,4 +1,4 @@
-//! The served resources, each in each of its versions, by collection path.
+//! [`Catalogue`]: the served resources in all of their versions, by collection path.
 
 use std::sync::Arc;
 
@@ -25,13 +25,13 @@ impl Served {
         Self { kind: Arc::new(kind), table, gone }
     }
 
-    /// Returns whether objects are stored in this version, so that they need no conversion.
+    /// Returns whether objects are stored in this version and need no conversion.
     pub(crate) fn is_stored_version(&self) -> bool {
         self.kind.version == self.table.kind.version
     }
 }
 
-/// All served resources. Entries are independent of one another.
+/// All served resources, by collection path.
 #[derive(Debug, Default)]
 pub(crate) struct Catalogue(DashMap<String, Arc<Served>>);
 

@@ -1,4 +1,4 @@
-//! The simulator's clock, which sets the dates in objects.
+//! [`Clock`]: the simulator's clock, from which objects get their timestamps.
 
 use std::time::SystemTime;
 

@@ -12,7 +12,7 @@ use crate::api::writes::{Body, Guard, WriteOptions, Writer};
 /// The namespaces of every cluster.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// The port in the service of a server without a socket.
+/// The port of the `kubernetes` service if the server has no socket.
 const DEFAULT_PORT: u16 = 6443;
 
 /// Creates the initial objects whose kinds are served.

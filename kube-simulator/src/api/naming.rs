@@ -1,7 +1,7 @@
 //! Validation of the names of objects and labels.
 //!
 //! The rules and messages are those of `k8s.io/apimachinery/pkg/util/validation`. Each check
-//! returns its error messages, and an empty list if the text is valid.
+//! returns its error messages; the list is empty if the name is valid.
 
 /// Maximum length of a label's name and of its value.
 const MAX_LABEL_LENGTH: usize = 63;
@@ -59,7 +59,7 @@ pub(crate) fn label_value(text: &str) -> Vec<String> {
     errors
 }
 
-/// Checks an object name of most kinds: a DNS subdomain.
+/// Checks a DNS subdomain. Most kinds require that object names have this form.
 pub(crate) fn subdomain(text: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if text.len() > MAX_SUBDOMAIN_LENGTH {

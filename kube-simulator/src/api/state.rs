@@ -16,7 +16,7 @@ use super::writes::{Stamp, in_seconds};
 use crate::kinds::ResourceKind;
 use crate::storage::{Backup, Retention, Revision, Table};
 
-/// The part of the configuration that concerns storage and rules.
+/// The settings of the storage and of the API rules.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Behavior {
     pub(crate) retention: Retention,
@@ -72,19 +72,19 @@ impl Api {
         }
     }
 
-    /// Creates the storage of a resource, which keeps its objects in the version of `kind`.
+    /// Creates the table of a resource, which stores objects in the version of `kind`.
     pub(crate) fn new_table(&self, kind: ResourceKind) -> Arc<Table> {
         Arc::new(Table::new(kind, self.behavior.retention, self.revision.clone()))
     }
 
-    /// Removes the history of all resources.
+    /// Makes the history of all resources unavailable to new reads. Open watches continue.
     pub(crate) fn compact(&self) {
         for served in self.catalogue.resources() {
             served.table.compact();
         }
     }
 
-    /// Removes the history of all resources, also for open watches.
+    /// Removes the history of all resources, so that open watches end.
     pub(crate) fn forget_history(&self) {
         for served in self.catalogue.resources() {
             served.table.begin_anew(None);
@@ -98,7 +98,8 @@ impl Api {
         Backup { revision: self.revision.current(), tables: Arc::new(tables.collect()) }
     }
 
-    /// Replaces all objects with those of a backup, and continues from `revision`.
+    /// Replaces all objects with the objects of a backup, and sets the newest resource version to
+    /// `revision`.
     pub(crate) fn restore(&self, backup: &Backup, revision: u64) {
         self.revision.reset(revision);
         controllers::restore_definitions(self, backup.tables.get(custom::DEFINITIONS));
@@ -108,7 +109,7 @@ impl Api {
         }
     }
 
-    /// Returns the current date in the format of objects.
+    /// Returns the current time in the format of timestamps in objects.
     pub(crate) fn now(&self) -> String {
         in_seconds(self.clock.now())
     }
@@ -118,7 +119,7 @@ impl Api {
         Stamp::new(&mut self.random.lock(), self.clock.now())
     }
 
-    /// Returns a random generator that is independent of further draws from the simulator's
+    /// Returns a random generator whose values do not depend on later draws from the simulator's
     /// generator.
     pub(crate) fn fork_random(&self) -> fastrand::Rng {
         self.random.lock().fork()

@@ -1,6 +1,7 @@
-//! The errors of an API server: `Status` objects with its codes, reasons and messages.
+//! The errors of an API server: `Status` objects with the real server's codes, reasons and
+//! messages.
 //!
-//! Clients match code *and* reason, and people read the message, so all three follow the real
+//! Clients match code *and* reason, and people read the message, so all three are those of the real
 //! server.
 
 use std::borrow::Cow;
@@ -17,7 +18,7 @@ use crate::storage::ReadError;
 /// The error of a request.
 pub(crate) type Refusal = Box<Status>;
 
-/// The answers to reads of states that are not available.
+/// Converts an unavailable state to the error that the real server returns.
 impl From<ReadError> for Refusal {
     fn from(error: ReadError) -> Self {
         match error {
@@ -59,7 +60,7 @@ pub(crate) fn already_exists(kind: &ResourceKind, name: &str) -> Refusal {
     about(kind, name, failure(StatusCode::CONFLICT, reason::ALREADY_EXISTS, message))
 }
 
-/// Returns the error of a write whose `resourceVersion` is not the stored one.
+/// Returns the error of a write whose `resourceVersion` differs from that of the stored object.
 pub(crate) fn modified_since(kind: &ResourceKind, name: &str) -> Refusal {
     conflict(
         kind,
@@ -93,7 +94,7 @@ impl FieldError {
         Self { reason: "FieldValueRequired", field: field.into(), message }
     }
 
-    /// Returns the error of a list option with unsupported values.
+    /// Returns the error of an option whose value is a list with unsupported elements.
     pub(crate) fn unsupported_list(
         field: impl Into<Cow<'static, str>>,
         values: &[String],
@@ -142,10 +143,10 @@ impl FieldError {
 /// Maximum total length of [`FieldErrors`], in bytes. A real server has no such limit.
 const MAX_FIELD_ERRORS: usize = 256 * 1024;
 
-/// The errors of an object, up to a maximum length.
+/// The validation errors of an object, up to a maximum total length.
 ///
-/// Each error names a path, so without a limit the errors could be longer than the object by orders
-/// of magnitude.
+/// Each error contains a path, so without a limit the errors could be longer than the object by
+/// orders of magnitude.
 #[derive(Default)]
 pub(crate) struct FieldErrors {
     errors: Vec<FieldError>,
@@ -176,7 +177,7 @@ impl Extend<FieldError> for FieldErrors {
     }
 }
 
-/// Returns the error of an object or of options that fail validation.
+/// Returns the error of an object, or of request options, that fail validation.
 pub(crate) fn invalid(group: &str, kind: &str, name: &str, errors: Vec<FieldError>) -> Refusal {
     let listed: Vec<String> = errors.iter().map(|e| format!("{}: {}", e.field, e.message)).collect();
     let all = match listed.as_slice() {
@@ -204,7 +205,7 @@ pub(crate) fn expired(message: impl Into<String>) -> Refusal {
     failure(StatusCode::GONE, "Expired", message)
 }
 
-/// Returns the error of a read at a resource version that was not reached within the time limit.
+/// Returns the error of a read at a resource version that the server has not reached in time.
 fn too_large_resource_version(wanted: u64, current: u64, retry_after_seconds: u32) -> Refusal {
     let message = format!("Timeout: Too large resource version: {wanted}, current: {current}");
     let mut refusal = failure(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
@@ -282,7 +283,7 @@ pub(crate) fn internal(message: impl Into<String>) -> Refusal {
     failure(StatusCode::INTERNAL_SERVER_ERROR, reason::UNKNOWN, message)
 }
 
-/// Returns the answer to a delete that removed the object and does not return it.
+/// Returns the `Success` status of a delete that does not return the removed object.
 pub(crate) fn deleted(kind: &ResourceKind, name: &str, uid: &str) -> Status {
     Status {
         metadata: Some(ListMeta::default()),
@@ -302,7 +303,7 @@ pub(crate) fn encode(status: &Status) -> Vec<u8> {
         status: &'a Status,
     }
     let wire = Wire { kind: "Status", api_version: "v1", status };
-    // A status holds only strings, numbers and lists, which JSON can always express.
+    // Cannot fail: JSON can express all values of a status.
     serde_json::to_vec(&wire).unwrap_or_default()
 }
 

@@ -10,12 +10,12 @@ use tokio_util::sync::CancellationToken;
 use super::gate::Gate;
 use crate::http::ResponseBody;
 
-/// How a cut body continues after the allowed bytes.
+/// The behavior of a cut body after the allowed bytes.
 #[derive(Clone, Debug)]
 pub(super) enum Then {
     Close,
     Abort,
-    /// The rest follows after the gate is released.
+    /// Sends the rest after the gate is released.
     Stall(Gate),
 }
 

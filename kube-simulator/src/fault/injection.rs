@@ -9,9 +9,10 @@ use crate::api::status;
 /// Bytes or an error to inject into open watch streams, in addition to events or instead of an
 /// event.
 ///
-/// Errors are sent in the encoding of each stream, bytes without changes. With
+/// Errors are sent in the encoding of each stream; bytes are sent unchanged. With
 /// [`WatchInjection::bytes`] and the methods below, a test can send an undecodable object, a
-/// truncated line, or an `ERROR` event. The stream can also end, cleanly or not.
+/// truncated line, or an `ERROR` event. An injection can also end the stream, cleanly or by
+/// breaking the connection.
 #[derive(Clone, Debug)]
 pub struct WatchInjection {
     pub(crate) content: Content,
@@ -27,7 +28,7 @@ pub(crate) enum Content {
     Error(Box<Status>),
     /// A framed event that cannot be decoded.
     NoEvent,
-    /// The first half of the event that it replaces.
+    /// The first half of the event that the injection replaces.
     HalfOfEvent,
 }
 
@@ -39,7 +40,7 @@ pub(crate) struct PlacedInjection {
     pub(crate) after: u64,
 }
 
-/// The end of a stream.
+/// The way in which an injection ends the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     Close,
@@ -47,8 +48,8 @@ pub(crate) enum Ending {
 }
 
 impl WatchInjection {
-    /// Sends these bytes without changes. A whole JSON event ends with a line feed. Over a
-    /// WebSocket, the bytes are one message.
+    /// Sends these bytes unchanged. A whole JSON event ends with a line feed. Over a WebSocket, the
+    /// bytes are one message.
     #[must_use]
     pub fn bytes(bytes: impl Into<Bytes>) -> Self {
         Self::of(Content::Bytes(bytes.into()))
@@ -93,21 +94,21 @@ impl WatchInjection {
         Self::bytes(Bytes::new()).then_abort()
     }
 
-    /// Waits for the next event of the stream, and sends the bytes instead of the event.
+    /// Waits for the next event of the stream, and sends the injected content instead of the event.
     #[must_use]
     pub fn instead_of_next_event(mut self) -> Self {
         self.instead_of_event = true;
         self
     }
 
-    /// Ends the stream cleanly after the bytes.
+    /// Ends the stream cleanly after the injected content.
     #[must_use]
     pub fn then_close(mut self) -> Self {
         self.ending = Some(Ending::Close);
         self
     }
 
-    /// Breaks the connection after the bytes.
+    /// Breaks the connection after the injected content.
     #[must_use]
     pub fn then_abort(mut self) -> Self {
         self.ending = Some(Ending::Abort);

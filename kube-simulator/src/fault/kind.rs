@@ -1,4 +1,4 @@
-//! [`Fault`]: a fault of one request.
+//! [`Fault`]: a fault that affects single requests.
 
 use std::future::Future;
 use std::io;
@@ -73,14 +73,14 @@ impl Fault {
     }
 
     /// Stalls the real answer after this many bytes of its body, until the gate is released. To the
-    /// client, the connection appears dead. The server computes the answer at the time of the
-    /// request; a watch continues from there.
+    /// client, the connection appears dead. The server computes the answer when the request
+    /// arrives. A watch continues after the release, from the state at which it stalled.
     #[must_use]
     pub fn stall_body_after(bytes: u64, gate: &Gate) -> Self {
         Self(Kind::Cut(bytes, Then::Stall(gate.clone())))
     }
 
-    /// Applies the fault to a request with the real answer `answer`.
+    /// Applies the fault to a request. `answer` computes the real answer.
     pub(crate) async fn apply(
         self,
         answer: impl Future<Output = Response<ResponseBody>>,

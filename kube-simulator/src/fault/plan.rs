@@ -13,15 +13,15 @@ use crate::simulator::Simulator;
 /// The options of a [`FaultPlan`].
 #[derive(Clone, Debug)]
 pub struct FaultPlanOptions {
-    /// The duration of the plan. All trouble ends within it. Default: 10 minutes.
+    /// The duration of the plan. All faults end within this time. Default: 10 minutes.
     pub duration: Duration,
     /// The number of faults. Default: 20.
     pub count: usize,
-    /// The affected requests and watches. Faults of the whole server ignore this filter. Default:
-    /// all.
+    /// The requests and watches that are affected. Faults of the whole server ignore this filter.
+    /// Default: all requests.
     pub requests: RequestFilter,
-    /// The kinds of trouble to draw from. A repeated entry is more likely. Default: all kinds
-    /// except [`Trouble::UndoWrites`], from which clients cannot be expected to recover.
+    /// The kinds of faults to draw from. A repeated entry is more likely. Default: all kinds except
+    /// [`Trouble::UndoWrites`], from which clients cannot be expected to recover.
     pub troubles: Vec<Trouble>,
 }
 
@@ -72,18 +72,18 @@ impl Default for FaultPlanOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlannedTrouble {
-    /// The start, relative to the start of the plan.
+    /// The start of the fault, relative to the start of the plan.
     pub at: Duration,
-    /// The duration; zero for trouble that happens at once.
+    /// The duration of the fault; zero for a fault that happens at once.
     pub lasts: Duration,
-    /// The kind of trouble.
+    /// The kind of fault.
     pub trouble: Trouble,
 }
 
-/// A random sequence of trouble. The same seed and options always give the same plan.
+/// A random sequence of faults. The same seed and options always give the same plan.
 ///
 /// `Display` prints the plan, one line per fault. If two faults of the same kind overlap and affect
-/// the whole server (such as two shutdowns), the end of the first ends both.
+/// the whole server (such as two shutdowns), the fault that ends first ends both.
 ///
 /// ```
 /// use kube_simulator::{Error, FaultPlan, FaultPlanOptions, Simulator};
@@ -105,11 +105,11 @@ pub struct FaultPlan {
 }
 
 impl FaultPlan {
-    /// Draws a plan.
+    /// Draws the faults of a plan from a seed.
     ///
-    /// If bodies are cut or stalled, the number of bytes is also drawn, up to 4,000 above the
-    /// number in the options. Durations are between 50 ms and 100 s, within the plan; short ones
-    /// are more frequent.
+    /// For faults that cut or stall bodies, the number of bytes is also drawn: at most 4,000 more
+    /// than the number in the options. Durations are between 50 ms and 100 s, limited to the end of
+    /// the plan. Short durations are more frequent.
     #[must_use]
     pub fn from_seed(seed: u64, options: &FaultPlanOptions) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
@@ -126,11 +126,11 @@ impl FaultPlan {
     }
 
     /// Applies the plan to a simulator, on tokio's clock, and returns after the plan's whole
-    /// duration. Calls `report` with a line after each start and each end of a fault.
+    /// duration. Calls `report` with one line of text after each start and each end of a fault.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future ends all trouble.
+    /// Dropping the future ends all faults that are in effect.
     pub async fn run(&self, simulator: &Simulator, mut report: impl FnMut(&str)) {
         let began = Instant::now();
         let mut ongoing: Vec<(Duration, Trouble, Ongoing<'_>)> = Vec::new();
@@ -173,8 +173,8 @@ fn draw(random: &mut fastrand::Rng, options: &FaultPlanOptions) -> Option<Planne
     Some(PlannedTrouble { at: Duration::from_millis(at), lasts: Duration::from_millis(lasts), trouble })
 }
 
-/// Draws small numbers more often than large ones: the beginning of a body is more error-prone than
-/// its middle.
+/// Draws small numbers more often than large ones: clients are more likely to mishandle a body that
+/// is cut near its beginning.
 fn draw_bytes(random: &mut fastrand::Rng) -> u64 {
     let most = *random.choice(&[0, 40, 400, 4_000]).unwrap_or(&0);
     random.u64(0..=most)

@@ -8,9 +8,9 @@ use super::kind::Fault;
 use crate::http::Server;
 use crate::http::{RecordedRequest, RequestFilter};
 
-/// The faults that wait for requests, in the order of their addition. A request gets the first
-/// fault that matches. A fault for several requests therefore hides later faults until it is used
-/// up.
+/// The faults that wait for matching requests, in the order of their addition. A request gets the
+/// first fault whose filter matches. A fault for several requests therefore hides later faults
+/// until it is used up.
 #[derive(Debug, Default)]
 pub(crate) struct FaultQueue(Mutex<Waiting>);
 
@@ -31,8 +31,8 @@ struct Entry {
 }
 
 impl FaultQueue {
-    /// Adds a fault for this many requests, or without a limit until it is removed. Returns its
-    /// identifier.
+    /// Adds a fault for `times` requests, or, if `times` is `None`, for all requests until the
+    /// fault is removed. Returns the identifier of the fault.
     pub(crate) fn push(&self, times: Option<usize>, filter: RequestFilter, fault: Fault) -> u64 {
         let mut waiting = self.0.lock();
         let id = waiting.next;
@@ -69,7 +69,7 @@ impl FaultQueue {
 
 /// A guard for a fault that applies to all matching requests until the guard is dropped.
 #[derive(Debug)]
-#[must_use = "the fault ends when this is dropped"]
+#[must_use = "the fault ends when this guard is dropped"]
 pub struct Disturbance {
     server: Arc<Server>,
     id: u64,

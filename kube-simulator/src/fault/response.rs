@@ -6,13 +6,13 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use crate::api::status;
 
-/// The UID of the `FlowSchema` of a request.
+/// The header with the UID of a request's `FlowSchema`.
 const FLOW_SCHEMA: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
 
-/// The UID of the `PriorityLevelConfiguration` of a request.
+/// The header with the UID of a request's `PriorityLevelConfiguration`.
 const PRIORITY_LEVEL: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
 
-/// Returns the headers of flow control, with the same invented UIDs for all requests.
+/// Returns the headers of API priority and fairness, with the same invented UIDs for all requests.
 pub(crate) fn flow_control() -> HeaderMap {
     let uid = HeaderValue::from_static;
     HeaderMap::from_iter([
@@ -44,7 +44,8 @@ impl CannedResponse {
         Self::raw(code, body).header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
     }
 
-    /// Answers with 410 `Expired`, as the server does for a state that has been compacted.
+    /// Answers with 410 `Expired`, as the server does for a resource version that has been
+    /// compacted.
     #[must_use]
     pub fn expired() -> Self {
         Self::failure(StatusCode::GONE, "Expired", "The resourceVersion for the provided list is too old.")

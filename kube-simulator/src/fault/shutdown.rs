@@ -19,13 +19,13 @@ pub enum ShutdownAnswer {
     TooManyRequests,
     /// 503 `ServiceUnavailable`, with a `Retry-After` of 1 second. A server without these flags
     /// does this: it waits only for requests in flight, and makes clients leave their connections.
-    /// Its watches continue for a minute, and then end cleanly. A real server accepts no new
-    /// connections by then, so only requests on old connections get this answer.
+    /// Its watches continue for a minute, and then end cleanly. A real server in this state accepts
+    /// no new connections, so only requests on old connections get this answer.
     ServiceUnavailable,
 }
 
 impl ShutdownAnswer {
-    /// Returns the refusal, if this answer refuses requests.
+    /// Returns the response that refuses requests; `None` for [`Usual`](Self::Usual).
     pub(crate) fn response(self) -> Option<CannedResponse> {
         Some(match self {
             Self::Usual => return None,

@@ -31,7 +31,7 @@ pub enum Trouble {
     /// At once: the next event of each open watch is replaced by a line (or a frame in other
     /// encodings) that is not an event. The watch continues.
     GarbleNextEvent,
-    /// At once: the history is removed.
+    /// At once: the history is removed ([`Simulator::compact`]).
     Compact,
     /// At once: the server restarts, with its history.
     Restart,
@@ -42,8 +42,8 @@ pub enum Trouble {
     DrainConnections,
     /// For a while: requests are not answered at all.
     Refuse,
-    /// For a while: requests are answered with this code, and with a `Retry-After` header unless it
-    /// is 0. The answer 429 is that of the server's flow control, in plain text.
+    /// For a while: requests are answered with this code, and with a `Retry-After` header unless
+    /// `retry_after` is 0. The answer 429 is in plain text, as from the server's flow control.
     Respond {
         /// The HTTP status code.
         code: u16,
@@ -69,23 +69,25 @@ pub enum Trouble {
     /// For a while: the watch cache is not ready ([`Simulator::set_watch_cache_ready`]). All
     /// watches end at the start.
     EmptyWatchCache,
-    /// For a while: the server shuts down in this way. At the end, it restarts.
+    /// For a while: the server is shutting down, and answers new requests in this way. At the end,
+    /// the server restarts.
     ShutDown(ShutdownAnswer),
     /// For a while: no [lagging replica](Simulator::lagging_replica) makes progress.
     HoldReplicas,
-    /// For a while: no visible fault. At the end, all writes since the start are undone, and
-    /// resource versions continue 1,000 after the latest ([`Simulator::restore_ahead`]).
+    /// For a while: no visible fault. At the end, all writes since the start of the fault are
+    /// undone, and resource versions continue 1,000 after the latest
+    /// ([`Simulator::restore_ahead`]).
     UndoWrites,
 }
 
-/// A guard for trouble that has not ended. Dropping the guard ends the trouble.
+/// A guard for a fault that is in effect. Dropping the guard ends the fault.
 #[derive(Debug)]
 pub(super) struct Ongoing<'a> {
     simulator: &'a Simulator,
     effect: Effect,
 }
 
-/// The effect to undo at the end.
+/// The effect to undo at the end of the fault.
 #[derive(Debug)]
 enum Effect {
     Nothing,
@@ -101,7 +103,7 @@ enum Effect {
 }
 
 impl Trouble {
-    /// Returns whether this trouble lasts for a while.
+    /// Returns whether this fault lasts for a while; other faults happen at once.
     #[must_use]
     pub fn lasts(self) -> bool {
         !matches!(
@@ -119,7 +121,7 @@ impl Trouble {
         )
     }
 
-    /// Starts the trouble. `requests` selects the affected requests and watches.
+    /// Starts the fault. `requests` selects the affected requests and watches.
     pub(super) fn begin<'a>(self, simulator: &'a Simulator, requests: &RequestFilter) -> Ongoing<'a> {
         let effect = match self.injection() {
             Some(injection) => {
@@ -148,7 +150,7 @@ impl Trouble {
         })
     }
 
-    /// Applies the effects on the server and on requests.
+    /// Starts a fault of the server or of requests, and returns the effect to undo.
     fn disturb(self, simulator: &Simulator, requests: &RequestFilter) -> Effect {
         let disturb = |fault: Fault| simulator.fail_while(requests.clone(), fault);
         let gate = Gate::new();
@@ -210,7 +212,7 @@ impl Trouble {
     }
 }
 
-/// The increase of the resource version when writes are undone.
+/// The number of resource versions that are skipped when writes are undone.
 const RESTORED_VERSION_GAP: u64 = 1_000;
 
 fn refusal(code: u16, retry_after: u32) -> CannedResponse {
@@ -226,7 +228,7 @@ fn refusal(code: u16, retry_after: u32) -> CannedResponse {
         504 => "Timeout",
         _ => "InternalError",
     };
-    let response = CannedResponse::failure(code, reason, "a planned fault");
+    let response = CannedResponse::failure(code, reason, "fault injected by a FaultPlan of the simulator");
     if retry_after > 0 { response.retry_after(retry_after) } else { response }
 }
 
@@ -253,30 +255,30 @@ impl fmt::Display for Trouble {
             Self::AbortWatches => "abort watches",
             Self::ExpireWatches => "send 410 to watches",
             Self::FailWatches => "send 500 to watches",
-            Self::CutNextEvent => "cut the next event",
-            Self::GarbleNextEvent => "garble the next event",
-            Self::Compact => "compact",
-            Self::Restart => "restart",
-            Self::RestartWithoutHistory => "restart without history",
+            Self::CutNextEvent => "truncate the next event of each watch",
+            Self::GarbleNextEvent => "replace the next event of each watch with invalid data",
+            Self::Compact => "compact the history",
+            Self::Restart => "restart the server",
+            Self::RestartWithoutHistory => "restart the server without its history",
             Self::DrainConnections => "drain connections",
-            Self::Refuse => "refuse",
-            Self::Respond { code, retry_after: 0 } => return write!(f, "respond {code}"),
+            Self::Refuse => "refuse requests",
+            Self::Respond { code, retry_after: 0 } => return write!(f, "respond with {code}"),
             Self::Respond { code, retry_after } => {
-                return write!(f, "respond {code}, retry after {retry_after} s");
+                return write!(f, "respond with {code}, retry after {retry_after} s");
             }
-            Self::Stall => "stall",
-            Self::StallBodies(bytes) => return write!(f, "stall bodies after {bytes} bytes"),
-            Self::CloseBodies(bytes) => return write!(f, "close bodies after {bytes} bytes"),
-            Self::AbortBodies(bytes) => return write!(f, "abort bodies after {bytes} bytes"),
+            Self::Stall => "stall requests",
+            Self::StallBodies(bytes) => return write!(f, "stall response bodies after {bytes} bytes"),
+            Self::CloseBodies(bytes) => return write!(f, "end response bodies after {bytes} bytes"),
+            Self::AbortBodies(bytes) => return write!(f, "abort response bodies after {bytes} bytes"),
             Self::ExpireTokens => "expire tokens",
-            Self::LoseBookmarks => "lose bookmarks",
+            Self::LoseBookmarks => "drop bookmarks",
             Self::DelayBookmarks => "delay bookmarks",
-            Self::EmptyWatchCache => "empty the watch cache",
-            Self::ShutDown(ShutdownAnswer::TooManyRequests) => "shut down with 429",
-            Self::ShutDown(ShutdownAnswer::ServiceUnavailable) => "shut down with 503",
-            Self::ShutDown(ShutdownAnswer::Usual) => "announce a shutdown",
-            Self::HoldReplicas => "hold replicas",
-            Self::UndoWrites => "undo writes",
+            Self::EmptyWatchCache => "make the watch cache unready",
+            Self::ShutDown(ShutdownAnswer::TooManyRequests) => "shut down and answer with 429",
+            Self::ShutDown(ShutdownAnswer::ServiceUnavailable) => "shut down and answer with 503",
+            Self::ShutDown(ShutdownAnswer::Usual) => "announce a shutdown in /readyz",
+            Self::HoldReplicas => "stop the progress of lagging replicas",
+            Self::UndoWrites => "lose all writes",
         };
         f.write_str(text)
     }

@@ -1,9 +1,9 @@
-//! Content negotiation: selects the first `Accept` offer that the server supports, in its form and
-//! encoding.
+//! Content negotiation: selects the form and the encoding of a response, by the first offer of the
+//! `Accept` header that the server supports.
 //!
-//! Follows `NegotiateMediaTypeOptions` of the API server (`pkg/endpoints/handlers/negotiation`),
-//! with its parser of `Accept` headers: offers are sorted by `q`, but offers with a `*` come after
-//! offers without it.
+//! Counterpart: `NegotiateMediaTypeOptions` of the API server
+//! (`pkg/endpoints/handlers/negotiation`). As in its parser of `Accept` headers, offers are sorted
+//! by `q`, but offers with a `*` come after offers without a `*`.
 
 use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
 use http::{HeaderMap, StatusCode};
@@ -19,7 +19,7 @@ use crate::kinds::ResourceKind;
 pub(super) struct Accepted {
     pub(super) form: Form,
     pub(super) encoding: Encoding,
-    /// Whether the client requested metadata in the form of a list, `PartialObjectMetadataList`.
+    /// Whether the client requested the metadata of a list, as `PartialObjectMetadataList`.
     of_list: bool,
 }
 
@@ -43,7 +43,8 @@ struct Offer<'a> {
     parameters: Vec<(&'a str, &'a str)>,
 }
 
-/// Selects form and encoding of the response: the best offer that the server supports.
+/// Selects the form and the encoding of the response: those of the best offer that the server
+/// supports.
 pub(super) fn negotiate(request: &RecordedRequest, endpoint: Endpoint) -> Result<Accepted, Refusal> {
     let offers = offers(&request.headers);
     let encodings = Encoding::served(endpoint.cbor);
@@ -61,8 +62,8 @@ pub(super) fn negotiate(request: &RecordedRequest, endpoint: Endpoint) -> Result
     Ok(found)
 }
 
-/// Returns whether to indent JSON. The parameter `pretty` decides; without it, the `User-Agent`
-/// decides.
+/// Returns whether to indent JSON: if the query parameter `pretty` is true or, without this
+/// parameter, if the `User-Agent` is a browser, curl or Wget.
 fn wants_indented(request: &RecordedRequest) -> bool {
     if let Some(said) = request.parameter("pretty").filter(|said| !said.is_empty()) {
         return ["1", "t", "T", "TRUE", "true", "True"].contains(&said.as_str());
@@ -114,8 +115,8 @@ fn offers(headers: &HeaderMap) -> Vec<Offer<'_>> {
     let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     let accept = if accept.is_empty() { "*/*" } else { accept };
     let mut offers: Vec<Offer<'_>> = accept.split(',').map(Offer::parse).collect();
-    // Go's sort algorithm decides the result, because the comparison is not a strict order. This is
-    // Go's insertion sort, which it uses for short lists.
+    // The result depends on Go's sort algorithm, because the comparison is not a strict order. This
+    // is the insertion sort that Go uses for short lists.
     for next in 1..offers.len() {
         let mut place = next;
         while place > 0 && offers[place].comes_before(&offers[place - 1]) {
@@ -143,7 +144,7 @@ impl Accepted {
             return Ok(());
         }
         let streams = Encoding::served(cbor).iter().filter_map(|encoding| match encoding {
-            // In lists of supported types, the real server names this parameter for JSON too.
+            // In such error messages, the real server names the parameter `stream` for JSON too.
             Encoding::Json | Encoding::Indented => Some("application/json;stream=watch"),
             other => other.stream_media_type(),
         });
@@ -190,7 +191,7 @@ impl<'a> Offer<'a> {
         self.parameters.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 
-    /// Returns the response form for this offer in an encoding, if the server supports it.
+    /// Returns the form that this offer requests in an encoding, if the server supports that form.
     fn accepted(&self, encoding: Encoding, endpoint: Endpoint) -> Option<Accepted> {
         let takes_any = matches!(self.media_type, "*/*" | "application/*");
         let streams = match self.parameter("stream") {

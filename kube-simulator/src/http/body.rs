@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::stream::{BoxStream, StreamExt};
 use http_body::{Body, Frame, SizeHint};
 
-/// The body of a simulator's response: some bytes, or a stream of them.
+/// The body of a simulator's response: either all bytes at once, or a stream of bytes.
 #[derive(Debug)]
 pub struct ResponseBody(Content);
 

@@ -25,7 +25,7 @@ pub(super) struct Call {
     pub(super) revision: Revision,
     pub(super) recorded: Arc<RecordedRequest>,
     pub(super) accepted: Accepted,
-    /// Whether each watch event is a separate piece of the body.
+    /// Whether each watch event is a separate piece of the body, as for a WebSocket.
     pub(super) one_by_one: bool,
     pub(super) body: Bytes,
 }
@@ -46,10 +46,10 @@ impl Call {
             "application/yaml" => {
                 serde_saphyr::from_slice(&self.body).map_err(|error| unrecognized(error.to_string()))
             }
-            // The protobuf of an unknown kind cannot be decoded.
+            // Protobuf of an unknown kind cannot be decoded, so the server refuses the encoding.
             protobuf::MEDIA_TYPE => protobuf::read(&self.body).ok_or_else(|| self.unsupported()),
             cbor::MEDIA_TYPE if self.takes_cbor() => cbor::read(&self.body).ok_or_else(|| {
-                status::bad_request(format!("the body is not the CBOR of an object (must be of type {kind})"))
+                status::bad_request(format!("the body is not an object in CBOR (must be of type {kind})"))
             }),
             _ => Err(self.unsupported()),
         }
@@ -95,7 +95,7 @@ impl Call {
         }
     }
 
-    /// Creates the writer for this request.
+    /// Creates a writer with the options of this request.
     pub(super) fn writer<'a>(&'a self, served: &'a Served, namespace: Option<&'a str>) -> Writer<'a> {
         let options = WriteOptions {
             dry_run: self.recorded.parameter("dryRun").is_some_and(|value| value == "All"),

@@ -15,7 +15,7 @@ use crate::api::writes::Guard;
 use crate::http::request::Verb;
 use crate::http::watch::{self, Framing, Opening};
 
-/// Returns whether a query requests a watch. The options have not been checked yet.
+/// Returns whether a query requests a watch. Other options of the query can be invalid.
 pub(super) fn is_watch_requested(query: &str) -> bool {
     ListOptions::parse(query).is_ok_and(|options| options.watch)
 }
@@ -55,7 +55,7 @@ async fn watch(call: &Call, served: &Arc<Served>, namespace: Option<&str>) -> Re
     call.accepted.check_stream(server.settings.cbor)?;
     let opening = Opening {
         table: served.table.clone(),
-        // Without a watch cache, the watch reads etcd, which never lags.
+        // For a kind that is not in the watch cache, the watch reads from etcd, which never lags.
         revision: if served.kind.is_cached() { &call.revision } else { &server.api.revision }.clone(),
         registry: server.watches.clone(),
         request: call.recorded.clone(),

@@ -3,20 +3,23 @@
 /// The connection preface of HTTP/2.
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-const HEADER: usize = 9;
+/// The length of a frame header, in bytes.
+const HEADER_LENGTH: usize = 9;
 
-/// The types of frames that [`Frames`] distinguishes.
+/// The type of frames with the body of a request.
 const DATA: u8 = 0;
+/// The type of frames that begin a header block.
 const HEADERS: u8 = 1;
+/// The type of frames that continue a header block.
 const CONTINUATION: u8 = 9;
 
 /// The flag on the last frame of a header block.
 const END_HEADERS: u8 = 4;
 
-/// The frames that have arrived since the preface.
+/// The state of the frames that have arrived since the preface.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
-    header: [u8; HEADER],
+    header: [u8; HEADER_LENGTH],
     /// The number of header bytes that have arrived.
     header_length: usize,
     /// The number of payload bytes that have not arrived.
@@ -30,6 +33,7 @@ pub(super) struct Frames {
 }
 
 impl Frames {
+    /// Processes bytes from the client.
     pub(super) fn take(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             if self.missing > 0 {
@@ -41,7 +45,7 @@ impl Frames {
                 self.header_length += 1;
                 bytes = &bytes[1..];
             }
-            if self.header_length == HEADER {
+            if self.header_length == HEADER_LENGTH {
                 self.begin_payload();
             }
         }
@@ -58,7 +62,8 @@ impl Frames {
         self.has_settings = true;
     }
 
-    /// Returns whether the server needs more bytes from the client to continue.
+    /// Returns whether the client must send more bytes to complete its settings, a frame other than
+    /// `DATA`, or a header block.
     pub(super) fn is_incomplete(&self) -> bool {
         let is_within_frame = self.header_length > 0 || (self.missing > 0 && !self.is_data);
         !self.has_settings || is_within_frame || self.is_block_open

@@ -3,7 +3,8 @@
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-/// Signals connections that they accept no more requests.
+/// Makes clients leave their connections: HTTP/2 connections receive a `GOAWAY`, and idle HTTP/1.1
+/// connections are closed.
 #[derive(Debug)]
 pub(crate) struct Goaways {
     /// The probability that an HTTP/2 request is the last of its connection.
@@ -20,7 +21,7 @@ impl Goaways {
         Self { chance, random, everybody: Mutex::default() }
     }
 
-    /// Returns the token of a new connection. It is cancelled when clients must leave the
+    /// Returns the token of a new connection. The token is cancelled when the client must leave the
     /// connection.
     pub(super) fn new_connection(&self) -> CancellationToken {
         self.everybody.lock().child_token()

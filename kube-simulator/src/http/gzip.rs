@@ -1,4 +1,4 @@
-//! Compressed bodies, for clients that accept them.
+//! Compresses response bodies, for clients that accept gzip.
 
 use std::io::Write;
 
@@ -8,10 +8,10 @@ use flate2::write::GzEncoder;
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
 
-/// Minimum size of a compressed body, in bytes, as in the real server.
+/// Bodies up to this size, in bytes, are not compressed, as in the real server.
 pub(super) const THRESHOLD: usize = 128 * 1024;
 
-/// Compresses pieces into one gzip stream.
+/// Compresses all pieces into one gzip member.
 pub(super) fn one_stream(
     pieces: impl Stream<Item = std::io::Result<Bytes>> + Send + 'static,
 ) -> BoxStream<'static, std::io::Result<Bytes>> {

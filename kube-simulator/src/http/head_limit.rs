@@ -2,7 +2,7 @@
 //!
 //! Counterpart: `ReadHeaderTimeout` of Go's `http.Server`, which kube-apiserver sets to 32 seconds.
 //! Idle time between requests is not limited. On HTTP/2, the limit applies to header blocks and to
-//! all frames except `DATA`. On HTTP/2, Go has only an idle timeout of 90 seconds.
+//! all frames except `DATA`; Go has only an idle timeout of 90 seconds there.
 
 use std::io;
 use std::pin::Pin;
@@ -16,8 +16,8 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::frames::{Frames, PREFACE};
 
-/// Maximum time from the first byte of a head to its last byte. For the first head, the time begins
-/// with the connection.
+/// Maximum time from the first byte of a request head to its last byte. For the first head, the
+/// time begins with the connection.
 pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(32);
 
 /// The head of a request is arriving, or the connection waits for the first head.
@@ -39,12 +39,12 @@ pub(super) struct HeadLimit<S> {
     stream: S,
     progress: Progress,
     deadline: Pin<Box<Sleep>>,
-    /// The received frames, once the client uses HTTP/2.
+    /// The state of the received frames; `None` unless the client has sent the preface of HTTP/2.
     frames: Option<Frames>,
 }
 
 impl Progress {
-    /// Records that a head has arrived.
+    /// Records that the head of a request has arrived.
     pub(super) fn begin_request(&self) {
         self.advance(BUSY);
     }
@@ -54,7 +54,7 @@ impl Progress {
         self.advance(IDLE);
     }
 
-    /// Records that the rest of the connection is not HTTP/1.1.
+    /// Records that the connection has become a WebSocket, so that the limit no longer applies.
     pub(super) fn lift_limit(&self) {
         self.advance(UNLIMITED);
     }

@@ -1,4 +1,4 @@
-//! The socket side: accepts connections on a loopback port, with TLS if configured. It serves
+//! [`Listener`]: accepts connections on a loopback port, with TLS if configured. It serves
 //! HTTP/1.1, HTTP/2, and watches over a WebSocket.
 
 use std::io;
@@ -26,7 +26,7 @@ use super::websocket;
 /// How long a stopping server waits for clients that are slow to read their last response.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The pause after a connection could not be accepted.
+/// The pause after a failure to accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Maximum number of concurrent requests on one HTTP/2 connection, as in the real server.
@@ -79,7 +79,7 @@ impl Port {
                 // The process is out of file descriptors, or the client has disconnected. The next
                 // connection may succeed.
                 Err(error) => {
-                    tracing::warn!(%error, "could not accept a connection");
+                    tracing::warn!(%error, "failed to accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
@@ -90,7 +90,7 @@ impl Port {
     async fn serve_connection(self, stream: TcpStream) {
         // Watch events are small; Nagle's algorithm would delay them.
         if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "could not set TCP_NODELAY");
+            tracing::debug!(%error, "failed to set TCP_NODELAY");
         }
         let Some(tls) = self.service.server.tls.clone() else { return self.serve(stream).await };
         let secured = tokio::select! {
@@ -106,8 +106,8 @@ impl Port {
     async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
         let leave = self.service.server.goaways.new_connection();
         let (stream, progress) = HeadLimit::new(stream);
-        let asked = Asked { port: self.clone(), leave: leave.clone(), progress };
-        let service = service_fn(move |request| asked.clone().answer(request));
+        let context = ConnectionContext { port: self.clone(), leave: leave.clone(), progress };
+        let service = service_fn(move |request| context.clone().answer(request));
         let mut builder = auto::Builder::new(Tracked(self.tasks.clone()));
         builder.http2().max_concurrent_streams(STREAMS);
         let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
@@ -115,7 +115,7 @@ impl Port {
         let mut is_leaving = false;
         let outcome = loop {
             tokio::select! {
-                // Polled first, so that bytes that have already arrived are read.
+                // The connection is polled first, so that bytes that have already arrived are read.
                 biased;
                 outcome = connection.as_mut() => break outcome,
                 () = self.stop.cancelled() => {
@@ -130,21 +130,21 @@ impl Port {
             }
         };
         if let Err(error) = outcome {
-            tracing::debug!(%error, "connection of a client ended with an error");
+            tracing::debug!(%error, "the connection of a client ended with an error");
         }
     }
 }
 
 /// The context of all requests of one connection.
 #[derive(Clone)]
-struct Asked {
+struct ConnectionContext {
     port: Port,
     /// Cancelled to refuse further requests on this connection: with `GOAWAY` on HTTP/2.
     leave: CancellationToken,
     progress: Progress,
 }
 
-impl Asked {
+impl ConnectionContext {
     async fn answer(self, request: Request<Incoming>) -> io::Result<HttpResponse> {
         let Self { port, leave, progress } = self;
         let is_http_2 = request.version() == Version::HTTP_2;

@@ -8,7 +8,7 @@ use crate::api::status::FieldError;
 /// Maximum length of a name in bytes.
 const MAX_LENGTH: usize = 128;
 
-/// Returns the errors of a name; an empty name counts as absent.
+/// Returns the errors of a name. An empty name is valid, because it counts as absent.
 pub(super) fn check(name: &str) -> Vec<FieldError> {
     if name.len() > MAX_LENGTH {
         return vec![FieldError::too_long("fieldManager", MAX_LENGTH)];
@@ -33,9 +33,10 @@ pub(super) fn of_user_agent(agent: &str) -> String {
     name
 }
 
-/// Returns whether Go's `unicode.IsPrint` holds.
+/// Returns whether a character is printable, like Go's `unicode.IsPrint`.
 fn is_printable(character: char) -> bool {
-    // After another character, only quotes, backslashes and unprintable characters are escaped.
+    // After another character, `escape_debug` escapes only quotes, backslashes and unprintable
+    // characters.
     let escaped = format!("a{character}").escape_debug().count() > 2;
     !escaped || matches!(character, '"' | '\'' | '\\')
 }

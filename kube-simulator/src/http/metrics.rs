@@ -1,7 +1,7 @@
 //! `/metrics`, in Prometheus' text format.
 //!
-//! It has one of the real server's metrics: how many slow watches were ended
-//! (`pkg/storage/cacher/metrics`).
+//! It contains one of the real server's metrics: the number of slow watches that the server has
+//! ended (`pkg/storage/cacher/metrics`).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,8 +15,8 @@ const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=un
 
 const TERMINATED: &str = "apiserver_terminated_watchers_total";
 
-/// Returns the number of watches that were ended because clients read too slowly, by group and
-/// resource.
+/// Returns the metrics. `terminated` contains, by group and resource, the number of watches that
+/// ended because clients read too slowly.
 pub(super) fn answer(terminated: &BTreeMap<(String, String), u64>) -> HttpResponse {
     let mut response = respond::text(StatusCode::OK, text(terminated));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(TEXT_FORMAT));
@@ -32,7 +32,7 @@ fn text(terminated: &BTreeMap<(String, String), u64>) -> String {
         let _ = writeln!(text, "# HELP {TERMINATED} {help}\n# TYPE {TERMINATED} counter");
     }
     for ((group, resource), count) in terminated {
-        // Names need no escapes.
+        // Names of groups and resources need no escapes.
         let _ = writeln!(text, "{TERMINATED}{{group=\"{group}\",resource=\"{resource}\"}} {count}");
     }
     text

@@ -1,5 +1,5 @@
-//! HTTP: from a request to a response, over a socket or in process. Requests, encodings, the forms
-//! of objects, watches, discovery and `OpenAPI`.
+//! The HTTP layer: converts requests to responses, over a socket or in process. It contains the
+//! encodings, the forms of objects, watches, discovery and `OpenAPI`.
 
 mod accept;
 mod body;

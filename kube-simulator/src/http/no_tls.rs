@@ -1,11 +1,11 @@
-//! `Tls` without the feature `tls`: an empty type.
+//! Replaces the module `tls` without the feature `tls`: an empty type.
 
 use std::future::Ready;
 use std::io;
 
 use tokio::net::TcpStream;
 
-/// The TLS settings, which do not exist without the feature.
+/// An empty type: without the feature `tls`, there are no TLS settings.
 #[derive(Clone, Debug)]
 pub(crate) enum Tls {}
 

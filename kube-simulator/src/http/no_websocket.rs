@@ -1,4 +1,5 @@
-//! Without the feature `websocket`, requests for a WebSocket are answered like all other requests.
+//! Replaces the module `websocket` without the feature `websocket`: requests for a WebSocket are
+//! answered like all other requests.
 
 use std::future::Ready;
 use std::io;
@@ -10,7 +11,7 @@ use tower::Service as _;
 use super::respond::HttpResponse;
 use super::service::Service;
 
-/// A watch over a WebSocket, which does not exist without the feature.
+/// An empty type: without the feature `websocket`, there are no watches over a WebSocket.
 pub(super) enum Conversation {}
 
 pub(super) async fn answer(

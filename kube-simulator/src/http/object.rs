@@ -13,7 +13,7 @@ use crate::api::status::{self, FieldError, Refusal};
 use crate::api::writes::{Outcome, Part, Patch, Rescale, Writer};
 use crate::http::request::Verb;
 
-/// The target object of a request.
+/// The object, or the subresource of an object, that a request addresses.
 pub(super) struct Target<'a> {
     pub(super) served: &'a Served,
     pub(super) namespace: Option<&'a str>,
@@ -56,7 +56,8 @@ async fn get(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> 
     let version = ListOptions::version_of_get(&call.recorded.query)?;
     let (table, key) = (&target.served.table, target.served.kind.key(target.namespace, target.name));
     let found = match version {
-        // Without a watch cache, or while the cache is not ready, the object is read from etcd.
+        // If the kind is not in the watch cache, or the cache is not ready, the object is read from
+        // etcd.
         Some(version) if !target.served.kind.is_cached() || call.revision.watch_cache().check().is_err() => {
             call.revision.check_stored(version)?;
             table.get(&key)

@@ -30,7 +30,7 @@ pub(super) fn parse(
         cbor::APPLY if takes_cbor => {
             let applied = cbor::read(body).map(Patch::Apply);
             applied
-                .ok_or_else(|| status::bad_request("error decoding patch: it is not the CBOR of an object"))
+                .ok_or_else(|| status::bad_request("error decoding patch: the body is not an object in CBOR"))
         }
         JSON => {
             let operations: Vec<Value> = serde_json::from_slice(body).map_err(undecodable)?;

@@ -7,7 +7,7 @@ use http::{HeaderMap, Method};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-/// Maximum number of records, so that a simulator can run for days.
+/// Maximum number of recorded requests, which limits the memory of a simulator that runs for days.
 const MAX_RECORDED: usize = 10_000;
 
 /// The verb of a request in Kubernetes terms.
@@ -111,7 +111,7 @@ impl RequestFilter {
         self
     }
 
-    /// Returns whether the request matches.
+    /// Returns whether a request matches the filter.
     #[must_use]
     pub fn matches(&self, request: &RecordedRequest) -> bool {
         self.verb.is_none_or(|verb| verb == request.verb)

@@ -1,4 +1,4 @@
-//! Building responses.
+//! Builds responses.
 
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
@@ -29,9 +29,9 @@ pub(super) struct Events {
     pub(super) text: bool,
 }
 
-/// Approximate piece size of JSON list bodies, which are encoded piece by piece to save memory. In
-/// other encodings, the list is first encoded as a whole, because some encodings begin with the
-/// length, and few such lists are large.
+/// Approximate piece size of JSON list bodies, in bytes. JSON lists are encoded piece by piece to
+/// save memory. Lists in other encodings are encoded as a whole, because some encodings begin with
+/// the length, and few such lists are large.
 const PIECE: usize = 128 * 1024;
 
 /// Builds a response with this media type.
@@ -87,14 +87,14 @@ pub(super) fn value(code: StatusCode, encoding: Encoding, value: &Value) -> Http
     whole(code, encoding, encoding.document(value.to_string().into_bytes()).into_owned(), false)
 }
 
-/// Adds the headers of flow control, as a real server does for each request that flow control has
-/// accepted.
+/// Adds the headers of API priority and fairness, as a real server does for each request that its
+/// flow control has accepted.
 pub(super) fn classified(mut response: HttpResponse) -> HttpResponse {
     response.headers_mut().extend(flow_control());
     response
 }
 
-/// Returns the plain-text 404 of an unknown path.
+/// Returns the 404 response for an unknown path, in plain text.
 pub(super) fn page_not_found() -> HttpResponse {
     text(StatusCode::NOT_FOUND, "404 page not found\n")
 }
@@ -118,21 +118,21 @@ pub(super) fn watch(
     response
 }
 
-/// Maximum total length of the warnings of a response, in characters. Longer warnings are
-/// shortened.
+/// Maximum total length of the warnings of a response, in characters. If the warnings are longer,
+/// each is shortened.
 const MAX_WARNINGS: usize = 4 * 1024;
 
 /// Maximum length of a shortened warning, in characters.
 const MAX_SHORTENED: usize = 256;
 
-/// Closes an HTTP/1.1 connection after a response.
+/// Adds the header that closes an HTTP/1.1 connection after the response.
 pub(super) fn closing(mut response: HttpResponse) -> HttpResponse {
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
 }
 
-/// Adds warning headers, which kubectl prints. If their total is too long, each warning is
-/// shortened, and warnings over the limit are dropped, as in the real server's
+/// Adds warning headers, which kubectl prints. If the warnings are too long in total, each warning
+/// is shortened, and warnings over the limit are dropped, as in the real server's
 /// `WithWarningRecorder`.
 pub(super) fn with_warnings(mut response: HttpResponse, warnings: &[String]) -> HttpResponse {
     let all: usize = warnings.iter().map(|warning| warning.chars().count()).sum();
@@ -213,7 +213,7 @@ struct ListWriter {
 }
 
 impl ListWriter {
-    /// Fills one piece, and returns whether the piece was the last. Later pieces are empty.
+    /// Fills one piece, and returns whether this was the last piece. Later pieces are empty.
     fn fill(&mut self, buffer: &mut BytesMut) -> bool {
         if self.closed {
             return true;

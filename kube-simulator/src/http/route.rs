@@ -43,7 +43,7 @@ pub(super) enum Health {
     Alive,
     /// Whether the server accepts requests (`/readyz`). A server that is shutting down does not.
     Ready,
-    /// The part of readiness that fails during shutdown.
+    /// The part of readiness that fails during a shutdown (`/readyz/shutdown`).
     NotShuttingDown,
 }
 
@@ -53,11 +53,11 @@ pub(super) enum Subresource {
     Whole,
     Status,
     Scale,
-    /// Pods only.
+    /// A subresource of pods only.
     Binding,
-    /// Pods only.
+    /// A subresource of pods only.
     Eviction,
-    /// Namespaces only.
+    /// A subresource of namespaces only.
     Finalize,
 }
 
@@ -68,7 +68,7 @@ pub(super) enum Document {
     CoreVersions,
     Groups,
     Group(String),
-    /// The resources of one version of a group. The text is the path, such as `apis/apps/v1`.
+    /// The resources of one version of a group. The string is the path, such as `apis/apps/v1`.
     Resources(String),
     /// `OpenAPI` version 2: one document for all groups and versions.
     OpenApiV2,
@@ -78,7 +78,7 @@ pub(super) enum Document {
 
 /// Finds the target of a path.
 pub(super) fn route(server: &Server, path: &str) -> Route {
-    // Decoding comes after splitting: an encoded slash is part of a name.
+    // Segments are decoded after splitting, because an encoded slash is part of a name.
     let decode = |segment| percent_decode_str(segment).decode_utf8_lossy();
     let decoded: Vec<Cow<'_, str>> = path.trim_matches('/').split('/').map(decode).collect();
     let segments: Vec<&str> = decoded.iter().map(AsRef::as_ref).collect();
@@ -127,7 +127,8 @@ fn within(server: &Server, prefix: &str, segments: &[&str]) -> Option<Route> {
     }
     match segments {
         [] => Some(Route::Document(Document::Resources(prefix.to_owned()))),
-        // A subresource of a namespace looks like a collection in the namespace.
+        // The path of a namespace's subresource looks like the path of a collection in the
+        // namespace.
         ["namespaces", name, subresource @ ("status" | "finalize")] => {
             object(served("namespaces")?, None, name, &[subresource])
         }

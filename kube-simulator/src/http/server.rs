@@ -1,5 +1,5 @@
-//! The state of a simulated API server, shared by its socket, its in-process service and its
-//! background tasks.
+//! [`Server`]: the state of a simulated API server, which its socket, its in-process service and
+//! its background tasks share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::api::{Api, Behavior};
 use crate::fault::{FaultQueue, ShutdownAnswer};
 use crate::storage::Revision;
 
-/// The time between the ends of two watches if they end one after another: 200 per second.
+/// The time between the ends of two watches if watches end one after another: 200 per second.
 const WATCH_END_INTERVAL: Duration = Duration::from_millis(5);
 
 /// How long watches continue on a server that shuts down without
@@ -34,7 +34,7 @@ pub(crate) struct Settings {
     pub(crate) goaway_chance: f64,
     #[cfg(feature = "tls")]
     pub(crate) tls: bool,
-    /// Whether streaming lists are compressed for clients that accept it.
+    /// Whether streaming lists are compressed for clients that accept gzip.
     pub(crate) compressed_streams: bool,
     pub(crate) cbor: bool,
     /// How the server answers a list of the newest state if the watch cache does not reach that
@@ -54,10 +54,10 @@ pub(crate) struct Server {
     pub(crate) tls: Option<Tls>,
     /// Cancelled and replaced at a restart, to end the watches.
     until_restart: Mutex<CancellationToken>,
-    /// The answer to new requests while the server is shutting down. Other API servers are not
+    /// The answer to new requests while this server is shutting down. Lagging replicas are not
     /// affected.
     shutdown: Mutex<Option<ShutdownAnswer>>,
-    /// The other API servers on this storage.
+    /// The lagging replicas: other API servers on the same storage.
     replicas: Mutex<Vec<Revision>>,
 }
 
@@ -92,7 +92,8 @@ impl Server {
         self.end_watches();
     }
 
-    /// Starts the shutdown: refuses new requests until the server restarts.
+    /// Starts a shutdown, which lasts until the server restarts. `answer` determines the response
+    /// to new requests and the end of watches.
     pub(crate) fn begin_shutdown(&self, answer: ShutdownAnswer) {
         *self.shutdown.lock() = Some(answer);
         match answer {
@@ -124,14 +125,14 @@ impl Server {
         ended.cancel();
     }
 
-    /// Adds an API server that can lag behind the storage.
+    /// Adds an API server on the same storage, whose watch cache can lag.
     pub(crate) fn add_replica(&self) -> Revision {
         let revision = self.api.revision.of_replica();
         self.replicas.lock().push(revision.clone());
         revision
     }
 
-    /// Sets the lag of all other API servers, in revisions.
+    /// Sets the lag of all lagging replicas, in revisions.
     pub(crate) fn hold_replicas(&self, behind: u64) {
         for replica in &*self.replicas.lock() {
             replica.fall_behind(behind);

@@ -38,10 +38,10 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 /// The response to `/version`.
 const VERSION: &str = r#"{"major":"1","minor":"36","gitVersion":"v1.36.0-simulated","gitCommit":"","gitTreeState":"clean","buildDate":"2026-01-01T00:00:00Z","goVersion":"","compiler":"","platform":"linux/amd64"}"#;
 
-/// The health checks; the last check is in `/readyz` only. A real server has many more.
+/// The health checks. The last check is part of `/readyz` only. A real server has many more checks.
 const HEALTH_CHECKS: [&str; 4] = ["ping", "log", "etcd", "shutdown"];
 
-/// A request extension: the watch sends each event as a separate message.
+/// A request extension: the watch sends each event as a separate piece of the body.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OneByOne;
 
@@ -89,7 +89,7 @@ where
     }
 }
 
-/// Records and answers a request, unless a fault applies.
+/// Records and answers a request, and applies the fault for this request, if any.
 async fn receive<B>(service: Service, request: Request<B>) -> io::Result<HttpResponse>
 where
     B: Body,
@@ -111,7 +111,7 @@ where
     server.requests.push(recorded.clone());
     let (fault, stop) = (server.faults.take(&recorded), server.api.stop.clone());
     let one_by_one = head.extensions.get::<OneByOne>().is_some();
-    let asked = Asked { server, revision, recorded, one_by_one };
+    let asked = UnreadRequest { server, revision, recorded, one_by_one };
     let answer = answer(asked, route, body);
     match fault {
         Some(fault) => fault.apply(answer, &stop).await,
@@ -119,20 +119,20 @@ where
     }
 }
 
-/// A request whose body has not been read, with the server that received it.
-struct Asked {
+/// A request whose body has not been read, with the server that received the request.
+struct UnreadRequest {
     server: Arc<Server>,
     revision: Revision,
     recorded: Arc<RecordedRequest>,
     one_by_one: bool,
 }
 
-async fn answer<B>(asked: Asked, route: Route, body: B) -> HttpResponse
+async fn answer<B>(asked: UnreadRequest, route: Route, body: B) -> HttpResponse
 where
     B: Body,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let Asked { server, revision, recorded, one_by_one } = asked;
+    let UnreadRequest { server, revision, recorded, one_by_one } = asked;
     let cbor = server.settings.cbor;
     let refusals = accept::encoding_of_refusals(&recorded, cbor);
     let refused = |refusal: &Refusal| respond::status(refusal, refusals);
@@ -145,7 +145,7 @@ where
     }
     let body = match read(body).await {
         Ok(body) => body,
-        // The server does not wait for the rest of the body.
+        // The connection is closed, because the server does not read the rest of the body.
         Err(refusal) => return respond::closing(refused(&refusal)),
     };
     let accepted = match &route {
@@ -172,9 +172,9 @@ where
     respond::classified(answered.unwrap_or_else(|refusal| refused(&refusal)))
 }
 
-/// Returns the forms and encodings of a kind, or of a subresource.
+/// Returns the forms and encodings in which a kind or a subresource is available.
 fn endpoint(kind: &ResourceKind, facet: Option<Subresource>, cbor: bool) -> Endpoint {
-    // `Scale` is the same for all kinds.
+    // `Scale` has a protobuf message, whatever the kind of the scaled object.
     let protobuf = facet == Some(Subresource::Scale) || Encoding::Protobuf.supports(kind);
     Endpoint { protobuf, cbor, forms: true, exact: kind.is_built_in() }
 }
@@ -203,7 +203,7 @@ async fn dispatch(route: &Route, call: Call) -> Result<HttpResponse, Refusal> {
 }
 
 fn health_of(call: &Call, asked: Health) -> HttpResponse {
-    // Other API servers keep running.
+    // Lagging replicas are not shut down.
     let is_leaving = call.server.is_shutting_down() && !call.revision.is_of_replica();
     match asked {
         Health::Ready if is_leaving => respond::text(
@@ -234,7 +234,7 @@ fn verbose(request: &RecordedRequest) -> String {
     format!("{lines}{name} check passed\n")
 }
 
-/// Reads the body of a request, or returns an error if it is too large or too slow.
+/// Reads the body of a request, or returns an error if the body is too large or arrives too slowly.
 async fn read<B>(body: B) -> Result<Bytes, Refusal>
 where
     B: Body,

@@ -1,5 +1,5 @@
-//! [`Tls`]: a certificate for loopback, and the TLS handshake, which also selects HTTP/1.1 or
-//! HTTP/2.
+//! [`Tls`]: a certificate for loopback addresses, and the TLS handshake, which also selects
+//! HTTP/1.1 or HTTP/2.
 
 use std::io;
 use std::sync::Arc;

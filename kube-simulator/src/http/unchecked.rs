@@ -1,6 +1,6 @@
 //! Warnings about rules that a real server enforces and the simulator does not check: schemas of
-//! custom resources, and required fields of workloads. Other built-in kinds get no warning: they
-//! are never checked, so a warning on each write would carry no information.
+//! custom resources, and required fields of workloads. Other built-in kinds are never checked, so a
+//! warning on each write would carry no information.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::api::schema;
 use crate::kinds::ResourceKind;
 use crate::storage::Object;
 
-/// Workload kinds. Controllers would act on incomplete objects of these kinds, and could do harm.
+/// The workload kinds whose incomplete objects cause warnings.
 const WORKLOADS: [&str; 7] =
     ["Pod", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob"];
 

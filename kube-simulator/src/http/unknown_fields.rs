@@ -9,7 +9,7 @@ use crate::api::status::{self, Refusal};
 use crate::api::writes::Body;
 use crate::kinds::ResourceKind;
 
-/// Returns the warnings about unknown fields, or an error if validation is strict.
+/// Returns warnings about unknown fields or, if the client requests strict validation, an error.
 pub(super) fn check(call: &Call, kind: &ResourceKind, body: &Body) -> Result<Vec<String>, Refusal> {
     let wanted = call.recorded.parameter("fieldValidation").unwrap_or_default();
     let strict = match wanted.as_str() {

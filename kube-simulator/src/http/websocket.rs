@@ -1,10 +1,10 @@
-//! A watch over a WebSocket, as browsers and Java clients open it: each event is a message, text
-//! for JSON and binary otherwise.
+//! Watches over a WebSocket, which browsers and Java clients open. Each event is a message: text
+//! for JSON, binary for other encodings.
 //!
 //! The rules are those of the real server's handler (`golang.org/x/net/websocket`). The client
-//! sends its origin and at most one subprotocol; its messages are ignored. Errors before the
-//! upgrade are ordinary responses. Faults and injections count and replace the bytes of events, not
-//! of frames.
+//! sends its origin and at most one subprotocol; messages from the client are ignored. Errors
+//! before the upgrade are ordinary responses. Faults and injections affect the bytes of events, not
+//! those of WebSocket frames.
 
 use std::io;
 
@@ -31,19 +31,19 @@ use super::body::ResponseBody;
 use super::respond::{self, Events, HttpResponse};
 use super::service::{OneByOne, Service};
 
-/// A watch that continues as messages after the connection is upgraded.
+/// A watch whose events are sent as messages after the connection is upgraded.
 pub(super) struct Conversation {
     upgrade: OnUpgrade,
     events: ResponseBody,
     text: bool,
 }
 
-/// Answers a request. The conversation is present if the request opened a WebSocket.
+/// Answers a request. Also returns a conversation if the request opens a WebSocket.
 pub(super) async fn answer(
     mut service: Service,
     mut request: Request<Incoming>,
 ) -> io::Result<(HttpResponse, Option<Conversation>)> {
-    if !is_asked_for(request.headers()) {
+    if !is_upgrade_requested(request.headers()) {
         return Ok((service.call(request).await?, None));
     }
     let handshake = shake_hands(request.headers());
@@ -64,7 +64,7 @@ impl Conversation {
     pub(super) async fn hold(mut self) {
         let upgraded = match self.upgrade.await {
             Ok(upgraded) => TokioIo::new(upgraded),
-            Err(error) => return tracing::debug!(%error, "upgrade of a connection to a WebSocket failed"),
+            Err(error) => return tracing::debug!(%error, "failed to upgrade a connection to a WebSocket"),
         };
         let mut socket = WebSocketStream::from_raw_socket(upgraded, Role::Server, None).await;
         loop {
@@ -75,7 +75,7 @@ impl Conversation {
                         Ok(bytes) if !bytes.is_empty() => socket.send(message(bytes, self.text)).await,
                         _ => Ok(()),
                     },
-                    // A fault aborts the connection.
+                    // A fault or an injection aborts the connection.
                     Some(Err(_)) => return,
                     None => {
                         let farewell = CloseFrame { code: CloseCode::Normal, reason: "".into() };
@@ -96,19 +96,19 @@ impl Conversation {
     }
 }
 
-/// Converts an event to a message. The conversion accepts invalid UTF-8, because a fault can cut an
-/// event within a character.
+/// Converts an event to a message. Invalid UTF-8 is accepted, because a fault can cut an event
+/// within a character.
 fn message(event: Bytes, text: bool) -> Message {
     let kind = if text { Data::Text } else { Data::Binary };
     Message::Frame(Frame::message(event, OpCode::Data(kind), true))
 }
 
-fn is_asked_for(headers: &HeaderMap) -> bool {
+fn is_upgrade_requested(headers: &HeaderMap) -> bool {
     let upgrade = value(headers, &UPGRADE).eq_ignore_ascii_case("websocket");
     upgrade && value(headers, &CONNECTION).to_ascii_lowercase().contains("upgrade")
 }
 
-/// Returns the upgrade response, or the error.
+/// Returns the upgrade response, or the status code and the text of the error.
 fn shake_hands(headers: &HeaderMap) -> Result<HttpResponse, (StatusCode, &'static str)> {
     let key = value(headers, &SEC_WEBSOCKET_KEY);
     if key.is_empty() {
@@ -128,7 +128,7 @@ fn shake_hands(headers: &HeaderMap) -> Result<HttpResponse, (StatusCode, &'stati
     let mut switch = Response::new(ResponseBody::whole(Bytes::new()));
     *switch.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let mut say = |name: HeaderName, text: &str| {
-        // All characters come from a header or are base64.
+        // Cannot fail: all characters come from a header or are base64.
         switch.headers_mut().extend(HeaderValue::from_str(text).ok().map(|value| (name, value)));
     };
     say(UPGRADE, "websocket");

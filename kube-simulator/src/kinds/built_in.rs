@@ -1,12 +1,12 @@
-//! The built-in kinds that the simulator can serve, and how a server treats their objects, in
-//! addition to the published facts.
+//! The built-in kinds that the simulator can serve. A [`Strategy`] describes how the server treats
+//! objects of a kind, in addition to the [`Facts`] that API servers publish.
 //!
 //! Counterpart: the strategies in `pkg/registry` of Kubernetes.
 
 use super::facts::Facts;
 use super::resource::{FieldSource, ResourceKind, Scale};
 
-/// Returns all kinds.
+/// Returns all built-in kinds that the simulator can serve.
 pub(crate) fn kinds() -> impl Iterator<Item = ResourceKind> {
     STRATEGIES.iter().filter_map(Strategy::describe)
 }
@@ -59,7 +59,8 @@ const STRATEGIES: &[Strategy] = &[
     Strategy::of("apps", "v1", "DaemonSet").generations().status("{}"),
     Strategy::of("apps", "v1", "Deployment")
         .generations()
-        // The real controller copies annotations to the replica sets, so their changes count.
+        // The real Deployment controller copies annotations to the replica sets, so changes of
+        // annotations increase the generation.
         .counted(&["annotations"])
         .status_keeps(&["labels"])
         .status("{}"),
@@ -119,7 +120,7 @@ impl Strategy {
         Self { initial_status: Some(initial), ..self }
     }
 
-    /// Like [`status`](Self::status), unless the client sends a status.
+    /// Sets the status of new objects for which the client sends no status.
     const fn first_status(self, initial: &'static str) -> Self {
         Self { accepts_initial_status: true, ..self.status(initial) }
     }
@@ -128,12 +129,12 @@ impl Strategy {
         Self { generations: true, ..self }
     }
 
-    /// Also counts changes of these parts of the metadata in the generation.
+    /// Makes changes of these metadata fields increase the generation.
     const fn counted(self, counted_metadata: &'static [&'static str]) -> Self {
         Self { counted_metadata, ..self }
     }
 
-    /// Sets the parts of the metadata that writes of the status do not change.
+    /// Sets the metadata fields that writes to `/status` do not change.
     const fn status_keeps(self, status_keeps: &'static [&'static str]) -> Self {
         Self { status_keeps, ..self }
     }
@@ -142,7 +143,8 @@ impl Strategy {
         Self { returned: true, ..self }
     }
 
-    /// Sets the sources of selectable fields whose value is not at the path with the field's name.
+    /// Sets the sources of selectable fields whose value is not at the path that the field's name
+    /// denotes.
     const fn sources(self, sources: &'static [FieldSource]) -> Self {
         Self { sources, ..self }
     }
@@ -175,7 +177,7 @@ fn owned(names: &[&str]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    //! The list of kinds.
+    //! Tests of the list of kinds.
 
     use super::{STRATEGIES, kinds};
 

@@ -1,6 +1,6 @@
 //! [`Column`]: the definition of one column of a table, as `kubectl get` prints it.
 
-/// A column. The HTTP layer computes its cells.
+/// The definition of a table column. The HTTP layer computes the cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Column {
     pub(crate) name: String,
@@ -29,7 +29,7 @@ impl Column {
         }
     }
 
-    /// Returns the columns of custom resources without their own columns.
+    /// Returns the default columns, for custom resources that define no columns.
     pub(crate) fn name_and_age() -> Vec<Self> {
         vec![Self::new("Name", "string"), Self::new("Age", "string")]
     }

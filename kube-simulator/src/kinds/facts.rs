@@ -3,11 +3,12 @@
 use super::column::Column;
 use super::table::TABLE;
 
-/// The verbs of most kinds, in the order of discovery.
+/// The verbs that most kinds support, in the order in which discovery lists them.
 pub(crate) const ALL_VERBS: &[&str] =
     &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
-/// The groups of reviews. These kinds cannot be listed, so [`TABLE`] does not contain them.
+/// The API groups of reviews, such as `TokenReview`. Reviews cannot be listed, so [`TABLE`] does
+/// not contain their kinds.
 const GROUPS_OF_REVIEWS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
 
 /// One row of [`TABLE`]: the published facts about a kind.
@@ -21,11 +22,11 @@ pub(crate) struct Facts {
     pub(crate) short_names: &'static [&'static str],
     pub(crate) categories: &'static [&'static str],
     pub(crate) verbs: &'static [&'static str],
-    /// One text per subresource: name, `apiVersion`, kind and verbs, separated by spaces.
+    /// One string per subresource: name, `apiVersion`, kind and verbs, separated by spaces.
     pub(crate) subresources: &'static [&'static str],
-    /// The fields of field selectors, besides name and namespace.
+    /// The fields that field selectors can use, besides name and namespace.
     pub(crate) selectable_fields: &'static [&'static str],
-    /// One text per column: type and name, separated by a space. The prefix `wide` marks a column
+    /// One string per column: type and name, separated by a space. The prefix `wide` marks a column
     /// that only `kubectl get -o wide` shows.
     pub(crate) columns: &'static [&'static str],
 }
@@ -36,7 +37,7 @@ impl Facts {
         TABLE.iter().find(|facts| (facts.group, facts.version, facts.kind) == (group, version, kind))
     }
 
-    /// Returns whether a group belongs to Kubernetes itself.
+    /// Returns whether an API group belongs to Kubernetes itself.
     pub(crate) fn is_built_in(group: &str) -> bool {
         TABLE.iter().any(|facts| facts.group == group) || GROUPS_OF_REVIEWS.contains(&group)
     }
@@ -45,7 +46,8 @@ impl Facts {
         self.subresources.iter().any(|text| text.split(' ').next() == Some(name))
     }
 
-    /// Returns the columns of tables. A kind without its own columns shows name and creation time.
+    /// Returns the columns of the kind's tables. A kind that defines no columns shows name and
+    /// creation time.
     pub(crate) fn columns(&self) -> Vec<Column> {
         let shown = if self.columns.is_empty() { &["string Name", "date Created At"] } else { self.columns };
         shown.iter().map(|text| column(text)).collect()

@@ -13,7 +13,7 @@ static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| {
     Document::expanded(document.unwrap_or_default())
 });
 
-/// The name of the type of all metadata.
+/// The type name of `metadata`, which is the same for all kinds.
 const METADATA: &str = "apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 #[derive(Default, Deserialize)]
@@ -80,13 +80,13 @@ impl Document {
 
 #[cfg(test)]
 mod tests {
-    //! The document.
+    //! Tests of the schemas.
 
     use super::{of_kind, of_metadata};
 
     #[test]
     fn references_are_replaced() {
-        let pod = of_kind("v1", "Pod").expect("a schema");
+        let pod = of_kind("v1", "Pod").expect("Pod has a schema");
         let ports = &pod["properties"]["spec"]["properties"]["containers"]["items"]["properties"]["ports"];
         assert_eq!(ports["x-kubernetes-list-map-keys"][0], "containerPort");
         assert_eq!(of_metadata()["properties"]["finalizers"]["x-kubernetes-list-type"], "set");

@@ -1,5 +1,5 @@
-//! Facts about kinds: names, scope, subresources, columns, and how the server treats objects of the
-//! kind.
+//! Facts about kinds: names, scope, subresources, columns, and how the server treats objects of
+//! each kind.
 
 mod built_in;
 mod column;

@@ -1,5 +1,5 @@
-//! [`ResourceKind`]: the description of a resource: its names, its scope and its treatment by the
-//! server.
+//! [`ResourceKind`]: the description of a resource: its names, its scope, and how the server treats
+//! its objects.
 
 use std::any::TypeId;
 use std::sync::Arc;
@@ -30,32 +30,33 @@ pub struct ResourceKind {
     pub status_subresource: bool,
     /// The field paths for field selectors, besides `metadata.name` and `metadata.namespace`.
     pub selectable_fields: Vec<String>,
-    /// The name of one object in discovery, such as `pod`. Default: the kind in lower case.
+    /// The singular name in discovery, such as `pod`. Default: the kind in lower case.
     pub singular: String,
     /// Short names for `kubectl`, such as `po`.
     pub short_names: Vec<String>,
-    /// The categories of the resource, such as `all`.
+    /// The categories of the resource, such as `all`, which `kubectl get all` uses.
     pub categories: Vec<String>,
     /// The fields that `/scale` reads and writes, if it is served.
     pub(crate) scale: Option<Scale>,
-    /// The published facts about a built-in kind.
+    /// The published facts about a built-in kind; `None` for other kinds.
     pub(crate) facts: Option<&'static Facts>,
     /// The columns of tables.
     pub(crate) columns: Vec<Column>,
     /// The structural schema of a custom resource, if it has one.
     pub(crate) schema: Option<Arc<Value>>,
-    /// Whether changes increase `metadata.generation`. Changes of the metadata, or of a status that
-    /// `/status` serves, do not.
+    /// Whether changes of an object increase `metadata.generation`. Changes of the metadata, or of
+    /// a status that `/status` serves, do not.
     pub(crate) counts_generations: bool,
-    /// The parts of the metadata whose changes also increase the generation.
+    /// The metadata fields whose changes also increase the generation.
     pub(crate) counted_metadata: &'static [&'static str],
-    /// The parts of the metadata of a built-in kind that a write of the status does not change.
+    /// The metadata fields of a built-in kind that a write to `/status` does not change.
     pub(crate) status_keeps: &'static [&'static str],
-    /// The sources of selectable fields whose value is not at the path with the field's name.
+    /// The sources of selectable fields whose value is not at the path that the field's name
+    /// denotes.
     pub(crate) sources: &'static [FieldSource],
     /// Whether a delete returns the last object instead of a `Status`.
     pub(crate) returns_deleted: bool,
-    /// The initial status of new objects, as JSON; `None`: no status.
+    /// The initial status of new objects, as JSON; `None` for no status.
     pub(crate) initial_status: Option<&'static str>,
     /// Whether a client can set the status of a new object although the kind has `/status`.
     pub(crate) accepts_initial_status: bool,
@@ -66,12 +67,12 @@ pub struct ResourceKind {
 pub(crate) struct Scale {
     pub(crate) spec_replicas: String,
     pub(crate) status_replicas: String,
-    /// The path of a selector in text form, or of a label selector.
+    /// The path of the pod selector, which is a string or a `LabelSelector`.
     pub(crate) selector: Option<String>,
 }
 
 impl Scale {
-    /// Returns the paths of all built-in kinds.
+    /// Returns the paths, which are the same for all built-in kinds.
     pub(crate) fn of_built_in() -> Self {
         Self {
             spec_replicas: "spec.replicas".to_owned(),
@@ -81,12 +82,12 @@ impl Scale {
     }
 }
 
-/// The source of a selectable field whose value is not at the path with the field's name.
+/// The source of a selectable field whose value is not at the path that the field's name denotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FieldSource {
-    /// The name in selectors.
+    /// The name of the field in field selectors.
     pub(crate) field: &'static str,
-    /// The dotted paths of the value; the first that has a value applies.
+    /// The dotted paths of the value. The first path that has a value applies.
     pub(crate) paths: &'static [&'static str],
     /// The value if all paths are absent: in Go, numbers and booleans always have a value.
     pub(crate) otherwise: &'static str,
@@ -181,7 +182,7 @@ impl ResourceKind {
         self
     }
 
-    /// Returns group and version as in `apiVersion`.
+    /// Returns the group and version in the form of `apiVersion`, such as `apps/v1`.
     #[must_use]
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
@@ -200,7 +201,7 @@ impl ResourceKind {
         format!("{root}/{}", self.api_version())
     }
 
-    /// Returns the plural with its group, as in error messages.
+    /// Returns the plural with its group, as in error messages, such as `deployments.apps`.
     pub(crate) fn qualified_plural(&self) -> String {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
@@ -211,7 +212,7 @@ impl ResourceKind {
         Facts::is_built_in(&self.group)
     }
 
-    /// Returns whether an update must contain the `resourceVersion` that it is based on.
+    /// Returns whether an update without `metadata.resourceVersion` is invalid.
     pub(crate) fn needs_version(&self) -> bool {
         let built_in = [
             "poddisruptionbudgets",
@@ -225,7 +226,7 @@ impl ResourceKind {
     }
 
     /// Returns whether dependants remain when an object is deleted without a propagation policy.
-    /// Only the two kinds that are older than owner references do this
+    /// This applies only to the two kinds that are older than owner references
     /// (`DefaultGarbageCollectionPolicy`).
     pub(crate) fn orphans_by_default(&self) -> bool {
         let kinds = [("", "replicationcontrollers"), ("batch", "jobs")];
@@ -243,7 +244,7 @@ impl ResourceKind {
         }
     }
 
-    /// Returns the server's Go type of the kind, as in error messages.
+    /// Returns the server's Go type of the kind, as in error messages, such as `core.Pod`.
     pub(crate) fn go_type(&self) -> String {
         let package = match self.group.split('.').next().unwrap_or_default() {
             _ if !self.is_built_in() => return "unstructured.Unstructured".to_owned(),
@@ -269,12 +270,13 @@ impl ResourceKind {
         }
     }
 
-    /// Returns whether the watch cache holds the resource. Event objects are too many for it.
+    /// Returns whether the watch cache holds the resource. API servers do not cache Event objects,
+    /// because there are too many.
     pub(crate) fn is_cached(&self) -> bool {
         !(self.plural == "events" && matches!(self.group.as_str(), "" | "events.k8s.io"))
     }
 
-    /// Returns the field by which the watch cache finds the watches for an event, if any.
+    /// Returns the field by which the watch cache indexes the watches of the resource, if any.
     pub(crate) fn trigger_field(&self) -> Option<&'static str> {
         match (self.group.as_str(), self.plural.as_str()) {
             ("", "pods") => Some("spec.nodeName"),

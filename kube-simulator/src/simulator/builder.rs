@@ -53,7 +53,7 @@ impl Default for SimulatorBuilder {
 }
 
 impl SimulatorBuilder {
-    /// Serves the common built-in kinds: pods, nodes, services, deployments, jobs, leases and some
+    /// Serves the common built-in kinds: pods, nodes, services, deployments, jobs, leases and about
     /// thirty more.
     #[must_use]
     pub fn built_in_kinds(mut self) -> Self {
@@ -61,7 +61,7 @@ impl SimulatorBuilder {
         self
     }
 
-    /// Serves one more kind of resource. If a resource is described twice, the first description
+    /// Serves one more kind of resource. If the same resource is added twice, the first description
     /// applies.
     #[must_use]
     pub fn resource(mut self, kind: ResourceKind) -> Self {
@@ -80,13 +80,14 @@ impl SimulatorBuilder {
     }
 
     /// Sets the number of events that the simulator keeps per resource, at least 1. Watches and
-    /// lists of past states use these events at any age, unless a
+    /// lists of past states can use these events regardless of their age, unless a
     /// [compaction](Self::compaction_interval) has removed them.
     ///
     /// The default is the rule of a real server. Watches can begin with any of the last 100 events
     /// of the resource, or of up to 102,400 events that are at most 75 seconds old. Exact lists,
     /// and watches of Event objects (which have no watch cache), reach back to the compacted
-    /// revision, over at most 102,400 events. Each event can hold two versions of its object.
+    /// revision, over at most 102,400 events. Each event keeps up to two versions of its object in
+    /// memory.
     #[doc(alias = "watch-cache-sizes")]
     #[must_use]
     pub fn history_limit(mut self, events: usize) -> Self {
@@ -95,11 +96,11 @@ impl SimulatorBuilder {
     }
 
     /// Sets the interval of etcd's compactions. Each compaction removes the history before the
-    /// previous one, so one to two intervals of history remain.
+    /// previous compaction, so one to two intervals of history remain.
     ///
-    /// Watches from the watch cache have their own [history](Self::history_limit). Default: 5
-    /// minutes, as in the real server. Zero disables compactions; other values are limited to one
-    /// millisecond to one year.
+    /// Watches that the watch cache serves have their own [history](Self::history_limit). Default:
+    /// 5 minutes, as in the real server. Zero disables compactions; other values are limited to
+    /// between one millisecond and one year.
     #[doc(alias = "etcd-compaction-interval")]
     #[must_use]
     pub fn compaction_interval(mut self, interval: Duration) -> Self {
@@ -108,7 +109,7 @@ impl SimulatorBuilder {
     }
 
     /// Sets the maximum lag of a watch in events, at least 1. A slower watch is closed without an
-    /// error. Events before the watch was opened do not count. Default: 10,000.
+    /// error. Events from before the watch was opened do not count. Default: 10,000.
     #[must_use]
     pub fn watch_buffer(mut self, events: usize) -> Self {
         self.settings.watch_rules.slow_watches = SlowWatches::Counted(events.max(1) as u64);
@@ -120,13 +121,13 @@ impl SimulatorBuilder {
     ///
     /// A watch is closed when its pending events exceed its channels and the time budget of its
     /// resource is used up. The channels hold 20 to 2,000 events, depending on the write rate and
-    /// on the watch's scope. The budget grows by 50 milliseconds per second, to at most 100
-    /// milliseconds, for all watches of a resource together. `/metrics` counts the closed watches
+    /// on the watch's scope. All watches of a resource share one budget, which grows by 50
+    /// milliseconds per second, to at most 100 milliseconds. `/metrics` counts the closed watches
     /// as `apiserver_terminated_watchers_total`.
     ///
     /// Watches of [lagging replicas](crate::Simulator::lagging_replica) and of Event objects (which
     /// have no watch cache) are not closed. This rule is not the default, because a test can write
-    /// faster than a server, without a pause for reading.
+    /// faster than a real server, without a pause in which watches can read.
     #[must_use]
     pub fn close_slow_watches_in_time(mut self) -> Self {
         self.settings.watch_rules.slow_watches = SlowWatches::Timed;
@@ -141,8 +142,8 @@ impl SimulatorBuilder {
         self
     }
 
-    /// Sets the time between two bookmarks of a watch, limited to one millisecond to one year.
-    /// Default: one minute, as in the real server.
+    /// Sets the time between two bookmarks of a watch, limited to between one millisecond and one
+    /// year. Default: one minute, as in the real server.
     #[must_use]
     pub fn bookmark_interval(mut self, interval: Duration) -> Self {
         self.settings.bookmark_interval = interval.max(Duration::from_millis(1));
@@ -172,9 +173,9 @@ impl SimulatorBuilder {
     /// and empties deleted namespaces.
     ///
     /// Without controllers, an object that is deleted with the policy `Foreground` or `Orphan`
-    /// remains until the test removes that finalizer. (`Orphan` is the default of Jobs and
-    /// replication controllers.) A namespace remains `Terminating` until the test empties
-    /// `spec.finalizers` through `/finalize`.
+    /// remains until the test removes the finalizer `foregroundDeletion` or `orphan`. (`Orphan` is
+    /// the default policy of Jobs and replication controllers.) A namespace remains `Terminating`
+    /// until the test empties `spec.finalizers` through `/finalize`.
     #[must_use]
     pub fn without_controllers(mut self) -> Self {
         self.settings.behavior.controllers = false;
@@ -193,13 +194,14 @@ impl SimulatorBuilder {
         self
     }
 
-    /// Makes deleted pods wait for their kubelet if they are scheduled. A delete only marks them. A
-    /// second delete with a grace period of 0 seconds, which the test sends instead of the kubelet,
-    /// removes them.
+    /// Makes scheduled pods wait for their kubelet when they are deleted. The first delete only
+    /// sets the deletion timestamp. A second delete with a grace period of 0 seconds, which the
+    /// test sends in place of the kubelet, removes the pod.
     ///
-    /// Between the two deletes, the grace period can be shortened, but not extended. Other pods are
-    /// also marked before they are removed, and watches receive that update. By default, all pods
-    /// are removed at once.
+    /// Between the two deletes, the grace period can be shortened, but not extended. Pods that are
+    /// not scheduled or have finished are removed by the first delete, but watches also receive an
+    /// update with the deletion timestamp before the removal. By default, all pods are removed at
+    /// once.
     #[must_use]
     pub fn graceful_pod_deletion(mut self) -> Self {
         self.settings.behavior.graceful_pods = true;
@@ -207,8 +209,8 @@ impl SimulatorBuilder {
     }
 
     /// Compresses streaming lists for clients that accept gzip, as servers do since 1.37. Each
-    /// piece is a separate gzip member. Lists and single objects of more than 128 KiB are always
-    /// compressed for such clients.
+    /// chunk of the stream is a separate gzip member. Lists and single objects of more than 128 KiB
+    /// are always compressed for such clients.
     #[must_use]
     pub fn compress_streaming_lists(mut self) -> Self {
         self.settings.compressed_streams = true;
@@ -226,9 +228,9 @@ impl SimulatorBuilder {
         self
     }
 
-    /// Refuses lists of the newest state that a [lagging
-    /// replica](crate::Simulator::lagging_replica) does not reach within 3 seconds. By default, the
-    /// server reads such lists from the storage.
+    /// Refuses a list of the newest state if a [lagging replica](crate::Simulator::lagging_replica)
+    /// does not reach that state within 3 seconds. By default, the server reads such lists from the
+    /// storage.
     ///
     /// The answer is 429 `TooManyRequests` with a `Retry-After` of 1 second, as from servers since
     /// 1.37 with the feature gate `ConsistentListFromCacheSkipTimeoutFallback`.
@@ -243,9 +245,9 @@ impl SimulatorBuilder {
     /// Default: 0.
     ///
     /// The client receives a `GOAWAY`: requests in flight continue, and the next request needs
-    /// another connection. The [seed](Self::seed) decides. This is kube-apiserver's
-    /// `--goaway-chance` (at most 0.02 there), which lets a load balancer move clients to new
-    /// servers.
+    /// another connection. The [seed](Self::seed) determines the random choices. This is
+    /// kube-apiserver's `--goaway-chance` (at most 0.02 there), which lets a load balancer move
+    /// clients to new servers.
     #[doc(alias = "goaway-chance")]
     #[must_use]
     pub fn goaway_chance(mut self, chance: f64) -> Self {
@@ -256,7 +258,7 @@ impl SimulatorBuilder {
     /// Serves TLS, as real servers do. The certificate for `127.0.0.1` and `localhost` is generated
     /// at the start. Requires the feature `tls` of this crate.
     ///
-    /// Clients that negotiate HTTP/2, such as kubectl and client-go, then use it.
+    /// Clients that negotiate HTTP/2, such as kubectl and client-go, then use HTTP/2.
     /// [`Simulator::kube_config`] and [`Simulator::kubeconfig`] contain the trusted certificate. By
     /// default, connections are not encrypted, and clients can use HTTP/2 only with prior
     /// knowledge.
@@ -267,8 +269,8 @@ impl SimulatorBuilder {
         self
     }
 
-    /// Sets the initial date of the simulator's clock, which sets the dates of created and deleted
-    /// objects. The clock advances with tokio's clock, and stands still while tokio's clock is
+    /// Sets the initial date of the simulator's clock, from which objects get their creation and
+    /// deletion timestamps. The clock advances with tokio's clock, also while tokio's time is
     /// paused. Default: now.
     #[must_use]
     pub fn begins_on(mut self, date: SystemTime) -> Self {
@@ -315,7 +317,7 @@ impl SimulatorBuilder {
     }
 }
 
-/// Creates the initial objects.
+/// Creates the objects that every cluster has, if the builder requires namespaces.
 fn create_initial_objects(server: &Server, port: Option<u16>) {
     if server.settings.behavior.namespaces_required {
         first_objects::create(&server.api, port);

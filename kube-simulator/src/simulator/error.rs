@@ -8,11 +8,14 @@ use kube::core::Status;
 pub enum Error {
     /// The simulator refused the operation, with the status that an API server would return over
     /// HTTP.
-    #[error("the API server refused: {0}")]
+    #[error("the simulated API server refused the request: {0}")]
     Refused(#[source] Box<Status>),
 
-    /// The simulator does not serve this resource. Register it with the builder.
-    #[error("the simulator does not serve {kind} in {api_version}; register it with the builder")]
+    /// The simulator does not serve this kind. Add the kind with
+    /// [`SimulatorBuilder::resource`](crate::SimulatorBuilder::resource).
+    #[error(
+        "the simulator does not serve kind {kind:?} of {api_version:?}; add the kind with `SimulatorBuilder::resource`"
+    )]
     UnknownResource {
         /// The requested `apiVersion`.
         api_version: String,
@@ -21,15 +24,15 @@ pub enum Error {
     },
 
     /// An object could not be converted to JSON, or JSON to the requested type.
-    #[error("the object could not be converted to or from JSON")]
+    #[error("failed to convert an object to or from JSON")]
     Conversion(#[from] serde_json::Error),
 
-    /// The loopback port could not be bound.
-    #[error("the simulator could not listen on a loopback port")]
+    /// The loopback port could not be bound, or the TLS certificate could not be generated.
+    #[error("failed to open a loopback port for the simulator")]
     Listen(#[source] std::io::Error),
 
     /// The client for the simulator could not be built.
-    #[error("the client for the simulator could not be built")]
+    #[error("failed to build a client for the simulator")]
     Client(#[source] kube::Error),
 }
 

@@ -54,8 +54,8 @@ impl LaggingReplica {
         Self { server: Arc::clone(server), revision: server.add_replica() }
     }
 
-    /// Sets the lag behind the newest write, in revisions. The cache never goes back to an older
-    /// state, so a larger lag takes effect only after enough writes.
+    /// Sets the lag of the watch cache behind the newest write, in revisions. The cache never goes
+    /// back to an older state, so a larger lag takes effect only after enough writes.
     pub fn lag(&self, revisions: u64) {
         self.revision.fall_behind(revisions);
     }
@@ -65,7 +65,7 @@ impl LaggingReplica {
         self.lag(u64::MAX);
     }
 
-    /// Removes the lag, so that the watch cache has each write at once.
+    /// Removes the lag, so that the watch cache receives each write at once.
     pub fn catch_up(&self) {
         self.lag(0);
     }

@@ -29,8 +29,8 @@ use crate::kinds::ResourceKind;
 
 /// A running simulator of an API server.
 ///
-/// Dropping the handle stops the simulator without a wait; [`shutdown`](Self::shutdown) waits until
-/// no task and no connection is left.
+/// Dropping the handle stops the simulator without waiting; [`shutdown`](Self::shutdown) waits
+/// until no task and no connection is left.
 #[derive(Debug)]
 pub struct Simulator {
     server: Arc<Server>,
@@ -67,7 +67,7 @@ impl Simulator {
     }
 }
 
-/// Access for clients.
+/// Methods that give clients access to the simulator.
 impl Simulator {
     /// Returns the URL of the API, such as `http://127.0.0.1:40123`; `https` if the builder enables
     /// TLS.
@@ -78,7 +78,8 @@ impl Simulator {
 
     /// Returns the configuration of a client that uses the simulator's socket.
     ///
-    /// kube's retries are disabled, because they would hide the server's answers from a test.
+    /// The retries of kube's client are disabled, because they would hide the server's answers from
+    /// a test.
     #[must_use]
     pub fn kube_config(&self) -> kube::Config {
         config_for(&self.server, self.address)
@@ -86,8 +87,8 @@ impl Simulator {
 
     /// Returns the content of a kubeconfig file for other programs, such as kubectl.
     ///
-    /// It contains one cluster, one context, and the trusted certificate if the port uses TLS. Its
-    /// token is `simulator`, which the server accepts unless the test
+    /// The file contains one cluster, one context, and the trusted certificate if the port uses
+    /// TLS. The token is `simulator`, which the server accepts unless the test
     /// [requires](Self::require_token) another token.
     #[must_use]
     pub fn kubeconfig(&self) -> String {
@@ -129,7 +130,7 @@ impl Simulator {
     }
 }
 
-/// Direct access to the storage, without HTTP and its checks.
+/// Methods for direct access to the storage, without HTTP and its checks.
 impl Simulator {
     /// Serves one more kind of resource from now on. A resource that is already served does not
     /// change.
@@ -137,8 +138,8 @@ impl Simulator {
         self.server.api.register(kind);
     }
 
-    /// Returns direct access to the objects of a kind. The arguments are written as in objects:
-    /// `apps/v1` and `Deployment`.
+    /// Returns direct access to the objects of a kind. The arguments have the form of the fields in
+    /// objects, such as `apps/v1` and `Deployment`.
     ///
     /// # Errors
     ///
@@ -156,7 +157,7 @@ impl Simulator {
         self.objects(&K::api_version(&()), &K::kind(&()))
     }
 
-    /// Creates an object as given, status included; see [`ObjectStore::create`].
+    /// Creates an object as given, including its status; see [`ObjectStore::create`].
     ///
     /// # Errors
     ///
@@ -189,7 +190,8 @@ impl Simulator {
     }
 
     /// Deletes the object with this key (`namespace/name`, or the bare name in the cluster scope),
-    /// and returns its last version. An object with finalizers is only marked, as on a real server.
+    /// and returns its last version. An object with finalizers only gets a deletion timestamp, as
+    /// on a real server.
     ///
     /// # Errors
     ///
@@ -204,7 +206,7 @@ impl Simulator {
     /// # Errors
     ///
     /// [`Error::UnknownResource`] if the kind is not served, [`Error::Refused`] if there is no such
-    /// object, [`Error::Conversion`] if the stored object is not a `K`.
+    /// object, [`Error::Conversion`] if the stored object cannot be decoded as a `K`.
     pub fn get<K>(&self, key: &str) -> Result<K, Error>
     where
         K: kube::Resource<DynamicType = ()> + DeserializeOwned,
@@ -217,7 +219,7 @@ impl Simulator {
     /// # Errors
     ///
     /// [`Error::UnknownResource`] if the kind is not served, [`Error::Conversion`] if a stored
-    /// object is not a `K`.
+    /// object cannot be decoded as a `K`.
     pub fn list_all<K>(&self) -> Result<Vec<K>, Error>
     where
         K: kube::Resource<DynamicType = ()> + DeserializeOwned,
@@ -226,7 +228,7 @@ impl Simulator {
     }
 }
 
-/// Resource versions.
+/// Methods for resource versions.
 impl Simulator {
     /// Returns the resource version of the latest write to any resource.
     #[must_use]
@@ -235,7 +237,7 @@ impl Simulator {
     }
 }
 
-/// Requests and watches of clients.
+/// Methods that examine the requests and watches of clients.
 impl Simulator {
     /// Returns the matching requests, oldest first. Only the latest 10,000 requests are recorded.
     #[must_use]
@@ -254,7 +256,8 @@ impl Simulator {
         self.server.requests.clear();
     }
 
-    /// Waits until this many matching requests have arrived, including those before the call.
+    /// Waits until this many matching requests are recorded, including requests from before the
+    /// call.
     ///
     /// # Cancel safety
     ///
@@ -263,7 +266,7 @@ impl Simulator {
         self.server.requests.wait_for(filter, count).await;
     }
 
-    /// Counts the open watch streams whose requests match.
+    /// Counts the open watch streams whose requests match the filter.
     #[must_use]
     pub fn open_watches(&self, filter: &RequestFilter) -> usize {
         self.server.watches.count(filter)

@@ -17,9 +17,9 @@ use crate::storage::Object;
 
 /// The stored objects of one kind. Cheap to clone.
 ///
-/// Objects are stored as given: no status is reset, no generation is counted, and no schema is
-/// applied. Only missing fields are added (UID, creation time, the namespace `default`). Each write
-/// gets a resource version and is an event for watches.
+/// Objects are stored as given: the status is not reset, the generation is not incremented, and no
+/// schema is applied. Only missing fields are added (UID, creation time, the namespace `default`).
+/// Each write gets a resource version and is an event for watches.
 #[derive(Clone, Debug)]
 pub struct ObjectStore {
     server: Arc<Server>,
@@ -47,12 +47,12 @@ impl ObjectStore {
         Ok((store, body))
     }
 
-    /// Creates an object. It needs a name or a `generateName`.
+    /// Creates an object, which needs a name or a `generateName`.
     ///
     /// # Errors
     ///
     /// [`Error::Refused`] if the object exists, has no name or is not a JSON object,
-    /// [`Error::Conversion`] if it cannot be serialised.
+    /// [`Error::Conversion`] if it cannot be serialized.
     pub fn create(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         self.create_body(to_body(object)?)
     }
@@ -63,7 +63,7 @@ impl ObjectStore {
     ///
     /// [`Error::Refused`] if there is no such object, if the given `resourceVersion` is not the
     /// stored one, or if `object` is not a JSON object, [`Error::Conversion`] if it cannot be
-    /// serialised.
+    /// serialized.
     pub fn update(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         self.update_body(to_body(object)?)
     }
@@ -73,13 +73,13 @@ impl ObjectStore {
     /// # Errors
     ///
     /// [`Error::Refused`] if the object has no name or is not a JSON object, [`Error::Conversion`]
-    /// if it cannot be serialised.
+    /// if it cannot be serialized.
     pub fn apply(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         self.apply_body(to_body(object)?)
     }
 
-    /// Changes the object with this key. The closure runs again on a new copy after each conflict
-    /// with another write.
+    /// Changes the object with this key: runs the closure on a copy and stores the result. After a
+    /// conflict with another write, the closure runs again on a new copy.
     ///
     /// # Errors
     ///
@@ -95,9 +95,9 @@ impl ObjectStore {
         }
     }
 
-    /// Deletes the object with this key, and returns its last version. An object with finalizers is
-    /// only marked. Dependants are also deleted, except those of Jobs and replication controllers:
-    /// the default policy applies.
+    /// Deletes the object with this key, and returns its last version. An object with finalizers
+    /// only gets a deletion timestamp. The default propagation policy applies: dependants are also
+    /// deleted, except those of Jobs and replication controllers.
     ///
     /// # Errors
     ///
@@ -230,11 +230,11 @@ impl StoredObject {
         Value::Object(self.0.decode())
     }
 
-    /// Decodes the object.
+    /// Decodes the object as a `K`.
     ///
     /// # Errors
     ///
-    /// [`Error::Conversion`] if the object is not a `K`.
+    /// [`Error::Conversion`] if the object cannot be decoded as a `K`.
     pub fn parse<K: DeserializeOwned>(&self) -> Result<K, Error> {
         Ok(serde_json::from_slice(self.0.json())?)
     }
@@ -247,6 +247,6 @@ fn to_body(object: &impl Serialize) -> Result<Body, Error> {
 pub(crate) fn into_body(value: Value) -> Result<Body, Error> {
     match value {
         Value::Object(body) => Ok(body),
-        _ => Err(Error::Refused(status::bad_request("the object is not a JSON object"))),
+        _ => Err(Error::Refused(status::bad_request("the given object is not a JSON object"))),
     }
 }

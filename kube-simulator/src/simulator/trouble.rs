@@ -9,7 +9,7 @@ use crate::http::RequestFilter;
 use crate::simulator::lagging_replica::LaggingReplica;
 use crate::storage::Backup;
 
-/// Faults of requests.
+/// Methods that inject faults into requests.
 impl Simulator {
     /// Applies a fault to this many of the next matching requests.
     ///
@@ -48,16 +48,17 @@ impl Simulator {
         if expired { self.server.credentials.expire() } else { self.server.credentials.renew() }
     }
 
-    /// Accepts the requests of all clients again.
+    /// Accepts all requests again, with any token or without a token.
     pub fn accept_everybody(&self) {
         self.server.credentials.accept_all();
     }
 }
 
-/// Faults of watches.
+/// Methods that inject faults into watches.
 impl Simulator {
-    /// Injects into the open watch streams whose requests match, and returns their number. The
-    /// injection comes after all past events and before all later ones.
+    /// Injects content into the open watch streams whose requests match, and returns the number of
+    /// these streams. Each stream sends the injection after all past events and before all later
+    /// events.
     pub fn inject(&self, filter: &RequestFilter, injection: &WatchInjection) -> usize {
         let placed = PlacedInjection { injection: injection.clone(), after: self.resource_version() };
         self.server.watches.inject(filter, &placed)
@@ -68,8 +69,8 @@ impl Simulator {
         self.inject(&RequestFilter::any(), &WatchInjection::close());
     }
 
-    /// Sets whether due bookmarks are dropped. The bookmark that ends a streaming list is always
-    /// sent; to drop that bookmark, too, see
+    /// Sets whether periodic bookmarks are dropped. The bookmark that ends a streaming list is
+    /// always sent; to drop that bookmark, too, see
     /// [`StreamingLists::Ignored`](crate::StreamingLists::Ignored).
     pub fn lose_bookmarks(&self, lost: bool) {
         self.server.watches.change_bookmarks(|rule| rule.lost = lost);
@@ -81,14 +82,14 @@ impl Simulator {
         self.server.watches.change_bookmarks(|rule| rule.delayed = delayed);
     }
 
-    /// Sets the time between two bookmarks of a watch, limited to one millisecond to one year. The
-    /// change takes effect for each watch after its next bookmark.
+    /// Sets the time between two bookmarks of a watch, limited to between one millisecond and one
+    /// year. The change takes effect for each watch after its next bookmark.
     pub fn set_bookmark_interval(&self, interval: Duration) {
         self.server.watches.change_bookmarks(|rule| rule.interval = interval.max(Duration::from_millis(1)));
     }
 }
 
-/// Faults of the history and of the whole server.
+/// Methods that inject faults into the history and the whole server.
 impl Simulator {
     /// Removes the history, also from the watch cache: watches and lists at earlier versions are
     /// answered with 410 `Expired`. Open watches continue. By contrast, the automatic
@@ -110,8 +111,9 @@ impl Simulator {
         self.server.restart();
     }
 
-    /// Sets whether the watch cache is ready. On a real server, it is not ready after a start or a
-    /// lost connection to etcd. When it becomes unready, all watches end. Until it is ready again:
+    /// Sets whether the watch cache is ready. On a real server, the cache is not ready after a
+    /// start or a lost connection to etcd. When the cache becomes unready, all watches end. Until
+    /// the cache is ready again:
     ///
     /// - watches are refused with the HTTP status 429 `TooManyRequests`, and with a `Retry-After`
     ///   that grows with time from 1 to 30 seconds;
@@ -122,10 +124,11 @@ impl Simulator {
     ///   Writes continue.
     ///
     /// The history remains, so that a test can observe where the client resumes;
-    /// [`restart_without_history`](Self::restart_without_history) also removes it. The caches of
-    /// [lagging replicas](Self::lagging_replica) are always ready.
+    /// [`restart_without_history`](Self::restart_without_history) also removes the history. The
+    /// caches of [lagging replicas](Self::lagging_replica) are always ready.
     ///
-    /// This is `ResilientWatchCacheInitialization` (KEP-4568), which is always on since 1.34.
+    /// This is the feature `ResilientWatchCacheInitialization` (KEP-4568), which has always been
+    /// enabled since Kubernetes 1.34.
     #[doc(alias = "ResilientWatchCacheInitialization")]
     pub fn set_watch_cache_ready(&self, ready: bool) {
         self.server.api.revision.watch_cache().set_ready(ready);
@@ -134,9 +137,9 @@ impl Simulator {
         }
     }
 
-    /// Starts a shutdown: `/readyz` fails from now on, and new requests are treated as `answer`
-    /// says. Refusals have a `Retry-After` header. Requests in flight complete, and watches end as
-    /// described at [`ShutdownAnswer`]. Any [restart](Self::restart) ends the shutdown.
+    /// Starts a shutdown: `/readyz` fails from now on, and `answer` determines the response to new
+    /// requests. Refusals have a `Retry-After` header. Requests in flight complete, and watches end
+    /// as described at [`ShutdownAnswer`]. Any [restart](Self::restart) ends the shutdown.
     ///
     /// Health checks are always answered. The socket stays open, so new connections get refusals;
     /// for a closed socket, use [`Fault::refuse`]. [Lagging replicas](Self::lagging_replica) also
@@ -164,9 +167,9 @@ impl Simulator {
     /// backup are lost, and new writes reuse their resource versions.
     ///
     /// No client can detect this by itself. A watch from a future version sends nothing, as on a
-    /// real server, until the version is reached, and then continues with later writes. It misses
-    /// the undone writes, and the new writes up to that version. This is why etcd can [move
-    /// restored versions ahead](Self::restore_ahead).
+    /// real server, until new writes reach that version, and then sends later writes. Such a watch
+    /// reports neither the undone writes nor the new writes up to that version. This is why etcd
+    /// can [move restored versions ahead](Self::restore_ahead).
     pub fn restore(&self, backup: &Backup) {
         self.server.api.restore(backup, backup.resource_version());
         self.server.restart();
@@ -190,7 +193,8 @@ impl Simulator {
         LaggingReplica::of(&self.server)
     }
 
-    /// Sets the lag of all [lagging replicas](Self::lagging_replica), in revisions; 0 removes it.
+    /// Sets the lag of all [lagging replicas](Self::lagging_replica), in revisions; 0 removes the
+    /// lag.
     pub fn hold_replicas(&self, behind: u64) {
         self.server.hold_replicas(behind);
     }

@@ -1,53 +1,58 @@
 //! [`Compaction`]: etcd's compactions, which API servers request every few minutes.
 //!
-//! From `compact.go` of the API server (`pkg/storage/etcd3`): each compaction removes the history
-//! before the revision of the previous one, so that five to ten minutes remain.
+//! As in `compact.go` of the API server (`pkg/storage/etcd3`), each compaction removes the history
+//! before the revision that was current at the previous compaction. With the default interval of
+//! five minutes, five to ten minutes of history remain.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The bounds of the interval between compactions. Very long times would overflow the clock.
-const SHORTEST: Duration = Duration::from_millis(1);
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+/// Minimum interval between compactions.
+const MIN_INTERVAL: Duration = Duration::from_millis(1);
+/// Maximum interval between compactions. A much longer interval would overflow the clock.
+const MAX_INTERVAL: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// The progress of etcd's compactions. No task runs: the state is brought up to date when the
-/// revision is requested.
+/// The progress of etcd's compactions. There is no background task: [`up_to`](Self::up_to) applies
+/// the compactions that have become due.
 #[derive(Debug)]
 pub(super) struct Compaction {
     /// The time between two compactions. `None` disables them.
     interval: Option<Duration>,
     /// The time of the next compaction.
     due: Instant,
-    /// The revision at the time of the last compaction. The next compaction removes the history
-    /// before it.
+    /// The revision that was current at the last compaction. The next compaction removes the
+    /// history before this revision.
     noted: u64,
+    /// The history before this revision has been removed.
     compacted: u64,
 }
 
 impl Compaction {
     pub(super) fn every(interval: Duration) -> Self {
-        let interval = Some(interval.min(LONGEST)).filter(|interval| !interval.is_zero());
-        let interval = interval.map(|interval| interval.max(SHORTEST));
+        let interval = Some(interval.min(MAX_INTERVAL)).filter(|interval| !interval.is_zero());
+        let interval = interval.map(|interval| interval.max(MIN_INTERVAL));
         Self { interval, due: Instant::now() + interval.unwrap_or_default(), noted: 0, compacted: 0 }
     }
 
-    /// Returns the compacted revision. Call this before each write, because `current` counts as the
-    /// revision at every compaction that was due since the previous call.
+    /// Applies all compactions that are due, and returns the compacted revision. Call this before
+    /// each write: the method assumes that `current` was already the revision when those
+    /// compactions became due.
     pub(super) fn up_to(&mut self, current: u64) -> u64 {
         let late = Instant::now().checked_duration_since(self.due);
         if let (Some(interval), Some(late)) = (self.interval, late) {
-            // If two or more compactions were due, the second one has compacted the current
-            // revision.
+            // If two or more compactions were due, the second one removed the history before
+            // `current`.
             self.compacted = if late >= interval { current } else { self.noted };
             self.noted = current;
             let times = late.as_nanos() / interval.as_nanos() + 1;
-            self.due += interval.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX)).min(LONGEST);
+            self.due += interval.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX)).min(MAX_INTERVAL);
         }
         self.compacted
     }
 
-    /// Resets the compacted revision after a restart from another revision.
+    /// Resets the compacted revision to 0, because the revision counter continues from another
+    /// value.
     pub(super) fn begin_anew(&mut self) {
         self.noted = 0;
         self.compacted = 0;

@@ -13,16 +13,18 @@ use crate::kinds::ResourceKind;
 /// One write, with the object before and after it.
 #[derive(Debug)]
 pub(crate) struct Event {
-    /// The object after the write. For a deletion, it is the last version, with the resource
-    /// version of the deletion.
+    /// The object after the write. For a deletion: the last version of the object, with the
+    /// resource version of the deletion.
     pub(crate) object: Arc<Object>,
     /// The version before the write; `None` for a creation.
     pub(crate) previous: Option<Arc<Object>>,
     pub(crate) is_deletion: bool,
-    /// Whether the previous version is corrupt, so that watches on etcd cannot report the deletion.
+    /// Whether the deleted version is unreadable, so that watches that read from etcd cannot report
+    /// the deletion.
     pub(crate) is_corrupt: bool,
     /// The time of the write.
     pub(crate) written: Instant,
+    /// The cached result of the method with this name.
     as_deleted: OnceLock<Arc<Object>>,
 }
 
@@ -58,7 +60,7 @@ impl Event {
 /// The reason why a reader cannot continue without losing events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lost {
-    /// The reader is too far behind.
+    /// The reader lags too far behind the newest event.
     TooSlow,
     /// The history was reset.
     Reset,
@@ -75,24 +77,25 @@ pub(crate) struct Reader {
     pub(crate) patience: SlowWatchLimit,
 }
 
-/// The latest events of one resource: those that etcd holds, and among them those of the API
-/// server's watch cache.
+/// The latest events of one resource: the events that etcd still holds. The newest of them are also
+/// in the API server's watch cache.
 ///
-/// Events are numbered without gaps; a reader's cursor is the number of its next event.
+/// Events are numbered without gaps. A reader's cursor is the number of its next event.
 #[derive(Debug)]
 pub(crate) struct History {
     events: VecDeque<Arc<Event>>,
-    /// The sequence number of the oldest event.
+    /// The number of the oldest event.
     first: u64,
     /// The number of the first event since the last reset.
     began: u64,
-    /// The lowest resource version whose state can be computed. A compaction does not change it.
+    /// The lowest resource version whose objects can be reconstructed from the stored events. A
+    /// compaction does not change this version until the events are removed.
     reachable: u64,
     /// The events in the watch cache.
     window: Window,
     /// New readers cannot start before this resource version.
     forgotten: u64,
-    /// The remaining time for which slow watches can delay the others.
+    /// The remaining time for which slow watches can delay the other watches of the resource.
     budget: Budget,
 }
 
@@ -128,30 +131,31 @@ impl History {
     }
 
     /// Returns the lowest resource version from which a watch can start in a watch cache that has
-    /// reached `known`.
+    /// received all events up to `known`.
     pub(crate) fn remembered(&self, known: u64) -> u64 {
         self.window.floor().min(known).max(self.reachable).max(self.forgotten)
     }
 
-    /// Returns the lowest resource version from which etcd can start a watch, and whose state it
-    /// can list.
+    /// Returns the lowest resource version at which etcd can start a watch or list objects.
     pub(crate) fn stored(&self, compacted: u64) -> u64 {
         self.reachable.max(self.forgotten).max(compacted)
     }
 
-    /// Rejects new readers from before `revision`. Open readers continue, as real watches survive a
-    /// compaction.
+    /// Rejects new readers that start before `revision`. Existing readers continue, because watches
+    /// on a real server survive a compaction.
     pub(crate) fn forget(&mut self, revision: u64) {
         self.forgotten = self.forgotten.max(revision);
     }
 
-    /// Clears the history, as in a restart of the server at this revision. Existing readers end.
+    /// Clears the history, as a restart of the server at this revision does. Existing readers get
+    /// [`Lost::Reset`].
     pub(crate) fn begin_anew(&mut self, revision: u64) {
         self.refill(revision);
         self.window.shrink_to_least();
     }
 
-    /// Clears the history, as when the watch cache relists the resource. Existing readers end.
+    /// Clears the history, as a relist of the resource by the watch cache does. Existing readers
+    /// get [`Lost::Reset`].
     pub(crate) fn refill(&mut self, revision: u64) {
         self.first = self.end() + 1;
         self.began = self.first;
@@ -161,16 +165,17 @@ impl History {
         self.reachable = revision;
     }
 
-    /// Returns the lowest resource version whose state can be computed.
+    /// Returns the lowest resource version whose objects can be reconstructed.
     pub(crate) fn reachable(&self) -> u64 {
         self.reachable
     }
 
-    /// Returns the number of events that a real server buffers for one watch.
+    /// Returns the number of events that a real server buffers for one watch, at most `most`.
     pub(crate) fn channel(&self, most: usize) -> u64 {
         self.window.channel(most)
     }
 
+    /// Returns the number of the next event to be pushed.
     pub(crate) fn end(&self) -> u64 {
         self.first + self.events.len() as u64
     }
@@ -181,9 +186,9 @@ impl History {
         self.first + older as u64
     }
 
-    /// Returns a reader's next events up to a resource version, or an error if the reader is too
-    /// far behind. With a timed limit, only events for which `is_sent` is true fill the reader's
-    /// buffer.
+    /// Returns a reader's next events up to a resource version, or an error if the reader lags too
+    /// far behind. With a timed [`SlowWatchLimit`], only events for which `is_sent` is true fill
+    /// the reader's buffer.
     pub(crate) fn read(
         &self,
         reader: &Reader,

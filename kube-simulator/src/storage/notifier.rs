@@ -20,8 +20,8 @@ impl Notifier {
     pub(crate) fn listen(&self) -> Listener {
         let listener = Arc::new(Notify::new());
         let mut listeners = self.0.lock();
-        // Removes dropped listeners here too, for notifiers that never notify. This runs only when
-        // the list is full, so that it costs little per listener.
+        // Removes dropped listeners here too, because some notifiers never notify. The removal runs
+        // only when the vector is full, so its cost per listener is small.
         if listeners.len() == listeners.capacity() {
             listeners.retain(|listener| listener.strong_count() > 0);
         }
@@ -30,7 +30,7 @@ impl Notifier {
     }
 
     pub(crate) fn notify_all(&self) {
-        // Dropped listeners are removed here.
+        // Removes dropped listeners.
         self.0.lock().retain(|listener| {
             listener.upgrade().is_some_and(|listener| {
                 listener.notify_one();
@@ -49,7 +49,7 @@ impl Listener {
 
 #[cfg(test)]
 mod tests {
-    //! The list of listeners.
+    //! Tests of the list of listeners.
 
     use super::Notifier;
 

@@ -1,7 +1,7 @@
-//! [`Object`]: one version of one object, which is serialised once.
+//! [`Object`]: one version of one object, which is serialized once.
 //!
-//! The store, the history and all watch streams share an object. Values for selectors are extracted
-//! when it is serialised, so that filters need not parse the bytes.
+//! The store, the history and all watch streams share this version. Labels and selectable fields
+//! are extracted during serialization, so that selectors need not parse the JSON.
 
 use std::fmt;
 use std::ops::Range;
@@ -19,25 +19,27 @@ pub(crate) struct Object {
     pub(crate) resource_version: u64,
     /// Whether the object has a deletion timestamp: it waits for its finalizers or for a kubelet.
     pub(crate) terminating: bool,
+    /// The UIDs of the owner references.
     pub(crate) owners: Box<[Box<str>]>,
     /// The labels, sorted by key.
     labels: Box<[(Box<str>, Box<str>)]>,
-    /// The values of the kind's selectable fields, in the kind's order; empty if the object lacks
-    /// the field.
+    /// The values of the kind's selectable fields, in the kind's order. The value of a missing
+    /// field is an empty string.
     fields: Box<[Box<str>]>,
     json: Bytes,
     /// The position of the key `"metadata"` in `json`. Only `kind` and `apiVersion` are before it.
     content_start: usize,
     /// The range of the value of `metadata` in `json`.
     metadata: Range<usize>,
-    /// The content in protobuf, encoded on first use.
+    /// The object in protobuf, encoded on first use.
     protobuf: OnceLock<Box<[u8]>>,
 }
 
 impl Object {
-    /// Serialises a version of an object, with the given resource version.
+    /// Serializes a version of an object, and sets its resource version unless `version` is 0.
     ///
-    /// The keys are in the real server's order: `kind`, `apiVersion`, `metadata`, then the rest.
+    /// The JSON keys are in the real server's order: `kind`, `apiVersion`, `metadata`, then the
+    /// rest.
     pub(crate) fn encode(
         kind: &ResourceKind,
         key: String,
@@ -94,7 +96,7 @@ impl Object {
 
     /// Parses the object, so that it can be changed.
     pub(crate) fn decode(&self) -> Map<String, Value> {
-        // Cannot fail: `encode` has written the bytes.
+        // Cannot fail: `encode` has written these bytes as a JSON object.
         serde_json::from_slice(&self.json).unwrap_or_default()
     }
 
@@ -102,15 +104,15 @@ impl Object {
         &self.json
     }
 
-    /// Returns the content in protobuf. Only the first call runs `encode`, because lists and
-    /// watches send each version to many clients.
+    /// Returns the object in protobuf. Only the first call runs `encode`; later calls return the
+    /// stored result, because lists and watches send each version to many clients.
     pub(crate) fn protobuf(&self, encode: impl FnOnce(&[u8]) -> Vec<u8>) -> &[u8] {
         self.protobuf.get_or_init(|| encode(&self.json).into())
     }
 
-    /// Returns everything after `kind` and `apiVersion`, including the closing brace.
+    /// Returns the JSON after `kind` and `apiVersion`, including the closing brace.
     ///
-    /// A real server leaves these two fields out of the items of built-in lists.
+    /// In lists of built-in kinds, a real server omits these two fields from the items.
     pub(crate) fn json_after_type(&self) -> &[u8] {
         &self.json[self.content_start..]
     }
@@ -189,7 +191,8 @@ fn field_of(kind: &ResourceKind, value: &Map<String, Value>, field: &str) -> Box
     }
 }
 
-/// Formats the value at a dotted path; `None` if it is absent or empty.
+/// Formats the value at a dotted path. Returns `None` if the value is absent, empty or not a
+/// scalar.
 fn text_at(value: &Map<String, Value>, path: &str) -> Option<Box<str>> {
     let mut steps = path.split('.');
     let first = steps.next().and_then(|step| value.get(step));

@@ -1,7 +1,8 @@
-//! Pages of a table, now or at an earlier resource version.
+//! Reads a table's objects, at the current or an earlier resource version.
 //!
-//! Past states are computed by undoing the later events, newest first. This gives, for each changed
-//! key, its version at the requested resource version. All other keys are unchanged.
+//! A past state is computed by undoing the later events, newest first. The result has, for each key
+//! that has changed since, the object at the requested resource version. The objects of all other
+//! keys are unchanged.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -27,7 +28,7 @@ pub(crate) enum At {
 pub(crate) struct PageRequest<'a> {
     /// The prefix of all storage keys in scope.
     pub(crate) scope: &'a str,
-    /// Whether an object in scope is selected.
+    /// Returns whether an object in scope is selected.
     pub(crate) selects: &'a dyn Fn(&Object) -> bool,
     pub(crate) at: At,
     /// The first storage key to consider: a whole key, or the prefix of the namespace.
@@ -46,8 +47,8 @@ pub(crate) struct Page {
     pub(crate) remaining: usize,
 }
 
-/// For each key that has changed since the requested state: its object in that state, or `None` if
-/// there was none.
+/// For each key that has changed since the requested state: the object in that state, or `None` if
+/// the key did not exist.
 type Undone<'a> = BTreeMap<&'a str, Option<&'a Arc<Object>>>;
 
 pub(super) fn page(state: &State, request: &PageRequest<'_>, revision: &Revision) -> Result<Page, ReadError> {
@@ -86,7 +87,8 @@ pub(super) fn object(
     Ok(undone.get(key).copied().unwrap_or_else(now).cloned())
 }
 
-/// Returns the changes to undo for a state, and the resource version of the state.
+/// Returns the objects that have changed since a state, as they were in that state, and the
+/// resource version of the state.
 fn undo<'a>(state: &'a State, at: At, revision: &Revision) -> Result<(Undone<'a>, u64), ReadError> {
     let version = match at {
         At::Latest => return Ok((Undone::new(), revision.current())),
@@ -103,7 +105,7 @@ fn undo<'a>(state: &'a State, at: At, revision: &Revision) -> Result<(Undone<'a>
     Ok((undone, version))
 }
 
-/// Iterates over the objects of the requested state from the start key.
+/// Iterates over the objects of the requested state in key order, from the start key.
 fn in_key_order<'a>(
     state: &'a State,
     undone: &'a Undone<'a>,

@@ -14,12 +14,12 @@ use super::past::At;
 use super::watch_cache::WatchCache;
 
 /// Maximum time that a read waits for a future resource version, as in the real server.
-const PATIENCE: Duration = Duration::from_secs(3);
+const MAX_WAIT: Duration = Duration::from_secs(3);
 
 /// Counts the writes to all resources, like the revision of an etcd.
 ///
-/// Versions therefore have gaps within one resource, and the version of one resource implies
-/// nothing about another. A second API server can lag behind the counter.
+/// Resource versions therefore have gaps within one resource, and the version of one resource
+/// implies nothing about another resource. A second API server can lag behind the counter.
 #[derive(Clone, Debug)]
 pub(crate) struct Revision {
     stored: Arc<Stored>,
@@ -59,7 +59,7 @@ impl Revision {
         Self { stored: Arc::new(stored), lag: None, watch_cache: WatchCache::default() }
     }
 
-    /// Returns the same counter for another API server, which can lag.
+    /// Returns a handle to the same counter for a second API server, which can lag.
     pub(crate) fn of_replica(&self) -> Self {
         let lag = Mutex::new(Lag { behind: 0, floor: 0 });
         let watch_cache = WatchCache::default();
@@ -71,7 +71,7 @@ impl Revision {
         &self.watch_cache
     }
 
-    /// Returns whether this is a second API server.
+    /// Returns whether this handle belongs to a second API server.
     pub(crate) fn is_of_replica(&self) -> bool {
         self.lag.is_some()
     }
@@ -87,17 +87,18 @@ impl Revision {
         self.stored.revision.load(Ordering::SeqCst)
     }
 
-    /// Returns the revision before which etcd is compacted.
+    /// Returns the revision before which compactions have removed etcd's history.
     pub(crate) fn compacted(&self) -> u64 {
         self.stored.compaction.lock().up_to(self.stored())
     }
 
-    /// Returns the state that this API server uses for reads that accept any state.
+    /// Returns the state that this API server uses for reads that accept a state of any age.
     pub(crate) fn at_hand(&self) -> At {
         if self.lag.is_some() { At::Cached(self.current()) } else { At::Latest }
     }
 
-    /// Sets the lag of this API server. Its watch cache does not go back to an older state.
+    /// Sets the lag of this API server, in revisions. Its watch cache never goes back to an older
+    /// state.
     pub(crate) fn fall_behind(&self, behind: u64) {
         let floor = self.current();
         if let Some(lag) = &self.lag {
@@ -106,25 +107,24 @@ impl Revision {
         }
     }
 
-    /// Takes the next revision. The caller must hold the lock of the table that it writes to.
-    /// Readers that read a revision and then lock the table find every event up to that revision.
+    /// Takes the next revision for a write. The caller must hold the write lock of the table, so
+    /// that a reader with the read lock finds every event of the table up to the current revision.
     pub(crate) fn advance(&self) -> u64 {
-        // Updates the compactions first, so that a compaction that is due does not include this
-        // write.
+        // Applies due compactions first, so that they do not include this write.
         self.compacted();
         let taken = self.stored.revision.fetch_add(1, Ordering::SeqCst) + 1;
         self.stored.notifier.notify_all();
         taken
     }
 
-    /// Continues from another revision, which can be an earlier one.
+    /// Sets the counter to another revision, which can be lower.
     pub(crate) fn reset(&self, revision: u64) {
         self.stored.revision.store(revision, Ordering::SeqCst);
         self.stored.compaction.lock().begin_anew();
         self.stored.notifier.notify_all();
     }
 
-    /// Waits until the counter has reached `wanted`, and returns an error after 3 seconds.
+    /// Waits until this API server has reached `wanted`, and returns an error after 3 seconds.
     pub(crate) async fn reach(&self, wanted: u64) -> Result<(), ReadError> {
         // Most reads need not wait.
         if self.current() >= wanted {
@@ -136,20 +136,21 @@ impl Revision {
                 progress.notified().await;
             }
         };
-        match tokio::time::timeout(PATIENCE, reached).await {
+        match tokio::time::timeout(MAX_WAIT, reached).await {
             Ok(()) => Ok(()),
             Err(_) => Err(ReadError::NotReached { wanted, current: self.current() }),
         }
     }
 
-    /// Returns an error for a future revision, without a wait: etcd always has the newest revision.
+    /// Returns an error for a future revision, without waiting: etcd always has the newest
+    /// revision.
     pub(crate) fn check_stored(&self, wanted: u64) -> Result<(), ReadError> {
         let stored = self.stored();
         if wanted <= stored { Ok(()) } else { Err(ReadError::NotStored { wanted, stored }) }
     }
 
-    /// Returns a listener for progress of a server that can lag. The first server has none, because
-    /// its tables notify about each write.
+    /// Returns a listener for the progress of an API server that can lag. The first API server
+    /// never lags and needs no listener: its tables notify watches about each write.
     pub(crate) fn progress(&self) -> Option<Listener> {
         self.lag.is_some().then(|| self.stored.notifier.listen())
     }
@@ -157,7 +158,7 @@ impl Revision {
 
 #[cfg(test)]
 mod tests {
-    //! Waiting for a revision.
+    //! Tests of waiting for a revision.
 
     use super::{Duration, Revision};
 

@@ -1,19 +1,19 @@
 //! [`SlowWatchLimit`]: the maximum lag of a watch. The server ends a slower watch without an error.
 //!
-//! From `cacher.go` and `time_budget.go` of the API server (`pkg/storage/cacher`): events fill the
-//! channels of a watch. When the channels of a watch are full, all watches of the resource wait for
-//! this watch, within one common time budget.
+//! As in `cacher.go` and `time_budget.go` of the API server (`pkg/storage/cacher`), events fill the
+//! channels of a watch. When the channels of one watch are full, all watches of the resource wait
+//! for that watch, within a common time budget.
 
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The maximum budget of a resource.
-const MOST: Duration = Duration::from_millis(100);
+/// The maximum time budget of a resource.
+const MAX_BUDGET: Duration = Duration::from_millis(100);
 
-/// Seconds that are added to the budget per second.
-const REFILL: f64 = 0.05;
+/// The seconds that are added to the budget per second.
+const REFILL_RATE: f64 = 0.05;
 
 /// The maximum lag of one watch.
 #[derive(Clone, Copy, Debug)]
@@ -28,11 +28,15 @@ pub(crate) struct SlowWatchLimit {
 #[derive(Debug)]
 pub(super) struct Budget(Mutex<Filling>);
 
+/// The state of a [`Budget`].
 #[derive(Debug)]
 struct Filling {
+    /// The remaining budget at the time `filled`.
     left: Duration,
+    /// The time up to which the budget has been refilled.
     filled: Instant,
-    /// The end of the last wait that was deducted. Simultaneous waits are deducted once.
+    /// The end of the last wait that was deducted from the budget. Simultaneous waits are deducted
+    /// once.
     waited: Instant,
 }
 
@@ -48,9 +52,9 @@ impl Budget {
         let mut filling = self.0.lock();
         let now = Instant::now();
         let wait = now.duration_since(since.max(filling.waited));
-        let refilled = now.duration_since(filling.filled).mul_f64(REFILL);
+        let refilled = now.duration_since(filling.filled).mul_f64(REFILL_RATE);
         filling.filled = now;
-        filling.left = filling.left.saturating_add(refilled).min(MOST);
+        filling.left = filling.left.saturating_add(refilled).min(MAX_BUDGET);
         let is_enough = wait <= filling.left;
         filling.left = filling.left.saturating_sub(wait);
         if is_enough {

@@ -1,4 +1,4 @@
-//! The objects of one resource, with their history and its listeners.
+//! [`Table`]: the objects of one resource, their history, and the listeners for changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -22,7 +22,7 @@ pub(crate) struct Table {
     pub(crate) kind: ResourceKind,
     revision: Revision,
     state: RwLock<State>,
-    /// Notified after each write; watch streams wait for it.
+    /// Notifies watch streams after each write.
     changed: Notifier,
 }
 
@@ -69,7 +69,7 @@ impl Table {
         next.is_some_and(|(key, _)| key.starts_with(&prefix))
     }
 
-    /// Returns an object from the state of an API server that can lag.
+    /// Returns an object as it was in the state `at`, for API servers that can lag.
     pub(crate) fn get_known(&self, key: &str, at: At) -> Result<Option<Arc<Object>>, ReadError> {
         let state = self.state.read();
         past::object(&state, key, at, &self.revision)
@@ -79,7 +79,7 @@ impl Table {
         self.state.read().objects.len()
     }
 
-    /// Returns all objects in key order, and their revision.
+    /// Returns all objects in key order, and the current revision.
     pub(crate) fn snapshot(&self) -> (Vec<Arc<Object>>, u64) {
         let state = self.state.read();
         (state.objects.values().cloned().collect(), self.revision.current())
@@ -101,14 +101,16 @@ impl Table {
         outcome
     }
 
-    /// Hides the history up to now from new readers.
+    /// Rejects new readers that start before the current revision, as if the history had been
+    /// removed.
     pub(crate) fn compact(&self) {
         let mut state = self.state.write();
         let revision = self.revision.current();
         state.history.forget(revision);
     }
 
-    /// Clears the history for new and existing readers, and replaces the objects if some are given.
+    /// Clears the history for new and existing readers, and replaces the objects by `objects` if
+    /// they are given.
     pub(crate) fn begin_anew(&self, objects: Option<BTreeMap<String, Arc<Object>>>) {
         {
             let mut state = self.state.write();
@@ -132,8 +134,8 @@ impl Table {
         self.changed.listen()
     }
 
-    /// Returns the lowest resource version from which a watch can start, and a reader of the events
-    /// after `resource_version`.
+    /// Returns the lowest resource version from which a watch can start on the API server `known`,
+    /// and a reader of the events after `resource_version`.
     pub(crate) fn start_after(
         &self,
         resource_version: u64,
@@ -143,8 +145,8 @@ impl Table {
         let state = self.state.read();
         let (cursor, joined) = (state.history.cursor_after(resource_version), state.history.end());
         let floor = if self.kind.is_cached() {
-            // Events that this API server has not received have not displaced older events from its
-            // watch cache.
+            // Events that this API server has not received yet have not displaced older events from
+            // its watch cache.
             state.history.remembered(known.current())
         } else {
             state.history.stored(self.revision.compacted())
@@ -157,8 +159,8 @@ impl Table {
         self.state.read().history.channel(most)
     }
 
-    /// Returns all objects in the state of an API server, their revision, and a reader of later
-    /// events.
+    /// Returns all objects in the state that the API server `known` has reached, the revision of
+    /// that state, and a reader of later events.
     pub(crate) fn snapshot_and_reader(
         &self,
         known: &Revision,
@@ -170,8 +172,8 @@ impl Table {
         Ok((objects, version, Reader { cursor, joined, patience }))
     }
 
-    /// Returns a reader's next events that the API server has received, and the revision up to
-    /// which they are complete.
+    /// Returns a reader's next events that the API server `known` has received, and the revision up
+    /// to which these events are complete.
     pub(crate) fn read(
         &self,
         reader: &Reader,
@@ -184,7 +186,7 @@ impl Table {
     }
 
     /// Returns whether the buffer of a reader is full. The buffer contains `taken` events, and the
-    /// unread events for which `counts` is true and which the API server has received.
+    /// unread events for which `counts` is true and which the API server `known` has received.
     pub(crate) fn is_full(
         &self,
         reader: &Reader,

@@ -1,4 +1,4 @@
-//! One write to a table. Objects and history change in no other way.
+//! [`Transaction`]: changes an object of a table and appends the event to the history.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl<'a> Transaction<'a> {
         self.state.objects.get(key).cloned()
     }
 
-    /// Stores a new version of an object, which can be its first.
+    /// Stores the first or a new version of an object.
     pub(crate) fn put(&mut self, key: &str, value: Map<String, Value>) -> Arc<Object> {
         let object = Object::encode(self.kind, key.to_owned(), value, self.revision.advance());
         let previous = self.state.objects.insert(key.to_owned(), object.clone());
@@ -35,7 +35,7 @@ impl<'a> Transaction<'a> {
         object
     }
 
-    /// Removes an object. Its last version, given by `value`, gets the resource version of the
+    /// Removes an object. `value` is its last version, which gets the resource version of the
     /// deletion.
     pub(crate) fn remove(&mut self, key: &str, value: Map<String, Value>) -> Arc<Object> {
         self.take_out(key, value, Event::deleted)

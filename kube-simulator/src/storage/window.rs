@@ -1,7 +1,8 @@
 //! [`Window`]: the latest events of a resource that the watch cache of an API server holds.
 //!
-//! From `watch_cache.go` of the API server (`pkg/storage/cacher`): the ring grows before it drops
-//! events younger than 75 seconds, and shrinks when three quarters of its events are older.
+//! As in `watch_cache.go` of the API server (`pkg/storage/cacher`), the ring buffer grows before it
+//! would drop events younger than 75 seconds, and shrinks when three quarters of its events are
+//! older.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,18 +12,19 @@ use tokio::time::Instant;
 
 use super::history::Event;
 
-/// The minimum age of dropped events. A client can thus resume from its last bookmark, which comes
-/// every minute.
+/// The ring buffer grows rather than drop events younger than this. A client can thus resume from
+/// its last bookmark, which the server sends every minute.
 const FRESH: Duration = Duration::from_secs(75);
 
-/// Minimum and maximum capacity of a server's ring.
-const LEAST: usize = 100;
-const MOST: usize = 102_400;
+/// Minimum capacity of a server's ring buffer.
+const MIN_CAPACITY: usize = 100;
+/// Maximum capacity of a server's ring buffer.
+const MAX_CAPACITY: usize = 102_400;
 
 /// Minimum number of events that a server buffers for a watch.
 const MIN_CHANNEL: usize = 10;
 
-/// The rule for the size of the window.
+/// The rule that determines how many events the watch cache holds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Retention {
     /// The rule of a real server, which depends on the age of events.
@@ -31,7 +33,8 @@ pub(crate) enum Retention {
     Latest(usize),
 }
 
-/// The latest events within a longer history, which is stored elsewhere.
+/// The number of latest events in a `History` that the watch cache holds. The events themselves are
+/// in the history.
 #[derive(Debug)]
 pub(super) struct Window {
     retention: Retention,
@@ -39,14 +42,14 @@ pub(super) struct Window {
     capacity: usize,
     /// The number of events.
     len: usize,
-    /// The lowest resource version from which the events are complete.
+    /// The window contains all events after this resource version.
     floor: u64,
 }
 
 impl Window {
     pub(super) fn new(retention: Retention, floor: u64) -> Self {
         let capacity = match retention {
-            Retention::Fresh => LEAST,
+            Retention::Fresh => MIN_CAPACITY,
             Retention::Latest(limit) => limit.max(1),
         };
         Self { retention, capacity, len: 0, floor }
@@ -56,10 +59,10 @@ impl Window {
         self.len
     }
 
-    /// Returns the highest possible capacity, which also limits the whole history.
+    /// Returns the maximum capacity, which also limits the length of the whole history.
     pub(super) fn most(&self) -> usize {
         match self.retention {
-            Retention::Fresh => MOST,
+            Retention::Fresh => MAX_CAPACITY,
             Retention::Latest(_) => self.capacity,
         }
     }
@@ -79,7 +82,7 @@ impl Window {
         self.capacity = Self::new(self.retention, self.floor).capacity;
     }
 
-    /// Makes room for one more event: grows, or drops an event.
+    /// Makes room for one more event: increases the capacity, or drops the oldest events.
     pub(super) fn make_room(&mut self, history: &VecDeque<Arc<Event>>, now: Instant) {
         if self.len < self.capacity {
             return;
@@ -89,19 +92,19 @@ impl Window {
             // the event exists.
             let age = |back: usize| now.duration_since(history[history.len() - back].written);
             if age(self.capacity) < FRESH {
-                self.capacity = (self.capacity * 2).min(MOST);
+                self.capacity = (self.capacity * 2).min(MAX_CAPACITY);
             } else if age(self.capacity / 4) > FRESH {
-                self.capacity = (self.capacity / 2).max(LEAST);
+                self.capacity = (self.capacity / 2).max(MIN_CAPACITY);
             }
         }
         self.len = self.len.min(self.capacity.saturating_sub(1));
     }
 
-    /// Adds the event that was appended to the history.
+    /// Counts the event that was appended to the history, and updates the floor.
     pub(super) fn count_one(&mut self, history: &VecDeque<Arc<Event>>) {
         self.len += 1;
-        // The real watch cache starts at the oldest event that it holds, not after the newest
-        // dropped event. If it has dropped no event, its initial floor still holds.
+        // As in the real watch cache, the floor is just before the oldest held event, not at the
+        // newest dropped event. Until an event is dropped, the initial floor applies.
         let has_dropped = history.len() > self.len;
         if has_dropped {
             let oldest = history[history.len() - self.len].resource_version() - 1;
@@ -109,8 +112,8 @@ impl Window {
         }
     }
 
-    /// Returns the number of events that a server buffers for one watch: about one second's share
-    /// of the ring, at most `most`.
+    /// Returns the number of events that a server buffers for one watch, at most `most`: the events
+    /// of about one second if the ring buffer is full.
     pub(super) fn channel(&self, most: usize) -> u64 {
         let of_a_second = self.capacity.div_ceil(75);
         of_a_second.clamp(MIN_CHANNEL, most.max(MIN_CHANNEL)) as u64

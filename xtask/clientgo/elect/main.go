@@ -1,7 +1,7 @@
-// Command elect contends with client-go for the lease NAMESPACE/NAME, as IDENTITY, on the server of a kubeconfig. It prints
-// a line when it leads, and runs until it is killed.
+// Command elect takes part in a leader election with client-go: on the server of a kubeconfig, for the lease
+// NAMESPACE/NAME, as IDENTITY. It prints "leading" when it becomes the leader, and runs until it is killed.
 //
-// The end-to-end tests of informer-factory contend with this program.
+// In the end-to-end tests of informer-factory, the electors of this workspace compete with this program.
 package main
 
 import (

@@ -93,7 +93,7 @@ func (s *server) get(path, mediaType, form string, decoder runtime.Decoder) answ
 	body, err := result.ContentType(&received).Raw()
 	must(err)
 	if received != mediaType {
-		panic(fmt.Sprintf("%s: asked for %s, got %s", path, mediaType, received))
+		panic(fmt.Sprintf("%s: requested %s, received %s", path, mediaType, received))
 	}
 	object, _, err := decoder.Decode(body, nil, nil)
 	must(err)

@@ -1,7 +1,8 @@
 // Command messages prints the protobuf messages of Kubernetes' built-in kinds: the numbers, names and types of the fields,
-// from the tags of the Go types. With them, messages are read and written without generated code.
+// from the tags of the Go types. The crate kube-messages uses this table to read and write messages without generated
+// code.
 //
-// kube-messages/src/messages.txt is its output; kube-messages/src/lib.rs explains the format.
+// kube-messages/src/messages.txt is the output of this command; kube-messages/src/lib.rs explains the format.
 package main
 
 import (
@@ -20,7 +21,7 @@ import (
 	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-// special are the types with a JSON form that their fields do not show.
+// special contains the types whose form in JSON is not an object with their fields.
 var special = map[reflect.Type]bool{
 	reflect.TypeFor[metav1.Time]():          true,
 	reflect.TypeFor[metav1.MicroTime]():     true,
@@ -31,7 +32,7 @@ var special = map[reflect.Type]bool{
 	reflect.TypeFor[runtime.RawExtension](): true,
 }
 
-// choices are the messages that JSON writes as the value of their last field.
+// choices contains the messages that JSON represents by the value of their last field that is present.
 var choices = map[reflect.Type]bool{
 	reflect.TypeFor[apiextensions.JSONSchemaPropsOrBool]():        true,
 	reflect.TypeFor[apiextensions.JSONSchemaPropsOrArray]():       true,
@@ -40,7 +41,7 @@ var choices = map[reflect.Type]bool{
 
 var described = map[string]string{}
 
-// describeMeta prints the messages that all versions share, and the metadata of lists.
+// describeMeta describes the messages that all API groups share.
 func describeMeta() {
 	types := map[string]any{
 		"@v1 Status":                                metav1.Status{},
@@ -62,7 +63,7 @@ func main() {
 	}
 	describeMeta()
 	for gvk, goType := range scheme.Scheme.AllKnownTypes() {
-		// Skips the shared types, options and lists. Clients send only DeleteOptions of them to a server.
+		// Skip shared types, options and lists, except DeleteOptions, which clients send in bodies of requests.
 		isMeta := strings.HasSuffix(goType.PkgPath(), "/apis/meta/v1")
 		isOptions := strings.HasSuffix(gvk.Kind, "Options") || strings.HasSuffix(gvk.Kind, "List")
 		if gvk.Version == runtime.APIVersionInternal || (isMeta || isOptions) && gvk.Kind != "DeleteOptions" {

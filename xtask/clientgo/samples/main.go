@@ -1,6 +1,6 @@
-// Command samples prints each built-in kind with random content, in JSON and protobuf: one line per object, with the JSON
-// and the bytes in base64, separated by a tab. Both are written by the serializers of an API server. The arguments are
-// the number of objects of each kind, and a seed.
+// Command samples prints objects of each built-in kind with random content: one line per object, with its JSON and its
+// protobuf in base64, separated by a tab. The serializers of an API server encode both. The arguments are the number of
+// objects of each kind, and a seed.
 package main
 
 import (
@@ -48,7 +48,7 @@ func main() {
 				}
 				depth--
 			},
-			// The next three have one value, and JSON has only that.
+			// The next three types contain one of two values, and JSON has only this value.
 			func(choice *apiextensions.JSONSchemaPropsOrBool, c randfill.Continue) {
 				if choice.Allows = true; c.Bool() {
 					choice.Schema = &apiextensions.JSONSchemaProps{}
@@ -80,7 +80,7 @@ func main() {
 			object.GetObjectKind().SetGroupVersionKind(kind)
 			var stored bytes.Buffer
 			check(protobufType.Encode(object, &stored))
-			// A server reads its objects from etcd, which has them in protobuf.
+			// A server reads its objects from etcd, which stores them in protobuf.
 			object, _, err = protobufType.Decode(stored.Bytes(), nil, nil)
 			check(err)
 			var asJSON, asProtobuf strings.Builder

@@ -13,11 +13,11 @@ pub(crate) const FILE: &str = "xtask/groups.json";
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Data {
-    /// A comment for readers, because JSON has none.
+    /// A comment for readers, as a field, because JSON has no comments.
     pub(crate) about: Vec<String>,
     /// The version features of k8s-openapi, in order.
     pub(crate) features: Vec<String>,
-    /// The Kubernetes version that the verbs, columns and other facts of kinds describe, as a version feature.
+    /// The Kubernetes version of the verbs, columns and other facts about kinds, as a version feature.
     pub(crate) kubernetes: String,
     /// The kinds that can be listed, but not watched.
     pub(crate) not_watched: Vec<NotWatched>,
@@ -85,19 +85,19 @@ pub(crate) struct Kind {
     pub(crate) columns: Vec<String>,
 }
 
-/// Reads the file.
+/// Reads `xtask/groups.json`.
 pub(crate) fn read(root: &Path) -> anyhow::Result<Data> {
     parse(&read_text(root)?)
 }
 
-/// Reads the text of the file.
+/// Reads `xtask/groups.json` as text.
 pub(crate) fn read_text(root: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(root.join(FILE))
         .with_context(|| format!("cannot read {FILE}; restore it from git"))
 }
 
 fn parse(text: &str) -> anyhow::Result<Data> {
-    serde_json::from_str(text).with_context(|| format!("{FILE} is invalid; correct it at the position below"))
+    serde_json::from_str(text).with_context(|| format!("{FILE} is invalid; correct it"))
 }
 
 impl Data {

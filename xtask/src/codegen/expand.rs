@@ -57,7 +57,7 @@ pub(crate) fn list(groups: &[Group], taken: &Taken) -> Module {
     });
     let doc = doc(&["Every version of every group, with the accessors of its kinds.".to_owned()]);
     let list = quote!(#doc pub(crate) const ACCESSORS: [(&str, &[&str]); #count] = [#(#versions),*];);
-    let docs = "What informer-factory calls the informers of Kubernetes' own kinds, by group and version.";
+    let docs = "The names of informer-factory's accessors for Kubernetes' own kinds, by group and version.";
     let factory = methods("FACTORY_METHODS", "factory", &taken.factory);
     let informer = methods("INFORMER_METHODS", "shared informer", &taken.informer);
     let parts = vec![Part::Items(list), Part::Items(factory), Part::Items(informer)];

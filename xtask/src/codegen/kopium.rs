@@ -18,14 +18,16 @@ pub(crate) fn ensure(root: &Path, signals: &Signals) -> anyhow::Result<PathBuf> 
         return Ok(program);
     }
     let into = folder.display();
-    eprintln!("codegen: installing kopium {KOPIUM_VERSION} into {into}, once; this takes some minutes");
+    eprintln!(
+        "codegen: installing kopium {KOPIUM_VERSION} into {into}; the first time this takes some minutes"
+    );
     let build = root.join("target/tools/build");
     let mut command = workspace::cargo();
-    // Without optimization, because compiling it would take longer than running it.
+    // Without optimization: an optimized build would take longer, and kopium runs only briefly.
     command.args(["install", "kopium", "--locked", "--debug", "--version", KOPIUM_VERSION, "--root"]);
     command.arg(&folder).env("CARGO_TARGET_DIR", &build).env_remove("K8S_OPENAPI_ENABLED_VERSION");
-    fs::create_dir_all(&build).with_context(|| format!("cannot make the folder {}", build.display()))?;
-    // Not in the workspace's folder, whose settings do not apply.
+    fs::create_dir_all(&build).with_context(|| format!("cannot create the folder {}", build.display()))?;
+    // Outside of the workspace's folder, so that its cargo settings do not apply to kopium.
     command.current_dir(std::env::temp_dir());
     if !process::run(&mut command, signals, || Ok(()))?.success() {
         bail!("`cargo install kopium` failed; its message is above");

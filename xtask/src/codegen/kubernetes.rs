@@ -34,10 +34,10 @@ pub(crate) struct Facts {
     pub(crate) categories: Vec<String>,
     /// The verbs; empty for the usual eight.
     pub(crate) verbs: Vec<String>,
-    /// One text per subresource: name, `apiVersion`, kind and verbs, separated by spaces.
+    /// One string per subresource: name, `apiVersion`, kind and verbs, separated by spaces.
     pub(crate) subresources: Vec<String>,
     pub(crate) fields: Vec<String>,
-    /// One text per column: type and name, separated by a space. The prefix `wide` marks a column that only
+    /// One string per column: type and name, separated by a space. The prefix `wide` marks a column that only
     /// `kubectl get -o wide` shows.
     pub(crate) columns: Vec<String>,
 }
@@ -107,7 +107,7 @@ impl Kubernetes {
             let text =
                 fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
             let document: Document = serde_json::from_str(&text)
-                .with_context(|| format!("{} is no list of resources", path.display()))?;
+                .with_context(|| format!("{} is not a list of resources", path.display()))?;
             kinds.extend(document.kinds());
         }
         let printed = go(&module, &["run", "./kinds"])?;

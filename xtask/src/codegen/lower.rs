@@ -1,4 +1,4 @@
-//! Turns facts about Kubernetes into the names of the Rust code, checked and in order.
+//! Turns facts about Kubernetes into the checked and sorted names of the Rust code.
 
 use std::collections::BTreeSet;
 
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_is_there_where_any_of_its_kinds_is() {
+    fn version_exists_where_any_of_its_kinds_exists() {
         let (job, task) = (only("Job", r#""v1_34""#), only("Task", r#""v1_35""#));
         let groups = lowered("a::v1", &[&job, &task]).unwrap();
         let version = &groups[0].versions[0];
@@ -141,7 +141,7 @@ mod tests {
         let wordless = POD.replace(r#""a""#, r#""""#);
         let gap = only("Job", r#""v1_33", "v1_35""#);
         for (module, kinds, expected) in [
-            ("a::v1", &[POD, POD][..], "`pods` is duplicate"),
+            ("a::v1", &[POD, POD][..], "`pods` exists twice"),
             ("a::v1", &[], "there is no kind"),
             ("a::v2", &[POD], "`a::v2` is not the path"),
             ("a:v1", &[POD], "`a:v1` is not the path"),

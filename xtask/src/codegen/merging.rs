@@ -11,8 +11,8 @@ const PREFIXES: [&str; 2] = ["io.k8s.api.", "io.k8s."];
 
 const REFERENCE: &str = "#/definitions/";
 
-/// Returns the output: `kinds`, the type of each kind by `apiVersion` and kind; and `types`, a schema of each type,
-/// reduced to the fields that matter.
+/// Returns the content of `merging.json`: `kinds`, the type of each kind by `apiVersion` and kind; and `types`, a
+/// schema of each type, reduced to the fields that determine how objects are merged.
 pub(crate) fn text(document: &Value) -> anyhow::Result<String> {
     let definitions =
         document["definitions"].as_object().context("Kubernetes' swagger.json has no `definitions`")?;
@@ -23,7 +23,7 @@ pub(crate) fn text(document: &Value) -> anyhow::Result<String> {
     let types = with_marks(types);
     let mut kinds = BTreeMap::new();
     for (name, definition) in definitions.iter().filter(|(name, _)| types.contains_key(&short(name))) {
-        // Definitions with several kinds are options, which are no objects.
+        // Definitions with several kinds describe options of requests, not objects.
         if let Some([kind]) = definition["x-kubernetes-group-version-kind"].as_array().map(Vec::as_slice) {
             let part = |field: &str| kind[field].as_str().unwrap_or_default();
             let is_stable = !part("version").contains("alpha") && !part("version").contains("beta");
@@ -127,7 +127,8 @@ fn with_marks(types: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     }
 }
 
-/// Returns a schema without its parts that lead to no mark; `None` if nothing is left.
+/// Returns a schema without the parts that neither contain a mark for merging nor refer to a type with one; `None` if
+/// nothing is left.
 fn pruned(schema: &Value, marked: &BTreeSet<String>) -> Option<Value> {
     let mut kept = Map::new();
     for (name, value) in schema.as_object()? {

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use syn::{FnArg, ImplItem, Item, Type, Visibility};
 
-/// The methods of traits that many types have.
+/// The methods that many types have from traits.
 const OF_TRAITS: [&str; 4] = ["borrow", "clone", "fmt", "to_owned"];
 
 /// Returns the public methods of a type in the sources of informer-factory.
@@ -15,7 +15,9 @@ pub(crate) fn of(root: &Path, type_name: &str) -> anyhow::Result<BTreeSet<String
     let mut methods = BTreeSet::new();
     collect(&root.join("informer-factory/src"), type_name, &mut methods)?;
     if methods.is_empty() {
-        bail!("informer-factory has no methods of `{type_name}`; correct `xtask/src/codegen/built_in.rs`");
+        bail!(
+            "informer-factory has no public methods of `{type_name}`; correct `xtask/src/codegen/built_in.rs`"
+        );
     }
     methods.extend(OF_TRAITS.map(str::to_owned));
     Ok(methods)

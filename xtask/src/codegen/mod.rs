@@ -22,7 +22,7 @@ use informer_codegen::Generator;
 use crate::signals::Signals;
 use crate::workspace;
 
-/// A program with generated groups, relative to the workspace's root.
+/// The folder of the example with generated groups, relative to the workspace's root.
 const EXAMPLE: &str = "examples/custom-groups";
 
 /// Arguments of `cargo xtask codegen`.
@@ -50,7 +50,7 @@ impl Args {
     pub(crate) const CHECK: Self = Self { check: true, refresh: false, crd: Vec::new(), out: None };
 }
 
-/// Generates from definitions, like `--crd`.
+/// Generates code from files with definitions, like `--crd`.
 pub(crate) fn for_definitions(definitions: &[PathBuf], out: &Path, signals: &Signals) -> anyhow::Result<()> {
     custom(definitions, out, false, signals)
 }

@@ -12,7 +12,7 @@ use super::data::{Data, Group, Kind, Version};
 use super::kubernetes::Kubernetes;
 use crate::workspace;
 
-/// The crate with the types.
+/// The crate with the Rust types of built-in kinds.
 const CRATE: &str = "k8s-openapi";
 
 /// The data in the sources of k8s-openapi about a type that can be listed.
@@ -26,7 +26,7 @@ struct Fact {
     namespaced: bool,
 }
 
-/// Returns the data with the facts of the sources. Without `kubernetes`, the old facts from Kubernetes are kept.
+/// Returns the data, updated from the sources. Without `kubernetes`, the old facts from Kubernetes are kept.
 pub(crate) fn refresh(old: &Data, kubernetes: Option<&Kubernetes>) -> anyhow::Result<Data> {
     let (folder, features) = sources()?;
     let mut facts: BTreeMap<Fact, Vec<String>> = BTreeMap::new();
@@ -107,7 +107,7 @@ fn fact(text: &str, module: String) -> anyhow::Result<Option<Fact>> {
     {
         Some(("NamespaceResourceScope", _)) => true,
         Some(("ClusterResourceScope", _)) => false,
-        _ => bail!("the type `Scope` is neither of the namespace nor of the cluster"),
+        _ => bail!("the type `Scope` is neither `NamespaceResourceScope` nor `ClusterResourceScope`"),
     };
     Ok(Some(Fact {
         group: constant("GROUP")?,
@@ -155,7 +155,8 @@ fn assemble(old: &Data, features: Vec<String>, facts: BTreeMap<Fact, Vec<String>
     Data { features, groups, ..old.clone() }
 }
 
-/// Replaces the facts about each kind by those of Kubernetes, and removes the facts about kinds that it lacks.
+/// Replaces the facts about each kind with those of Kubernetes. Kinds that this version of Kubernetes lacks get no
+/// facts.
 fn add_facts(data: &mut Data, kubernetes: &Kubernetes) {
     data.kubernetes.clone_from(&kubernetes.feature);
     for group in &mut data.groups {
@@ -182,7 +183,7 @@ fn name(old: &Data, group: &str) -> String {
     known.unwrap_or_else(|| group.split('.').next().unwrap_or_default().replace('-', "_"))
 }
 
-/// Returns the old data of a kind: of the fact's version, or of another version if that is missing.
+/// Returns the old data of a kind, from the fact's version of the group, or from another version if that has none.
 fn known<'a>(old: &'a Data, fact: &Fact) -> Option<&'a Kind> {
     let groups = old.groups.iter().filter(|group| group.group == fact.group);
     let versions = groups.flat_map(|group| &group.versions);
@@ -203,7 +204,7 @@ mod tests {
         let refreshed = refresh(&data, None).unwrap().text().unwrap();
         assert!(
             refreshed == data.text().unwrap(),
-            "run `cargo xtask codegen --refresh`, and look at the change"
+            "run `cargo xtask codegen --refresh`, and review the change"
         );
     }
 

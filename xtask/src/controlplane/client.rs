@@ -35,7 +35,7 @@ impl Client {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let tls = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .context("this build of rustls has no TLS version")?
+            .context("this build of rustls supports no TLS version")?
             .with_root_certificates(roots)
             .with_no_client_auth();
         Ok(Self { port, token: credentials.admin_token.clone(), tls: Arc::new(tls) })

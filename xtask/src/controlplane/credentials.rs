@@ -1,4 +1,4 @@
-//! Keys, certificates and tokens of one control plane. Each control plane gets new ones, so they are useless after it ends.
+//! Keys, certificates and tokens of one control plane. Each control plane gets new ones, so old ones are useless.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -10,21 +10,21 @@ use rcgen::{
 };
 use rustls::pki_types::CertificateDer;
 
-/// The CA that signed the serving certificate.
+/// The file with the certificate of the CA that signed the serving certificate.
 pub(crate) const CA_FILE: &str = "ca.crt";
-/// The API server's certificate.
+/// The file with the API server's certificate.
 pub(crate) const SERVING_CERT_FILE: &str = "serving.crt";
-/// The API server's key.
+/// The file with the API server's private key.
 pub(crate) const SERVING_KEY_FILE: &str = "serving.key";
-/// The key that signs service account tokens.
+/// The file with the private key that signs service account tokens.
 pub(crate) const SERVICE_ACCOUNT_KEY_FILE: &str = "service-account.key";
-/// The public key that checks service account tokens.
+/// The file with the public key that verifies service account tokens.
 pub(crate) const SERVICE_ACCOUNT_PUBLIC_FILE: &str = "service-account.pub";
-/// The list of bearer tokens and their users.
+/// The file with the bearer tokens and their users.
 pub(crate) const TOKEN_FILE: &str = "tokens.csv";
 
-/// The server names in the API server's certificate. No resolver here has the in-cluster names, but some programs set
-/// the server name themselves.
+/// The server names in the API server's certificate. The in-cluster names do not resolve here, but some programs set
+/// the server name of a connection themselves.
 const SERVER_NAMES: [&str; 4] = ["127.0.0.1", "localhost", "kubernetes", "kubernetes.default.svc"];
 
 /// The data that a client needs to connect to the API server.
@@ -32,7 +32,7 @@ const SERVER_NAMES: [&str; 4] = ["127.0.0.1", "localhost", "kubernetes", "kubern
 pub(crate) struct Credentials {
     /// The file with the CA's certificate, for the kubeconfig.
     pub(crate) ca_file: PathBuf,
-    /// The same certificate, for our own client.
+    /// The CA's certificate, for the client in this program.
     pub(crate) ca_der: CertificateDer<'static>,
     /// The token of a user with all permissions.
     pub(crate) admin_token: String,
@@ -44,10 +44,10 @@ impl Credentials {
     /// Creates new credentials and writes the servers' files to `dir`.
     pub(crate) fn generate(dir: &Path) -> anyhow::Result<Self> {
         let ca = certificate_authority()?;
-        let serving_key = KeyPair::generate().context("cannot make the serving key")?;
+        let serving_key = KeyPair::generate().context("cannot generate the serving key")?;
         let serving =
             serving_params()?.signed_by(&serving_key, &ca).context("cannot sign the serving certificate")?;
-        let service_account_key = KeyPair::generate().context("cannot make the service account key")?;
+        let service_account_key = KeyPair::generate().context("cannot generate the service account key")?;
         let credentials = Self {
             ca_file: dir.join(CA_FILE),
             ca_der: ca.der().clone(),
@@ -80,8 +80,8 @@ fn certificate_authority() -> anyhow::Result<CertifiedIssuer<'static, KeyPair>> 
     params.distinguished_name.push(DnType::CommonName, "kube-informer test CA");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-    let key = KeyPair::generate().context("cannot make the CA's key")?;
-    CertifiedIssuer::self_signed(params, key).context("cannot make the CA's certificate")
+    let key = KeyPair::generate().context("cannot generate the CA's key")?;
+    CertifiedIssuer::self_signed(params, key).context("cannot create the CA's certificate")
 }
 
 fn serving_params() -> anyhow::Result<CertificateParams> {

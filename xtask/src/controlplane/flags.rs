@@ -99,7 +99,8 @@ impl Flags {
         ]
     }
 
-    /// Returns the flags of every controller. There is one replica of each, and no client connects to it.
+    /// Returns the flags that the controllers share. Each controller has one replica, and no client connects to it, so
+    /// it needs no leader election and no port.
     fn controller(&self) -> Vec<String> {
         vec![
             format!("--kubeconfig={}", self.kubeconfig.display()),

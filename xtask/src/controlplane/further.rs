@@ -10,7 +10,8 @@ pub(crate) enum Further {
     OtherGates,
     /// Shuts down slowly on a signal: it first continues to serve, then rejects requests, then ends its watches one by one.
     Leaving,
-    /// Shuts down at once on a signal, as by default. Requests in flight have less than a minute.
+    /// Shuts down at once on a signal, which is the default. Requests in flight must end within 20 seconds, not a
+    /// minute.
     LeavingAtOnce,
 }
 

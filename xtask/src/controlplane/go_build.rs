@@ -1,5 +1,5 @@
-//! Builds the servers once from the Go module in `xtask/controlplane`. The programs are kept outside `target`, in a folder
-//! that is named by a hash of all inputs.
+//! Builds the servers once from the Go module in `xtask/controlplane`. The programs are kept outside `target`, in a
+//! folder that is named after a hash of all inputs.
 
 use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
@@ -14,7 +14,7 @@ use crate::process;
 use crate::signals::Signals;
 use crate::workspace;
 
-/// A program with its own Go module, because it needs other versions of the Kubernetes modules.
+/// The program KWOK. It is built from its own Go module, because it needs other versions of the Kubernetes modules.
 pub(crate) const KWOK: &str = "kwok";
 
 /// The package and version of KWOK.
@@ -92,7 +92,7 @@ fn build(module: &Path, folder: &Path, names: &[&str], signals: &Signals) -> any
 fn unfinished(folder: &Path) -> anyhow::Result<TempDir> {
     let name = "unfinished";
     match std::fs::remove_dir_all(folder.join(name)) {
-        // Remains of an interrupted build.
+        // An interrupted build had left this folder.
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(error).with_context(|| format!("cannot clear {}", folder.display())),
@@ -108,8 +108,8 @@ fn run(command: &mut Command, signals: &Signals) -> anyhow::Result<()> {
     let status = process::run(command, signals, || Ok(()))?;
     if !status.success() {
         bail!(
-            "`go` failed ({status}), see its message above; it needs Go 1.26 or newer (an older one \
-             fetches it when GOTOOLCHAIN=auto is set) and access to a Go module proxy"
+            "`go` failed ({status}), see its message above; the build needs Go 1.26 or newer (an older Go \
+             downloads it if GOTOOLCHAIN=auto is set) and access to a Go module proxy"
         );
     }
     Ok(())
@@ -126,7 +126,7 @@ pub(crate) fn go(module: &Path) -> Command {
     let mut command = Command::new("go");
     command
         .current_dir(module)
-        // Kubernetes' own releases are built like this, and it needs no C compiler.
+        // Kubernetes' own releases are built without cgo, and so is this build, which then needs no C compiler.
         .env("CGO_ENABLED", "0")
         // A `go.work` file in a parent folder would replace our module's versions.
         .env("GOWORK", "off")

@@ -85,8 +85,8 @@ impl Options {
 /// A running control plane. Dropping it stops every process and removes its data.
 #[derive(Debug)]
 pub(crate) struct Cluster {
-    // The drop order: first the watchdog, which would react to our end, then the servers, newest first, and the folder
-    // last.
+    // Fields are dropped in this order: first the watchdog, so that it does not act, then the servers, newest first,
+    // and the folder last.
     watchdog: Watchdog,
     further: Vec<(Further, Server)>,
     servers: Vec<Server>,
@@ -149,7 +149,7 @@ impl Cluster {
         let dir = tempfile::Builder::new()
             .prefix("kube-informer-")
             .tempdir()
-            .context("cannot make a temporary folder; is TMPDIR writable?")?;
+            .context("cannot create a temporary folder; is TMPDIR writable?")?;
         let kubeconfig = dir.path().join("kubeconfig");
         let mut cluster = Self {
             watchdog: Watchdog::start(dir.path())?,
@@ -204,7 +204,7 @@ impl Cluster {
         }
         if options.wants(Extra::Kwok) {
             self.spawn("kwok", programs, flags.kwok())?;
-            // A single timeout is not an error yet.
+            // A failed request is not an error yet, because the next check repeats it.
             let mut last_error = None;
             let came_up = self.await_ready("kwok", signals, || {
                 let ready = nodes::create(&client, options.nodes).and_then(|()| nodes::ready(&client));

@@ -8,7 +8,7 @@ use super::client::Client;
 /// The URL path of nodes.
 const NODES: &str = "/api/v1/nodes";
 
-/// Creates the missing nodes of `kwok-0` to `kwok-COUNT-1`, like newly registered kubelets.
+/// Creates `count` nodes, `kwok-0` and so on, as newly started kubelets would. Existing nodes stay unchanged.
 pub(crate) fn create(client: &Client, count: usize) -> anyhow::Result<()> {
     for number in 0..count {
         let name = format!("kwok-{number}");

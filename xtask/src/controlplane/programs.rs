@@ -12,7 +12,7 @@ use crate::signals::Signals;
 /// The environment variable with the folder of prebuilt programs.
 const ASSETS: &str = "KUBEBUILDER_ASSETS";
 
-/// The programs in the folder `KUBEBUILDER_ASSETS`, by convention.
+/// The programs that the folder `KUBEBUILDER_ASSETS` contains by convention.
 const IN_ASSETS: [&str; 3] = ["etcd", "kube-apiserver", "kubectl"];
 
 /// The programs to start, by name.

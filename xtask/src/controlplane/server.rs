@@ -72,7 +72,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Killed, because a graceful shutdown takes seconds and the data is deleted anyway.
+        // Kill the server, because a graceful shutdown takes seconds and the data is deleted anyway.
         // An error means that the process has already ended.
         self.child.kill().ok();
         self.child.wait().ok();

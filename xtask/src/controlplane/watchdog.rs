@@ -1,5 +1,5 @@
-//! Kills servers that outlive this program. `Drop` stops them, unless this program receives SIGKILL. For that case, a
-//! shell waits for the end of a pipe from this program.
+//! Kills servers that outlive this program. Usually `Drop` stops the servers, but not if this program receives SIGKILL.
+//! For that case, a shell waits for the end of a pipe from this program.
 
 use std::io::Write;
 use std::path::Path;
@@ -26,7 +26,7 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// Starts the guard; `dir` is the folder to remove.
+    /// Starts the watchdog; `dir` is the folder to remove.
     pub(crate) fn start(dir: &Path) -> anyhow::Result<Self> {
         let mut command = Command::new("sh");
         command
@@ -41,7 +41,7 @@ impl Watchdog {
         Ok(Self { child })
     }
 
-    /// Adds a process to kill.
+    /// Adds a process that the watchdog kills if this program ends without stopping it.
     pub(crate) fn guard(&mut self, pid: u32) -> anyhow::Result<()> {
         let pipe = self.child.stdin.as_mut();
         let pipe = pipe.context("the watchdog has no pipe; report this as a bug of xtask")?;
@@ -51,7 +51,8 @@ impl Watchdog {
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        // Killed before its pipe closes, so that it kills nothing. An error means that it has already ended.
+        // Kill the watchdog before its pipe closes, so that it kills no server. An error means that it has already
+        // ended.
         self.child.kill().ok();
         self.child.wait().ok();
     }

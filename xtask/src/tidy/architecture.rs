@@ -26,7 +26,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
 fn compare(text: &str, members: &[&str], exists: impl Fn(&str) -> bool) -> Vec<Finding> {
     let map = section(text);
     let Some((heading, _)) = map.first() else {
-        let remedy = "add a section with a heading that says \"Code map\" and names every crate";
+        let remedy = "add a section with the heading \"Code map\" that names every crate";
         return vec![Finding::new(FILE, 1, remedy)];
     };
     let mut findings = Vec::new();
@@ -42,7 +42,7 @@ fn compare(text: &str, members: &[&str], exists: impl Fn(&str) -> bool) -> Vec<F
     }
     for member in members {
         if !named.iter().any(|name| name.trim_end_matches('/') == *member) {
-            let remedy = format!("name `{member}/` in the code map: it is in the workspace");
+            let remedy = format!("add `{member}/` to the code map: it is a member of the workspace");
             findings.push(Finding::new(FILE, *heading, remedy));
         }
     }
@@ -61,7 +61,7 @@ fn section(text: &str) -> Vec<(usize, &str)> {
     std::iter::once(heading).chain(rest).collect()
 }
 
-/// Returns the texts between backticks.
+/// Returns the strings between backticks.
 fn names(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }

@@ -22,7 +22,7 @@ pub(crate) fn check(sources: &[Source]) -> Vec<Finding> {
             }
             for invariant in comment(line).map(citations).unwrap_or_default() {
                 if invariant == 0 || invariant > COUNT {
-                    let remedy = format!("there is no I{invariant}: they are I1 to I{COUNT}");
+                    let remedy = format!("there is no I{invariant}: the invariants are I1 to I{COUNT}");
                     findings.push(Finding::new(&source.path, number, remedy));
                 } else {
                     cited.entry(invariant).or_insert((&source.path, number));
@@ -32,7 +32,8 @@ pub(crate) fn check(sources: &[Source]) -> Vec<Finding> {
     }
     cited.retain(|invariant, _| !tested.contains(invariant));
     findings.extend(cited.into_iter().map(|(invariant, (path, line))| {
-        let remedy = format!("I{invariant} has code but no test: write one and call it `i{invariant}_...`");
+        let remedy =
+            format!("I{invariant} has code but no test: write a test and name it `i{invariant}_...`");
         Finding::new(path, line, remedy)
     }));
     findings

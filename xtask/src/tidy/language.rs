@@ -24,7 +24,7 @@ fn check_phrases(source: &Source) -> Vec<Finding> {
         source.lines().flat_map(|(number, line)| phrases_in(line).map(move |phrase| (number, phrase)));
     found
         .map(|(number, phrase)| {
-            let remedy = format!("say it plainly, without \"{phrase}\": who does what?");
+            let remedy = format!("replace \"{phrase}\" with plain English: who does what?");
             Finding::new(&source.path, number, remedy)
         })
         .collect()

@@ -11,9 +11,9 @@ use crate::workspace;
 #[derive(Debug)]
 struct Layer {
     name: &'static str,
-    /// Forbidden both directly and through other crates.
+    /// The crates that are forbidden as direct and as indirect dependencies.
     never: &'static [&'static str],
-    /// Forbidden directly.
+    /// The crates that are forbidden as direct dependencies only.
     not_directly: &'static [&'static str],
     /// The reason, for the message.
     because: &'static str,
@@ -94,7 +94,7 @@ fn has(names: &[String], name: &str) -> bool {
     names.iter().any(|other| other == name)
 }
 
-/// Returns the names of the library and of the crates that it is built with.
+/// Returns the names of the package and of its dependencies, without those of tests and build scripts.
 fn dependencies(package: &str, extra: &[&str]) -> anyhow::Result<Vec<String>> {
     let output = workspace::cargo()
         .args(["tree", "--package", package, "--edges", "normal"])

@@ -24,7 +24,7 @@ use crate::workspace;
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Finding {
     file: PathBuf,
-    /// Counted from 1.
+    /// The number of the line, counted from 1.
     line: usize,
     remedy: String,
 }
@@ -88,6 +88,6 @@ mod tests {
     fn tidy() {
         let findings = check(&workspace::root()).expect("the checks can be run");
         let list: Vec<String> = findings.iter().map(Finding::to_string).collect();
-        assert!(list.is_empty(), "mend these:\n{}", list.join("\n"));
+        assert!(list.is_empty(), "correct these findings:\n{}", list.join("\n"));
     }
 }

@@ -8,8 +8,8 @@ use super::sources::Source;
 const DOC_COMMENTS: usize = 100;
 const MESSAGES: usize = 50;
 
-/// The beginnings of code whose string literals a user can read.
-const SPEAKERS: [&str; 13] = [
+/// The starts of macros and calls whose string literals users read.
+const MESSAGE_CALLS: [&str; 13] = [
     "error!(",
     "warn!(",
     "info!(",
@@ -25,7 +25,7 @@ const SPEAKERS: [&str; 13] = [
     "eprintln!(",
 ];
 
-/// Shorter literals are field names and formats.
+/// The minimum length of a message. Shorter literals are names of fields and formats.
 const MIN_MESSAGE: usize = 12;
 
 /// A text and its place.
@@ -81,7 +81,7 @@ fn messages(source: &Source) -> Vec<Text> {
     let lines: Vec<_> = source.lines().filter(|(number, _)| !source.is_test(*number)).collect();
     let mut texts = Vec::new();
     for (index, (number, line)) in lines.iter().enumerate() {
-        let Some(start) = SPEAKERS.iter().filter_map(|speaker| line.find(speaker)).min() else { continue };
+        let Some(start) = MESSAGE_CALLS.iter().filter_map(|call| line.find(call)).min() else { continue };
         if line.trim_start().starts_with("//") {
             continue;
         }
@@ -112,7 +112,7 @@ fn literals(code: &str) -> Vec<String> {
             match letter {
                 '"' => break,
                 '\\' => match letters.next() {
-                    // The indentation of a continued line is no part of the text.
+                    // The indentation of a continued line is not part of the text.
                     Some('\n') => {
                         let rest = letters.as_str().trim_start();
                         letters = rest.chars();

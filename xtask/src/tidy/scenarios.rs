@@ -10,7 +10,7 @@ use super::sources::Source;
 /// The files with tables.
 const FILES: [&str; 2] = ["docs/errors.md", "docs/scenarios.md"];
 
-/// Text that only names of tests contain in the tables.
+/// A substring by which the checks recognize names of tests in the tables.
 const MARK: &str = ".rs::";
 
 /// Checks each test that the tables name.

@@ -31,7 +31,8 @@ pub(crate) fn check(source: &Source) -> Vec<Finding> {
         .filter(|(_, module)| module.is_some_and(|module| !allowed.contains(&module)))
         .map(|(index, module)| {
             let module = module.unwrap_or_default();
-            let remedy = format!("`{folder}` must not use `{module}`; move the code, or pass what it needs");
+            let remedy =
+                format!("`{folder}` must not use `{module}`; move the code, or pass values as arguments");
             Finding::new(&source.path, index + 1, remedy)
         })
         .collect()

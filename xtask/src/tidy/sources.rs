@@ -1,4 +1,4 @@
-//! The Rust files of the workspace, parsed as far as the checks need.
+//! The Rust files and documents of the workspace, with the lines that belong to tests.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -37,7 +37,7 @@ impl Source {
         }
         let names = String::from_utf8(output.stdout).context("a file's name is not UTF-8")?;
         if names.is_empty() {
-            // Without files all checks would pass.
+            // Without files, all checks would pass.
             bail!("git tracks no {pattern} here; run this in a clone of the repository");
         }
         names

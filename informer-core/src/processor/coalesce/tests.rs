@@ -1,4 +1,4 @@
-//! The coalesced result for each sequence of events of one key.
+//! Tests of the coalesced result of sequences of events of one key.
 
 use super::*;
 

@@ -21,7 +21,7 @@ impl Waiting {
 
     async fn call(&self, what: String) {
         _ = self.said.send(what.clone());
-        self.leave.acquire().await.expect("open").forget();
+        self.leave.acquire().await.expect("the semaphore is open").forget();
         assert!(!what.contains("panic"), "the intended panic");
         _ = self.said.send("done".to_owned());
     }
@@ -77,7 +77,7 @@ async fn i6_async_handler_syncs_after_its_initial_adds() {
     tokio::task::yield_now().await;
     assert!(!registration.has_synced());
     leave.add_permits(1);
-    registration.synced().wait().await.expect("it syncs");
+    registration.synced().wait().await.expect("the handler syncs");
     running.stop().await;
 }
 
@@ -91,14 +91,14 @@ async fn i12_panic_in_an_async_call_ends_only_that_call() {
     for expected in ["+panic", "+b", "done"] {
         assert_eq!(heard.recv().await.as_deref(), Some(expected));
     }
-    registration.synced().wait().await.expect("a panic counts as an end");
+    registration.synced().wait().await.expect("a panicked call counts as returned");
     let stats = registration.stats();
     assert_eq!((stats.delivered, stats.panicked, stats.pending), (1, 1, 0));
     running.stop().await;
 }
 
 #[tokio::test]
-async fn i12_removal_drops_an_async_call_where_it_waits() {
+async fn i12_removal_drops_a_waiting_async_call() {
     let running = Running::start();
     let (handler, mut heard, _never) = Waiting::new();
     let registration = add(&running, handler);
@@ -114,7 +114,7 @@ async fn i12_removal_drops_an_async_call_where_it_waits() {
 }
 
 #[tokio::test]
-async fn i12_a_stop_drops_an_async_call_where_it_waits() {
+async fn i12_stop_drops_a_waiting_async_call() {
     let running = Running::start();
     let (handler, mut heard, _never) = Waiting::new();
     let registration = add(&running, handler);
@@ -145,7 +145,7 @@ async fn i11_events_during_a_long_async_call_are_coalesced() {
 }
 
 #[tokio::test]
-async fn an_async_handler_can_be_put_behind_a_filter() {
+async fn filter_works_with_an_async_handler() {
     let running = Running::start();
     let (handler, mut heard, leave) = Waiting::new();
     leave.add_permits(9);
@@ -169,20 +169,20 @@ async fn an_async_handler_can_be_put_behind_a_filter() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_that_an_async_call_waits_counts_as_its_duration() {
+async fn duration_of_an_async_call_includes_its_waits() {
     struct Sleeper;
     #[async_trait]
     impl AsyncEventHandler<Object> for Sleeper {
         async fn on_add(&self, object: &Cached<Object>, _: bool) {
             tokio::time::timeout(Duration::from_secs(**object), std::future::pending::<()>())
                 .await
-                .expect_err("nothing ever comes");
+                .expect_err("a pending future never completes");
         }
     }
     let running = Running::start();
     let registration = add(&running, Sleeper);
     running.processor.publish(complete(vec![added("a", 1), added("b", 3), added("c", 2)]), || {});
-    registration.synced().wait().await.expect("it syncs");
+    registration.synced().wait().await.expect("the handler syncs");
     assert_eq!(registration.stats().slowest.as_secs(), 3);
     running.stop().await;
 }

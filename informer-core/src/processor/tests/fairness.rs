@@ -10,14 +10,14 @@ fn take(seconds: f64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_slowest_call_is_known() {
+async fn stats_have_the_duration_of_the_slowest_call() {
     let running = Running::start();
     let registration = running.add(Handlers::new().on_add(|object: &Cached<Object>, _| {
         take(if **object == 700 { 0.2 } else { 0.0 });
         assert!(**object != 900, "the intended panic");
     }));
     running.processor.publish(complete((0..1_000).map(|value| added("a", value)).collect()), || {});
-    registration.synced().wait().await.expect("it syncs");
+    registration.synced().wait().await.expect("the handler syncs");
     assert_eq!(registration.stats().slowest, Duration::from_millis(200));
     running.stop().await;
 }
@@ -39,12 +39,12 @@ async fn slow_handler_is_logged_once_per_episode() {
         }
     };
     running.processor.publish(batch(vec![added("a", 1)]), || {});
-    heard.recv().await.expect("called");
+    heard.recv().await.expect("the handler is called");
     assert!(log::about("slow-one").is_empty(), "the handler is slow but not behind");
     for episodes in 1..3 {
         flood();
         for _ in 0..6 {
-            heard.recv().await.expect("called");
+            heard.recv().await.expect("the handler is called");
         }
         tokio::task::yield_now().await;
         assert_eq!(log::about("slow-one").len(), episodes, "{:?}", log::about("slow-one"));
@@ -66,7 +66,7 @@ async fn i11_stuck_handler_delays_no_other_handler() {
     let (other, mut heard) = recorder();
     let _other = running.add(other);
     running.processor.publish(batch(vec![added("a", 0)]), || {});
-    inside.recv().await.expect("called");
+    inside.recv().await.expect("the handler is called");
     for value in 0..10_000 {
         running.processor.publish(batch(vec![updated("a", value, value + 1)]), || {});
         if value % 1_000 == 0 {
@@ -76,7 +76,7 @@ async fn i11_stuck_handler_delays_no_other_handler() {
     let stats = stuck.stats();
     // The event of the blocked call, and one coalesced event for the only key.
     assert_eq!((stats.pending, stats.coalesced), (2, 10_000 - 1));
-    release.send(()).expect("it waits");
+    release.send(()).expect("the handler waits");
     running.stop().await;
 }
 
@@ -98,7 +98,7 @@ async fn i6_handler_that_is_always_behind_gets_synced() {
     while !registration.has_synced() {
         running.processor.publish(batch(vec![updated("a", value, value + 1), added("d", value)]), || {});
         value += 1;
-        calls.recv().await.expect("called");
+        calls.recv().await.expect("the handler is called");
         assert!(value < 100, "the handler must sync although it never catches up");
     }
     running.stop().await;
@@ -128,7 +128,7 @@ async fn handler_far_behind_yields_to_other_tasks() {
         running.processor.publish(batch(vec![added(&name.to_string(), 0)]), || {});
     }
     running.processor.publish(complete(Vec::new()), || {});
-    registration.synced().wait().await.expect("it syncs");
+    registration.synced().wait().await.expect("the handler syncs");
     assert_eq!(registration.stats().delivered, 2_560);
     assert!(seen.lock().len() >= 5, "{} turns", seen.lock().len());
     neighbour.abort();

@@ -1,4 +1,4 @@
-//! Objects are dropped while no lock is held (I8), because their destructors are user code.
+//! Objects are dropped while no lock is held, because their destructors are user code.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,7 +9,7 @@ use super::*;
 /// A registration that objects use when they are dropped.
 type Registration = Arc<Mutex<Option<Arc<HandlerRegistration>>>>;
 
-/// An object that uses its processor when it is dropped.
+/// An object whose destructor uses the processor.
 struct Nosy {
     processor: SharedProcessor<Nosy>,
     registration: Registration,
@@ -161,7 +161,7 @@ impl futures::task::ArcWake for Nudge {
 }
 
 #[test]
-fn i8_readers_are_woken_when_no_lock_is_held() {
+fn i8_reader_is_woken_while_no_lock_is_held() {
     let processor = SharedProcessor::new(None);
     let stream =
         |processor: &SharedProcessor<Object>| processor.events(&HandlerOptions::default(), std::iter::empty);

@@ -41,7 +41,7 @@ async fn i12_handler_of_an_unstarted_informer_ends_all_waits() {
 }
 
 #[tokio::test]
-async fn i12_a_handler_can_be_removed_before_its_task_has_run_once() {
+async fn i12_handler_can_be_removed_before_its_task_runs() {
     // Lifecycles "early".
     let running = Running::start();
     let (handler, mut end) = mortal();
@@ -59,7 +59,7 @@ async fn i12_late_handler_can_be_removed() {
     running.processor.publish(complete(vec![added("a", 1)]), || {});
     let (handler, mut end) = mortal();
     let registration = add(&running.processor, handler);
-    registration.synced().wait().await.expect("it syncs");
+    registration.synced().wait().await.expect("the handler syncs");
     registration.remove_and_wait().await;
     assert_eq!(end.try_recv(), Ok("dropped"));
     running.stop().await;
@@ -82,7 +82,7 @@ async fn i12_handlers_of_a_stopped_informer_can_be_removed() {
 }
 
 #[tokio::test]
-async fn i12_a_processor_that_has_stopped_leaves_no_task() {
+async fn i12_stopped_processor_leaves_no_task() {
     // Shutdown: run and remove, late handler, stream, async handler.
     let before = tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let running = Running::start();
@@ -98,7 +98,7 @@ async fn i12_a_processor_that_has_stopped_leaves_no_task() {
 }
 
 #[tokio::test]
-async fn one_handler_can_be_registered_twice_and_is_served_twice() {
+async fn handler_registered_twice_receives_events_twice() {
     // MultipleRegistration.
     let running = Running::start();
     let (handler, mut heard) = recorder();
@@ -149,13 +149,13 @@ async fn removed_handler_receives_no_event() {
     for _ in 0..100 {
         let (handler, mut heard) = recorder();
         let registration = add(&running.processor, handler);
-        heard.recv().await.expect("events come");
+        heard.recv().await.expect("events are delivered");
         registration.remove_and_wait().await;
         while heard.try_recv().is_ok() {}
         assert_eq!(heard.recv().await, None);
     }
     running.stop().await;
-    publisher.await.expect("no panic");
+    publisher.await.expect("the task does not panic");
 }
 
 #[tokio::test]
@@ -177,16 +177,16 @@ async fn i6_early_handler_syncs_with_the_initial_list() {
     assert!(!early.has_synced() && !middle.has_synced(), "the list is not complete");
     processor.publish(complete(vec![added("b", 1)]), || {});
     for registration in [&early, &middle] {
-        registration.synced().wait().await.expect("it syncs");
+        registration.synced().wait().await.expect("the handler syncs");
         assert!(registration.has_synced(), "`synced` and `has_synced` agree");
     }
     shutdown.cancel();
-    task.await.expect("no panic");
+    task.await.expect("the task does not panic");
     assert!(early.has_synced(), "it stays synced");
 }
 
 #[tokio::test]
-async fn i12_handlers_that_panic_again_and_again_sync_and_are_counted() {
+async fn i12_handler_that_always_panics_syncs_and_is_counted() {
     // EventPanics: five pods, two handlers, each call of one of them panics.
     let running = Running::start();
     let panicking = || Handlers::new().on_add(|_: &Cached<Object>, _| panic!("the intended panic"));
@@ -195,7 +195,7 @@ async fn i12_handlers_that_panic_again_and_again_sync_and_are_counted() {
     let events = ["a", "b", "c", "d", "e"].map(|name| added(name, 1));
     running.processor.publish(complete(events.into()), || {});
     for registration in &registrations {
-        registration.synced().wait().await.expect("it syncs");
+        registration.synced().wait().await.expect("the handler syncs");
     }
     let [panicking, calm] = registrations.each_ref().map(HandlerRegistration::stats);
     assert_eq!((panicking.panicked, panicking.delivered), (5, 0));
@@ -217,10 +217,10 @@ async fn i12_panic_during_removal_ends_all_waits() {
         panic!("the intended panic");
     }));
     running.processor.publish(batch(vec![added("a", 1)]), || {});
-    inside.recv().await.expect("called");
+    inside.recv().await.expect("the handler is called");
     let mut removal = std::pin::pin!(registration.remove_and_wait());
     assert!(removal.as_mut().now_or_never().is_none(), "the call has not returned");
-    release.send(()).expect("it waits");
+    release.send(()).expect("the handler waits");
     removal.await;
     assert_eq!(inside.recv().await, None, "the handler is dropped");
     running.stop().await;
@@ -270,7 +270,7 @@ async fn i12_handler_whose_events_panic_on_drop_is_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn adding_and_removing_handlers_disturbs_no_other() {
+async fn adding_and_removing_handlers_does_not_affect_others() {
     // HandlerAbuse: many workers add and remove, then the informer stops under them.
     let running = Running::start();
     let workers: Vec<_> = (0..100)
@@ -303,7 +303,7 @@ async fn adding_and_removing_handlers_disturbs_no_other() {
     let processor = running.processor.clone();
     running.stop().await;
     for worker in workers {
-        worker.await.expect("no panic");
+        worker.await.expect("the task does not panic");
     }
     assert!(processor.handler_count() == 0);
 }

@@ -40,7 +40,7 @@ fn complete(events: Vec<Event<Object>>) -> EventBatch<Object> {
     EventBatch { events, completes_initial_list: true }
 }
 
-/// A handler that records its events, and a way to wait for them.
+/// Returns a handler that records its events, and the receiver of the records.
 fn recorder() -> (Handlers<Object>, tokio::sync::mpsc::UnboundedReceiver<String>) {
     let (send, heard) = tokio::sync::mpsc::unbounded_channel();
     let (on_update, on_delete) = (send.clone(), send.clone());
@@ -80,7 +80,7 @@ impl Running {
 
     async fn stop(self) {
         self.shutdown.cancel();
-        self.task.await.expect("no panic");
+        self.task.await.expect("the task does not panic");
     }
 }
 
@@ -129,7 +129,7 @@ async fn i5_late_handler_gets_the_snapshot_and_later_events() {
     for expected in ["+a=1!", "+b=1!", "b=1>2"] {
         assert_eq!(heard.recv().await.as_deref(), Some(expected));
     }
-    registration.synced().wait().await.expect("it syncs");
+    registration.synced().wait().await.expect("the handler syncs");
     running.stop().await;
 }
 
@@ -149,17 +149,17 @@ async fn i6_registration_syncs_after_initial_adds_return() {
     entered.recv().await.expect("the handler is called");
     assert!(!registration.has_synced(), "the first add has not returned");
     release.send(()).expect("the handler waits");
-    registration.synced().wait().await.expect("it syncs");
+    registration.synced().wait().await.expect("the handler syncs");
     running.stop().await;
 }
 
 #[tokio::test]
-async fn i6_an_empty_first_list_syncs_a_registration_too() {
+async fn i6_empty_initial_list_syncs_a_registration() {
     let running = Running::start();
     let (handler, _heard) = recorder();
     let registration = running.add(handler);
     running.processor.publish(complete(vec![]), || {});
-    registration.synced().wait().await.expect("it syncs");
+    registration.synced().wait().await.expect("the handler syncs");
     running.stop().await;
 }
 
@@ -176,7 +176,7 @@ async fn i12_panic_is_counted_and_later_events_are_delivered() {
     running.processor.publish(complete(vec![added("a", 1), added("b", 2)]), || {});
     assert_eq!(heard.recv().await, Some(2));
     assert_eq!(heard_calm.recv().await.as_deref(), Some("+a=1"));
-    registration.synced().wait().await.expect("it syncs");
+    registration.synced().wait().await.expect("the handler syncs");
     assert_eq!((registration.stats().panicked, registration.stats().delivered), (1, 1));
     running.stop().await;
 }
@@ -201,7 +201,7 @@ async fn i12_payload_that_panics_on_drop_ends_only_the_call() {
     let registration = running.add(handler);
     running.processor.publish(complete(vec![added("a", 1), added("b", 2)]), || {});
     assert_eq!(heard.recv().await, Some(2));
-    registration.synced().wait().await.expect("it syncs");
+    registration.synced().wait().await.expect("the handler syncs");
     assert_eq!((registration.stats().panicked, registration.stats().delivered), (1, 1));
     running.stop().await;
 }
@@ -227,11 +227,11 @@ async fn i11_backlog_has_one_entry_per_key_with_the_last_step() {
         assert_eq!(heard.recv().await.as_deref(), Some(expected));
     }
     shutdown.cancel();
-    task.await.expect("no panic");
+    task.await.expect("the task does not panic");
 }
 
 #[tokio::test]
-async fn a_removed_handler_is_not_called_again_and_its_task_ends() {
+async fn removed_handler_is_not_called_and_its_task_ends() {
     let running = Running::start();
     let (handler, mut heard) = recorder();
     let registration = running.add(handler);
@@ -244,7 +244,7 @@ async fn a_removed_handler_is_not_called_again_and_its_task_ends() {
 }
 
 #[tokio::test]
-async fn a_detached_registration_leaves_its_handler_in_place() {
+async fn detached_registration_keeps_its_handler() {
     let running = Running::start();
     let (handler, mut heard) = recorder();
     running.add(handler).detach();
@@ -287,7 +287,7 @@ async fn i8_removed_handler_can_use_its_processor_on_drop() {
     });
     let registration = running.add(Handlers::new().on_add(move |_: &Cached<Object>, _| _ = &guard));
     running.processor.publish(complete(vec![]), || {});
-    registration.synced().wait().await.expect("it syncs");
+    registration.synced().wait().await.expect("the handler syncs");
     registration.remove_and_wait().await;
     // The handler is dropped although no further event is published.
     dropped.recv().await.expect("the handler is dropped");
@@ -317,7 +317,7 @@ async fn i4_slow_filtered_handler_receives_every_delete() {
     let processor = SharedProcessor::new(None);
     let (recorder, mut heard) = recorder();
     let even = crate::Filtered::new(|value: &Object| value.is_multiple_of(2), recorder);
-    // A filter needs old states, so it overrides the options.
+    // A filter needs old states, so `coalesce_drops_old` is ignored.
     let options = HandlerOptions::new().threshold(Some(1)).coalesce_drops_old();
     let _registration = processor.add_handler(even, &options, std::iter::empty);
     let shutdown = CancellationToken::new();
@@ -333,5 +333,5 @@ async fn i4_slow_filtered_handler_receives_every_delete() {
     processor.publish(batch(vec![Event::Deleted(end)]), || {});
     assert_eq!(heard.recv().await.as_deref(), Some("-a"));
     shutdown.cancel();
-    run.await.expect("no panic");
+    run.await.expect("the task does not panic");
 }

@@ -7,7 +7,7 @@ use tokio::sync::{Semaphore, mpsc as channel};
 use super::*;
 use crate::AsyncEventHandler;
 
-/// A place for a handler's registration, which exists only after the handler was created.
+/// Holds the registration of a handler, which does not exist yet when the handler is created.
 type Slot = Arc<Mutex<Option<HandlerRegistration>>>;
 
 /// Blocks the handler until the future is ready.
@@ -23,7 +23,7 @@ async fn i12_handler_can_remove_itself_and_wait() {
     let handler = Handlers::new().on_add({
         let own = Arc::clone(&own);
         move |object: &Cached<Object>, _| {
-            let registration = own.lock().take().expect("called once");
+            let registration = own.lock().take().expect("the handler is called once");
             block_on(registration.remove_and_wait());
             _ = send.send(**object);
         }
@@ -44,7 +44,7 @@ struct Leaving {
 #[async_trait]
 impl AsyncEventHandler<Object> for Leaving {
     async fn on_add(&self, _: &Cached<Object>, _: bool) {
-        let registration = self.own.lock().take().expect("called once");
+        let registration = self.own.lock().take().expect("the handler is called once");
         registration.remove_and_wait().await;
         _ = self.left.send("removed");
         std::future::pending::<()>().await;
@@ -76,14 +76,14 @@ async fn i12_handler_can_remove_itself_during_a_stop() {
         let (own, go_on) = (Arc::clone(&own), Arc::clone(&go_on));
         move |_: &Cached<Object>, _| {
             _ = entered.send(());
-            block_on(async { go_on.acquire().await.expect("open").forget() });
-            let registration = own.lock().take().expect("called once");
+            block_on(async { go_on.acquire().await.expect("the semaphore is open").forget() });
+            let registration = own.lock().take().expect("the handler is called once");
             block_on(registration.remove_and_wait());
         }
     });
     *own.lock() = Some(running.add(handler));
     running.processor.publish(batch(vec![added("a", 1)]), || {});
-    inside.recv().await.expect("called");
+    inside.recv().await.expect("the handler is called");
     running.shutdown.cancel();
     while !running.processor.shared.is_stopped() {
         tokio::task::yield_now().await;
@@ -106,7 +106,7 @@ async fn i12_handler_can_remove_another_and_wait_for_it() {
         }
     }));
     running.processor.publish(batch(vec![added("a", 1)]), || {});
-    heard.recv().await.expect("the removal ends");
+    heard.recv().await.expect("the removal has returned");
     running.processor.publish(batch(vec![added("b", 1)]), || {});
     let rest: Vec<_> = std::iter::from_fn(|| heard_other.try_recv().ok()).collect();
     assert!(!rest.contains(&"+b=1".to_owned()), "{rest:?}");
@@ -131,7 +131,7 @@ async fn i5_handler_added_by_a_handler_gets_existing_objects() {
     running.processor.publish(batch(vec![added("a", 1)]), || {});
     assert_eq!(heard.recv().await.as_deref(), Some("+a=1!"));
     running.stop().await;
-    let added_inner = added_inner.lock().take().expect("added");
+    let added_inner = added_inner.lock().take().expect("the handler was added");
     added_inner.remove_and_wait().await;
 }
 
@@ -145,21 +145,21 @@ async fn i12_handler_can_add_another_while_the_processor_stops() {
         let (processor, go_on, late) = (running.processor.clone(), Arc::clone(&go_on), Arc::clone(&late));
         move |_: &Cached<Object>, _| {
             _ = entered.send(());
-            block_on(async { go_on.acquire().await.expect("open").forget() });
+            block_on(async { go_on.acquire().await.expect("the semaphore is open").forget() });
             let options = HandlerOptions::default();
             let registration = processor.add_handler(Handlers::new(), &options, std::iter::empty);
             *late.lock() = Some(registration);
         }
     }));
     running.processor.publish(batch(vec![added("a", 1)]), || {});
-    inside.recv().await.expect("called");
+    inside.recv().await.expect("the handler is called");
     running.shutdown.cancel();
     while !running.processor.shared.is_stopped() {
         tokio::task::yield_now().await;
     }
     go_on.add_permits(1);
     running.stop().await;
-    let late = late.lock().take().expect("added");
+    let late = late.lock().take().expect("the handler was added");
     assert!(late.synced().wait().await.is_err());
     late.remove_and_wait().await;
 }

@@ -1,4 +1,4 @@
-//! The information that a registration has.
+//! The name of a registration, and the reasons why it is not synced.
 
 use futures::{FutureExt, StreamExt};
 
@@ -17,29 +17,29 @@ async fn unsynced_registration_returns_the_reason() {
     let options = HandlerOptions::new().name("the-handler");
     let registration = processor.add_handler(handler, &options, std::iter::empty);
     let says = |what: &str| assert_eq!(registration.waiting_for().as_deref(), Some(what));
-    says("its informer's initial list is not complete");
+    says("the informer's initial list is not complete");
     let asked = processor.clone();
     processor.describe_source(move || format!("pods are forbidden to {asked:?}"));
     says(
-        "its informer's initial list is not complete: pods are forbidden to SharedProcessor { handlers: 1, stopped: false, .. }",
+        "the informer's initial list is not complete: pods are forbidden to SharedProcessor { handlers: 1, stopped: false, .. }",
     );
     processor.publish(complete(vec![added("a", 1), added("b", 1)]), || {});
-    says("its informer is not running");
+    says("the informer is not running");
     let shutdown = CancellationToken::new();
     let task = tokio::spawn({
         let (processor, shutdown) = (processor.clone(), shutdown.clone());
         async move { processor.run(shutdown).await }
     });
-    inside.recv().await.expect("called");
-    says("2 events wait for it");
-    release.send(()).expect("it waits");
-    inside.recv().await.expect("called");
-    says("1 event waits for it");
-    release.send(()).expect("it waits");
-    registration.synced().wait().await.expect("it syncs");
+    inside.recv().await.expect("the handler is called");
+    says("2 events are waiting");
+    release.send(()).expect("the handler waits");
+    inside.recv().await.expect("the handler is called");
+    says("1 event is waiting");
+    release.send(()).expect("the handler waits");
+    registration.synced().wait().await.expect("the handler syncs");
     assert_eq!((registration.waiting_for(), registration.name()), (None, "the-handler"));
     shutdown.cancel();
-    task.await.expect("no panic");
+    task.await.expect("the task does not panic");
 }
 
 #[tokio::test]
@@ -52,9 +52,9 @@ async fn registration_that_never_syncs_returns_the_reason() {
     let says = |stream: &EventStream<Object>, what: &str| {
         assert_eq!(stream.registration().waiting_for().as_deref(), Some(what));
     };
-    says(&stream, "it is still receiving the objects that existed when it was added");
+    says(&stream, "the objects that existed when the handler was added are still being delivered");
     running.stop().await;
-    says(&stream, "its informer has stopped");
+    says(&stream, "the informer has stopped");
     let late = processor.events(&HandlerOptions::default(), std::iter::empty);
     says(&late, "its informer has stopped");
     drop(processor);
@@ -62,7 +62,7 @@ async fn registration_that_never_syncs_returns_the_reason() {
 }
 
 #[tokio::test]
-async fn a_handler_without_a_name_is_called_by_its_type() {
+async fn handler_without_a_name_has_the_name_of_its_type() {
     let processor = SharedProcessor::<Object>::new(None);
     let registration = processor.add_handler(Handlers::new(), &HandlerOptions::default(), std::iter::empty);
     assert!(registration.name().contains("Handlers<u64>"), "{}", registration.name());

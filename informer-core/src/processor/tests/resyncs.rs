@@ -18,7 +18,8 @@ async fn heard_now(heard: &mut UnboundedReceiver<String>) -> Vec<String> {
     std::iter::from_fn(|| heard.try_recv().ok()).collect()
 }
 
-/// Does what an informer does when its check is due.
+/// Advances the clock by `after`, and then checks for resyncs as an informer does. Returns whether
+/// a resync was due.
 async fn tick(running: &Running, after: Duration) -> bool {
     tokio::time::advance(after).await;
     let due = running.processor.check_resync();
@@ -29,7 +30,7 @@ async fn tick(running: &Running, after: Duration) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resync_reaches_only_the_handlers_that_are_due() {
+async fn resync_reaches_only_handlers_that_are_due() {
     let running = Running::with_resync(Some(Duration::from_secs(2)));
     let (due, mut heard) = recorder();
     let (never, mut heard_never) = recorder();
@@ -55,7 +56,7 @@ async fn each_handler_keeps_its_own_resync_period() {
     let (three, mut heard_three) = recorder();
     let _two = running.processor.add_handler(two, &every(2), std::iter::empty);
     let _three = running.processor.add_handler(three, &every(3), std::iter::empty);
-    let check_period = running.processor.fix_check_period().expect("a period");
+    let check_period = running.processor.fix_check_period().expect("a handler has a resync period");
     let mut checks = Vec::new();
     for _ in 0..3 {
         tokio::time::advance(check_period).await;
@@ -82,7 +83,7 @@ async fn resync_of_other_handlers_does_not_wake_a_handler() {
 }
 
 #[test]
-fn resync_periods_of_any_length_are_understood() {
+fn resync_period_is_limited_and_zero_means_never() {
     let default = Some(Duration::from_millis(5));
     assert_eq!(
         Resync::Default.period(default),
@@ -106,7 +107,7 @@ async fn handlers_get_resyncs_at_their_own_periods_or_never() {
     let add =
         |handler, options: &HandlerOptions| running.processor.add_handler(handler, options, std::iter::empty);
     let _registrations = [add(never_, &never()), add(two, &every(2)), add(three, &every(3))];
-    // Checks each second, as an informer with a check period of one second would.
+    // The test checks every second, although the check period is two seconds.
     assert_eq!(running.processor.fix_check_period(), Some(Duration::from_secs(2)));
     let mut due = Vec::new();
     for _ in 0..6 {
@@ -120,7 +121,7 @@ async fn handlers_get_resyncs_at_their_own_periods_or_never() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn periods_count_from_the_start_of_the_informer() {
+async fn resync_periods_begin_when_the_informer_starts() {
     // client-go's ListenerResyncPeriodsDelayed: the processor starts long after its handlers were
     // added.
     let processor = SharedProcessor::new(None);
@@ -184,7 +185,7 @@ async fn relist_delivers_unchanged_objects_only_as_resyncs() {
     running.processor.publish(relist(), || {});
     assert_eq!(heard_now(&mut heard_plain).await, ["b=1>2", "+c=1"]);
     assert_eq!(heard_now(&mut heard_resynced).await, ["a=1>1", "b=1>2", "+c=1"]);
-    // The marks of a check are valid until the next check.
+    // The handlers that a check marks receive resyncs until the next check.
     assert!(tick(&running, Duration::from_secs(1)).await);
     assert_eq!(heard_now(&mut heard_resynced).await, ["a=1>1"]);
     running.processor.publish(batch(vec![Event::Resynced(object("c", 1))]), || {});

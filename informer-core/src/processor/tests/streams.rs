@@ -45,14 +45,15 @@ async fn waiting_reader_is_woken_by_a_batch() {
     let reader = tokio::spawn(async move { stream.next().await.map(|event| shown(&event)) });
     tokio::task::yield_now().await;
     processor.publish(batch(vec![added("a", 1)]), || {});
-    assert_eq!(reader.await.expect("no panic").as_deref(), Some("+a=1"));
+    assert_eq!(reader.await.expect("the task does not panic").as_deref(), Some("+a=1"));
 }
 
 #[tokio::test]
 async fn i3_no_event_can_be_read_before_the_store_has_it() {
     let processor = SharedProcessor::new(None);
     let mut stream = processor.events(&HandlerOptions::default(), std::iter::empty);
-    // The closure changes the store. Another thread could read the stream at the same time.
+    // The closure is the commit, which changes the store. The stream must not have the event before
+    // it.
     processor.publish(batch(vec![added("a", 1)]), || assert_eq!(ready(&mut stream), [""; 0]));
     assert_eq!(ready(&mut stream), ["+a=1"]);
 }
@@ -80,7 +81,7 @@ async fn i6_stream_syncs_at_the_poll_after_its_initial_events() {
         _ = stream.next().now_or_never();
         assert!(stream.registration().has_synced());
     }
-    first.registration().synced().wait().await.expect("it is synced");
+    first.registration().synced().wait().await.expect("the stream is synced");
 }
 
 #[tokio::test]
@@ -104,7 +105,7 @@ async fn i12_stream_ends_when_its_informer_stops() {
     tokio::task::yield_now().await;
     let processor = running.processor.clone();
     running.stop().await;
-    assert_eq!(reader.await.expect("no panic"), (true, true), "the stream stays ended");
+    assert_eq!(reader.await.expect("the task does not panic"), (true, true), "the stream stays ended");
     assert!(synced.wait().await.is_err());
     let mut late = processor.events(&HandlerOptions::default(), || [object("a", 1)].into_iter());
     assert!(late.next().await.is_none(), "a stopped processor has no events");
@@ -119,7 +120,7 @@ async fn i12_stream_ends_with_the_last_processor_handle() {
 }
 
 #[tokio::test]
-async fn dropping_a_stream_takes_it_out_of_the_processor() {
+async fn dropped_stream_is_removed_from_the_processor() {
     let processor = SharedProcessor::<Object>::new(None);
     let stream = processor.events(&HandlerOptions::default(), std::iter::empty);
     let synced = stream.registration().synced();
@@ -140,11 +141,11 @@ async fn busy_reader_yields_to_other_tasks() {
     });
     tokio::task::yield_now().await;
     assert!(!reader.is_finished(), "the reader has yielded");
-    reader.await.expect("no panic");
+    reader.await.expect("the task does not panic");
 }
 
 #[tokio::test]
-async fn events_behind_a_replay_are_counted_as_pending() {
+async fn events_after_a_replay_are_counted_as_pending() {
     let processor = SharedProcessor::new(None);
     processor.publish(complete(Vec::new()), || {});
     let existing = || ["a", "b", "c"].map(|name| object(name, 1)).into_iter();
@@ -152,14 +153,14 @@ async fn events_behind_a_replay_are_counted_as_pending() {
     processor.publish(batch(vec![updated("a", 1, 2), updated("b", 1, 2)]), || {});
     let mut pending = Vec::new();
     for _ in 0..5 {
-        events.next().await.expect("an event");
+        events.next().await.expect("the stream has an event");
         pending.push(events.registration().stats().pending);
     }
     assert_eq!(pending, [2, 2, 2, 1, 0]);
 }
 
 #[tokio::test]
-async fn i11_resyncs_that_are_for_others_are_not_kept_for_a_reader() {
+async fn i11_resyncs_for_other_handlers_are_not_retained() {
     let processor = SharedProcessor::<Arc<()>>::new(None);
     let events = processor.events(&HandlerOptions::default(), std::iter::empty);
     let all = Arc::new(());

@@ -1,4 +1,4 @@
-//! The lists with which a store is compared.
+//! Lists the server's objects, for comparison with a store.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use informer_reflector::Ingest;
 use kube::core::PartialObjectMeta;
 use tokio::time::timeout;
 
-use super::PATIENCE;
+use super::RESPONSE_TIMEOUT;
 use crate::source::Part;
 
-/// How many objects a page has.
+/// The maximum number of objects in a page.
 const PAGE_SIZE: u32 = 500;
 
-/// What the server has.
+/// The objects of the server: their keys and versions.
 pub(super) type Listed = HashMap<ObjectKey, ResourceVersion>;
 
-/// Lists what exists of a part at exactly this version.
+/// Lists the objects that one reflector covers, at exactly this resource version.
 pub(super) async fn list(
     part: &Part<AnyObject>,
     ingest: &Ingest,
@@ -62,14 +62,15 @@ pub(super) async fn list(
         };
         let Some(token) = end.continue_token else { return Ok(listed) };
         tokens.note(&token)?;
-        // The token stands for the version too.
+        // The continue token contains the resource version.
         options =
             ListOptions { limit: Some(PAGE_SIZE), continue_token: Some(token), ..ListOptions::default() };
     }
 }
 
-/// Lists one object at the newest state. A server whose cache of the resource has been idle updates
-/// the cache for this request, and its next bookmark then has a newer version.
+/// Requests one object at the newest resource version, and ignores it. If the server's watch cache
+/// of the resource was idle, the request updates the cache, so that the next bookmark has a newer
+/// version.
 pub(super) async fn ask_for_newest(part: &Part<AnyObject>, ingest: &Ingest) -> Result<(), ListWatchError> {
     let (lister, _) = lister(part, ingest);
     let mut parts = in_time(lister.list(ListOptions { limit: Some(1), ..ListOptions::default() })).await??;
@@ -77,7 +78,8 @@ pub(super) async fn ask_for_newest(part: &Part<AnyObject>, ingest: &Ingest) -> R
     Ok(())
 }
 
-/// Returns a lister of the metadata if there is one, and otherwise of the objects.
+/// Returns a metadata-only source if the informer's source offers one, otherwise the informer's
+/// source.
 fn lister(part: &Part<AnyObject>, ingest: &Ingest) -> (Arc<dyn ListerWatcher<AnyObject>>, Ingest) {
     match part.lister_watcher.metadata_only() {
         Some(metadata) => (Arc::new(AnySource(metadata)), Ingest::of::<PartialObjectMeta>()),
@@ -85,15 +87,16 @@ fn lister(part: &Part<AnyObject>, ingest: &Ingest) -> (Arc<dyn ListerWatcher<Any
     }
 }
 
-/// Not every server that stands in for the API server heeds the version it is asked for.
+/// Returns the error for a list at another resource version. Some proxies and API server
+/// substitutes ignore the requested version.
 fn another_state(asked_for: &ResourceVersion, given: &ResourceVersion) -> ListWatchError {
     ListWatchError::Protocol(format!(
-        "the list at resource version {asked_for} was answered with the state at {given}, with which nothing can be \
-         compared"
+        "the server returned a list at resource version {given} instead of exactly {asked_for}, so the store cannot be \
+         compared with it"
     ))
 }
 
 async fn in_time<T>(answer: impl Future<Output = T>) -> Result<T, ListWatchError> {
-    let silence = |_| ListWatchError::Unreachable(format!("no answer within {PATIENCE:?}").into());
-    timeout(PATIENCE, answer).await.map_err(silence)
+    let silence = |_| ListWatchError::Unreachable(format!("no answer within {RESPONSE_TIMEOUT:?}").into());
+    timeout(RESPONSE_TIMEOUT, answer).await.map_err(silence)
 }

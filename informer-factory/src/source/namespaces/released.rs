@@ -1,26 +1,30 @@
-//! [`ReleasedNames`]: the removed namespaces of an informer. No lock, no waiting.
+//! [`ReleasedNames`]: the names of the namespaces that were removed from an informer. It has no
+//! lock and never waits.
 //!
-//! An object that is missing from such a namespace was released, and not deleted.
+//! If the store lacks an object of a removed namespace, the object was released, not deleted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use informer_core::Completion;
 
-/// The minimum number of kept names. Each takes about a hundred bytes, and a program can add and
-/// remove namespaces for years.
+/// At least this many names are kept: the most recently removed ones. Older names are dropped,
+/// because each name takes about a hundred bytes, and a program can add and remove namespaces for
+/// years.
 const MIN_REMEMBERED: u64 = 10_000;
 
+/// The names of the namespaces that were removed from an informer and not added again.
 #[derive(Default)]
 pub(super) struct ReleasedNames {
     names: BTreeMap<Arc<str>, Released>,
-    /// Counts releases.
+    /// The sequence number of the next removal.
     next: u64,
 }
 
 struct Released {
+    /// The sequence number of the removal.
     number: u64,
-    /// Set when the namespace is added again, if there is a waiter.
+    /// Set when the namespace is added again; `None` if nothing waits for that.
     again: Option<Completion>,
 }
 
@@ -30,18 +34,19 @@ impl ReleasedNames {
         self.next += 1;
         if self.names.len() as u64 >= 2 * MIN_REMEMBERED {
             let oldest = self.next - MIN_REMEMBERED;
-            // A namespace with a waiter is kept until its waiter is done.
+            // A namespace with a waiter is kept until it is added again.
             self.names.retain(|_, released| released.number >= oldest || released.again.is_some());
         }
     }
 
-    /// Removes the name of a namespace that is added again. Returns the [`Completion`] to set.
+    /// Removes the name of a namespace that is added again. Returns the [`Completion`] for which
+    /// waiters wait, if there are any.
     pub(super) fn remove(&mut self, name: &str) -> Option<Completion> {
         self.names.remove(name)?.again
     }
 
-    /// Returns a [`Completion`] that is set when the namespace is added again; `None` if it is not
-    /// a removed one.
+    /// Returns a [`Completion`] that is set when the namespace is added again; `None` if the
+    /// namespace was not removed.
     pub(super) fn again(&mut self, name: &str) -> Option<Completion> {
         Some(self.names.get_mut(name)?.again.get_or_insert_with(Completion::new).clone())
     }
@@ -57,17 +62,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn old_names_are_forgotten_unless_they_are_awaited() {
+    fn old_names_are_forgotten_unless_awaited() {
         let mut names = ReleasedNames::default();
         names.insert("awaited".into());
-        let promise = names.again("awaited").expect("it is released");
+        let promise = names.again("awaited").expect("the namespace was removed");
         for n in 0..5 * MIN_REMEMBERED {
             names.insert(n.to_string().into());
             assert!(names.names.len() as u64 <= 2 * MIN_REMEMBERED);
             assert!(n < MIN_REMEMBERED || names.names.contains_key(&*(n - MIN_REMEMBERED + 1).to_string()));
         }
         assert!(names.again("0").is_none());
-        names.remove("awaited").expect("somebody waits").set();
+        names.remove("awaited").expect("the namespace has a waiter").set();
         assert!(promise.has_synced() && names.again("awaited").is_none());
     }
 }

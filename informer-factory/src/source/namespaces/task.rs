@@ -14,12 +14,13 @@ use tokio_util::sync::CancellationToken;
 use super::{Joining, Namespaces};
 use crate::source::SourceStatus;
 
-/// A refusal that lasts as long as this is not expected to end soon. A server that has just
-/// started, or a role binding that was created together with the workload, refuses for less.
+/// How long the server must refuse (403) a namespace before the informer syncs without it. Refusals
+/// just after a start of the server, or just after a role binding was created together with the
+/// workload, end earlier.
 const MIN_REFUSAL: Duration = Duration::from_secs(10);
 
 impl<K: Send + Sync + 'static> Joining<K> {
-    /// Lists and watches until the namespace is removed, and then lets it go.
+    /// Lists and watches until the namespace is removed, and then releases its objects.
     async fn follow(self) {
         if let Some(before) = self.before {
             before.cancelled().await;
@@ -35,8 +36,8 @@ impl<K: Send + Sync + 'static> Joining<K> {
                         resource = status.description(),
                         namespace = self.feed.namespace(),
                         reason = %refused,
-                        "namespace refused; the informer syncs without it. Grant the verbs list and watch in the namespace, \
-                         or remove the namespace from the informer"
+                        "namespace refused by the server; the informer syncs without it. Grant the verbs list and watch in \
+                         the namespace, or remove the namespace from the informer"
                     );
                 }
                 run.await;
@@ -47,8 +48,8 @@ impl<K: Send + Sync + 'static> Joining<K> {
     }
 }
 
-/// Waits until the server has refused a namespace again and again for [`MIN_REFUSAL`], and returns
-/// its health then.
+/// Waits until the server has refused each request for [`MIN_REFUSAL`], and returns the health at
+/// that time. Never returns if the reflector ends first.
 async fn refused(mut status: ReflectorStatus) -> Health {
     let mut since = None;
     loop {
@@ -59,7 +60,7 @@ async fn refused(mut status: ReflectorStatus) -> Health {
                     return health;
                 }
             }
-            // The list of another try.
+            // A retry is in progress. Its result decides whether the refusal continues.
             Health::Syncing { .. } => {}
             _ => since = None,
         }
@@ -94,7 +95,7 @@ impl<K: Send + Sync + 'static> NamespacesTask<K> {
                 biased;
                 () = shutdown.cancelled() => break,
                 () = joined.notified() => {}
-                // One has been removed.
+                // A removed namespace has been released.
                 Some(()) = following.next() => {}
             }
         }

@@ -1,4 +1,4 @@
-//! What threads can do between the steps of removing a namespace.
+//! Tests of a race between the removal and the addition of a namespace.
 
 use futures::FutureExt;
 use informer_core::KnownObjects;
@@ -27,12 +27,12 @@ async fn relist_after_release_keeps_new_objects() {
     let source = MemorySource::<ConfigMap>::new("configmaps of shop");
     let mut object = ConfigMap::default();
     (object.metadata.namespace, object.metadata.name) = (Some("shop".into()), Some("one".into()));
-    source.create(object).expect("a new object");
+    source.create(object).expect("the object does not exist yet");
     let queue = DeltaFifo::with_known_objects(Arc::new(Nothing));
     let make = move |_: &str| Arc::new(source.clone()) as Arc<dyn ListerWatcher<ConfigMap>>;
     let config = (ReflectorConfig::new(), Ingest::of::<ConfigMap>());
     let namespaces = Namespaces::new(Box::new(make), &["shop".to_owned()], queue.clone(), config);
-    let namespaces = Arc::new(namespaces.expect("a name"));
+    let namespaces = Arc::new(namespaces.expect("the name is valid"));
     let shutdown = CancellationToken::new();
     let task = NamespacesTask::new(Arc::clone(&namespaces));
     task.begin();
@@ -40,19 +40,19 @@ async fn relist_after_release_keeps_new_objects() {
     let settled = || tokio::time::sleep(std::time::Duration::from_millis(1));
     settled().await;
 
-    // Two threads: one removes it, and the other adds it again before the first has told its
-    // reflector.
-    let (member, work) = namespaces.take_out("shop").expect("it is followed");
-    let again = namespaces.add("shop").expect("a name");
+    // As in two threads: one removes the namespace, and the other adds it again before the first
+    // has stopped the reflector.
+    let (member, work) = namespaces.take_out("shop").expect("the namespace is watched");
+    let again = namespaces.add("shop").expect("the name is valid");
     settled().await;
     let gone = namespaces.end_member(&member, work);
     settled().await;
 
-    let batch = queue.pop_batch().now_or_never().flatten().expect("there is a batch");
+    let batch = queue.pop_batch().now_or_never().flatten().expect("a batch is pending");
     let deltas: Vec<_> = batch.items().iter().flat_map(|pending| pending.deltas.iter()).collect();
     assert!(deltas.last().is_some_and(|last| !last.is_end()), "{deltas:?}");
     drop(batch);
     assert!(gone.has_synced() && again.has_synced());
     shutdown.cancel();
-    task.await.expect("no panic");
+    task.await.expect("the task does not panic");
 }

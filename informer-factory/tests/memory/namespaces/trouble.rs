@@ -109,7 +109,7 @@ async fn i9_each_namespace_is_verified_and_corrected_separately() {
     assert_eq!(informer.wait_for_write(&seen, SOON).await, informer_factory::WaitOutcome::Reached);
     let verification = informer.verify().await.expect("the informer is synced");
     let differences: Vec<_> = verification.differences.iter().map(ToString::to_string).collect();
-    assert_eq!(differences, ["b/two with version 2 should not be there"]);
+    assert_eq!(differences, ["b/two (version 2) is not on the server"]);
     assert_eq!(informer.last_verification().as_deref(), Some(&verification));
     while stored(informer) != server.objects(&["a", "b"]) {
         tokio::task::yield_now().await;

@@ -37,7 +37,7 @@ pub(super) fn follow(api: &Api, definitions: &Served, outcome: &Outcome) {
     }
 }
 
-/// Serves the resources of a backup's definitions, and stops serving those of all other
+/// Serves the resources of a backup's definitions, and stops serving the resources of all other
 /// definitions.
 pub(crate) fn restore(api: &Api, restored: Option<&BTreeMap<String, Arc<Object>>>) {
     let Some(definitions) = api.catalogue.at(custom::DEFINITIONS) else {
@@ -54,7 +54,7 @@ pub(crate) fn restore(api: &Api, restored: Option<&BTreeMap<String, Arc<Object>>
     }
 }
 
-/// Continues the deletion of a definition after one of its objects was removed.
+/// Continues the deletion of a definition after an object of its resource was removed.
 pub(super) fn after_removal(api: &Api, served: &Served) {
     if served.kind.is_built_in() {
         return;
@@ -71,7 +71,7 @@ pub(super) fn after_removal(api: &Api, served: &Served) {
     }
 }
 
-/// Removes a definition that is being deleted, once none of its objects is left.
+/// Removes a definition that is being deleted, if no object of its resource is left.
 fn finish(api: &Api, definitions: &Served, object: &Object, definition: &Definition) {
     let left = known(api, definition).map_or(0, |resource| resource.table.len());
     if left == 0 {
@@ -80,8 +80,8 @@ fn finish(api: &Api, definitions: &Served, object: &Object, definition: &Definit
     }
 }
 
-/// Serves all versions of a definition on the same objects. Watches of unchanged versions continue;
-/// others end, so that their clients reconnect.
+/// Serves all served versions of a definition from the same table. Watches of unchanged versions
+/// continue; watches of changed versions end, so that clients reconnect.
 fn serve(api: &Api, definition: &Definition) {
     let table = match known(api, definition) {
         Some(known) => known.table.clone(),
@@ -106,7 +106,7 @@ fn serve(api: &Api, definition: &Definition) {
     }
 }
 
-/// Finds the resource of a definition, in any version that is already served.
+/// Finds the resource of a definition, if one of its versions is already served.
 fn known(api: &Api, definition: &Definition) -> Option<Arc<Served>> {
     api.catalogue.resources().into_iter().find(|served| defines(definition, served))
 }

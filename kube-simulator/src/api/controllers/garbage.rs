@@ -15,14 +15,15 @@ use crate::api::catalogue::Served;
 use crate::api::writes::{self, Body, Propagation};
 use crate::storage::Object;
 
-/// The UIDs of the owners whose dependants are being collected, and whether another pass is
-/// requested for the owner. Each removed dependant requests a pass for its owner, because a
-/// collection that starts at once would recurse.
+/// The UIDs of the owners whose dependants are being deleted, and whether another pass is requested
+/// for each owner. Each removed dependant only requests a pass for its owner, because starting a
+/// collection within another one would recurse.
 #[derive(Debug, Default)]
 pub(crate) struct Collecting(Mutex<BTreeMap<Box<str>, bool>>);
 
 impl Collecting {
-    /// Begins a collection. If one is already running, requests another pass and returns `false`.
+    /// Begins to delete an owner's dependants. If this is already in progress, requests another
+    /// pass and returns `false`.
     fn begin(&self, owner: &str) -> bool {
         match self.0.lock().entry(owner.into()) {
             Entry::Vacant(entry) => {
@@ -36,7 +37,7 @@ impl Collecting {
         }
     }
 
-    /// Ends a pass, and returns whether no other pass was requested.
+    /// Ends a pass. Returns `true` unless another pass was requested.
     fn end(&self, owner: &str) -> bool {
         let mut owners = self.0.lock();
         let is_done = !owners.get_mut(owner).is_some_and(std::mem::take);
@@ -48,7 +49,7 @@ impl Collecting {
 }
 
 /// Deletes the dependants of a removed object, and continues the deletion of owners that waited for
-/// the object.
+/// the removal.
 pub(super) fn after_removal(api: &Api, object: &Object) {
     for (served, dependant) in staying_dependants(api, object) {
         if is_held(api, &dependant, &object.uid) {
@@ -90,7 +91,8 @@ fn delete_dependants_first(api: &Api, served: &Served, owner: &Object) {
         }
         let its_own = dependants(api, &dependant);
         if its_own.iter().any(|(_, object)| waits_for_dependants(object)) {
-            // Without this, the objects of an ownership cycle would wait for each other.
+            // Without `unblock`, the objects of an ownership cycle would wait for each other
+            // forever.
             unblock(api, &resource, &dependant);
         }
         let policy = if its_own.is_empty() { policy(&dependant) } else { Propagation::Foreground };
@@ -109,7 +111,8 @@ fn orphan_dependants(api: &Api, served: &Served, owner: &Object) {
     super::release(api, served, &owner.key, writes::ORPHAN);
 }
 
-/// Returns the propagation policy for a dependant, from its finalizers.
+/// Returns the propagation policy with which to delete a dependant, which follows from its
+/// finalizers.
 fn policy(dependant: &Object) -> Propagation {
     let body = dependant.decode();
     let finalizers = writes::finalizers(&body);

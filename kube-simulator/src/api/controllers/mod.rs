@@ -1,9 +1,9 @@
 //! The consequences of a write: the actions of a real cluster's controllers, and of the server for
 //! custom resource definitions.
 //!
-//! All of them happen before the response, so that tests need not wait. Each step depends on the
-//! stored state and not on the event, so steps can be repeated and run in any order. No lock is
-//! held between steps.
+//! All consequences take effect before the response, so that tests need not wait. Each step depends
+//! on the stored state and not on the event, so steps can be repeated and run in any order. No lock
+//! is held between steps.
 
 mod definitions;
 mod garbage;
@@ -43,8 +43,8 @@ fn writer<'a>(api: &'a Api, served: &'a Served, object: &'a Object) -> Writer<'a
     Writer { api, served, namespace: object.namespace(), options: WriteOptions::default() }
 }
 
-/// Deletes an object that is not being deleted yet. Errors are ignored: a concurrent delete has the
-/// same effect.
+/// Deletes an object unless it is already being deleted. Errors are ignored, because a concurrent
+/// delete has the same effect.
 fn delete(api: &Api, served: &Served, object: &Object, policy: Propagation) {
     if !object.terminating {
         let options = DeleteOptions::propagating(policy);
@@ -61,15 +61,15 @@ fn edit(api: &Api, served: &Served, key: &str, change: impl Fn(&mut Body) -> boo
         }
         body.insert("apiVersion".to_owned(), served.kind.api_version().into());
         match writer(api, served, &object).update_verbatim(body) {
-            // A concurrent write has changed the object, so try again.
+            // A concurrent write has changed the object, so this loop retries.
             Err(refusal) if refusal.is_conflict() => {}
             _ => return,
         }
     }
 }
 
-/// Removes a finalizer from an object that is being deleted. Without the last finalizer, the object
-/// is removed.
+/// Removes a finalizer from an object that is being deleted. The object is removed together with
+/// its last finalizer.
 fn release(api: &Api, served: &Served, key: &str, finalizer: &str) {
     edit(api, served, key, |body| {
         let held = crate::api::writes::finalizers(body);

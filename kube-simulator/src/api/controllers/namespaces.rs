@@ -1,5 +1,5 @@
 //! The namespace controller: deletes the content of a namespace that is being deleted, and then
-//! removes its finalizer from the spec.
+//! removes the finalizer `kubernetes` from the spec of the namespace.
 
 use crate::api::Api;
 use crate::api::catalogue::Served;
@@ -19,7 +19,7 @@ pub(super) fn while_terminating(api: &Api, served: &Served, object: &Object) {
     finish(api, served, object.name());
 }
 
-/// Releases the namespace of a removed object, if the namespace is now empty.
+/// Continues the deletion of a removed object's namespace, if the namespace is now empty.
 pub(super) fn after_removal(api: &Api, object: &Object) {
     let (Some(name), Some(namespaces)) = (object.namespace(), api.catalogue.at("/api/v1/namespaces")) else {
         return;

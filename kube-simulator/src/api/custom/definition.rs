@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::api::status::FieldError;
 use crate::kinds::{Column, ResourceKind, Scale};
 
-/// A parsed definition.
+/// A parsed custom resource definition.
 #[derive(Debug)]
 pub(crate) struct Definition {
     /// The versions that are served.

@@ -1,4 +1,4 @@
-//! Custom resource definitions (`apiextensions.k8s.io/v1`): from their JSON to served kinds.
+//! Custom resource definitions (`apiextensions.k8s.io/v1`): converts their JSON to served kinds.
 
 mod conditions;
 mod definition;
@@ -6,5 +6,5 @@ mod definition;
 pub(crate) use conditions::accept;
 pub(crate) use definition::Definition;
 
-/// The path of custom resource definitions.
+/// The collection path of custom resource definitions.
 pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

@@ -1,4 +1,4 @@
-//! The token of the next page.
+//! [`ContinueToken`]: the token with which a client requests the next page of a list.
 //!
 //! The token is opaque to clients, but has the real server's format: unpadded URL-safe base64 over
 //! JSON.
@@ -24,21 +24,21 @@ pub(super) struct ContinueToken {
 }
 
 impl ContinueToken {
-    /// Continues after a storage key, in the state of the previous page.
+    /// Creates the token that continues after a storage key, in the state of the previous page.
     pub(super) fn after(cached: bool, filter: &Filter, last_key: &str, resource_version: u64) -> Self {
-        // A zero byte makes the smallest key that is greater than the last one.
+        // Appending a zero byte gives the smallest key that is greater than the last key.
         let start = format!("{}\0", relative(cached, filter, last_key));
         let resource_version = i64::try_from(resource_version).unwrap_or(i64::MAX);
         Self { v: VERSION.to_owned(), resource_version, start }
     }
 
-    /// Continues from a storage key, in the latest state.
+    /// Creates the token that continues from a storage key, in the latest state.
     pub(super) fn inconsistent(cached: bool, filter: &Filter, key: &str) -> Self {
         Self { v: VERSION.to_owned(), resource_version: -1, start: relative(cached, filter, key) }
     }
 
     pub(super) fn encode(&self) -> String {
-        // The token holds two strings and a number, which JSON can always express.
+        // Cannot fail: JSON can express two strings and a number.
         BASE64_URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default())
     }
 
@@ -73,8 +73,8 @@ impl ContinueToken {
     }
 }
 
-/// Returns the form of a key in a token. Keys of the watch cache begin with a slash, keys of etcd
-/// do not.
+/// Returns a storage key as it appears in a token: relative to the scope. Keys from the watch cache
+/// begin with a slash; keys from etcd do not.
 fn relative(cached: bool, filter: &Filter, key: &str) -> String {
     let relative = key.strip_prefix(filter.key_prefix().as_str()).unwrap_or(key);
     if cached { format!("/{relative}") } else { relative.to_owned() }

@@ -22,7 +22,7 @@ const CONTINUE_TOO_OLD: &str = "The provided continue parameter is too old to di
 /// in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LateLists {
-    /// The list is taken from etcd.
+    /// The list is read from etcd.
     FromStorage,
     /// The list fails.
     Refused,
@@ -35,7 +35,8 @@ pub(crate) struct List {
     pub(crate) resource_version: u64,
     /// Empty on the last page.
     pub(crate) continue_token: String,
-    /// The number of objects after this page; `None` with selectors.
+    /// The number of objects after this page; `None` on the last page, and for lists with
+    /// selectors.
     pub(crate) remaining: Option<usize>,
 }
 
@@ -121,15 +122,15 @@ async fn start(
         return Ok(from_the_top(newest(source, cached).await?, limit));
     };
     if version == 0 {
-        // The watch cache ignores the limit of a list that accepts any state; etcd does not.
+        // For a list that accepts any state, the watch cache ignores the limit; etcd does not.
         return Ok(from_the_top(at_hand(), if cached { 0 } else { limit }));
     }
     reach(cached, revision, version).await?;
     Ok(match options.version_match {
         Some(VersionMatch::Exact) => from_the_top(At::Exactly(version), limit),
         Some(VersionMatch::NotOlderThan) => from_the_top(at_hand(), limit),
-        // Without `resourceVersionMatch`, a limit means "exactly", for clients older than this
-        // parameter.
+        // Without `resourceVersionMatch`, a list with a limit is at exactly this version, for
+        // clients that are older than the parameter.
         None if limit > 0 => from_the_top(At::Exactly(version), limit),
         None => from_the_top(at_hand(), 0),
     })
@@ -169,15 +170,15 @@ async fn newest(source: Source<'_>, cached: bool) -> Result<At, Refusal> {
     }
 }
 
-/// Waits until the watch cache reaches a resource version. etcd never lags, so without the cache, a
-/// future version is an error at once.
+/// Waits until the watch cache reaches a resource version. Without the watch cache, a future
+/// version is an error at once, because etcd never lags.
 async fn reach(cached: bool, revision: &Revision, version: u64) -> Result<(), Refusal> {
     let reached = if cached { revision.reach(version).await } else { revision.check_stored(version) };
     Ok(reached?)
 }
 
-/// Adds a continue token for the latest state to the error if the state of a paged list has
-/// expired.
+/// Adds a continue token for the latest state to the error, if the error concerns a later page of a
+/// paged list.
 fn offer_remainder(
     mut refusal: Refusal,
     cached: bool,

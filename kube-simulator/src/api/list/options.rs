@@ -28,7 +28,7 @@ pub(crate) struct ListOptions {
     pub(crate) timeout: Option<Duration>,
     pub(crate) allow_bookmarks: bool,
     pub(crate) send_initial_events: Option<bool>,
-    /// The text of an unknown `resourceVersionMatch`.
+    /// The value of `resourceVersionMatch`, if it is unknown.
     unknown_match: Option<String>,
 }
 
@@ -134,8 +134,8 @@ impl ListOptions {
         refuse(errors)
     }
 
-    /// Returns an error for parameters that a watch does not support, and for a streaming list
-    /// unless `knows_streaming`.
+    /// Returns an error for parameters that a watch does not support. If `knows_streaming` is
+    /// false, streaming lists are also an error.
     pub(crate) fn validate_for_watch(&self, knows_streaming: bool) -> Result<(), Refusal> {
         let mut errors = Vec::new();
         let not_older_than = self.version_match == Some(VersionMatch::NotOlderThan);
@@ -165,8 +165,8 @@ impl ListOptions {
         refuse(errors)
     }
 
-    /// Turns a watch without a start version into a streaming list, as servers with streaming lists
-    /// do.
+    /// Converts a watch without a resource version to a streaming list, as servers with streaming
+    /// lists do.
     pub(crate) fn default_to_streaming(&mut self) {
         let from_nowhere = matches!(self.resource_version.as_str(), "" | "0");
         if from_nowhere && self.send_initial_events.is_none() && !self.has_match() {
@@ -180,7 +180,8 @@ impl ListOptions {
         self.send_initial_events == Some(true) && self.allow_bookmarks
     }
 
-    /// Turns a streaming list into a plain watch by removing its two parameters.
+    /// Converts a streaming list to a plain watch by removing the parameters `sendInitialEvents`
+    /// and `resourceVersionMatch`.
     pub(crate) fn ignore_streaming(&mut self) {
         self.send_initial_events = None;
         self.version_match = None;
@@ -209,7 +210,7 @@ fn refuse(errors: Vec<FieldError>) -> Result<(), Refusal> {
     Err(status::invalid("meta.k8s.io", "ListOptions", "", errors))
 }
 
-/// Parses a boolean as the server does: all values except false values are true.
+/// Parses a boolean as the server does: all values except `0` and `false` (in any case) are true.
 fn truth(value: &str) -> bool {
     !(value == "0" || value.eq_ignore_ascii_case("false"))
 }

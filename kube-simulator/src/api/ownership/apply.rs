@@ -11,10 +11,10 @@ use super::managers::{self, Entry, Manager};
 use super::merge::{is_key, merge, remove_all};
 use crate::kinds::ResourceKind;
 
-/// Maximum total length of the conflicts in an answer, in bytes. A real server lists all.
+/// Maximum total length of the conflicts in an answer, in bytes. A real server lists all conflicts.
 const MAX_CONFLICTS: usize = 256 * 1024;
 
-/// Maximum number of duplicate elements in an answer. A real server lists all.
+/// Maximum number of duplicate elements in an answer. A real server lists all of them.
 const MAX_DUPLICATES: usize = 100;
 
 /// A field of the applied configuration that another manager owns with another value.
@@ -26,11 +26,12 @@ pub(crate) struct Conflict {
     pub(crate) field: String,
 }
 
-/// Applies a configuration to an object, which can be empty.
+/// Applies a configuration to an object, and returns the result. For a new object, `before` already
+/// contains the configuration.
 ///
 /// Fields that the manager applied before, but not now, are removed unless they have other owners.
-/// Fields with another owner and another value are conflicts; with `force`, the manager becomes
-/// their owner.
+/// Fields that another manager owns with another value are conflicts; with `force`, the applying
+/// manager becomes their owner instead.
 pub(crate) fn apply(
     kind: &ResourceKind,
     before: &Body,
@@ -70,8 +71,8 @@ pub(crate) fn apply(
     Ok(after)
 }
 
-/// Returns the errors of duplicate list elements in a configuration, in the format of
-/// structured-merge-diff. A duplicate element cannot have an owner.
+/// Returns the errors for duplicate list elements in a configuration, in the format of
+/// structured-merge-diff. Duplicate elements cannot have owners.
 pub(crate) fn duplicates(kind: &ResourceKind, applied: &Body) -> Vec<String> {
     let found = leaves::duplicates(kind, applied);
     let described = found.iter().filter_map(|path| {
@@ -85,7 +86,7 @@ pub(crate) fn duplicates(kind: &ResourceKind, applied: &Body) -> Vec<String> {
     described.take(MAX_DUPLICATES).collect()
 }
 
-/// Compares paths in the order of the real server's traversal: within one map, leaves are first.
+/// Compares paths in the order of the real server's traversal: within one map, leaves come first.
 fn in_order_of_walk(left: &Path, right: &Path) -> Ordering {
     let differ = left.iter().zip(right).position(|(left, right)| left != right);
     let at = differ.unwrap_or(left.len().min(right.len()));

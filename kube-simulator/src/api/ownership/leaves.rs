@@ -11,12 +11,12 @@ use super::list_kind::ListKind;
 use crate::api::schema;
 use crate::kinds::ResourceKind;
 
-/// The steps from the root of an object to a leaf. Leaves with the same parent share its steps in
-/// memory.
+/// The steps from the root of an object to a leaf. Leaves with the same parent share the steps to
+/// the parent in memory.
 pub(super) type Path = Vec<Arc<str>>;
 
-/// The leaves of an object, with their values. A list element itself is the step `.`, without a
-/// value.
+/// The leaves of an object, with their values. The step `.` stands for a list element itself, which
+/// has no value here.
 pub(super) type Leaves<'v> = BTreeMap<Path, Option<&'v Value>>;
 
 /// The fields of the metadata that have no owner.
@@ -157,7 +157,7 @@ pub(super) fn to_fields_v1<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Bod
         for step in path {
             let next = level.entry(&**step).or_insert_with(|| Value::Object(Map::new()));
             let Value::Object(inner) = next else {
-                unreachable!("all levels are objects");
+                unreachable!("all levels of `FieldsV1` are objects");
             };
             level = inner;
         }

@@ -1,5 +1,5 @@
-//! [`ListKind`]: how lists are merged: as sets, by keys, or as one value. The schema of the list
-//! decides.
+//! [`ListKind`]: whether a list is merged as a set, by keys, or as one value. The schema of the
+//! list determines this.
 
 use serde_json::Value;
 

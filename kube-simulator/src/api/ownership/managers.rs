@@ -8,8 +8,8 @@ use super::Body;
 use super::leaves::{Path, from_fields_v1, leaves, to_fields_v1};
 use crate::kinds::ResourceKind;
 
-/// The operation of a manager. The applied fields and the updated fields of one program have
-/// separate entries.
+/// The operation of a manager. The fields that a program applies and the fields that it updates
+/// have separate entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Apply,
@@ -58,7 +58,7 @@ impl Entry {
         }
     }
 
-    /// Describes the manager for a conflict.
+    /// Describes the manager for the message of a conflict.
     pub(super) fn describe(&self) -> String {
         let subresource = match self.subresource.as_str() {
             "" => String::new(),
@@ -95,7 +95,8 @@ pub(super) fn read(body: &Body) -> Vec<Entry> {
         .collect()
 }
 
-/// Writes the non-empty entries into an object: appliers before updaters, each sorted by time.
+/// Writes the non-empty entries into an object: the entries of `Apply` before those of `Update`,
+/// each sorted by time.
 pub(super) fn write(body: &mut Body, entries: &[Entry]) {
     let mut entries: Vec<&Entry> = entries.iter().filter(|entry| !entry.fields.is_empty()).collect();
     entries.sort_by_key(|entry| {
@@ -131,8 +132,8 @@ pub(super) fn write(body: &mut Body, entries: &[Entry]) {
 /// Records the write that changed `before` into `after`: the manager becomes the only owner of the
 /// changed fields.
 ///
-/// A client can send other entries and thereby replace the stored ones; a single empty entry
-/// removes them all. If a client sends no entries, the stored entries remain.
+/// If the client sends other entries, they replace the stored entries; a single empty entry removes
+/// all of them. If the client sends no entries, the stored entries remain.
 pub(crate) fn record_write(kind: &ResourceKind, before: &Body, after: &mut Body, manager: &Manager<'_>) {
     if given(after) == Some(&[json!({})]) {
         write(after, &[]);
@@ -168,7 +169,7 @@ fn given(body: &Body) -> Option<&[Value]> {
     Some(body.get("metadata")?.get("managedFields")?.as_array()?.as_slice())
 }
 
-/// Copies the stored entries to the new version, without a change.
+/// Copies the stored entries unchanged to the new version.
 fn restore(before: &Body, after: &mut Body) {
     let kept = given(before).map(<[Value]>::to_vec);
     if let Some(Value::Object(metadata)) = after.get_mut("metadata") {

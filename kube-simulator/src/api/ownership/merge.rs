@@ -86,7 +86,7 @@ pub(super) fn remove_all(object: &mut Body, leaves: &Body) {
 }
 
 fn remove_from_list(elements: &mut Vec<Value>, leaves: &Body) {
-    // The elements of a list have the same key names, except that keys with a default can be
+    // All elements of a list have the same key names, except that keys with a default can be
     // absent.
     let keys: BTreeSet<Vec<String>> = leaves.keys().filter_map(|step| key_names(step)).collect();
     elements.retain_mut(|element| {

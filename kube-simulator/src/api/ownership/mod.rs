@@ -1,4 +1,5 @@
-//! `managedFields`, the owners of fields, and server-side apply, which uses them.
+//! `managedFields`, which records the owners of fields, and server-side apply, which uses these
+//! owners.
 //!
 //! This is a subset of structured-merge-diff. Leaves have owners: scalars, empty maps, and atomic
 //! lists and maps. Elements of keyed lists (see [`ListKind`]) have owners, too. The owner of a

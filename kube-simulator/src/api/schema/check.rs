@@ -6,7 +6,7 @@ use super::place::Place;
 use super::{OF_EVERY_OBJECT, of_field};
 use crate::api::status::{FieldError, FieldErrors};
 
-/// Returns all errors of an object.
+/// Returns the errors of an object that does not match its schema.
 pub(crate) fn check(schema: &Value, object: &Value) -> Vec<FieldError> {
     let mut errors = FieldErrors::default();
     walk(schema, object, &Place::Root, &mut errors);
@@ -54,7 +54,7 @@ fn walk_fields(schema: &Value, fields: &Map<String, Value>, path: &Place<'_>, er
         }
     }
     for (name, inner) in fields {
-        // Metadata is validated elsewhere.
+        // `writes::metadata` and `writes::identity` validate these fields.
         if path.is_root() && OF_EVERY_OBJECT.contains(&name.as_str()) {
             continue;
         }

@@ -18,7 +18,7 @@ pub(crate) use unchecked::unchecked;
 
 use serde_json::Value;
 
-/// Fields of all objects, independent of the schema.
+/// The fields that every object has, whether or not its schema contains them.
 const OF_EVERY_OBJECT: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// Returns the schema of a field: of a property, or of the values of a map.
@@ -27,7 +27,7 @@ pub(crate) fn of_field<'s>(schema: &'s Value, field: &str) -> Option<&'s Value> 
     named.or_else(|| schema.get("additionalProperties").filter(|of_all| of_all.is_object()))
 }
 
-/// Returns whether unknown fields are kept.
+/// Returns whether objects with this schema keep unknown fields.
 fn keeps_unknown(schema: &Value) -> bool {
     schema["x-kubernetes-preserve-unknown-fields"] == true || schema["additionalProperties"] == true
 }

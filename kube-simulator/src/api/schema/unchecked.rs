@@ -1,4 +1,4 @@
-//! Rules of a schema that a real server enforces and the simulator does not.
+//! Finds the rules of a schema that a real server enforces and the simulator does not.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -50,7 +50,7 @@ const FORMATS: [&str; 22] = [
     "uuid4",
 ];
 
-/// Maximum number of reported fields per keyword.
+/// Maximum number of fields that are named per keyword.
 const MAX_NAMED: usize = 3;
 
 /// The fields to which a keyword applies.
@@ -100,8 +100,8 @@ fn walk(schema: &Value, value: &Value, path: &Place<'_>, found: &mut BTreeMap<&'
     }
 }
 
-/// Returns whether a keyword has an effect. `anyOf` and `allOf` beside `x-kubernetes-int-or-string`
-/// only repeat it, so they need no warning.
+/// Returns whether a schema contains an effective keyword. Beside `x-kubernetes-int-or-string`,
+/// `anyOf` and `allOf` only repeat that rule, so they need no warning.
 fn applies(schema: &Value, keyword: &str) -> bool {
     let is_said = schema.get(keyword).is_some_and(|said| *said != false);
     is_said && !(schema["x-kubernetes-int-or-string"] == true && matches!(keyword, "anyOf" | "allOf"))

@@ -7,7 +7,7 @@
 use crate::kinds::ResourceKind;
 use crate::storage::Object;
 
-/// A conjunction of requirements. Without requirements, it selects everything.
+/// A conjunction of requirements. A selector without requirements selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FieldSelector {
     requirements: Vec<Requirement>,
@@ -43,7 +43,7 @@ impl FieldSelector {
         self.requirements.is_empty()
     }
 
-    /// Returns whether the selector requires a certain value of a selectable field.
+    /// Returns whether the selector requires one specific value of a selectable field.
     pub(crate) fn names_one(&self, kind: &ResourceKind, field: &str) -> bool {
         let index = kind.selectable_fields.iter().position(|known| known == field);
         let wanted = index.map(Field::Selectable);
@@ -76,11 +76,11 @@ fn split_at_commas(text: &str) -> Vec<&str> {
 }
 
 fn parse_requirement(kind: &ResourceKind, selector: &str, part: &str) -> Result<Requirement, String> {
-    // The first operator is used.
+    // The first operator in the text separates the field from the value.
     let operator = part.char_indices().find_map(|(at, _)| {
-        let behind = &part[at..];
-        let found = ["!=", "==", "="].into_iter().find(|operator| behind.starts_with(operator))?;
-        Some((&part[..at], found, &behind[found.len()..]))
+        let rest = &part[at..];
+        let found = ["!=", "==", "="].into_iter().find(|operator| rest.starts_with(operator))?;
+        Some((&part[..at], found, &rest[found.len()..]))
     });
     let Some((field, operator, value)) = operator else {
         return Err(format!("invalid selector: '{selector}'; can't understand '{part}'"));

@@ -3,7 +3,7 @@
 use super::label_text;
 use crate::storage::Object;
 
-/// A conjunction of requirements. Without requirements, it selects everything.
+/// A conjunction of requirements. A selector without requirements selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LabelSelector {
     requirements: Vec<Requirement>,

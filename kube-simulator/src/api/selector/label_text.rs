@@ -6,7 +6,7 @@
 use super::label::{Requirement, Test};
 use crate::api::naming;
 
-/// The operators after a label, for error messages.
+/// The operators that can follow a label, for error messages.
 const OPERATORS: &str = "in, notin, =, ==, !=, gt, lt";
 
 /// One word or sign of a selector.
@@ -22,7 +22,7 @@ enum Token<'a> {
 const SIGNS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
 
 impl<'a> Token<'a> {
-    /// Returns the text for error messages.
+    /// Returns the token's text for error messages.
     fn text(self) -> &'a str {
         match self {
             Self::Word(text) | Self::Sign(text) => text,

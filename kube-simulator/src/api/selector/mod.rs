@@ -20,7 +20,7 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// Parses the selectors of a request. An empty text selects everything.
+    /// Parses the selectors of a request. An empty string selects everything.
     pub(crate) fn parse(
         kind: &ResourceKind,
         namespace: Option<&str>,
@@ -34,12 +34,12 @@ impl Filter {
         })
     }
 
-    /// Returns whether there is a label or field selector.
+    /// Returns whether the filter has a label selector or a field selector.
     pub(crate) fn selects(&self) -> bool {
         !(self.labels.is_everything() && self.fields.is_everything())
     }
 
-    /// Returns whether the selectors require a certain value of a selectable field.
+    /// Returns whether the field selector requires one specific value of a selectable field.
     pub(crate) fn names_one(&self, kind: &ResourceKind, field: &str) -> bool {
         self.fields.names_one(kind, field)
     }

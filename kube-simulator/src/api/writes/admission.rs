@@ -1,5 +1,6 @@
-//! Admission: checks and completes objects before they are stored. All objects have rules for
-//! metadata, custom resources have schemas, and custom resource definitions have their own rules.
+//! Admission: checks and completes objects before they are stored. The metadata of all objects is
+//! checked; custom resources are checked by their schema, and custom resource definitions by rules
+//! of their own.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -15,7 +16,7 @@ use crate::kinds::ResourceKind;
 pub(super) fn admit(kind: &ResourceKind, body: &mut Body) -> Result<(), Refusal> {
     limits::check_depth(body)?;
     if kind.is_built_in() && kind.scale.is_some() {
-        // `/scale` needs this default of a built-in spec, and no other.
+        // Only this default is applied to built-in specs, because `/scale` needs it.
         let replicas = object_mut(body, "spec").entry("replicas").or_insert(Value::Null);
         if replicas.is_null() {
             *replicas = 1.into();

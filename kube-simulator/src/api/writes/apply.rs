@@ -1,4 +1,5 @@
-//! Server-side apply: checks of the configuration, and conflicts.
+//! Server-side apply: checks the applied configuration, stores the merged object, and reports
+//! conflicts.
 
 use http::StatusCode;
 use kube::core::response::{StatusCause, StatusDetails};
@@ -30,7 +31,8 @@ pub(super) fn apply(
             if part == Part::Status {
                 return Err(status::not_found(kind, name));
             }
-            // An existing object has its name; a configuration for a new object must contain it.
+            // The configuration of a new object must contain the name; for an existing object, the
+            // name in the URL suffices.
             check_name(configuration, name)?;
             if let Some(uid) = metadata_str(configuration, "uid") {
                 let why = format!(
@@ -56,7 +58,7 @@ pub(super) fn apply(
     })
 }
 
-/// Checks a configuration, and returns its fields that a write to `part` can change.
+/// Checks a configuration, and returns those of its fields that a write to `part` can change.
 pub(super) fn check(
     kind: &ResourceKind,
     writer: &Writer<'_>,
@@ -68,7 +70,7 @@ pub(super) fn check(
         let missing = FieldError::required("fieldManager", "is required for apply patch");
         return Err(status::invalid("meta.k8s.io", "PatchOptions", "", vec![missing]));
     }
-    check_says_type(&applied)?;
+    check_has_type(&applied)?;
     let namespace = metadata_str(&applied, "namespace").unwrap_or_default().to_owned();
     check_type_and_namespace(kind, writer.namespace, &mut applied)?;
     let metadata = metadata_mut(&mut applied);
@@ -92,7 +94,7 @@ pub(super) fn check(
 }
 
 /// Checks that a configuration has `apiVersion` and `kind`, which other writes can omit.
-fn check_says_type(applied: &Body) -> Result<(), Refusal> {
+fn check_has_type(applied: &Body) -> Result<(), Refusal> {
     let text = |field: &str| applied.get(field).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     if !api_version.is_empty() && !kind.is_empty() {
@@ -102,8 +104,8 @@ fn check_says_type(applied: &Body) -> Result<(), Refusal> {
     Err(status::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")))
 }
 
-/// Returns an error if a keyed list or set contains an element twice, because such elements cannot
-/// be owned.
+/// Returns an error if a keyed list or set contains an element twice, because duplicate elements
+/// cannot have owners.
 fn check_duplicates(kind: &ResourceKind, key: &str, applied: &Body) -> Result<(), Refusal> {
     let what = match ownership::duplicates(kind, applied).as_slice() {
         [] => return Ok(()),

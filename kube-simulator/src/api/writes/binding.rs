@@ -36,7 +36,7 @@ pub(super) fn bind(writer: &Writer<'_>, name: &str, binding: &Value) -> Result<O
         }
         let mut after = before.clone();
         object_mut(&mut after, "spec").insert("nodeName".to_owned(), node.into());
-        // The server writes spec and status in one step here.
+        // The real server also writes the spec and the status in one step here.
         let scheduled = json!({ "type": "PodScheduled", "status": "True", "lastTransitionTime": now });
         let status = object_mut(&mut after, "status");
         let conditions = status.entry("conditions").or_insert_with(|| json!([]));

@@ -1,4 +1,4 @@
-//! Creating objects.
+//! Creates objects.
 
 use serde_json::{Map, Value};
 
@@ -15,12 +15,13 @@ use crate::kinds::ResourceKind;
 use crate::storage::Object;
 
 /// Maximum length of a generated name. A longer prefix is shortened.
-const LONGEST_GENERATED_NAME: usize = 63;
+const MAX_GENERATED_NAME: usize = 63;
 
 /// The source of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guard {
-    /// A client, over HTTP. The server alone sets UID, creation time, generation and first status.
+    /// A client, over HTTP. The server alone sets UID, creation time, generation and initial
+    /// status.
     Client,
     /// The test itself. Its values are stored, and only missing fields are filled in.
     Trusted,
@@ -71,7 +72,7 @@ fn settle_name(kind: &ResourceKind, body: &mut Body, stamp: &Stamp, guard: Guard
         let missing = FieldError::required("metadata.name", "name or generateName is required");
         return Err(status::invalid(&kind.group, &kind.kind, "", vec![missing]));
     };
-    let room = LONGEST_GENERATED_NAME - stamp.suffix.len();
+    let room = MAX_GENERATED_NAME - stamp.suffix.len();
     let name: String = prefix.chars().take(room).chain(stamp.suffix.chars()).collect();
     check_name(kind, &name, guard)?;
     metadata_mut(body).insert("name".to_owned(), name.as_str().into());
@@ -81,7 +82,7 @@ fn settle_name(kind: &ResourceKind, body: &mut Body, stamp: &Stamp, guard: Guard
 /// Returns an error if the name cannot be a path segment, or if a client's name is not the DNS name
 /// that the kind requires.
 fn check_name(kind: &ResourceKind, name: &str, guard: Guard) -> Result<(), Refusal> {
-    // Names of roles and role bindings can be like `system:something`.
+    // Names of roles and role bindings can contain colons, as in `system:node`.
     let is_strict = guard == Guard::Client && kind.group != "rbac.authorization.k8s.io";
     let wrong = match name {
         _ if is_strict => naming::subdomain(name),
@@ -116,7 +117,7 @@ pub(super) fn prepare(
             object_mut(metadata, "labels").insert("kubernetes.io/metadata.name".to_owned(), name);
         }
         drop_empty(metadata);
-        // For kinds without a counted generation, the client sets it.
+        // For kinds whose generation the server does not count, the client's value is kept.
         if kind.counts_generations {
             metadata.remove("generation");
         }
@@ -136,8 +137,9 @@ pub(super) fn prepare(
     admission::admit(kind, body)
 }
 
-/// Sets the first status of a kind with a status subresource. Only for nodes, the client's status
-/// is kept, because a kubelet registers with its status.
+/// Replaces the status of a new object by the kind's initial status, if the kind has a status
+/// subresource. Nodes keep the client's status, because a kubelet registers its node together with
+/// the status.
 fn settle_status(kind: &ResourceKind, body: &mut Body) {
     let is_given = body.get("status").is_some_and(|status| !status.is_null());
     if !kind.status_subresource || kind.accepts_initial_status && is_given {

@@ -1,4 +1,4 @@
-//! Deleting objects.
+//! Deletes objects.
 //!
 //! An object is removed at once unless a finalizer, foreground deletion, the content of a namespace
 //! or definition, or a kubelet blocks the removal. A blocked object is marked with a deletion
@@ -18,7 +18,7 @@ use crate::api::status::{self, FieldError, Refusal};
 use crate::kinds::ResourceKind;
 use crate::storage::Object;
 
-/// The finalizer of an owner that waits for its dependants.
+/// The finalizer of an owner that waits until its dependants are deleted.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 
 /// The finalizer of an owner whose dependants are orphaned.
@@ -27,7 +27,7 @@ pub(crate) const ORPHAN: &str = "orphan";
 /// The finalizer of a custom resource definition that is being deleted.
 pub(crate) const CUSTOM_RESOURCES: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// The name of the delete options in errors.
+/// The kind of the delete options, as in error messages.
 const OPTIONS: &str = "DeleteOptions";
 
 /// The options of a delete, from its body or query.
@@ -73,7 +73,8 @@ struct Preconditions {
 }
 
 impl DeleteOptions {
-    /// Parses the body of a delete, or its query if the body is empty.
+    /// Parses the options from the body of a delete request, or from the query if the body is
+    /// empty.
     pub(crate) fn parse(body: &[u8], query: &str) -> Result<Self, Refusal> {
         if body.is_empty() { Self::from_query(query) } else { Self::from_body(body) }
     }
@@ -138,7 +139,7 @@ impl DeleteOptions {
         self.dry_run.iter().any(|stage| stage == "All")
     }
 
-    /// Returns options with this propagation policy.
+    /// Returns default options with this propagation policy.
     pub(crate) fn propagating(policy: Propagation) -> Self {
         Self { propagation_policy: Some(policy), ..Self::default() }
     }
@@ -233,7 +234,8 @@ fn waits_for_content(writer: &Writer<'_>, body: &Body) -> bool {
     writer.served.kind.is_namespace() && (!is_marked || controlled || !spec_finalizers(body).is_empty())
 }
 
-/// The deletion time and grace period of an object that is being deleted.
+/// How a delete ends an object: the deletion timestamp, the grace period, and when the object is
+/// removed.
 struct Ending {
     /// The deletion timestamp; `None` keeps the previous timestamp.
     at: Option<Timestamp>,
@@ -241,7 +243,8 @@ struct Ending {
     seconds: i64,
     /// Whether the object remains until another component, such as a kubelet, removes it.
     waits: bool,
-    /// Whether the object is marked before it is removed, even if it is removed at once.
+    /// Whether the object is stored with the deletion timestamp before it is removed, even if it is
+    /// removed at once.
     marks_first: bool,
 }
 
@@ -270,8 +273,8 @@ impl Ending {
         }
         let wanted = wanted.filter(|seconds| *seconds < running)?;
         let earlier = later(end, wanted.saturating_sub(running));
-        // If the time has already passed, at most one second is left, so that a kubelet still sees
-        // the deletion.
+        // If the earlier end has already passed, at most one second is left, so that a kubelet
+        // still observes the deletion.
         let seconds = if earlier < now { wanted.min(1) } else { wanted };
         Some(Self { at: Some(earlier.max(now)), seconds, waits: wanted > 0, marks_first: true })
     }
@@ -287,14 +290,15 @@ fn later(time: Timestamp, seconds: i64) -> Timestamp {
     moved.unwrap_or(if seconds < 0 { Timestamp::MIN } else { Timestamp::MAX })
 }
 
-/// Returns whether objects of the kind end in two steps: pods do, if the builder enables it.
+/// Returns whether a deleted object is first stored with a deletion timestamp. This applies to pods
+/// if the builder enables graceful deletion.
 fn ends_gracefully(writer: &Writer<'_>) -> bool {
     let kind = &writer.served.kind;
     writer.api.behavior.graceful_pods && kind.kind == "Pod" && kind.group.is_empty()
 }
 
 /// Returns the grace period in seconds, or 0. Only scheduled pods that have not finished have a
-/// grace period, and only if the builder enables it.
+/// grace period, and only if the builder enables graceful deletion.
 fn grace(writer: &Writer<'_>, body: &Body, wanted: Option<i64>) -> i64 {
     let spec = body.get("spec");
     let is_scheduled =

@@ -1,8 +1,9 @@
-//! Evictions: deletes of pods that disruption budgets limit. `kubectl drain` creates them.
+//! Evictions: deletions of pods within the limits of disruption budgets. `kubectl drain` creates
+//! evictions.
 //!
 //! The rules and messages are those of `pkg/registry/core/pod/storage/eviction.go`. The API server
-//! itself subtracts an eviction from the budget, so that two concurrent evictions cannot both use
-//! the last disruption.
+//! itself, not a controller, subtracts an eviction from the budget, so that two concurrent
+//! evictions cannot both use the last allowed disruption.
 
 use http::StatusCode;
 use kube::core::response::{StatusCause, StatusDetails};
@@ -23,8 +24,8 @@ const API_SERVER: &str = "kube-apiserver";
 /// Maximum number of recorded evictions that the controller has not processed yet.
 const MAX_NOTED: usize = 2_000;
 
-/// Deletes a pod and subtracts it from its disruption budget, or returns an error if the budget
-/// forbids this.
+/// Deletes a pod and subtracts the eviction from the pod's disruption budget, or returns an error
+/// if the budget forbids the eviction.
 pub(super) fn evict(writer: &Writer<'_>, name: &str, eviction: &Value) -> Result<Outcome, Refusal> {
     let options = delete_options(eviction)?;
     let dry_run = writer.options.dry_run || options.is_dry_run();
@@ -55,7 +56,8 @@ fn ends_anyway(pod: &Object) -> bool {
     pod.terminating || matches!(body["status"]["phase"].as_str(), Some("Pending" | "Succeeded" | "Failed"))
 }
 
-/// Subtracts the eviction of a pod from its budget, if there is one, or returns an error.
+/// Subtracts the eviction from the pod's disruption budget, if there is one. Returns an error if
+/// the budget forbids the eviction or the pod has several budgets.
 fn spend(writer: &Writer<'_>, pod: &Object) -> Result<(), Refusal> {
     let (Some(budgets), Some(namespace)) =
         (writer.api.catalogue.at("/apis/policy/v1/poddisruptionbudgets"), writer.namespace)
@@ -165,7 +167,7 @@ fn why_exhausted(budget: &Body, name: &str) -> String {
     }
 }
 
-/// Subtracts a disruption from a budget, and records the pod for the controller.
+/// Subtracts a disruption from a budget, and records the evicted pod for the disruption controller.
 fn take_one(budget: &mut Body, pod: &str, now: &str) {
     let left = number(budget, "disruptionsAllowed") - 1;
     let observed = number(budget, "observedGeneration");
@@ -207,7 +209,7 @@ fn note_eviction(writer: &Writer<'_>, name: &str, options: &DeleteOptions) -> Re
     })
 }
 
-/// Sets a condition. If its status does not change, its transition time is kept.
+/// Sets a condition. If the status of the condition does not change, its transition time is kept.
 fn set_condition(status: &mut Body, mut condition: Value) {
     let conditions = status.entry("conditions").or_insert_with(|| json!([]));
     let Value::Array(conditions) = conditions else {

@@ -69,8 +69,8 @@ fn check_type(kind: &ResourceKind, body: &Body) -> Result<(), Refusal> {
     Err(status::invalid(&kind.group, given, name, vec![error]))
 }
 
-/// Returns the error for an object whose type is not the type of the path, for kinds with a Go
-/// type.
+/// Returns the error for a body whose type differs from the type of the URL. The message is that
+/// for built-in kinds, which have Go types.
 fn another_type(kind: &ResourceKind, api_version: &str, given: &str) -> Refusal {
     let version = api_version.rsplit('/').next().unwrap_or(api_version);
     let why = if api_version == kind.api_version() {
@@ -82,7 +82,7 @@ fn another_type(kind: &ResourceKind, api_version: &str, given: &str) -> Refusal 
     status::bad_request(message)
 }
 
-/// Returns the message that the server has no type for a kind.
+/// Returns the message of a server that does not know a kind.
 pub(super) fn no_kind(kind: &str, api_version: &str) -> String {
     format!(
         "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\""

@@ -1,5 +1,5 @@
-//! The labels and selector that a real server adds to a new Job. A Job controller finds its pods by
-//! them.
+//! The labels and the selector that a real server adds to a new Job. The Job controller finds the
+//! Job's pods by these labels.
 //!
 //! Counterpart: `generateSelector` in `k8s.io/kubernetes/pkg/registry/batch/job`.
 
@@ -7,8 +7,9 @@ use serde_json::Value;
 
 use super::{Body, metadata_str, object_mut};
 
-/// The labels with the Job's name on its pods, in their old and new form.
+/// The labels of a Job's pods that contain the Job's name, in the old and the new form.
 const NAME_LABELS: [&str; 2] = ["job-name", "batch.kubernetes.io/job-name"];
+/// The labels of a Job's pods that contain the Job's UID, in the old and the new form.
 const UID_LABELS: [&str; 2] = ["controller-uid", "batch.kubernetes.io/controller-uid"];
 
 /// Makes a Job select its pods by its UID, unless it has a manual selector.

@@ -16,7 +16,7 @@ const MAX_OPERATIONS: usize = 10_000;
 /// Maximum number of bytes that all copies of one patch add together.
 const MAX_COPIED: usize = 3 * 1024 * 1024;
 
-/// Applies a patch to a document. A failed patch leaves the document partly changed.
+/// Applies a patch to a document. If the patch fails, the document is partly changed.
 pub(super) fn apply(document: &mut Value, patch: &[PatchOperation]) -> Result<(), Refusal> {
     if patch.len() > MAX_OPERATIONS {
         let operations = patch.len();
@@ -49,7 +49,7 @@ fn check_depth(document: &Value, operation: &PatchOperation) -> Result<(), Refus
         PatchOperation::Add(add) => (&add.path, Some(&add.value)),
         PatchOperation::Replace(replace) => (&replace.path, Some(&replace.value)),
         PatchOperation::Copy(copy) => (&copy.path, document.pointer(copy.from.as_str())),
-        // A move to a place that is not deeper adds no depth.
+        // A move to a path that is not deeper adds no depth.
         PatchOperation::Move(moved) if moved.path.count() > moved.from.count() => {
             (&moved.path, document.pointer(moved.from.as_str()))
         }

@@ -61,8 +61,8 @@ pub(super) fn depth(value: &Value) -> usize {
     1 + inner.unwrap_or(0)
 }
 
-/// Returns the length of a value's JSON in bytes. Some escaped characters are counted as one byte
-/// less.
+/// Returns the approximate length of a value's JSON in bytes. Characters that JSON escapes are
+/// counted without the escape.
 pub(super) fn json_size(value: &Value) -> usize {
     match value {
         Value::Null => 4,

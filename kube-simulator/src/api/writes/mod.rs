@@ -1,7 +1,8 @@
 //! Writes: the rules that turn a client's body into a stored version.
 //!
-//! A [`Writer`] is one write with its context. Each of its methods changes one object under its
-//! table's lock. Then [`controllers`](crate::api::controllers) apply the consequences.
+//! A [`Writer`] is one write with its context. Each method of a writer changes one object under its
+//! table's lock. Then the simulated [`controllers`](crate::api::controllers) apply the
+//! consequences, such as the deletion of dependants.
 
 mod admission;
 mod apply;
@@ -55,14 +56,14 @@ pub(crate) enum Outcome {
     Removed(Arc<Object>),
 }
 
-/// The options of a write. The default is for writes of the test itself.
+/// The options of a write. The default options are for writes that a test makes without HTTP.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WriteOptions {
     /// Whether the write is a dry run.
     pub(crate) dry_run: bool,
     /// The owner of the written fields. With `None`, ownership is not recorded.
     pub(crate) manager: Option<String>,
-    /// Whether apply takes over fields that others own.
+    /// Whether server-side apply takes over fields that other managers own.
     pub(crate) force: bool,
 }
 
@@ -138,6 +139,7 @@ impl Writer<'_> {
         self.served.kind.key(self.namespace, name)
     }
 
+    /// Runs the controllers after a successful write, unless the write is a dry run.
     fn settled(&self, outcome: Result<Outcome, Refusal>) -> Result<Outcome, Refusal> {
         let outcome = outcome?;
         if !self.options.dry_run {
@@ -161,12 +163,14 @@ impl Outcome {
     }
 }
 
-/// Borrows `metadata`, and replaces it by an empty object if it is not an object.
+/// Borrows `metadata` mutably. A missing value, or a value that is not an object, is first replaced
+/// by an empty object.
 pub(crate) fn metadata_mut(body: &mut Body) -> &mut Body {
     object_mut(body, "metadata")
 }
 
-/// Borrows a field, and replaces it by an empty object if it is not an object.
+/// Borrows a field mutably. A missing value, or a value that is not an object, is first replaced by
+/// an empty object.
 pub(crate) fn object_mut<'b>(body: &'b mut Body, field: &str) -> &'b mut Body {
     let found = body.entry(field).or_insert_with(|| Value::Object(Map::new()));
     if !found.is_object() {
@@ -193,7 +197,7 @@ fn drop_empty(metadata: &mut Body) {
     }
 }
 
-/// Reads a string in `metadata`; an empty string counts as absent, as in Go.
+/// Returns a string field of `metadata`. An empty string counts as absent, as in Go.
 pub(crate) fn metadata_str<'a>(body: &'a Body, field: &str) -> Option<&'a str> {
     body.get("metadata")?.get(field)?.as_str().filter(|text| !text.is_empty())
 }

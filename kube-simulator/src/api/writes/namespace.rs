@@ -1,11 +1,11 @@
-//! Checks of a namespace when objects are created in it, and its own finalizers.
+//! The check that a namespace accepts new objects, and the finalizers in the spec of a namespace.
 
 use serde_json::Value;
 
 use super::{Body, Writer, metadata_str, object_mut};
 use crate::api::status::{self, Refusal};
 
-/// Returns an error if the namespace is being deleted, or is required and missing.
+/// Returns an error if the namespace of a new object is being deleted, or is required and missing.
 pub(super) fn check_open(writer: &Writer<'_>, body: &Body) -> Result<(), Refusal> {
     let (Some(name), Some(namespaces)) = (writer.namespace, writer.api.catalogue.at("/api/v1/namespaces"))
     else {

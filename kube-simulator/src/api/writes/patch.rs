@@ -1,4 +1,4 @@
-//! Patching objects: merge patches, JSON patches and strategic merge patches.
+//! Patches objects: merge patches, JSON patches and strategic merge patches.
 
 use serde_json::Value;
 
@@ -34,7 +34,7 @@ impl Patch {
         }
         match value {
             Value::Object(body) => Ok(body),
-            _ => Err(status::bad_request(format!("the patched object is not a {}", kind.kind))),
+            _ => Err(status::bad_request(format!("the patched {} is not a JSON object", kind.kind))),
         }
     }
 }

@@ -57,8 +57,8 @@ pub(super) fn set(writer: &Writer<'_>, name: &str, change: Rescale<'_>) -> Resul
     })
 }
 
-/// Applies a `Scale` by server-side apply. The manager becomes an owner of the object's replicas
-/// field.
+/// Applies a `Scale` by server-side apply. The manager becomes an owner of the object's field for
+/// replicas.
 fn apply(writer: &Writer<'_>, name: &str, configuration: &Body) -> Result<Outcome, Refusal> {
     let kind = &*writer.served.kind;
     let path = &paths(kind)?.spec_replicas;
@@ -79,7 +79,7 @@ fn apply(writer: &Writer<'_>, name: &str, configuration: &Body) -> Result<Outcom
         let mut after =
             applied.map_err(|conflicts| apply::conflict(kind, name, &of_scale(kind, conflicts)))?;
         if at(&Value::Object(after.clone()), path).is_none() {
-            // In Go, the number is 0 if it is absent.
+            // In Go, an absent number is 0.
             set_at(&mut after, path, 0.into());
         }
         take_version(&scale, &mut after);
@@ -87,7 +87,7 @@ fn apply(writer: &Writer<'_>, name: &str, configuration: &Body) -> Result<Outcom
     })
 }
 
-/// Converts conflicts about an object's replicas to conflicts about its `Scale`.
+/// Converts conflicts about an object's replicas to conflicts about the object's `Scale`.
 fn of_scale(kind: &ResourceKind, mut conflicts: Vec<Conflict>) -> Vec<Conflict> {
     let version = format!(" using {}", kind.api_version());
     for conflict in &mut conflicts {
@@ -115,7 +115,7 @@ fn take_version(scale: &Body, object: &mut Body) {
     }
 }
 
-/// Converts a label selector to text. Text is returned unchanged.
+/// Converts a label selector to its string form. A string is returned unchanged.
 pub(crate) fn selector_text(selector: &Value) -> String {
     if let Some(text) = selector.as_str() {
         return text.to_owned();

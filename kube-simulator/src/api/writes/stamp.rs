@@ -2,7 +2,8 @@
 
 use jiff::Timestamp;
 
-/// The characters of generated names. Vowels and look-alikes are excluded to avoid words.
+/// The characters of generated names. As in Kubernetes, vowels are excluded to avoid words, and
+/// characters that look alike are excluded too.
 const NAME_CHARACTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// The generated values of one write.

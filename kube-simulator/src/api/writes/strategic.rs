@@ -1,6 +1,6 @@
-//! Strategic merge patches, with directives and lists that are merged by key.
+//! Strategic merge patches, which have directives, and lists that are merged by key.
 //!
-//! Counterpart: apimachinery's `strategicpatch`. [`ListKind`] has the keys of lists.
+//! Counterpart: apimachinery's `strategicpatch`. [`ListKind`] determines how a list is merged.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -125,8 +125,8 @@ fn merge_list(schema: Option<&Value>, elements: &mut Vec<Value>, patch: Vec<Valu
     Ok(())
 }
 
-/// Sorts the elements that `order` names, within the positions that they occupy. Other elements
-/// stay in place.
+/// Sorts the elements that `order` names, within the positions that these elements occupy. Other
+/// elements stay in place.
 fn reorder(list: &ListKind, elements: &mut [Value], order: &[Value]) {
     let name = |element: &Value| match list {
         ListKind::Map(keys) => keys.first().and_then(|key| element.get(key)).map(Value::to_string),
@@ -182,9 +182,9 @@ mod tests {
     fn merged(before: Value, patch: Value) -> Value {
         let kind = ResourceKind::of::<Pod>();
         let (Value::Object(mut object), Value::Object(patch)) = (before, patch) else {
-            panic!("not objects");
+            panic!("`before` and `patch` must be JSON objects");
         };
-        merge(kind.merging_of("spec"), &mut object, patch).expect("a patch that can be applied");
+        merge(kind.merging_of("spec"), &mut object, patch).expect("the patch is valid");
         Value::Object(object)
     }
 

@@ -1,4 +1,4 @@
-//! Replacing objects, whole or by part.
+//! Replaces objects, as a whole or in part.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ pub(super) fn update(
     })
 }
 
-/// Creates the object of a PUT if it is missing.
+/// Creates the missing object of a PUT.
 fn create_instead(writer: &Writer<'_>, name: &str, mut body: Body) -> Result<Outcome, Refusal> {
     if let Some(uid) = metadata_str(&body, "uid") {
         let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
@@ -75,7 +75,7 @@ fn create_instead(writer: &Writer<'_>, name: &str, mut body: Body) -> Result<Out
 }
 
 /// Replaces an object without the rules for clients. A stale `resourceVersion` is an error. An
-/// object that is being deleted is removed with its last finalizer.
+/// object that is being deleted is removed when the update removes its last finalizer.
 pub(super) fn update_verbatim(writer: &Writer<'_>, mut body: Body) -> Result<Outcome, Refusal> {
     let kind = &*writer.served.kind;
     check_type_and_namespace(kind, writer.namespace, &mut body)?;
@@ -96,7 +96,8 @@ pub(super) fn update_verbatim(writer: &Writer<'_>, mut body: Body) -> Result<Out
 fn goes_now(writer: &Writer<'_>, body: &Body, part: Part) -> bool {
     let metadata = body.get("metadata");
     let grace = metadata.and_then(|metadata| metadata.get("deletionGracePeriodSeconds")?.as_i64());
-    // The controller checks whether a namespace is empty, unless the write removes spec finalizers.
+    // If controllers are simulated, only the namespace controller and writes to `/finalize` remove
+    // a namespace.
     let is_controlled = writer.api.behavior.controllers && part != Part::Finalizers;
     let waits_for_content =
         writer.served.kind.is_namespace() && (is_controlled || !spec_finalizers(body).is_empty());
@@ -129,7 +130,7 @@ pub(super) struct Change {
 }
 
 impl Change {
-    /// Creates a change whose manager owns the changed fields.
+    /// Creates a change for which the writer's manager becomes the owner of the changed fields.
     pub(super) fn new(after: Body, part: Part) -> Self {
         Self { after, part, owners_settled: false }
     }
@@ -263,7 +264,7 @@ fn keep_all_but_status(kind: &ResourceKind, before: &Body, mut after: Body) -> B
             copy_or_remove(given, metadata, field);
         }
     }
-    // Ownership was computed for the whole object.
+    // `managedFields` describes the whole object, so it is taken from the new version.
     let given = metadata_mut(&mut after).remove("managedFields");
     if let Some(given) = given {
         metadata_mut(&mut kept).insert("managedFields".to_owned(), given);
@@ -272,7 +273,7 @@ fn keep_all_but_status(kind: &ResourceKind, before: &Body, mut after: Body) -> B
 }
 
 fn keep_server_owned(before: &Body, after: &mut Body) {
-    // Possibly the client's API version differs from the stored version.
+    // The client's API version can differ from the stored version, which is kept.
     copy_or_remove(before, after, "kind");
     copy_or_remove(before, after, "apiVersion");
     let Some(Value::Object(old)) = before.get("metadata") else {
@@ -285,8 +286,8 @@ fn keep_server_owned(before: &Body, after: &mut Body) {
     copy_or_remove(old, metadata, "resourceVersion");
 }
 
-/// Increments the generation if anything but the metadata has changed; some kinds also count part
-/// of the metadata. Changes of a status that `/status` serves do not count.
+/// Increments the generation if a field outside the metadata has changed; for some kinds, changes
+/// of certain metadata fields count too. Changes of a status that `/status` serves do not count.
 fn count_generation(kind: &ResourceKind, before: &Body, after: &mut Body, part: Part) {
     if !kind.counts_generations || part == Part::Status {
         return;

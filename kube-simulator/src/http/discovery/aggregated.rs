@@ -1,4 +1,5 @@
-//! Discovery in one document per root: `APIGroupDiscoveryList` of `apidiscovery.k8s.io` (KEP-3352).
+//! Aggregated discovery (KEP-3352): one `APIGroupDiscoveryList` of `apidiscovery.k8s.io` each for
+//! `/api` and `/apis`.
 
 use serde_json::{Value, json};
 
@@ -6,7 +7,8 @@ use super::group::{GroupVersion, group_versions, subresources, verbs};
 use crate::http::server::Server;
 use crate::kinds::ResourceKind;
 
-/// Answers `/api` (for the core group) or `/apis` (for all others).
+/// Returns the document of `/api`, which contains the core group, or of `/apis`, which contains all
+/// other groups.
 pub(crate) fn aggregated(server: &Server, core: bool, api_version: &str) -> Value {
     let mut items: Vec<Value> = Vec::new();
     for version in group_versions(server) {
@@ -82,8 +84,8 @@ fn resource(kind: &ResourceKind) -> Value {
     resource
 }
 
-/// Returns the `responseKind` of a resource or subresource. Group and version are empty if `of` is
-/// built in and has the same group and version.
+/// Returns the `responseKind` of the resource `of`, or of a subresource. The group and the version
+/// are empty if `of` is built in and has the same group and version.
 fn response_kind(of: &ResourceKind, group: &str, version: &str, kind: &str) -> Value {
     let is_own = of.is_built_in() && group == of.group && version == of.version;
     let (group, version) = if is_own { ("", "") } else { (group, version) };

@@ -6,7 +6,7 @@ use super::group::{GroupVersion, group_versions, subresources, verbs};
 use crate::http::server::Server;
 use crate::kinds::ResourceKind;
 
-/// Answers `/`: the list of paths.
+/// Returns the document of `/`: the list of paths.
 pub(crate) fn paths(server: &Server) -> Value {
     let mut paths: Vec<String> = vec!["/api".to_owned(), "/apis".to_owned()];
     for version in group_versions(server) {
@@ -45,7 +45,7 @@ pub(crate) fn group(server: &Server, name: &str) -> Option<Value> {
     Some(group)
 }
 
-/// Answers `/api/VERSION` and `/apis/GROUP/VERSION`.
+/// Returns the document of `/api/VERSION` or `/apis/GROUP/VERSION`.
 pub(crate) fn resources(server: &Server, path: &str) -> Option<Value> {
     let version = group_versions(server).into_iter().find(|version| version.path() == path)?;
     let mut resources: Vec<Value> = Vec::new();

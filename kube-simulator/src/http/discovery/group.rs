@@ -1,4 +1,4 @@
-//! The model behind all discovery documents: versions of groups, with their resources.
+//! The data of all discovery documents: the versions of groups, with their resources.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use crate::kinds::{ALL_VERBS, ResourceKind};
 /// One version of one API group.
 #[derive(Debug)]
 pub(crate) struct GroupVersion {
-    /// Empty for the core group.
+    /// The API group, empty for the core group.
     pub(crate) group: String,
     pub(crate) version: String,
-    /// The resources, sorted by their plurals.
+    /// The resources, sorted by plural name.
     pub(crate) served: Vec<Arc<Served>>,
     pub(super) reviews: Vec<&'static Review>,
 }
@@ -31,27 +31,28 @@ pub(super) struct Subresource {
 /// The subresources of built-in kinds that the simulator serves.
 const SERVED: [&str; 5] = ["binding", "eviction", "finalize", "scale", "status"];
 
-/// Returns the verbs of a resource, in the order of the real documents.
+/// Returns the verbs of a resource, in the order of a real server's documents.
 pub(super) fn verbs(kind: &ResourceKind) -> &'static [&'static str] {
     kind.facts.map_or(ALL_VERBS, |facts| facts.verbs)
 }
 
+/// The verbs of subresources of custom resources.
 const PART_VERBS: &[&str] = &["get", "patch", "update"];
 
 impl GroupVersion {
-    /// Joins group and version as in `apiVersion`.
+    /// Returns the group and version in the form of `apiVersion`, such as `apps/v1`.
     pub(crate) fn name(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// Returns the path without its slash: `api/v1` or `apis/apps/v1`.
+    /// Returns the path without the leading slash, such as `api/v1` or `apis/apps/v1`.
     pub(crate) fn path(&self) -> String {
         if self.group.is_empty() { format!("api/{}", self.version) } else { format!("apis/{}", self.name()) }
     }
 }
 
-/// Returns all versions of all groups: groups by name, the core group first, and the preferred
-/// version of each first.
+/// Returns all versions of all groups, sorted by group name, so that the core group is first.
+/// Within each group, the preferred version is first.
 pub(crate) fn group_versions(server: &Server) -> Vec<GroupVersion> {
     let mut found: Vec<GroupVersion> = Vec::new();
     let mut entry = |group: &str, version: &str| -> usize {
@@ -78,8 +79,8 @@ pub(crate) fn group_versions(server: &Server) -> Vec<GroupVersion> {
     found
 }
 
-/// Orders versions as Kubernetes does: stable before beta before alpha, higher numbers first, all
-/// others by name.
+/// Returns the sort key of a version in Kubernetes' order: stable before beta before alpha, and
+/// higher numbers first. Versions of any other form come last, by name.
 fn priority(version: &str) -> (Reverse<u8>, Reverse<u32>, Reverse<u32>, String) {
     let parse = || {
         let rest = version.strip_prefix('v')?;
@@ -133,7 +134,7 @@ impl Subresource {
 
 #[cfg(test)]
 mod tests {
-    //! The order of versions.
+    //! Tests of the order of versions.
 
     use super::priority;
 

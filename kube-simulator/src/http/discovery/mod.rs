@@ -1,8 +1,8 @@
 //! Discovery of groups, versions and resources.
 //!
-//! `kubectl` requests aggregated documents (`apidiscovery.k8s.io`), older clients separate ones.
-//! Both are built from the same list of [`GroupVersion`]s. The list is built from the catalogue on
-//! each request, so that custom resources appear and disappear.
+//! `kubectl` requests aggregated documents (`apidiscovery.k8s.io`); older clients request separate
+//! documents. Both are built from the same list of [`GroupVersion`]s. Each request builds the list
+//! from the catalogue, so that it always contains the current custom resources.
 
 mod aggregated;
 mod documents;

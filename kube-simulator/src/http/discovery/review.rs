@@ -1,4 +1,5 @@
-//! Reviews of rights and identities, which clients create. Here every action is allowed.
+//! Reviews of rights and identities, such as `SelfSubjectAccessReview`. The simulator allows every
+//! action.
 
 use serde_json::{Value, json};
 
@@ -64,14 +65,14 @@ pub(super) const ALL: &[Review] = &[
     },
 ];
 
-/// Finds the review for the path of a group version and a plural.
+/// Finds the kind of review for the path of a group version and a plural.
 pub(crate) fn review(group_version_path: &str, plural: &str) -> Option<&'static Review> {
     let group = group_version_path.strip_prefix("apis/")?.strip_suffix("/v1")?;
     ALL.iter().find(|review| review.group == group && review.plural == plural)
 }
 
 impl Review {
-    /// Answers a review.
+    /// Returns the review with its type and a status that grants everything.
     pub(crate) fn grant(&self, mut review: Value) -> Value {
         review["kind"] = self.kind.into();
         review["apiVersion"] = format!("{}/v1", self.group).into();

@@ -1,9 +1,9 @@
 //! Objects in CBOR (KEP-4222), as from servers with the feature gate `CBORServingAndStorage`.
 //!
-//! The structure is that of the JSON. Text is encoded as byte strings, as in Go, where this skips
-//! the check for UTF-8. Base64 text becomes its decoded bytes with a tag, so that an untyped reader
-//! can restore the text. Each document begins with CBOR's own tag. The items of a watch follow each
-//! other (RFC 8742).
+//! The structure is that of the JSON. Strings are encoded as byte strings, as in Go, which thereby
+//! skips the check for UTF-8. Base64 strings become their decoded bytes with a tag, so that a
+//! reader without type information can restore the string. Each document begins with the tag that
+//! identifies CBOR. The items of a watch follow each other without separators (RFC 8742).
 
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
@@ -12,17 +12,21 @@ use serde_json::{Map, Number, Value};
 
 use crate::http::encoding::protobuf::{FieldType, field_type, message_of};
 
-/// The media types of documents, watches and applied configurations.
+/// The media type of documents.
 pub(crate) const MEDIA_TYPE: &str = "application/cbor";
+/// The media type of watches.
 pub(crate) const SEQUENCE: &str = "application/cbor-seq";
+/// The media type of configurations for server-side apply.
 pub(crate) const APPLY: &str = "application/apply-patch+cbor";
 
-/// The bytes of the tag that marks CBOR.
+/// The bytes of the tag that identifies CBOR.
 const SELF_DESCRIBED: [u8; 3] = [0xd9, 0xd9, 0xf7];
 
-/// The tags of bytes that become URL-safe base64, base64 or hexadecimal digits in JSON.
+/// The tag of bytes that become URL-safe base64 in JSON.
 const BASE64_URL: u64 = 21;
+/// The tag of bytes that become base64 in JSON.
 const BASE64: u64 = 22;
+/// The tag of bytes that become hexadecimal digits in JSON.
 const HEX: u64 = 23;
 
 type Object = Map<String, Value>;
@@ -45,7 +49,7 @@ pub(crate) fn document(object: &Object) -> Vec<u8> {
     out
 }
 
-/// Encodes a watch event for an encoded object.
+/// Encodes a watch event whose object is already encoded.
 pub(crate) fn event(kind: &str, document: &[u8]) -> Vec<u8> {
     // The head of a map with two entries. The document is copied unchanged.
     let mut out = [&SELF_DESCRIBED[..], &[0xa2]].concat();
@@ -56,7 +60,7 @@ pub(crate) fn event(kind: &str, document: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Decodes an object; `None` unless the bytes are a single, well-formed object.
+/// Decodes an object. Returns `None` unless the bytes are a single, well-formed object.
 pub(crate) fn read(mut body: &[u8]) -> Option<Object> {
     let read = ciborium::from_reader(&mut body).ok().filter(|_| body.is_empty())?;
     match json(read)? {
@@ -86,7 +90,8 @@ fn map(object: &Object, field: Option<FieldType>) -> Cbor {
     })
 }
 
-/// Converts a value to CBOR. Only values of built-in kinds have a type.
+/// Converts a value to CBOR. `field` is the type of the value, which is known for built-in kinds
+/// only.
 fn cbor(value: &Value, field: Option<FieldType>) -> Cbor {
     match value {
         Value::Null => Cbor::Null,
@@ -105,7 +110,7 @@ fn cbor(value: &Value, field: Option<FieldType>) -> Cbor {
     }
 }
 
-/// Converts CBOR to JSON, if possible.
+/// Converts CBOR to JSON. Returns `None` if JSON cannot express the value.
 fn json(value: Cbor) -> Option<Value> {
     Some(match value {
         Cbor::Null => Value::Null,
@@ -120,7 +125,7 @@ fn json(value: Cbor) -> Option<Value> {
             (HEX, Cbor::Bytes(bytes)) => {
                 bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
             }
-            // Tags of numbers that are too large for JSON.
+            // These tags mark big integers, which are too large for JSON.
             (2 | 3, _) => return None,
             (_, inner) => json(inner)?,
         },

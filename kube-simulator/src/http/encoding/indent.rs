@@ -1,4 +1,4 @@
-//! Indented JSON, in the format of Go's `json.MarshalIndent` with two spaces.
+//! Indents JSON by two spaces per level, in the format of Go's `json.MarshalIndent`.
 
 /// Indents JSON. Strings and numbers do not change.
 pub(crate) fn indent(json: &[u8]) -> Vec<u8> {
@@ -55,7 +55,7 @@ fn begin_line(out: &mut Vec<u8>, depth: usize) {
 
 #[cfg(test)]
 mod tests {
-    //! Compared with `json.Indent`.
+    //! Tests against the output of Go's `json.Indent`.
 
     use super::indent;
 

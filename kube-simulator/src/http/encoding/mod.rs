@@ -1,4 +1,4 @@
-//! [`Encoding`]: the formats of answers, which are all converted from the stored JSON.
+//! [`Encoding`]: the encodings of responses, which are all converted from the stored JSON.
 
 #[cfg_attr(not(feature = "cbor"), path = "no_cbor.rs")]
 pub(crate) mod cbor;
@@ -15,6 +15,7 @@ use crate::api::status;
 use crate::kinds::ResourceKind;
 use indent::indent;
 
+/// An encoding of responses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Encoding {
     #[default]
@@ -25,12 +26,13 @@ pub(crate) enum Encoding {
     Yaml,
     /// Protobuf, only for the stable versions of built-in kinds, metadata, and statuses.
     Protobuf,
-    /// CBOR, only if the builder enables it.
+    /// CBOR, only if the builder enables this encoding.
     Cbor,
 }
 
 impl Encoding {
-    /// Returns the supported encodings, in order of preference for clients that accept any.
+    /// Returns the supported encodings, in order of preference for clients that accept any
+    /// encoding.
     pub(crate) fn served(with_cbor: bool) -> &'static [Self] {
         let all = &[Self::Json, Self::Yaml, Self::Protobuf, Self::Cbor];
         if with_cbor { all } else { &all[..3] }
@@ -48,7 +50,7 @@ impl Encoding {
     /// Returns the media type of a watch, or `None` if watches in this encoding are unsupported.
     pub(crate) fn stream_media_type(self) -> Option<&'static str> {
         match self {
-            // Without a stream parameter, for compatibility.
+            // The real server sends no stream parameter here, for compatibility.
             Self::Json | Self::Indented => Some("application/json"),
             Self::Yaml => None,
             Self::Protobuf => Some("application/vnd.kubernetes.protobuf;stream=watch"),
@@ -56,7 +58,7 @@ impl Encoding {
         }
     }
 
-    /// Returns whether events are text messages in a WebSocket.
+    /// Returns whether the encoding is text, so that events in a WebSocket are text messages.
     pub(crate) fn is_text(self) -> bool {
         matches!(self, Self::Json | Self::Indented | Self::Yaml)
     }
@@ -66,7 +68,7 @@ impl Encoding {
         self != Self::Protobuf || protobuf::message_of(&kind.api_version(), &kind.kind).is_some()
     }
 
-    /// Encodes JSON that contains its kind and version.
+    /// Encodes an object from its JSON, which must contain `kind` and `apiVersion`.
     pub(crate) fn document<'j>(self, json: impl Into<Cow<'j, [u8]>>) -> Cow<'j, [u8]> {
         let json = json.into();
         match self {
@@ -86,8 +88,8 @@ impl Encoding {
         self.document(status::encode(status)).into_owned()
     }
 
-    /// Encodes a watch event whose object is given as JSON. [`append_framed`](Self::append_framed)
-    /// adds the length.
+    /// Encodes a watch event whose object is given as JSON. The result has no length prefix, which
+    /// [`append_framed`](Self::append_framed) adds.
     pub(crate) fn event(self, kind: &str, json: &[u8]) -> Vec<u8> {
         match self {
             Self::Json | Self::Indented | Self::Yaml => {
@@ -102,7 +104,7 @@ impl Encoding {
     pub(crate) fn invalid_event(self) -> &'static [u8] {
         match self {
             Self::Json | Self::Indented | Self::Yaml => b"{\"type\":7}\n",
-            // Field 1 is a number instead of text.
+            // Field 1 is a number instead of a string.
             Self::Protobuf => &[0x08, 7],
             Self::Cbor => b"\xd9\xd9\xf7\xa1\x44type\x07",
         }
@@ -119,7 +121,7 @@ impl Encoding {
     }
 }
 
-/// Parses JSON that the simulator has encoded, so that it is always an object.
+/// Parses JSON that the simulator has encoded, which is always an object.
 pub(crate) fn parse(json: &[u8]) -> Map<String, Value> {
     serde_json::from_slice(json).unwrap_or_default()
 }

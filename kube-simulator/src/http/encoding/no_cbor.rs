@@ -1,5 +1,5 @@
-//! CBOR without the feature `cbor`: its media types, which the server refuses. The functions are
-//! never called, because only `SimulatorBuilder::serve_cbor` enables the encoding.
+//! Replaces the module `cbor` without the feature `cbor`. The server refuses the media types. The
+//! functions are never called, because only `SimulatorBuilder::serve_cbor` enables the encoding.
 
 use serde_json::{Map, Value};
 

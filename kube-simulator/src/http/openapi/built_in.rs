@@ -1,13 +1,13 @@
-//! The schemas of built-in kinds, from their protobuf messages: names and types of fields for
-//! `kubectl explain`, without descriptions and required fields.
+//! The schemas of built-in kinds, which are derived from protobuf messages: names and types of
+//! fields for `kubectl explain`, without descriptions and required fields.
 
 use serde_json::{Map, Value, json};
 
 use crate::http::encoding::protobuf::{FieldType, fields_of, message_of};
 use crate::kinds::ResourceKind;
 
-/// Adds the schemas of all messages within a kind. Returns the kind's own fields, if its message is
-/// known.
+/// Returns the schemas of a kind's fields, or `None` if the kind has no message. Adds the schemas
+/// of all messages in these fields to `schemas`.
 pub(super) fn properties(kind: &ResourceKind, schemas: &mut Map<String, Value>) -> Option<Value> {
     let message = message_of(&kind.api_version(), &kind.kind).filter(|_| kind.is_built_in())?;
     Some(describe_fields(message, schemas))
@@ -46,8 +46,8 @@ fn describe_type(type_name: &str, schemas: &mut Map<String, Value>) -> Value {
         message => {
             let name = component(message);
             if !schemas.contains_key(&name) {
-                // Inserted before the fields are described, so that a recursive message ends the
-                // recursion.
+                // The name is inserted before the fields are described, so that a message that
+                // contains itself does not recurse endlessly.
                 schemas.insert(name.clone(), Value::Null);
                 let properties = describe_fields(message, schemas);
                 schemas.insert(name.clone(), json!({ "type": "object", "properties": properties }));

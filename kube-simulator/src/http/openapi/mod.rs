@@ -19,7 +19,7 @@ const VERSION: &str = "v1.36.0";
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-/// Returns the index of the documents, one per version of a group.
+/// Returns the index of the documents. There is one document per group version.
 pub(crate) fn index(server: &Server) -> Value {
     let mut paths = Map::new();
     for version in group_versions(server) {
@@ -32,8 +32,8 @@ pub(crate) fn index(server: &Server) -> Value {
 
 /// Returns the media type and body of `/openapi/v2`, in protobuf or in JSON.
 ///
-/// The document is empty: kubectl uses it for a `List`, and skips validation if the document has no
-/// schema.
+/// The document is empty. kubectl requests it to validate objects of kind `List`, and skips the
+/// validation if the document has no schema.
 pub(crate) fn v2(in_protobuf: bool) -> (&'static str, Vec<u8>) {
     if !in_protobuf {
         let document =
@@ -47,14 +47,14 @@ pub(crate) fn v2(in_protobuf: bool) -> (&'static str, Vec<u8>) {
     ("application/com.github.proto-openapi.spec.v2.v1.0+protobuf", document)
 }
 
-/// Returns the document of one version of a group and its hash. `path` is its path, such as
-/// `apis/apps/v1`. The hash is the same in each run.
+/// Returns the document of a group version, and its hash, which is the same in each run. `path` is
+/// the path of the group version, such as `apis/apps/v1`.
 pub(crate) fn document(server: &Server, path: &str) -> Option<(Value, String)> {
     let version = group_versions(server).into_iter().find(|version| version.path() == path)?;
     Some((describe(&version), hash(&version)))
 }
 
-/// Hashes everything that can change in a document.
+/// Returns a hash of all content that can change in a document.
 fn hash(version: &GroupVersion) -> String {
     let mut hasher = DefaultHasher::new();
     for served in &version.served {
@@ -158,9 +158,9 @@ fn collection(kind: &ResourceKind) -> Value {
 
 fn item(kind: &ResourceKind) -> Value {
     let mut patch = operation(kind, "patch", &["dryRun", "fieldManager", "fieldValidation", "force"]);
-    // A strategic merge patch is also accepted, but not listed: clients would then look for merge
-    // keys in these schemas, which have none. Because it is not listed, clients use their built-in
-    // merge keys.
+    // Strategic merge patches are accepted, but not listed here. If they were listed, clients would
+    // look for merge keys in these schemas, which contain none. Otherwise, clients use their
+    // built-in merge keys.
     let types =
         ["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"];
     let content: Map<String, Value> = types

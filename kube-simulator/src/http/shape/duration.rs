@@ -1,4 +1,4 @@
-//! Durations, as `kubectl get` prints ages.
+//! Formats durations as `kubectl get` prints ages.
 
 /// Formats a duration like apimachinery's `duration.HumanDuration`: at most two units.
 pub(super) fn human_duration(seconds: i64) -> String {
@@ -27,7 +27,7 @@ pub(super) fn human_duration(seconds: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    //! Formats of durations.
+    //! Tests of the format.
 
     use super::human_duration;
 

@@ -1,4 +1,4 @@
-//! [`Shape`]: the form of objects in an answer: whole, only metadata, or rows of a table.
+//! [`Shape`]: the form of objects in a response: whole objects, only metadata, or rows of a table.
 //!
 //! Objects are stored as JSON in one version. A shape converts them to the form and the
 //! [`Encoding`] that the client accepts.
@@ -42,8 +42,8 @@ pub(crate) struct Shape {
     kind: Arc<ResourceKind>,
     form: Form,
     encoding: Encoding,
-    /// The JSON with `kind` and `apiVersion` that replaces the stored one if the client uses
-    /// another version.
+    /// The beginning of the JSON, up to `apiVersion`, in the client's version; `None` if that is
+    /// the stored version.
     converted: Option<Arc<str>>,
     rows: Rows,
 }
@@ -81,7 +81,7 @@ impl Shape {
 
     pub(crate) fn list(&self, metadata: &Value, objects: &[Arc<Object>]) -> Bytes {
         if self.encoding == Encoding::Protobuf {
-            // Only the head, without items, is converted here, so that no list is parsed as a
+            // The head and the items are converted separately, so that no list is parsed as a
             // whole.
             let head = [self.list_head(metadata).as_bytes(), b"]}"].concat();
             if self.sends_stored_protobuf() {
@@ -147,8 +147,8 @@ impl Shape {
         }
     }
 
-    /// Returns a bookmark. As in the real server, the object of a bookmark has only Go's zero
-    /// values, and need not be valid.
+    /// Returns a bookmark event. As in the real server, the object of a bookmark has only its
+    /// metadata and Go's zero values, and need not be valid.
     pub(crate) fn bookmark(&mut self, metadata: &Value) -> Vec<u8> {
         let object = match self.form {
             Form::Full => {
@@ -209,7 +209,7 @@ impl Shape {
         }
     }
 
-    /// Appends everything after `kind` and `apiVersion`, in the client's version.
+    /// Appends the JSON after `kind` and `apiVersion`, in the client's version.
     fn append_after_type(&self, buffer: &mut BytesMut, object: &Object) {
         if !autoscaling::is_converted(&self.kind) {
             return buffer.extend_from_slice(object.json_after_type());
@@ -237,7 +237,7 @@ fn append_metadata(buffer: &mut BytesMut, object: &Object) {
     buffer.extend_from_slice(b"}");
 }
 
-/// Returns the JSON of an empty Go value of the kind.
+/// Returns the JSON of Go's zero value of the kind, without type and metadata.
 fn zero_values(kind: &ResourceKind) -> &'static str {
     if !kind.is_built_in() {
         return "";

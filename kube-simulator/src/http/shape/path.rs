@@ -1,8 +1,8 @@
 //! [`JsonPath`]: paths of printer columns and of `/scale`, such as
 //! `.status.conditions[?(@.type=="Ready")].status`.
 //!
-//! It supports the part of Kubernetes' JSON paths that custom resource definitions use: fields with
-//! escaped or quoted dots, indices, `[*]`, and filters for equality.
+//! Only the part of Kubernetes' JSON paths that custom resource definitions use is supported:
+//! fields with escaped or quoted dots, indices, `[*]`, and filters for equality.
 
 use serde_json::Value;
 
@@ -14,12 +14,12 @@ enum Step {
     Field(String),
     Index(usize),
     Each,
-    /// The elements whose value at the path is this text.
+    /// The elements whose value at the path is this string.
     Where(JsonPath, String),
 }
 
 impl JsonPath {
-    /// Parses a path; `None` if its syntax is unsupported.
+    /// Parses a path. Returns `None` if the syntax is unsupported.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut steps = Vec::new();
         let mut rest = text;
@@ -60,7 +60,7 @@ fn find<'v>(steps: &[Step], value: &'v Value) -> Option<&'v Value> {
     }
 }
 
-/// Returns a scalar as text; strings have no quotes.
+/// Formats a value as text: a string without quotes, any other value as JSON.
 pub(crate) fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -68,8 +68,8 @@ pub(crate) fn text_of(value: &Value) -> String {
     }
 }
 
-/// Parses the field at the start of a text, and returns the field and the rest. A backslash escapes
-/// the next character.
+/// Parses the field at the start of `text`, and returns the field and the remaining text. A
+/// backslash escapes the next character.
 fn parse_field(text: &str) -> (Step, &str) {
     let mut name = String::new();
     let mut characters = text.char_indices();
@@ -83,7 +83,7 @@ fn parse_field(text: &str) -> (Step, &str) {
     (Step::Field(name), "")
 }
 
-/// Returns the position of the closing bracket, and skips brackets in quotes or filters.
+/// Returns the position of the closing bracket. Brackets in quotes and nested brackets are skipped.
 fn closing_bracket(text: &str) -> Option<usize> {
     let (mut depth, mut quote) = (0, None);
     for (at, character) in text.char_indices() {
@@ -122,7 +122,7 @@ fn unquoted(text: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    //! Paths and their values.
+    //! Tests of paths.
 
     use serde_json::{Value, json};
 

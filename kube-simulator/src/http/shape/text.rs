@@ -1,4 +1,4 @@
-//! Texts of JSON values, as `kubectl get` prints them.
+//! Formats JSON values as `kubectl get` prints them.
 
 use serde_json::{Map, Value};
 
@@ -14,7 +14,7 @@ pub(super) fn elements(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Returns the value, or `otherwise` if the value is null or an empty text.
+/// Returns the value, or `otherwise` if the value is null or an empty string.
 pub(super) fn text_or(value: &Value, otherwise: &str) -> Value {
     if value.is_null() || value == "" { otherwise.into() } else { value.clone() }
 }
@@ -23,7 +23,7 @@ pub(super) fn or_none(value: &Value) -> Value {
     text_or(value, "<none>")
 }
 
-/// Joins the first `shown` texts with commas, and adds the number of the others.
+/// Joins the first `shown` strings with commas, and appends the number of omitted strings.
 pub(super) fn at_most(shown: usize, texts: Vec<String>) -> String {
     if texts.is_empty() {
         return "<none>".to_owned();
@@ -33,7 +33,7 @@ pub(super) fn at_most(shown: usize, texts: Vec<String>) -> String {
     if more == 0 { first } else { format!("{first} + {more} more...") }
 }
 
-/// Formats labels in the order of their keys.
+/// Formats labels as `key=value`, sorted and separated by commas.
 pub(super) fn map_text(labels: &Value) -> String {
     let mut pairs = pairs(labels.as_object());
     pairs.sort();
@@ -44,7 +44,7 @@ fn pairs(labels: Option<&Map<String, Value>>) -> Vec<String> {
     labels.into_iter().flatten().map(|(name, value)| format!("{name}={}", text(value))).collect()
 }
 
-/// Formats a label selector in the order of its keys.
+/// Formats a label selector, with its requirements sorted by key.
 pub(super) fn label_selector(selector: &Value) -> String {
     let mut requirements = pairs(selector["matchLabels"].as_object());
     requirements.extend(elements(&selector["matchExpressions"]).iter().map(|requirement| {
@@ -62,7 +62,7 @@ pub(super) fn label_selector(selector: &Value) -> String {
     if requirements.is_empty() { "<none>".to_owned() } else { requirements.join(",") }
 }
 
-/// Returns the texts of a field in all containers of a pod spec, joined by commas.
+/// Returns the values of a string field in all containers of a pod spec, joined by commas.
 pub(super) fn containers(spec: &Value, field: &str) -> String {
     elements(&spec["containers"])
         .iter()

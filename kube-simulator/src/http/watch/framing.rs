@@ -9,15 +9,15 @@ use crate::api::status;
 use crate::http::shape::Shape;
 use crate::storage::Object;
 
-/// Approximate size of a piece of the body, unless each event is a separate piece.
+/// Approximate size of a piece of the body, in bytes, unless each event is a separate piece.
 const PIECE: usize = 64 * 1024;
 
 /// Encodes the events of one watch.
 #[derive(Clone, Debug)]
 pub(crate) struct Framing {
     shape: Shape,
-    /// Whether each event is a separate piece. Each piece is then one message, so no length prefix
-    /// is needed.
+    /// Whether each event is a separate piece of the body. A WebSocket sends each piece as one
+    /// message, so events need no length prefix.
     one_by_one: bool,
 }
 

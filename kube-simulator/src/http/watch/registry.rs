@@ -16,7 +16,7 @@ use crate::kinds::ResourceKind;
 #[derive(Debug)]
 pub(crate) struct WatchRegistry {
     open: Mutex<Open>,
-    /// Notified after each opening and closing.
+    /// Notified after each opening and closing of a stream.
     changed: watch::Sender<()>,
     bookmarks: Mutex<BookmarkRule>,
     /// The number of streams that ended because clients read too slowly, by group and resource.
@@ -31,14 +31,15 @@ struct Open {
     end: Option<Instant>,
 }
 
-/// The settings of bookmarks for all watches. A change takes effect at the next bookmark.
+/// The settings of bookmarks for all watches. A change takes effect for each watch after its next
+/// bookmark.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BookmarkRule {
     /// The time between two bookmarks.
     pub(crate) interval: Duration,
     /// Whether bookmarks are sent a tenth as often.
     pub(crate) delayed: bool,
-    /// Whether due bookmarks are silently dropped.
+    /// Whether periodic bookmarks are silently dropped.
     pub(crate) lost: bool,
 }
 
@@ -48,6 +49,7 @@ impl BookmarkRule {
     }
 }
 
+/// An open stream: its request, and the channel through which the stream receives commands.
 #[derive(Debug)]
 struct OpenWatch {
     request: Arc<RecordedRequest>,
@@ -105,12 +107,13 @@ impl WatchRegistry {
         (Registration { registry: self.clone(), id }, receiver)
     }
 
-    /// Counts the open streams whose requests match.
+    /// Counts the open streams whose requests match the filter.
     pub(crate) fn count(&self, filter: &RequestFilter) -> usize {
         self.open.lock().streams.values().filter(|watch| filter.matches(&watch.request)).count()
     }
 
-    /// Injects into all streams whose requests match, and returns their number.
+    /// Sends an injection to all streams whose requests match, and returns the number of these
+    /// streams.
     pub(crate) fn inject(&self, filter: &RequestFilter, injection: &PlacedInjection) -> usize {
         let open = self.open.lock();
         let matching = open.streams.values().filter(|watch| filter.matches(&watch.request));
@@ -118,9 +121,9 @@ impl WatchRegistry {
         matching.filter(|watch| watch.orders.send(inject()).is_ok()).count()
     }
 
-    /// Ends all streams in the order of their opening: the first after `after`, and each next one
-    /// `apart` later. Streams that open later end `apart` after the last of them, until
-    /// [`Self::begin_anew`].
+    /// Ends all streams in the order of their opening: the first after `after`, and each following
+    /// stream `apart` after the previous one. Streams that are opened later end `apart` after the
+    /// last of these streams, until [`Self::begin_anew`].
     pub(crate) fn end_all(&self, after: Duration, apart: Duration) {
         let mut open = self.open.lock();
         let mut end = Instant::now() + after;

@@ -29,20 +29,22 @@ pub enum StreamingLists {
     /// Like a current server, sends the objects, then the bookmark that ends the initial list.
     #[default]
     Served,
-    /// Like an older server, sends the objects, and a second later the bookmark, after the events
+    /// Like an older server, sends the objects, and the bookmark one second later, after the events
     /// of that second.
     ServedLate,
     /// Like a server without the feature gate `WatchList`, answers 422 `Invalid`. A watch without a
     /// version still begins with the objects that the server has, but without a bookmark after
     /// them.
     Refused,
-    /// Like some aggregated API servers, ignores the parameter, so the bookmark never arrives.
+    /// Like some aggregated API servers, ignores `sendInitialEvents`, so the bookmark never
+    /// arrives.
     Ignored,
 }
 
 impl StreamingLists {
-    /// Adds the server's defaults: a server with streaming lists also treats a watch without a
-    /// version as a streaming list.
+    /// Adjusts the options of a watch: a server with streaming lists also treats a watch without a
+    /// version as a streaming list, and a server that ignores streaming lists drops their
+    /// parameters.
     pub(crate) fn settle(self, options: &mut ListOptions) {
         match self {
             Self::Served | Self::ServedLate => options.default_to_streaming(),
@@ -55,7 +57,7 @@ impl StreamingLists {
 /// The rule by which the server ends a slow watch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SlowWatches {
-    /// The watch ends if more than this number of events are pending.
+    /// The watch ends if more than this number of events is pending.
     Counted(u64),
     /// The rule of a real server, which has a time budget.
     Timed,
@@ -68,7 +70,7 @@ pub(crate) struct WatchRules {
     pub(crate) streaming_lists: StreamingLists,
 }
 
-/// The inputs of a new watch.
+/// The parameters of a new watch.
 #[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) table: Arc<Table>,
@@ -93,11 +95,11 @@ enum Start {
     After(u64),
     /// All current objects, once this resource version is reached.
     Everything { not_before: u64 },
-    /// Only later events.
+    /// Only the events after the opening of the watch.
     Now,
 }
 
-/// Opens a watch, or returns an error for invalid parameters. The caller has called
+/// Opens a watch, or returns an error for invalid parameters. The caller must have called
 /// [`StreamingLists::settle`].
 ///
 /// As on the real server, an error after the validation is an `ERROR` event in a stream that then
@@ -140,7 +142,7 @@ fn start(revision: &Revision, options: &ListOptions) -> Result<Start, Refusal> {
     })
 }
 
-/// Returns the error message for an expired version, as the watch cache or etcd words it.
+/// Returns the error message for an expired version, in the wording of the watch cache or of etcd.
 fn too_old(table: &Table, version: u64, floor: u64) -> String {
     if table.kind.is_cached() {
         return format!("too old resource version: {version} ({floor})");
@@ -149,8 +151,8 @@ fn too_old(table: &Table, version: u64, floor: u64) -> String {
 }
 
 /// Returns the maximum number of events that a server buffers for one watch of a kind. For kinds
-/// with an index that selects the watches of an event, the number is small for watches in the
-/// index, and large for watches that bypass the index.
+/// whose watches are indexed by a field, the number is small for watches that select one value of
+/// the field, and large for all other watches.
 fn max_buffered(kind: &ResourceKind, filter: &Filter) -> usize {
     match kind.trigger_field() {
         None => 100,
@@ -163,8 +165,8 @@ impl Opening {
     fn patience(&self) -> SlowWatchLimit {
         match self.rules.slow_watches {
             SlowWatches::Counted(room) => SlowWatchLimit { room, is_timed: false },
-            // A lagging replica that catches up sends a burst, which must not end watches. etcd
-            // waits for its readers.
+            // A lagging replica that catches up sends a burst of events, which must not end
+            // watches. etcd does not end slow watches, but waits for them.
             SlowWatches::Timed if self.revision.is_of_replica() || !self.table.kind.is_cached() => {
                 SlowWatchLimit { room: u64::MAX, is_timed: false }
             }

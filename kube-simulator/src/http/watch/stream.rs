@@ -1,9 +1,8 @@
-//! A running watch: a state machine that pulls events from the table's history and turns them into
-//! bytes.
+//! [`WatchStream`]: a running watch, which pulls events from the table's history and encodes them.
 //!
-//! A write only wakes the watches; they pull events from the history. A watch whose client does not
-//! read stops pulling. If such a watch falls too far behind, its stream ends without an error, as
-//! on the real server.
+//! A write only wakes the watches; each watch then pulls the events from the history. A watch whose
+//! client does not read stops pulling. If such a watch lags too far behind, its stream ends without
+//! an error, as on the real server.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,17 +25,18 @@ use crate::storage::{Event, Listener, Lost, Reader, Revision, Table};
 /// The time between the last bookmark and the deadline of a watch.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
-/// The interval at which a server checks for due bookmarks, and the maximum time of a check as a
-/// multiple of this interval. Bookmarks that are due within the same second are sent together.
+/// The interval at which a server checks for due bookmarks. Bookmarks that become due between two
+/// checks are sent together.
 const TICK: Duration = Duration::from_secs(1);
-const SLOWEST_TICK: f64 = 1.25;
+/// The maximum delay of a check for due bookmarks, as a multiple of [`TICK`].
+const MAX_TICK_DELAY: f64 = 1.25;
 
-/// Maximum wait. Very long times would overflow the clock.
-const FURTHEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+/// Maximum wait. A much longer wait would overflow the clock.
+const MAX_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// Returns the time after `wait`, or after a year if `wait` is longer.
 pub(super) fn ahead(wait: Duration) -> Instant {
-    Instant::now() + wait.min(FURTHEST)
+    Instant::now() + wait.min(MAX_WAIT)
 }
 
 /// A running watch.
@@ -45,7 +45,8 @@ pub(super) struct WatchStream {
     pub(super) table: Arc<Table>,
     /// The resource version that the server has reached.
     pub(super) revision: Revision,
-    /// Notifies when the watch cache of a lagging server makes progress; `None` for other servers.
+    /// Notifies when the watch cache of an API server that can lag makes progress; `None` for the
+    /// first server, which never lags.
     pub(super) progress: Option<Listener>,
     pub(super) filter: Filter,
     pub(super) framing: Framing,
@@ -57,7 +58,7 @@ pub(super) struct WatchStream {
     pub(super) deadline: Instant,
     pub(super) bookmarks: Option<Bookmarks>,
     pub(super) initial: Initial,
-    /// The position in the history.
+    /// The position of this watch in the history.
     pub(super) reader: Reader,
     /// Events up to this resource version are skipped. The version can be in the future.
     pub(super) after: u64,
@@ -65,7 +66,7 @@ pub(super) struct WatchStream {
     pub(super) pending: VecDeque<Arc<Event>>,
     /// The resource version up to which the history has been read.
     pub(super) complete_to: u64,
-    /// Injections whose position is not reached.
+    /// Injections whose position among the events is not reached yet.
     pub(super) inbox: VecDeque<PlacedInjection>,
     /// Injections that replace the next events, in order.
     pub(super) substitutes: VecDeque<WatchInjection>,
@@ -84,7 +85,8 @@ pub(super) struct Initial {
 /// The bookmark that ends the initial list of a streaming list.
 #[derive(Debug)]
 pub(super) struct EndBookmark {
-    /// The resource version of the objects. If events precede the bookmark, it has a later version.
+    /// The resource version of the objects. If events precede the bookmark, the bookmark has a
+    /// later version.
     pub(super) version: u64,
     pub(super) due: Instant,
 }
@@ -106,8 +108,8 @@ impl Bookmarks {
     }
 
     /// Schedules the next bookmark after one interval, or shortly before the deadline if that is
-    /// sooner. Like a real server, which sends bookmarks at a check each second, this shifts the
-    /// time by a random part of a second. The bookmark is not sent before `pause` has passed.
+    /// sooner. The time is shifted at random by about a second, because a real server checks for
+    /// due bookmarks only once per second. The bookmark is not sent before `pause` has passed.
     fn schedule(&mut self, pause: Duration) {
         let now = Instant::now();
         let regular = ahead(self.interval);
@@ -116,12 +118,12 @@ impl Bookmarks {
         // For shorter intervals, the shift is proportionally shorter.
         let tick = (self.interval / 60).min(TICK);
         let (second, look) =
-            (tick.mul_f64(self.random.f64()), tick.mul_f64(self.random.f64() * SLOWEST_TICK));
+            (tick.mul_f64(self.random.f64()), tick.mul_f64(self.random.f64() * MAX_TICK_DELAY));
         let earliest = now + pause.min(tick);
         self.next = (due + look).checked_sub(second).map_or(earliest, |next| next.max(earliest));
     }
 
-    /// Schedules the following bookmark, at the earliest for the next check of the server.
+    /// Schedules the bookmark after the current one, at the earliest for the server's next check.
     fn schedule_next(&mut self, rule: BookmarkRule) {
         self.interval = rule.interval();
         self.schedule(TICK);
@@ -129,7 +131,7 @@ impl Bookmarks {
 }
 
 impl WatchStream {
-    /// Turns the watch into the body of a response.
+    /// Converts the watch to the body of a response.
     pub(super) fn into_bytes(self) -> impl Stream<Item = std::io::Result<Bytes>> + Send {
         stream::unfold(self, |mut watch| async move { watch.next().await.map(|bytes| (bytes, watch)) })
     }
@@ -160,8 +162,8 @@ impl WatchStream {
             return;
         }
         self.skip_bookmark_when_full();
-        // Checked before the events are pulled, so that all writes before the cancellation are
-        // sent.
+        // The cancellation is checked before events are pulled, so that all writes before the
+        // cancellation are sent.
         let gone = self.gone.is_cancelled();
         self.fill_events(buffer);
         self.check_deadlines(buffer);
@@ -182,8 +184,8 @@ impl WatchStream {
         self.end_initial(buffer);
     }
 
-    /// Sends the bookmark that ends the initial events, if it is due. Its version covers all events
-    /// that were sent before it.
+    /// Sends the bookmark that ends the initial events, if it is due. The version of the bookmark
+    /// covers all events that were sent before.
     fn end_initial(&mut self, buffer: &mut BytesMut) {
         let now = Instant::now();
         if let Some(end) = self.initial.end_bookmark.take_if(|end| end.due <= now && self.pending.is_empty())
@@ -220,7 +222,7 @@ impl WatchStream {
                 self.pending.extend(events);
             }
             Err(lost) => {
-                // A real server counts only ended watches of its watch cache.
+                // A real server counts only the ended watches that its watch cache served.
                 if lost == Lost::TooSlow && self.table.kind.is_cached() {
                     self.registration.count_terminated(&self.table.kind);
                 }
@@ -229,8 +231,8 @@ impl WatchStream {
         }
     }
 
-    /// Skips a bookmark that became due while the buffer of this watch was full. A real server
-    /// waits to deliver events, but not bookmarks.
+    /// Skips a bookmark that became due while the buffer of this watch was full. When a buffer is
+    /// full, a real server waits to deliver an event, but drops a bookmark.
     fn skip_bookmark_when_full(&mut self) {
         let due = self.bookmarks.as_ref().map(|bookmarks| bookmarks.next);
         if due.is_none_or(|due| due > Instant::now() || self.has_room_at(due)) {
@@ -244,7 +246,7 @@ impl WatchStream {
     /// Returns whether the buffer of this watch had room at `time`.
     fn has_room_at(&self, time: Instant) -> bool {
         let waited = |event: &Event| event.written <= time && self.view(event).is_some();
-        // Events from before the watch do not occupy the buffer.
+        // Events from before the watch was opened do not occupy the buffer.
         let first = self.reader.cursor - self.pending.len() as u64;
         let replayed = usize::try_from(self.reader.joined.saturating_sub(first)).unwrap_or(usize::MAX);
         let taken = self.pending.iter().skip(replayed).filter(|event| waited(event)).count();
@@ -255,7 +257,7 @@ impl WatchStream {
         if event.resource_version() <= self.after {
             return;
         }
-        // The object is corrupt, so its selectors cannot be evaluated.
+        // The object is corrupt, so selectors cannot be evaluated on it.
         if event.is_corrupt && self.filter.is_in_scope(&event.object) {
             self.framing.append_error(buffer, &status::store_read_error());
             self.ended = Some(Ending::Close);
@@ -296,7 +298,7 @@ impl WatchStream {
         }
     }
 
-    /// Executes the injections before the event with this resource version.
+    /// Executes the injections that precede the event with this resource version.
     fn execute_before(&mut self, version: u64, buffer: &mut BytesMut) {
         while !self.framing.is_full(buffer) && self.inbox.front().is_some_and(|placed| placed.after < version)
         {
@@ -346,12 +348,12 @@ impl WatchStream {
         }
     }
 
-    /// Waits until there is something to send.
+    /// Waits for an event, a command, a deadline or a due bookmark.
     async fn wait(&mut self) {
         let next_bookmark = self.bookmarks.as_ref().map_or(self.deadline, |bookmarks| bookmarks.next);
         let end_bookmark = self.initial.end_bookmark.as_ref().map_or(self.deadline, |end| end.due);
         let alarm = self.deadline.min(next_bookmark).min(end_bookmark);
-        // Polled in order, so that runs are reproducible.
+        // The futures are polled in this order, so that runs are reproducible.
         tokio::select! {
             biased;
             () = self.changes.notified() => {}
@@ -365,7 +367,7 @@ impl WatchStream {
     }
 }
 
-/// Waits for progress of a lagging server. For other servers, never returns.
+/// Waits for progress of an API server that can lag. Never returns if `progress` is `None`.
 async fn progress(progress: Option<&Listener>) {
     match progress {
         Some(progress) => progress.notified().await,

@@ -12,11 +12,11 @@ use crate::simulator::Error;
 /// The time between two bursts of changes.
 const TICK: Duration = Duration::from_millis(10);
 
-/// The maximum size of a burst: the changes that are due in this time, or one change if fewer are
-/// due.
+/// The maximum size of a burst: the number of changes that are due in this time, but at least one
+/// change.
 const MAX_BURST: Duration = Duration::from_millis(100);
 
-/// A change that the churn has made.
+/// A change that [`Churn::step`] has made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Change {
@@ -32,7 +32,8 @@ pub enum Change {
     PodDeleted,
     /// A node sent a heartbeat.
     NodeBeat,
-    /// No change: another client has deleted the object.
+    /// No change, because another client has deleted the object, or because the cluster has no
+    /// pods.
     Missed,
 }
 
@@ -43,9 +44,9 @@ pub enum Change {
 pub struct Churn {
     cluster: Cluster,
     rate: f64,
-    /// Deleted pods without a replacement.
+    /// Deleted pods that have no replacement yet.
     vacancies: VecDeque<PodRef>,
-    /// New pods with their next step.
+    /// New pods that are not running yet, with their next step.
     starting: VecDeque<(PodRef, Stage)>,
 }
 
@@ -85,8 +86,8 @@ impl Churn {
                 () = &mut stop => return Ok(self),
                 _ = ticks.tick() => {}
             }
-            // A busy machine misses ticks. Later bursts make up for them, but are limited, so that
-            // they do not block the runtime.
+            // A busy machine misses ticks. Later bursts make up for the missed ticks, but their
+            // size is limited, so that they do not block the runtime.
             let passed = std::mem::replace(&mut last, Instant::now()).elapsed();
             due =
                 (due + self.rate * passed.as_secs_f64()).min((self.rate * MAX_BURST.as_secs_f64()).max(1.0));
@@ -117,7 +118,7 @@ impl Churn {
         }
     }
 
-    /// Creates a pod that replaces a deleted one.
+    /// Creates a pod that replaces a deleted pod.
     fn replace(&mut self) -> Result<Change, Error> {
         let Some(gone) = self.vacancies.pop_front() else {
             return Ok(Change::Missed);

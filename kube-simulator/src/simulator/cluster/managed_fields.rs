@@ -1,4 +1,5 @@
-//! `managedFields` of simulated pods. In a real pod, they are about half of all bytes.
+//! `managedFields` of simulated pods. In a real pod, `managedFields` make up about half of all
+//! bytes.
 
 use serde_json::{Map, Value, json};
 
@@ -32,7 +33,7 @@ pub(super) fn entry(manager: &str, subresource: Option<&str>, time: &str, fields
     entry
 }
 
-/// Returns the names of all fields of a value, in the format of `FieldsV1`.
+/// Returns the set of all fields of a value, in the format of `FieldsV1`.
 pub(super) fn of(value: &Value) -> Value {
     match value {
         Value::Object(fields) => fields

@@ -1,9 +1,9 @@
 //! [`Cluster`]: a realistic cluster of nodes, namespaces, workloads and pods.
 //!
-//! Examples, benchmarks and soak tests use it. Pods have the size (about 9 KB) and the shape of
-//! real pods, with sidecars, probes, owner references, conditions and `managedFields`. A seed
-//! determines everything. Times come from the cluster's own clock, so that two runs give the same
-//! bytes.
+//! Examples, benchmarks and soak tests use such a cluster. Pods have the size (about 9 KB) and the
+//! shape of real pods, with sidecars, probes, owner references, conditions and `managedFields`. A
+//! seed determines all content. Timestamps come from the cluster's own clock, so that two runs give
+//! the same bytes.
 
 mod churn;
 mod managed_fields;
@@ -73,7 +73,7 @@ impl PodRef {
     }
 }
 
-/// The source of names, random choices and times.
+/// The source of the cluster's random choices and timestamps.
 #[derive(Debug)]
 struct Draw {
     random: fastrand::Rng,
@@ -154,8 +154,8 @@ impl Cluster {
         self.pods.len()
     }
 
-    /// Starts continuous changes, at about this many per second. The changes are made by
-    /// [`Churn::run_until`].
+    /// Returns a [`Churn`], which makes about this many changes per second while
+    /// [`Churn::run_until`] runs.
     #[must_use]
     pub fn churn(self, changes_per_second: f64) -> Churn {
         Churn::new(self, changes_per_second)

@@ -61,6 +61,7 @@ pub(super) fn suffix(random: &mut fastrand::Rng, length: usize) -> String {
     (0..length).filter_map(|_| random.choice(CHARACTERS)).map(|byte| char::from(*byte)).collect()
 }
 
+/// The workload names that are in use, each with its namespace.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     used: BTreeSet<(String, String)>,

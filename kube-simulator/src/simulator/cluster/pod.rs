@@ -84,7 +84,7 @@ pub(super) fn flap(pod: &mut Value, now: &str) {
     }
 }
 
-/// Returns the fields that a kubelet owns in a running pod's status.
+/// Returns the fields that a kubelet owns in a running pod's status, in the format of `FieldsV1`.
 pub(super) fn status_fields() -> Value {
     let conditions = ["ContainersReady", "Initialized", "PodReadyToStartContainers", "Ready"];
     managed_fields::of(&json!({
@@ -102,7 +102,7 @@ pub(super) fn status_fields() -> Value {
     }))
 }
 
-/// Draws the specification of a workload's pods: its own container and a proxy sidecar.
+/// Draws the spec of a workload's pods, with an application container and a proxy sidecar.
 pub(super) fn spec(team: &str, name: &str, version: &str, draw: &mut Draw) -> Value {
     json!({
         "containers": [main_container(team, name, version, draw), proxy_container()],

@@ -7,14 +7,14 @@ use super::pod::{self, Pod};
 use super::{Draw, PodRef, managed_fields};
 
 /// Every fifth workload is a stateful set.
-const STATEFUL: usize = 5;
+const STATEFUL_INTERVAL: usize = 5;
 
 /// A deployment with its replica set, or a stateful set.
 #[derive(Debug)]
 pub(super) struct Workload {
     pub(super) namespace: String,
     pub(super) name: String,
-    /// The prefix of the names of its pods.
+    /// The prefix of the names of the workload's pods.
     stem: String,
     uid: String,
     /// The hash in the name of a deployment's replica set; `None` for a stateful set.
@@ -32,7 +32,7 @@ impl Workload {
     pub(super) fn draw(namespace: &str, index: usize, used_names: &mut Names, draw: &mut Draw) -> Self {
         draw.advance(3);
         let name = used_names.workload(namespace, &mut draw.random);
-        let stateful = index % STATEFUL == STATEFUL - 1;
+        let stateful = index % STATEFUL_INTERVAL == STATEFUL_INTERVAL - 1;
         let template_hash = (!stateful).then(|| names::suffix(&mut draw.random, 10));
         let stem = match &template_hash {
             Some(hash) => format!("{name}-{hash}"),
@@ -147,7 +147,8 @@ impl Workload {
             "spec": pod::spec(&self.namespace, &self.name, &version, draw),
         });
         let mut by_controller = managed_fields::of(&template);
-        // The creator of an object does not own the object's identity.
+        // The manager that creates an object does not own `apiVersion`, `kind` and
+        // `metadata.namespace`.
         if let Value::Object(fields) = &mut by_controller {
             fields.retain(|field, _| matches!(field.as_str(), "f:metadata" | "f:spec"));
         }

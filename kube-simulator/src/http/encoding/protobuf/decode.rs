@@ -10,7 +10,8 @@ use super::MAGIC;
 
 type Object = Map<String, Value>;
 
-/// Decodes an object with its kind and version. Returns `None` for an unknown kind.
+/// Decodes an object, including its kind and version. Returns `None` for an unknown kind or
+/// malformed bytes.
 pub(crate) fn read(body: &[u8]) -> Option<Object> {
     let (mut api_version, mut kind, mut raw) = (String::new(), String::new(), &[][..]);
     let mut envelope = Fields(body.strip_prefix(MAGIC)?);
@@ -38,7 +39,8 @@ fn message_of(message: &Message, bytes: &[u8]) -> Result<Object, Malformed> {
     let mut object = Object::new();
     let mut fields = Fields(bytes);
     while let Some((number, content)) = fields.next()? {
-        // A field of a newer Kubernetes is ignored, as in an older server.
+        // Unknown fields, for example of a newer Kubernetes version, are ignored, as in the real
+        // server.
         if let Some(field) = message.field(number) {
             put(&mut object, field, content)?;
         }
@@ -85,7 +87,7 @@ fn list<'o>(object: &'o mut Object, field: &Field) -> &'o mut Vec<Value> {
     let found = object.entry(field.name).or_insert_with(|| Value::Array(Vec::new()));
     match found {
         Value::Array(elements) => elements,
-        _ => unreachable!("each field of a message has its own name"),
+        _ => unreachable!("two fields of a message have the same name"),
     }
 }
 
@@ -132,7 +134,7 @@ fn value_of(value_type: Type, content: Content<'_>) -> Result<Value, Malformed> 
     })
 }
 
-/// Decodes a time: seconds and nanoseconds, or null for an empty message.
+/// Decodes a time, which consists of seconds and nanoseconds. An empty message becomes null.
 fn time_of(bytes: &[u8], write: impl Fn(Timestamp) -> String) -> Result<Value, Malformed> {
     if bytes.is_empty() {
         return Ok(Value::Null);

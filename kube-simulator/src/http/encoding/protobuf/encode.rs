@@ -1,5 +1,5 @@
-//! Converts JSON to protobuf with the same bytes as Go: fields in the order of their numbers, and
-//! empty fields included unless they are pointers in Go.
+//! Converts JSON to protobuf, with the same bytes as Go: fields are in the order of their numbers,
+//! and empty fields are included unless they are pointers in Go.
 
 use std::sync::{LazyLock, OnceLock};
 
@@ -14,16 +14,16 @@ use super::node::{Fields, Node};
 /// Initial capacity for the envelope around the content of an object, in bytes.
 const ROOM: usize = 256;
 
-/// Go's encoding of each message without values, by the position of the message.
+/// Go's encoding of each message with no field set, by the index of the message.
 static EMPTY: LazyLock<Vec<OnceLock<Vec<u8>>>> =
     LazyLock::new(|| (0..Messages::all().len()).map(|_| OnceLock::new()).collect());
 
-/// The error of a value that does not fit the type of its field. Go could not have stored such a
+/// The error of a value that does not have the type of its field. A real server cannot store such a
 /// value, but the simulator does not check built-in kinds.
 struct Unfit;
 
-/// Encodes an object from JSON with its kind and version. The result is empty if the kind has no
-/// message.
+/// Encodes an object from JSON that contains `kind` and `apiVersion`. The result is empty if the
+/// kind has no message.
 pub(crate) fn document(json: &[u8]) -> Vec<u8> {
     let object = Fields::parse(json);
     let (api_version, kind) = (object.text("apiVersion"), object.text("kind"));
@@ -31,7 +31,7 @@ pub(crate) fn document(json: &[u8]) -> Vec<u8> {
     content.map_or_else(Vec::new, |content| document_of(api_version, kind, &content))
 }
 
-/// Encodes the content of an object without its kind and version. Returns `None` if the kind has no
+/// Encodes the content of an object, without kind and version. Returns `None` if the kind has no
 /// message.
 pub(crate) fn content(api_version: &str, kind: &str, json: &[u8]) -> Option<Vec<u8>> {
     content_of(api_version, kind, &Fields::parse(json))
@@ -70,7 +70,7 @@ pub(crate) fn list<C: AsRef<[u8]>>(empty: &[u8], items: impl Iterator<Item = C>)
     out
 }
 
-/// Encodes a `WatchEvent` with an encoded object.
+/// Encodes a `WatchEvent` whose object is already encoded.
 pub(crate) fn event(kind: &str, document: &[u8]) -> Vec<u8> {
     let mut event = Vec::with_capacity(document.len() + ROOM);
     put_bytes(&mut event, 1, kind.as_bytes());
@@ -78,7 +78,7 @@ pub(crate) fn event(kind: &str, document: &[u8]) -> Vec<u8> {
     event
 }
 
-/// Encodes a message whose fields are all text or messages.
+/// Encodes a message whose fields are all strings or messages.
 pub(crate) fn message(fields: &[(u64, Vec<u8>)]) -> Vec<u8> {
     let mut out = Vec::new();
     for (number, bytes) in fields {
@@ -87,7 +87,7 @@ pub(crate) fn message(fields: &[(u64, Vec<u8>)]) -> Vec<u8> {
     out
 }
 
-/// Wraps a message in `runtime.Unknown`.
+/// Wraps encoded content in Kubernetes' envelope, a `runtime.Unknown` message.
 fn put_envelope(out: &mut Vec<u8>, api_version: &str, kind: &str, put_content: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(MAGIC);
     put_nested(out, 1, |type_meta| {
@@ -110,9 +110,9 @@ fn put_message(out: &mut Vec<u8>, message: &Message, object: &Fields<'_>) {
         if put_field(out, field, object.get(field.name)).is_err() {
             out.truncate(before);
             tracing::warn!(
-                message = message.name,
+                message_type = message.name,
                 field = field.name,
-                "left a field out of protobuf, because its value does not have the field's type"
+                "omitted a field from a protobuf response, because the stored value has another type than the field"
             );
         }
     }
@@ -168,7 +168,7 @@ fn put_value(out: &mut Vec<u8>, number: u64, field: &Field, value: &Node<'_>) ->
         (Type::Bytes, Node::Text(text)) => {
             put_bytes(out, number, &BASE64_STANDARD.decode(text.as_bytes()).map_err(|_| Unfit)?);
         }
-        // Go truncates all times except these to seconds.
+        // Go truncates `MicroTime` to microseconds, and `Time` to seconds.
         (Type::MicroTime, Node::Text(text)) => put_time(out, number, text, 1_000)?,
         (Type::Time, Node::Text(text)) => put_time(out, number, text, 1_000_000_000)?,
         (Type::Json, value) => put_nested(out, number, |inner| {
@@ -185,8 +185,8 @@ fn put_value(out: &mut Vec<u8>, number: u64, field: &Field, value: &Node<'_>) ->
         }
         (Type::Message(_), Node::Object(object)) => put_inner(out, number, field.message(), Some(object)),
         (_, Node::Raw(raw)) => {
-            // This is not the `fieldsV1` of a manager but another field with this name, such as a
-            // key of a ConfigMap.
+            // This is not the `fieldsV1` of a manager but another field with the same name, such as
+            // a key of a ConfigMap.
             let value = serde_json::from_str(raw.get()).map_err(|_| Unfit)?;
             return put_value(out, number, field, &value);
         }
@@ -195,7 +195,7 @@ fn put_value(out: &mut Vec<u8>, number: u64, field: &Field, value: &Node<'_>) ->
     Ok(())
 }
 
-/// Encodes a nested message. If the object is absent, the message is encoded as an empty one.
+/// Encodes a nested message. If the object is absent, no field of the message is set.
 fn put_inner(out: &mut Vec<u8>, number: u64, message: Option<&Message>, object: Option<&Fields<'_>>) {
     match (message, object) {
         (None, _) => put_bytes(out, number, b""),
@@ -211,7 +211,8 @@ fn put_inner(out: &mut Vec<u8>, number: u64, message: Option<&Message>, object: 
     }
 }
 
-/// Encodes a value as the last field of a choice that it fits.
+/// Encodes a value as a message in which one field is set: the last field whose type fits the
+/// value.
 fn put_choice(out: &mut Vec<u8>, number: u64, choice: &Message, value: &Node<'_>) -> Result<(), Unfit> {
     let is_list = matches!(value, Node::List(_));
     let mut fields = choice.fields.iter().rev().filter(|field| (field.shape == Shape::List) == is_list);
@@ -223,7 +224,7 @@ fn put_choice(out: &mut Vec<u8>, number: u64, choice: &Message, value: &Node<'_>
     Ok(())
 }
 
-/// Encodes a message with one text field.
+/// Encodes a message with one string field.
 fn put_text(out: &mut Vec<u8>, number: u64, inner_number: u64, text: &str) {
     put_nested(out, number, |inner| put_bytes(inner, inner_number, text.as_bytes()));
 }

@@ -1,4 +1,4 @@
-//! The types of JSON fields, from the table of messages, for code that traverses JSON.
+//! The types of JSON fields, which are looked up in the table of protobuf messages.
 
 use kube_messages::{Field, Messages, Shape};
 
@@ -20,7 +20,7 @@ impl FieldType {
         Self { name, is_map: false, is_list: false }
     }
 
-    /// Returns whether the values are bytes, which JSON contains as base64 text.
+    /// Returns whether the values are bytes, which are base64 strings in JSON.
     pub(crate) fn is_binary(&self) -> bool {
         self.name == "y"
     }

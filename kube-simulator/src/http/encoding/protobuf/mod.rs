@@ -1,9 +1,9 @@
 //! Objects in protobuf, the preferred encoding of Go programs for built-in kinds: kubectl, the
 //! components of Kubernetes, and controllers on controller-runtime.
 //!
-//! There is no generated code; [`kube_messages`] has the fields of each message. [`read`] converts bytes
-//! to the equivalent JSON of a client, and [`document`] converts JSON to the bytes of a real
-//! server.
+//! There is no generated code; [`kube_messages`] describes the fields of each message. [`read`]
+//! converts a client's protobuf to the equivalent JSON, and [`document`] converts JSON to the bytes
+//! that a real server would send.
 
 mod decode;
 mod encode;

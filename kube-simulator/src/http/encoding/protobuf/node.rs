@@ -1,5 +1,5 @@
-//! [`Node`]: parsed JSON with borrowed text. Fields are in a list and not in a map, because each is
-//! read once.
+//! [`Node`]: parsed JSON with borrowed strings. Fields are in a list and not in a map, because each
+//! field is read once.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,7 +18,8 @@ pub(super) enum Node<'j> {
     Text(Cow<'j, str>),
     List(Vec<Node<'j>>),
     Object(Fields<'j>),
-    /// JSON that is copied without parsing: the `fieldsV1` of managers, half of a typical pod.
+    /// JSON that is copied without parsing: the `fieldsV1` of managers, which is half of a typical
+    /// pod.
     Raw(&'j RawValue),
 }
 
@@ -29,7 +30,7 @@ const RAW: &str = "fieldsV1";
 #[derive(Debug, Default)]
 pub(super) struct Fields<'j>(Vec<(Text<'j>, Node<'j>)>);
 
-/// Text, borrowed unless it contains escapes.
+/// A string, borrowed unless it contains escapes.
 #[derive(Debug)]
 struct Text<'j>(Cow<'j, str>);
 
@@ -48,7 +49,7 @@ impl<'j> Fields<'j> {
         (!matches!(value, Node::Null)).then_some(value)
     }
 
-    /// Returns the text of a field, or an empty text.
+    /// Returns the string value of a field, or an empty string.
     pub(super) fn text(&self, name: &str) -> &str {
         match self.get(name) {
             Some(Node::Text(text)) => text,
@@ -136,7 +137,7 @@ impl<'de> Visitor<'de> for NodeVisitor {
     type Value = Node<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
+        f.write_str("a JSON value")
     }
 
     fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
@@ -192,7 +193,7 @@ impl<'de> Visitor<'de> for TextVisitor {
     type Value = Cow<'de, str>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("text")
+        f.write_str("a string")
     }
 
     fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {

@@ -1,4 +1,4 @@
-//! The cells of tables: one value for each column of an object.
+//! The cells of tables: one value for each object and column.
 //!
 //! Counterpart: `pkg/printers/internalversion/printers.go` of Kubernetes.
 
@@ -16,7 +16,7 @@ use super::path::{JsonPath, text_of};
 use super::text::{elements, number, text, text_or};
 use crate::kinds::Column;
 
-/// Returns the cell of a custom resource, at the path of its column.
+/// Returns the cell of a custom resource: the value at the column's path.
 pub(super) fn at_path(path: Option<&JsonPath>, column: &Column, object: &Value, now: Timestamp) -> Value {
     let found = path.and_then(|path| path.find(object));
     match found {
@@ -27,8 +27,8 @@ pub(super) fn at_path(path: Option<&JsonPath>, column: &Column, object: &Value, 
     }
 }
 
-/// Returns the cell of a column without a path, such as all columns of built-in kinds; `None` if
-/// the column is unknown.
+/// Returns the cell of a column that has no path, as in all built-in kinds; `None` if the column is
+/// unknown.
 pub(super) fn cell(kind: &str, column: &str, object: &Value, now: Timestamp) -> Option<Value> {
     let metadata = &object["metadata"];
     let of_kind = match kind {
@@ -134,8 +134,8 @@ fn of_others(kind: &str, column: &str, object: &Value) -> Option<Value> {
     })
 }
 
-/// Returns the used and the allowed amounts of a quota: with `of_limits` for its `limits.`
-/// resources, otherwise for all its other resources.
+/// Returns the used and the allowed amounts of a quota. `of_limits` selects the resources whose
+/// names begin with `limits.`; otherwise, all other resources are included.
 fn quota(status: &Value, of_limits: bool) -> String {
     let amounts = status["hard"].as_object().into_iter().flatten();
     let amounts = amounts.filter(|(name, _)| name.starts_with("limits.") == of_limits);
@@ -148,7 +148,7 @@ fn quota(status: &Value, of_limits: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    //! The list of columns.
+    //! Tests of the cells.
 
     use serde_json::json;
 
@@ -160,7 +160,7 @@ mod tests {
         for kind in built_in() {
             for column in &kind.columns {
                 let cell = cell(&kind.kind, &column.name, &json!({}), Timestamp::UNIX_EPOCH);
-                assert!(cell.is_some(), "{} of {}", column.name, kind.kind);
+                assert!(cell.is_some(), "no cell for column {} of {}", column.name, kind.kind);
             }
         }
     }

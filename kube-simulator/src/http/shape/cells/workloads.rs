@@ -40,7 +40,7 @@ pub(super) fn of_workload(kind: &str, column: &str, object: &Value) -> Option<Va
     })
 }
 
-/// Returns the controller of an object, such as `deployment.apps/web`.
+/// Returns the owner that is the controller of an object, such as `deployment.apps/web`.
 fn controller(object: &Value) -> String {
     let owners = elements(&object["metadata"]["ownerReferences"]);
     let Some(owner) = owners.iter().find(|owner| owner["controller"] == true) else {
@@ -124,7 +124,7 @@ fn targets(spec: &Value, status: &Value) -> String {
     let percent = |value: &Value, otherwise: &str| {
         value.as_i64().map_or_else(|| otherwise.to_owned(), |value| format!("{value}%"))
     };
-    // `autoscaling/v1` has only this metric.
+    // In `autoscaling/v1`, this is the only metric.
     if spec.get("targetCPUUtilizationPercentage").is_some() {
         let current = percent(&status["currentCPUUtilizationPercentage"], "<unknown>");
         return format!("cpu: {current}/{}", percent(&spec["targetCPUUtilizationPercentage"], "<auto>"));
