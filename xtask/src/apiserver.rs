@@ -11,7 +11,7 @@ use crate::process;
 use crate::signals::Signals;
 use crate::workspace;
 
-/// Interval of the checks that the servers still run.
+/// Interval of the checks whether the servers still run.
 const CHECK: Duration = Duration::from_millis(500);
 
 /// Arguments of `cargo xtask apiserver`.

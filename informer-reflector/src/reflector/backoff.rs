@@ -44,7 +44,7 @@ impl Backoff {
         self.first * 2
     }
 
-    /// Makes the first wait the next one. Called after a success.
+    /// Restarts the waits with the first one. Called after a success.
     pub(super) fn reset(&mut self) {
         self.next = self.first;
     }

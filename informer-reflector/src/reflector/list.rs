@@ -48,7 +48,7 @@ pub(super) struct ListHistory {
     pub(super) is_partly_known: bool,
     /// The number of consecutive streaming lists that failed.
     pub(super) broken_streams: u32,
-    /// Whether the server closed one of these streaming lists early, but without an error.
+    /// Whether the server closed one of the failed streaming lists without an error.
     pub(super) was_stream_closed: bool,
     /// Whether a list that a cache could serve (`resourceVersion=0`) arrived in pages. Then the
     /// server has no cache, and pages reduce the load of its database.
@@ -272,8 +272,8 @@ fn empty_pages() -> ListWatchError {
     ListWatchError::Protocol("the server sent many pages without items, so the list may never end".into())
 }
 
-/// Returns an error that does not count as expired, so that the reflector waits before the next
-/// list.
+/// Returns the error for a continue token that expired again. It does not count as expired, so that
+/// the reflector waits before the next list.
 fn expired_again(error: &ListWatchError) -> ListWatchError {
     ListWatchError::Interrupted(
         format!("a continue token expired again, in a list that was requested without a limit: {error}")

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use informer_core::{Cached, ListWatchError, ObjectKey, RejectedObject, Replacement, ResourceVersion};
 
 /// The number of objects at which a list is first checked for repetitions. It is checked again
-/// whenever this number has doubled.
+/// whenever its length has doubled.
 const MIN_CHECKED: usize = 4_096;
 
 pub(super) struct Listing<K> {

@@ -23,7 +23,7 @@ const RELEASED_BY_ANSWER: usize = 2;
 /// The time over which the requests of released waiters are spread at random.
 const SPREAD: Duration = Duration::from_millis(100);
 
-/// The outage of a server as a waiting reflector sees it.
+/// The failures of an unavailable server, as one waiting reflector has counted them.
 #[derive(Debug, Clone)]
 pub(super) struct Trouble {
     /// The resource and scope, for logs.
@@ -34,8 +34,8 @@ pub(super) struct Trouble {
     pub(super) since: Instant,
     /// The number of failures since the last response.
     pub(super) failures: u32,
-    /// Whether another reflector got a response between two of these failures. Then only this
-    /// resource is unavailable, and not the server.
+    /// Whether another reflector got a response between two failures of this reflector. Then only
+    /// this resource is unavailable, and not the server.
     pub(super) is_own: bool,
     /// The reflector's own backoff.
     pub(super) wait: Duration,
@@ -86,7 +86,7 @@ struct Waiter {
     id: u64,
     since: Instant,
     is_own: bool,
-    /// The position in the order of the waiters: the longer a reflector has been failing, the
+    /// The sort key for the order of the waiters: the longer a reflector has been failing, the
     /// later.
     due: Instant,
     /// The end of the server's `Retry-After`, before which the waiter is not released.
@@ -121,7 +121,8 @@ impl Waiter {
 }
 
 impl Queue {
-    /// Adds a waiter whose request has failed. The failure stops releases.
+    /// Adds a waiter whose request has failed. Unused releases are cancelled, because the server is
+    /// still unavailable.
     fn join(&mut self, trouble: &Trouble, now: Instant) -> (u64, Arc<Notify>) {
         self.releases = 0;
         let id = self.next_id;

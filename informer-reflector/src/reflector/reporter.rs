@@ -146,7 +146,7 @@ impl Reporter {
         }
     }
 
-    /// Records a rejected object.
+    /// Adds a rejected object to the status, and logs it.
     pub(super) fn quarantine(&mut self, rejected: &RejectedObject) {
         self.has_quarantined |= rejected.key.is_some();
         // Log without the lock, because a tracing subscriber can read the status.

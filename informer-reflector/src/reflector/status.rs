@@ -53,8 +53,8 @@ pub enum Health {
         /// The server's error.
         error: Arc<ListWatchError>,
     },
-    /// The credentials don't allow to list and watch the resource (403). The reflector retries at
-    /// `until`.
+    /// The credentials don't permit listing or watching the resource (403). The reflector retries
+    /// at `until`.
     Forbidden {
         /// The time of the next request.
         until: Instant,

@@ -37,8 +37,7 @@ const MAX_FAILURES: u32 = 3;
 /// The failures since a watch last [settled](SETTLED).
 #[derive(Debug, Default)]
 pub(super) struct WatchFailures {
-    /// The number of failures since the last list. Only failures count against which a relist can
-    /// help.
+    /// The number of failures since the last list. Failures that a relist can't cure do not count.
     pub(super) failures: u32,
     /// Whether the server refused the version as too old or too new. Once is normal. If the version
     /// of the relist is refused too, lists don't help, so the next list must wait.
@@ -77,7 +76,8 @@ impl Pulse {
         if self.silences < MAX_QUICK_REPLACEMENTS { silence } else { silence.max(FIRST_BOOKMARK) }
     }
 
-    /// Returns whether no data arrived for this time.
+    /// Returns whether no data has arrived for the time `limit`, although the reflector was
+    /// reading.
     fn is_silent(&self, limit: Duration) -> bool {
         self.is_reading && self.last_data.elapsed() >= limit
     }
@@ -92,12 +92,11 @@ const MAX_QUICK_REPLACEMENTS: u32 = 2;
 /// minutes, and later bookmarks once a minute (measured with Kubernetes 1.36).
 const FIRST_BOOKMARK: Duration = Duration::from_secs(125);
 
-/// Events that arrived together.
+/// Events that arrived together, or the error of the watch.
 type Piece<K> = Result<Vec<WatchEvent<K>>, ListWatchError>;
 
-/// The number of available events after which the reflector passes them to the store in one call.
-/// With this number, the cost of the call is negligible, and the first event is not delayed for
-/// long.
+/// The number of gathered events at which the reflector passes them to the store in one call. At
+/// this number, the cost of the call is negligible, and the first event is not delayed for long.
 const MAX_GATHERED: usize = 100;
 
 /// The changes of the next call of [`ReflectorStore::apply`](informer_core::ReflectorStore::apply).
@@ -194,7 +193,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
                 let error = format!("no data arrived for {silence:?}, not even a bookmark");
                 return Ending::Failed(ListWatchError::Interrupted(error.into()));
             }
-            // Otherwise, data has arrived meanwhile, and the next check is later.
+            // If data has arrived meanwhile, the silence is measured from that time.
             if now >= self.pulse.last_data + silence {
                 checked = now;
             }

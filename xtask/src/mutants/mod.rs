@@ -38,7 +38,7 @@ enum FoundBy {
         package: &'static str,
         /// The arguments that select the test's target, such as `--lib`.
         target: &'static [&'static str],
-        /// The name with its modules. The function's name begins with the invariant.
+        /// The name of the test with its modules. The function's name begins with the invariant.
         name: &'static str,
     },
 }
@@ -151,7 +151,7 @@ impl Mutant {
         build.args(["--quiet", "--no-run"]).stderr(fs::File::create(&messages)?);
         if !process::run(&mut build, signals, || Ok(()))?.success() {
             eprint!("{}", fs::read_to_string(&messages)?);
-            bail!("`{}` does not compile; adapt xtask/src/mutants/table.rs", self.name);
+            bail!("the bug `{}` does not compile; adapt xtask/src/mutants/table.rs", self.name);
         }
         let began = Instant::now();
         let mut hung = false;

@@ -6,10 +6,10 @@ use anyhow::Context;
 
 use super::Finding;
 
-/// The file with the map.
+/// The file with the code map.
 const FILE: &str = "ARCHITECTURE.md";
 
-/// Text of the heading above the map, in any case.
+/// The text of the heading above the map, in lower case. The case of the heading does not matter.
 const HEADING: &str = "code map";
 
 /// Compares the map with the workspace, if the map exists.

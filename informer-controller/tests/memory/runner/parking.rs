@@ -266,7 +266,7 @@ async fn run_with_random_faults(seed: u64) {
     let source = source();
     let running = Running::start(&source, InformerOptions::new()).synced().await;
     let (queue, tracker) = (queue(), WriteTracker::with_deadline(Duration::from_secs(2)));
-    let controller = Arc::new(FaultyController {
+    let faulty = Arc::new(FaultyController {
         source: source.clone(),
         informer: running.informer.clone(),
         tracker: tracker.clone(),
@@ -275,11 +275,11 @@ async fn run_with_random_faults(seed: u64) {
     });
     let runner =
         ControllerRunner::new(queue.clone()).workers(3).reconcile_timeout(ms(200)).write_tracker(tracker);
-    let calls = Arc::clone(&controller);
+    let calls = Arc::clone(&faulty);
     let controller = Controller::start(runner, move |request| Arc::clone(&calls).reconcile(request));
     for _ in 0..60 {
         let key = key(&random.u32(0..8).to_string());
-        *controller.ledger.lock().changed.entry(key.clone()).or_default() += 1;
+        *faulty.ledger.lock().changed.entry(key.clone()).or_default() += 1;
         queue.add(key);
         if random.u32(0..4) == 0 {
             source.bookmark();
@@ -291,7 +291,7 @@ async fn run_with_random_faults(seed: u64) {
     let stats = controller.monitor.stats();
     controller.stop().await;
     running.stop().await;
-    let ledger = controller.ledger.lock();
+    let ledger = faulty.ledger.lock();
     assert_eq!(ledger.seen, ledger.changed, "seed {seed}: a change was lost");
     assert!(stats.parked > 0 && stats.failed > 0, "seed {seed} has no parked or failed key: {stats:?}");
 }
