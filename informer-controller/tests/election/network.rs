@@ -57,7 +57,7 @@ impl Link {
             }
             Behavior::Open | Behavior::AnswersLost => self.simulator.call(request).await,
             Behavior::Troubled(random) => {
-                // The clock is paused. If the caller drops the request during this wait, the server
+                // The clock is paused (`start_paused`). If the caller drops the request meanwhile, the server
                 // never receives it.
                 tokio::time::sleep(Duration::from_millis(random % 300)).await;
                 self.simulator.call(request).await

@@ -130,7 +130,7 @@ impl Informer {
                 Hold::Reader(tokio::spawn(async move {
                     while let Some(event) = events.next().await {
                         handler.record_event(&event);
-                        // The clock is paused, so no real time passes.
+                        // The clock is paused (`start_paused`), so no real time passes.
                         tokio::time::sleep(pause).await;
                     }
                 }))

@@ -38,7 +38,7 @@ pub(crate) fn client(
             let name = if late.is_some() { "replica" } else { "server" };
             let description = describe(&request);
             let mut service = late.unwrap_or(main);
-            // The clock is paused, so no real time passes.
+            // The clock is paused (`start_paused`), so no real time passes.
             tokio::time::sleep(latency).await;
             let answer: std::io::Result<Response<ResponseBody>> = service.call(request).await;
             match &answer {

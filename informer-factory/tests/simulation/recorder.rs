@@ -230,7 +230,7 @@ impl Recorder {
         if self.shared.delay.is_zero() {
             tokio::task::yield_now().await;
         } else {
-            // The clock is paused, so no real time passes.
+            // The clock is paused (`start_paused`), so no real time passes.
             tokio::time::sleep(self.shared.delay).await;
         }
         drop(call);

@@ -1,3 +1,5 @@
+//! Tests of the stored forms: encoded objects equal decoded ones, and undecodable ones are rejected.
+
 use informer_core::{Cached, RejectedObject};
 use k8s_openapi::api::core::v1::Pod;
 use kube_simulator::Simulator;
