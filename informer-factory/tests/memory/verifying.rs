@@ -242,7 +242,7 @@ async fn verify_with_another_state_is_an_error() {
     source.create_unseen(config_map("b", "1")).expect("a new object");
     let lists = source.list_count();
     let error = running.informer.verify().await.expect_err("the list has another version");
-    let expected = "the list at resource version 2 was answered with the state at 3";
+    let expected = "a list at resource version 3 instead of exactly 2";
     assert!(error.to_string().contains(expected), "{error}");
     assert_eq!((running.informer.last_verification(), source.list_count()), (None, lists + 1));
     running.stop().await;

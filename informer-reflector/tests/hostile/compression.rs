@@ -43,8 +43,8 @@ fn broken_compression_is_reported_and_retried() {
                 "gzip",
                 "list or watch failed",
             ),
-            case("corrupt gzip", At::List, encoded(&corrupt), "compression", "list or watch failed"),
-            case("half of the gzip", At::List, encoded(half), "compression", "list or watch failed"),
+            case("corrupt gzip", At::List, encoded(&corrupt), "gzip", "list or watch failed"),
+            case("half of the gzip", At::List, encoded(half), "gzip", "list or watch failed"),
             case(
                 "an unknown encoding",
                 At::List,

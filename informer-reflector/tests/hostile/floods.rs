@@ -72,7 +72,7 @@ fn refusals_without_a_pause_lead_to_backoff() {
         cases.push(case("a status in a list", At::List, refusal.clone(), "No", log));
         cases.push(case("a status in a watch", At::Watch, refusal, "No", log));
         let text = answer(&format!("{code} No"), "", "SECRET");
-        cases.push(case("a refusal that is no status", At::List, text, "answered", log));
+        cases.push(case("a refusal that is no status", At::List, text, "the server returned", log));
     }
     survive(&meter, cases);
 }

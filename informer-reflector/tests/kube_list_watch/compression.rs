@@ -164,7 +164,7 @@ async fn body_that_is_no_gzip_is_an_error_with_the_encoding() {
 async fn unrequested_encoding_is_refused() {
     let error = list_error(with_header(answer(200, "\u{1}\u{2}"), "content-encoding", "br")).await;
     let text = error.to_string();
-    assert!(text.contains("not asked for") && text.contains("encoding br"), "{text}");
+    assert!(text.contains("not requested") && text.contains("encoding br"), "{text}");
     for encoding in ["identity", ""] {
         let names = names(with_header(answer(200, LIST), "content-encoding", encoding)).await;
         assert_eq!(names.expect(encoding), ["a", "b"]);

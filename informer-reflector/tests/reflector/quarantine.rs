@@ -64,7 +64,7 @@ async fn i10_failed_or_panicking_transform_quarantines_the_object() {
     errors.sort();
     assert_eq!(
         errors,
-        ["the transform panicked: the panic payload is not a string", "the transform panicked: test panic"]
+        ["the transform panicked: test panic", "the transform panicked: the panic payload is not a string"]
     );
 }
 

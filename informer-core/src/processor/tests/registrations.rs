@@ -56,9 +56,9 @@ async fn registration_that_never_syncs_returns_the_reason() {
     running.stop().await;
     says(&stream, "the informer has stopped");
     let late = processor.events(&HandlerOptions::default(), std::iter::empty);
-    says(&late, "its informer has stopped");
+    says(&late, "the informer has stopped");
     drop(processor);
-    says(&late, "its informer has stopped");
+    says(&late, "the informer has stopped");
 }
 
 #[tokio::test]
