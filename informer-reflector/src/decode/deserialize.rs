@@ -21,16 +21,24 @@ const RAW_VALUE: &str = "$serde_json::private::RawValue";
 
 /// Turns a tape into a value.
 pub(super) fn deserialize<T: DeserializeOwned>(tape: &Tape<'_>) -> Result<T, DecodeError> {
+    deserialize_noting(tape, None)
+}
+
+/// Turns a tape into a value, and adds to `ignored` the tokens of values whose fields the type does
+/// not have.
+pub(super) fn deserialize_noting<T: DeserializeOwned>(
+    tape: &Tape<'_>,
+    ignored: Option<&mut Vec<usize>>,
+) -> Result<T, DecodeError> {
     if let Some(problem) = tape.problem() {
         return Err(DecodeError::new(problem.to_owned()));
     }
-    deserialize_incomplete(tape)
+    Reader::new(tape, ignored).value()
 }
 
 /// Turns the tape of an object into a value, even if the object is incomplete.
 pub(super) fn deserialize_incomplete<T: DeserializeOwned>(tape: &Tape<'_>) -> Result<T, DecodeError> {
-    let mut reader = Reader { tape, next: 0, current: 0 };
-    T::deserialize(&mut reader).map_err(|error: DecodeError| error.at(tape, reader.current))
+    Reader::new(tape, None).value()
 }
 
 /// Reads a tape from start to end.
@@ -40,9 +48,20 @@ struct Reader<'t> {
     next: usize,
     /// The index of the value that is being read, for errors.
     current: usize,
+    ignored: Option<&'t mut Vec<usize>>,
+    /// Whether the next value is that of a field which the type does not have.
+    is_unknown_field: bool,
 }
 
 impl<'t> Reader<'t> {
+    fn new(tape: &'t Tape<'t>, ignored: Option<&'t mut Vec<usize>>) -> Self {
+        Self { tape, next: 0, current: 0, ignored, is_unknown_field: false }
+    }
+
+    fn value<T: DeserializeOwned>(mut self) -> Result<T, DecodeError> {
+        T::deserialize(&mut self).map_err(|error: DecodeError| error.at(self.tape, self.current))
+    }
+
     fn read(&mut self) -> Token {
         self.current = self.next;
         self.next += 1;
@@ -85,10 +104,11 @@ impl<'t> Reader<'t> {
     fn visit_object<'de, V: Visitor<'de>>(
         &mut self,
         extent: Extent,
+        fields: Option<&'static [&'static str]>,
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
         let object = self.current;
-        let value = visitor.visit_map(Members { reader: self, object, left: extent.len })?;
+        let value = visitor.visit_map(Members { reader: self, object, left: extent.len, fields })?;
         self.next = extent.end as usize;
         Ok(value)
     }
@@ -154,7 +174,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'_> {
             Token::Null => visitor.visit_unit(),
             Token::Bool(value) => visitor.visit_bool(value),
             Token::Array(extent) => self.visit_array(extent, visitor),
-            Token::Object(extent) => self.visit_object(extent, visitor),
+            Token::Object(extent) => self.visit_object(extent, None, visitor),
             Token::Text(text) => visitor.visit_str(self.tape.text(text)),
             Token::Number(number) => Number::read(self.tape.text(number)).visit(visitor),
         }
@@ -224,7 +244,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'_> {
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         match self.read() {
-            Token::Object(extent) => self.visit_object(extent, visitor),
+            Token::Object(extent) => self.visit_object(extent, None, visitor),
             token => Err(self.mismatch(token)),
         }
     }
@@ -233,10 +253,13 @@ impl<'de> Deserializer<'de> for &mut Reader<'_> {
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
-        _: &'static [&'static str],
+        fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
-        self.deserialize_map(visitor)
+        match self.read() {
+            Token::Object(extent) => self.visit_object(extent, Some(fields), visitor),
+            token => Err(self.mismatch(token)),
+        }
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -257,6 +280,11 @@ impl<'de> Deserializer<'de> for &mut Reader<'_> {
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        if self.is_unknown_field
+            && let Some(ignored) = &mut self.ignored
+        {
+            ignored.push(self.next);
+        }
         self.next = self.tape.behind(self.next);
         visitor.visit_unit()
     }
@@ -300,6 +328,8 @@ struct Members<'r, 't> {
     reader: &'r mut Reader<'t>,
     object: usize,
     left: u32,
+    /// The fields of the type, if it is a struct.
+    fields: Option<&'static [&'static str]>,
 }
 
 impl<'de> MapAccess<'de> for Members<'_, '_> {
@@ -311,7 +341,10 @@ impl<'de> MapAccess<'de> for Members<'_, '_> {
             return Ok(None);
         }
         self.left -= 1;
-        seed.deserialize(Name { text: self.reader.text()? }).map(Some)
+        let text = self.reader.text()?;
+        self.reader.is_unknown_field =
+            self.reader.ignored.is_some() && self.fields.is_some_and(|fields| !fields.contains(&text));
+        seed.deserialize(Name { text }).map(Some)
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, DecodeError> {

@@ -19,8 +19,9 @@ use super::form::{Arrived, Form};
 use super::identity::rejected;
 use super::json::{NoValue, Scanner, Value, is_json};
 use super::protobuf::read_object;
-use super::prune_paths::{Level, NOTHING_PRUNED, PrunePaths};
+use super::prune_paths::{Level, NOTHING_PRUNED};
 use super::repair::{INVALID_UTF8, Repaired};
+use super::skipped::Skipped;
 use super::tape::Tape;
 
 /// Decodes one line of a watch. An undecodable object is a [`WatchEvent::RejectedObject`].
@@ -29,20 +30,20 @@ use super::tape::Tape;
 /// If the object is not of the expected type.
 pub(super) fn decode_event<K>(
     line: &[u8],
-    paths: &PrunePaths,
+    skipped: &mut Skipped,
     expected: Option<&ExpectedType>,
     form: &Form,
 ) -> Result<WatchEvent<K>, ListWatchError> {
     let broken = || Ok(unknown(rejected(&Tape::default(), invalid_json(line))));
     let repaired = Repaired::new(line);
     let text = &*repaired.text;
-    match Envelope::read(text, paths) {
+    match Envelope::read(text, skipped) {
         Ok(Envelope { event_type: Some(event_type), object: Some(mut object) }) => {
             if repaired.is_repaired(0..text.len()) {
                 object.tape.reject(INVALID_UTF8);
             }
             let object = Arrived { tape: object.tape, protobuf: None };
-            decode_object(event_type, &object, paths, expected, form)
+            decode_object(event_type, &object, skipped, expected, form)
         }
         Ok(_) if is_json(text) => Ok(not_an_event(text)),
         _ => broken(),
@@ -55,15 +56,15 @@ pub(super) fn decode_event<K>(
 /// If the object is not of the expected type.
 pub(super) fn decode_protobuf_event<K>(
     event: &[u8],
-    paths: &PrunePaths,
+    skipped: &mut Skipped,
     expected: Option<&ExpectedType>,
     form: &Form,
 ) -> Result<WatchEvent<K>, ListWatchError> {
     match read_protobuf_event(event) {
         Ok((event_type, object)) => {
-            let tape = read_object(&object, event_type.pruned(paths));
+            let tape = read_object(&object, event_type.skipped(skipped));
             let protobuf = object.message().map(|message| (message, object.raw));
-            decode_object(event_type, &Arrived { tape, protobuf }, paths, expected, form)
+            decode_object(event_type, &Arrived { tape, protobuf }, skipped, expected, form)
         }
         Err(error) => Ok(unknown(rejected(&Tape::default(), error.to_string()))),
     }
@@ -97,7 +98,7 @@ struct Envelope<'l> {
 }
 
 impl<'l> Envelope<'l> {
-    fn read(line: &'l str, paths: &PrunePaths) -> Result<Self, NoValue> {
+    fn read(line: &'l str, skipped: &Skipped) -> Result<Self, NoValue> {
         let (mut envelope, mut object_first) = (Self::default(), None);
         let mut scanner = Scanner::new(line);
         scanner.members(|scanner, name| {
@@ -107,7 +108,7 @@ impl<'l> Envelope<'l> {
                     envelope.event_type = name.map(|name| EventType::of(name.as_bytes()));
                 }
                 ("object", Some(event_type)) => {
-                    envelope.object = Some(scanner.value(event_type.pruned(paths))?);
+                    envelope.object = Some(scanner.value(event_type.skipped(skipped))?);
                 }
                 ("object", None) => {
                     object_first = Some(scanner.clone());
@@ -118,7 +119,7 @@ impl<'l> Envelope<'l> {
             Ok(())
         })?;
         if let (Some(mut scanner), Some(event_type)) = (object_first, envelope.event_type) {
-            envelope.object = Some(scanner.value(event_type.pruned(paths))?);
+            envelope.object = Some(scanner.value(event_type.skipped(skipped))?);
         }
         if scanner.only_blanks_left() { Ok(envelope) } else { Err(NoValue::Broken) }
     }
@@ -146,10 +147,10 @@ impl EventType {
         }
     }
 
-    /// Returns the pruned fields of the event's object. Bookmarks and errors are not pruned.
-    fn pruned(self, paths: &PrunePaths) -> &Level {
+    /// Returns the skipped fields of the event's object. Bookmarks and errors are read whole.
+    fn skipped(self, skipped: &Skipped) -> &Level {
         match self {
-            Self::Added | Self::Modified | Self::Deleted => paths.root(),
+            Self::Added | Self::Modified | Self::Deleted => skipped.root(),
             Self::Bookmark | Self::Error | Self::Unknown => &NOTHING_PRUNED,
         }
     }
@@ -159,7 +160,7 @@ impl EventType {
 fn decode_object<K>(
     event_type: EventType,
     arrived: &Arrived<'_>,
-    paths: &PrunePaths,
+    skipped: &mut Skipped,
     expected: Option<&ExpectedType>,
     form: &Form,
 ) -> Result<WatchEvent<K>, ListWatchError> {
@@ -168,7 +169,7 @@ fn decode_object<K>(
     if let Some(why) = expected.filter(|_| is_data).and_then(|expected| expected.refusal(object)) {
         return Err(ListWatchError::Protocol(format!("the watch is not of what was asked for: {why}")));
     }
-    let formed = || form.object(arrived, paths.root()).map(OwnedObject::cast);
+    let mut formed = || form.object(arrived, skipped).map(OwnedObject::cast);
     let decoded = match event_type {
         EventType::Added => formed().map(WatchEvent::Added),
         EventType::Modified => formed().map(WatchEvent::Modified),

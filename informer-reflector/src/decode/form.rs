@@ -12,6 +12,7 @@ use super::deserialize::deserialize;
 use super::error::DecodeError;
 use super::expected::ExpectedType;
 use super::prune_paths::{Level, NOTHING_PRUNED, PrunePaths};
+use super::skipped::Skipped;
 use super::tape::Tape;
 use super::{Decode, json, protobuf};
 
@@ -29,15 +30,21 @@ pub(super) struct Arrived<'b> {
 }
 
 impl Form {
-    /// Returns an arrived object in this form. `pruned` are the fields that its tape lacks.
+    /// Returns an arrived object in this form. `skipped` are the fields that its tape lacks.
     pub(super) fn object(
         &self,
         arrived: &Arrived<'_>,
-        pruned: &Level,
+        skipped: &mut Skipped,
     ) -> Result<OwnedObject<AnyObject>, DecodeError> {
         match self {
-            Self::Decoded(decode) => decode(&arrived.tape),
-            Self::Encoded(encoder) => encoder.object(arrived, pruned),
+            Self::Decoded(decode) if skipped.count_object() => {
+                let mut ignored = Vec::new();
+                let object = decode(&arrived.tape, Some(&mut ignored));
+                skipped.learn(&arrived.tape, &ignored);
+                object
+            }
+            Self::Decoded(decode) => decode(&arrived.tape, None),
+            Self::Encoded(encoder) => encoder.object(arrived, skipped.root()),
         }
     }
 }
@@ -73,7 +80,7 @@ impl Encoder {
                 Encoded::new(&protobuf::prune(message, bytes, pruned), Arc::clone(codec))
             }
             _ => {
-                drop((self.decode)(tape)?);
+                drop((self.decode)(tape, None)?);
                 let mut json = String::new();
                 tape.write_json(0, &mut json);
                 Encoded::new(json.as_bytes(), Arc::clone(&self.json))
@@ -131,7 +138,7 @@ impl FromJson {
 
     /// Returns the object, if it can be decoded.
     pub(crate) fn read(&self, bytes: &[u8]) -> Option<OwnedObject<AnyObject>> {
-        with_tape(bytes, &NOTHING_PRUNED, |tape| (self.decode)(tape).ok())
+        with_tape(bytes, &NOTHING_PRUNED, |tape| (self.decode)(tape, None).ok())
     }
 }
 
@@ -165,7 +172,7 @@ struct FromProtobuf {
 impl DecodeBytes for FromProtobuf {
     fn object(&self, bytes: &[u8]) -> OwnedObject<AnyObject> {
         let tape = protobuf::read(self.message, bytes, &NOTHING_PRUNED);
-        (self.decode)(&tape).expect("every message without a problem decodes to this type")
+        (self.decode)(&tape, None).expect("every message without a problem decodes to this type")
     }
 
     fn metadata(&self, bytes: &[u8]) -> ObjectMeta {

@@ -22,6 +22,7 @@ use super::form::{Arrived, Form};
 use super::identity::rejected;
 use super::prune_paths::PrunePaths;
 use super::repair::Repaired;
+use super::skipped::Skipped;
 use super::{DEFAULT_MAX_OBJECT_SIZE, Encoding, decode, status_in};
 
 /// The number of bytes that are collected before items are decoded, so that few items are
@@ -48,7 +49,7 @@ const SLICE: usize = 256 * 1024;
 /// ```
 pub struct ListDecoder<K> {
     encoding: Encoding,
-    paths: PrunePaths,
+    skipped: Skipped,
     buffer: Vec<u8>,
     /// The number of decoded bytes at the start of the buffer.
     read: usize,
@@ -122,7 +123,7 @@ impl<K> ListDecoder<K> {
     pub(crate) fn with(form: Form, paths: PrunePaths) -> Self {
         Self {
             encoding: Encoding::Json,
-            paths,
+            skipped: Skipped::new(paths),
             buffer: Vec::new(),
             read: 0,
             slice: SLICE,
@@ -146,7 +147,7 @@ impl<K> ListDecoder<K> {
 
     /// Rejects lists of other types.
     pub(crate) fn expecting(mut self, expected: ExpectedType) -> Self {
-        self.paths = expected.paths(self.paths);
+        self.skipped.change(|paths| expected.paths(paths));
         self.expected = Some(expected);
         self
     }
@@ -222,7 +223,7 @@ impl<K> ListDecoder<K> {
     /// Decodes an item.
     fn item_of(&mut self, item: &Arrived<'_>) -> Result<OwnedObject<K>, RejectedObject> {
         self.items += 1;
-        let object = self.form.object(item, self.paths.root());
+        let object = self.form.object(item, &mut self.skipped);
         // I10: an undecodable item is an item, and the list continues.
         object.map(OwnedObject::cast).map_err(|error| rejected(&item.tape, error.to_string()))
     }

@@ -19,13 +19,14 @@ mod name;
 mod protobuf;
 mod prune_paths;
 mod repair;
+mod skipped;
 mod tape;
 mod watch;
 
 use informer_core::{AnyObject, OwnedObject};
 use serde::de::DeserializeOwned;
 
-use deserialize::deserialize;
+use deserialize::{deserialize, deserialize_noting};
 use envelope::Unknown;
 use error::DecodeError;
 use kube::core::Status;
@@ -38,8 +39,10 @@ pub use list::ListDecoder;
 pub use prune_paths::{PrunePathError, PrunePaths};
 pub use watch::WatchDecoder;
 
-/// Turns the tape of an object into the object.
-pub(crate) type Decode = fn(&Tape<'_>) -> Result<OwnedObject<AnyObject>, DecodeError>;
+/// Turns the tape of an object into the object. Adds to the vector, if there is one, the tokens of
+/// values whose fields the type does not have.
+pub(crate) type Decode =
+    fn(&Tape<'_>, Option<&mut Vec<usize>>) -> Result<OwnedObject<AnyObject>, DecodeError>;
 
 /// An encoding of lists and watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,8 +79,9 @@ pub(crate) fn status_in(encoding: Encoding, body: &[u8]) -> Option<Status> {
 /// The only code of the decoders that programs contain once for each type.
 pub(crate) fn decode<K: DeserializeOwned + Send + Sync + 'static>(
     tape: &Tape<'_>,
+    ignored: Option<&mut Vec<usize>>,
 ) -> Result<OwnedObject<AnyObject>, DecodeError> {
-    deserialize::<K>(tape).map(|object| OwnedObject::new(object).cast())
+    deserialize_noting::<K>(tape, ignored).map(|object| OwnedObject::new(object).cast())
 }
 
 /// The default maximum size of an object, in bytes of JSON. etcd stores no object of more than 1.5

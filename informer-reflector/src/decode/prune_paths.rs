@@ -38,6 +38,9 @@ const READ: [(&str, &str); 3] = [
     ("deletionTimestamp", "waits for an own deletion"),
 ];
 
+/// The maximum number of fields at one level. Further fields are not pruned: the search is linear.
+const MAX_FIELDS: usize = 256;
+
 /// The fields of one object that are part of a path. There are few, so a linear search is fastest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Level {
@@ -138,6 +141,18 @@ impl PrunePaths {
         Self { root: Arc::new(root) }
     }
 
+    /// Adds a path whose field the objects' type does not have, unless the library reads the field.
+    pub(super) fn insert_unread(&mut self, names: &[&str]) {
+        let is_read = match names {
+            [] | ["kind" | "apiVersion" | "metadata"] => true,
+            ["metadata", name, ..] => NEEDED.contains(name),
+            _ => false,
+        };
+        if !is_read {
+            Arc::make_mut(&mut self.root).insert(names);
+        }
+    }
+
     /// Returns the pruned fields of an object.
     pub(super) fn root(&self) -> &Level {
         &self.root
@@ -195,7 +210,11 @@ impl Level {
 
     fn insert(&mut self, names: &[&str]) {
         let [name, inner @ ..] = names else { return };
-        let index = self.fields.iter().position(|(known, _)| **known == **name).unwrap_or_else(|| {
+        let known = self.fields.iter().position(|(known, _)| **known == **name);
+        if known.is_none() && self.fields.len() == MAX_FIELDS {
+            return;
+        }
+        let index = known.unwrap_or_else(|| {
             self.fields.push(((*name).into(), Field::Inside(Self::default())));
             self.fields.len() - 1
         });

@@ -14,6 +14,7 @@ use super::event::{decode_event, decode_protobuf_event};
 use super::expected::ExpectedType;
 use super::form::Form;
 use super::prune_paths::PrunePaths;
+use super::skipped::Skipped;
 use super::{BYTE_ORDER_MARK, DEFAULT_MAX_OBJECT_SIZE, Encoding, decode};
 
 /// The maximum capacity that is kept for incomplete events.
@@ -42,7 +43,7 @@ type Split<'b> = (&'b [u8], &'b [u8]);
 /// ```
 pub struct WatchDecoder<K> {
     encoding: Encoding,
-    paths: PrunePaths,
+    skipped: Skipped,
     /// The start of an incomplete event.
     partial: Vec<u8>,
     max_object_size: usize,
@@ -67,7 +68,7 @@ impl<K> WatchDecoder<K> {
     pub(crate) fn with(form: Form, paths: PrunePaths) -> Self {
         Self {
             encoding: Encoding::Json,
-            paths,
+            skipped: Skipped::new(paths),
             partial: Vec::new(),
             max_object_size: DEFAULT_MAX_OBJECT_SIZE,
             recognized: false,
@@ -86,7 +87,7 @@ impl<K> WatchDecoder<K> {
 
     /// Rejects watches of other types.
     pub(crate) fn expecting(mut self, expected: ExpectedType) -> Self {
-        self.paths = expected.paths(self.paths);
+        self.skipped.change(|paths| expected.paths(paths));
         self.expected = Some(expected);
         self
     }
@@ -173,8 +174,8 @@ impl<K> WatchDecoder<K> {
         Ok(rest.split_at_checked(len))
     }
 
-    fn decode_frame(&self, event: &[u8]) -> Result<WatchEvent<K>, ListWatchError> {
-        decode_protobuf_event(event, &self.paths, self.expected.as_ref(), &self.form)
+    fn decode_frame(&mut self, event: &[u8]) -> Result<WatchEvent<K>, ListWatchError> {
+        decode_protobuf_event(event, &mut self.skipped, self.expected.as_ref(), &self.form)
     }
 
     /// Ends the body and returns the last event, if no newline followed it.
@@ -217,7 +218,7 @@ impl<K> WatchDecoder<K> {
             return Err(ListWatchError::Protocol(error.to_owned()));
         }
         self.recognized = true;
-        decode_event(line, &self.paths, self.expected.as_ref(), &self.form).map(Some)
+        decode_event(line, &mut self.skipped, self.expected.as_ref(), &self.form).map(Some)
     }
 
     fn check_length(&self, len: usize) -> Result<(), ListWatchError> {

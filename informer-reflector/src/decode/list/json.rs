@@ -124,7 +124,7 @@ impl<K> ListDecoder<K> {
     }
 
     fn item(&mut self, body: &Repaired<'_>, items: &mut Items<K>) -> Result<bool, ListWatchError> {
-        let mut found = match read(&body.text[self.read..], self.paths.root()) {
+        let mut found = match read(&body.text[self.read..], self.skipped.root()) {
             Ok(found) => found,
             Err(NoValue::Incomplete) => return Ok(false),
             Err(NoValue::Broken) => return Err(self.not_a_list("it is not valid JSON")),

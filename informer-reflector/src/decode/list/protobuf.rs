@@ -102,7 +102,7 @@ impl<K> ListDecoder<K> {
                 self.head.metadata = metadata.map_err(|_| self.not_a_list(wrong))?;
             }
             (2, Some(message), _) => {
-                let tape = read(message, bytes, self.paths.root());
+                let tape = read(message, bytes, self.skipped.root());
                 if let Some(why) = self.expected.as_ref().and_then(|expected| expected.refusal(&tape)) {
                     return Err(self.unexpected(&why));
                 }

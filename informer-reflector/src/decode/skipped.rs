@@ -1,0 +1,131 @@
+//! [`Skipped`]: the fields that a decoder does not read into the tape.
+//!
+//! These are the pruned fields, and those that the objects' type does not have. The latter are
+//! learned: while a sample of the objects is decoded, the deserializer records the fields that the
+//! type ignores. A view with a few fields is then decoded without reading the others.
+
+use super::prune_paths::{Level, PrunePaths};
+use super::tape::{Tape, Token};
+
+/// The pruned and the learned fields of the objects of one response.
+pub(super) struct Skipped {
+    paths: PrunePaths,
+    objects: u64,
+}
+
+impl Skipped {
+    pub(super) fn new(paths: PrunePaths) -> Self {
+        Self { paths, objects: 0 }
+    }
+
+    /// Adds to the pruned fields.
+    pub(super) fn change(&mut self, change: impl FnOnce(PrunePaths) -> PrunePaths) {
+        self.paths = change(std::mem::take(&mut self.paths));
+    }
+
+    pub(super) fn root(&self) -> &Level {
+        self.paths.root()
+    }
+
+    /// Counts an object, and returns whether it belongs to the sample. The intervals of the sample
+    /// double.
+    pub(super) fn count_object(&mut self) -> bool {
+        self.objects += 1;
+        self.objects.is_power_of_two()
+    }
+
+    /// Skips the fields whose values begin at the given tokens, in later objects.
+    pub(super) fn learn(&mut self, tape: &Tape<'_>, ignored: &[usize]) {
+        for names in ignored.iter().filter_map(|index| names(tape, *index)) {
+            self.paths.insert_unread(&names);
+        }
+    }
+}
+
+/// Returns the names of the members that lead to the value at an index; `None` if the value is in an
+/// array.
+fn names<'t>(tape: &'t Tape<'_>, index: usize) -> Option<Vec<&'t str>> {
+    let (mut names, mut at) = (Vec::new(), 0);
+    while at != index {
+        let Token::Object(_) = tape.token(at) else { return None };
+        let (name, value) = tape.members(at).find(|(_, value)| index < tape.behind(*value))?;
+        names.push(name);
+        at = value;
+    }
+    Some(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+    use serde::Deserialize;
+    use serde::de::DeserializeOwned;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::decode::form::{Arrived, Form};
+    use crate::decode::{decode, json};
+
+    const POD: &str = r#"{"kind":"Pod","apiVersion":"v1",
+        "metadata":{"name":"web","labels":{"app":"web"}},
+        "spec":{"nodeName":"n1","containers":[{"name":"a","image":"b"}],"priority":7},
+        "status":{"phase":"Running"}} "#;
+
+    #[derive(Deserialize)]
+    struct View {
+        metadata: ObjectMeta,
+        spec: ViewSpec,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct ViewSpec {
+        node_name: String,
+        containers: Vec<ViewContainer>,
+    }
+
+    #[derive(Deserialize)]
+    struct ViewContainer {
+        image: String,
+    }
+
+    #[derive(Deserialize)]
+    struct Flat {
+        metadata: ObjectMeta,
+        #[serde(flatten)]
+        others: BTreeMap<String, Value>,
+    }
+
+    /// Decodes the pod three times, and returns the last object and the JSON of its tape.
+    fn decoded<K: DeserializeOwned + Send + Sync + 'static>() -> (informer_core::OwnedObject<K>, String) {
+        let (mut skipped, form) = (Skipped::new(PrunePaths::none()), Form::Decoded(decode::<K>));
+        let mut last = None;
+        for _ in 0..3 {
+            let tape = json::read(POD, skipped.root()).expect("JSON").tape;
+            let mut read = String::new();
+            tape.write_json(0, &mut read);
+            let object = form.object(&Arrived { tape, protobuf: None }, &mut skipped).expect("an object");
+            last = Some((object.cast(), read));
+        }
+        last.expect("three objects")
+    }
+
+    #[test]
+    fn field_that_the_type_lacks_is_skipped_after_the_first_object() {
+        let (view, read) = decoded::<View>();
+        assert_eq!((view.spec.node_name.as_str(), view.spec.containers[0].image.as_str()), ("n1", "b"));
+        assert_eq!(view.metadata.labels.as_ref().map(BTreeMap::len), Some(1));
+        let expected = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web","labels":{"app":"web"}},"spec":{"nodeName":"n1","containers":[{"name":"a","image":"b"}]}}"#;
+        assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn flattened_type_has_all_fields_of_each_object() {
+        let (flat, _) = decoded::<Flat>();
+        assert_eq!(flat.metadata.name.as_deref(), Some("web"));
+        assert_eq!(flat.others.keys().collect::<Vec<_>>(), ["apiVersion", "kind", "spec", "status"]);
+        assert_eq!(flat.others["spec"]["priority"], 7);
+    }
+}
