@@ -1,7 +1,7 @@
 //! The body of a list, split anywhere: the decoder returns the same items as `serde_json`, and never panics.
 #![no_main]
 
-use informer_core::{OwnedObject, ListEnd, ListWatchError, RejectedObject};
+use informer_core::{ListEnd, ListWatchError, RejectedObject};
 use informer_fuzz::{has_unique_fields, split};
 use informer_reflector::{ListDecoder, PrunePaths};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -27,14 +27,17 @@ fuzz_target!(|input: &[u8]| {
 
 type Decoded<K> = Result<(Vec<Result<K, RejectedObject>>, ListEnd), ListWatchError>;
 
-fn decode<K: DeserializeOwned>(paths: PrunePaths, pieces: &[&[u8]]) -> Decoded<K> {
+fn decode<K: DeserializeOwned + Clone + Send + Sync + 'static>(
+    paths: PrunePaths,
+    pieces: &[&[u8]],
+) -> Decoded<K> {
     let mut decoder = ListDecoder::new(paths);
     let mut items = Vec::new();
     for piece in pieces {
-        items.extend(decoder.push(piece)?.into_iter().map(|item| item.map(OwnedObject::into_inner)));
+        items.extend(decoder.push(piece)?.into_iter().map(|item| item.map(|object| K::clone(&object))));
     }
     let (rest, end) = decoder.finish()?;
-    items.extend(rest.into_iter().map(|item| item.map(OwnedObject::into_inner)));
+    items.extend(rest.into_iter().map(|item| item.map(|object| K::clone(&object))));
     Ok((items, end))
 }
 

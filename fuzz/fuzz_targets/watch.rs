@@ -26,7 +26,7 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(format!("{whole:?}"), format!("{split:?}"));
 });
 
-fn decode<K: DeserializeOwned>(
+fn decode<K: DeserializeOwned + Send + Sync + 'static>(
     paths: PrunePaths,
     pieces: &[&[u8]],
 ) -> Result<Vec<WatchEvent<K>>, ListWatchError> {

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use kube_simulator::Simulator;
 use kube::Client;
+use kube_simulator::Simulator;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::json;
 use tokio::runtime::Runtime;

@@ -12,7 +12,7 @@ use crate::signals::Signals;
 use crate::{process, workspace};
 
 /// The targets, each a file in `fuzz/fuzz_targets`.
-const TARGETS: [&str; 5] = ["list", "watch", "response", "continue_token", "selector"];
+const TARGETS: [&str; 6] = ["list", "watch", "protobuf", "response", "continue_token", "selector"];
 
 /// Compiler flags for edge counters and comparison tracing.
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
