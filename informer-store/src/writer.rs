@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use informer_core::{AnyObject, Cached, NamespaceProgress, ObjectKey, ResourceVersion, Watermarks};
 
-use crate::index::{AnyIndex, Definition, Failures, Values, lasting};
+use crate::index::{AnyIndex, Definition, Failures, Values, compute_all, lasting};
 use crate::shared::{IndexId, IndexNotes, NamedIndex, Shared, State, WriterNotes};
 use crate::slot_map::{Cursor, SlotMap};
 use crate::sync::{Condvar, Mutex, RwLock};
@@ -212,8 +212,7 @@ impl Writer {
     ) -> PreparedTransaction<'a> {
         loop {
             let mut failures = Failures::new();
-            let computed =
-                self.definitions.iter().map(|index| index.compute(&changes, &mut failures)).collect();
+            let computed = compute_all(&self.definitions, &changes, &mut failures);
             let failures = lasting(failures, &changes);
             let notes = self.shared.write.lock();
             if notes.generation == self.generation {

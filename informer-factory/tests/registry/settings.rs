@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use informer_factory::{
     Cached, Event, HandlerOptions, Informer, InformerOptions, PrunePaths, SharedIndexInformer,
-    SharedInformerFactory,
+    SharedInformerFactory, WaitOutcome,
 };
 use informer_reflector::{KubeListWatch, ReflectorConfig, Storage};
 use informer_testing::{CannedResponse, RequestFilter, Simulator, StreamingLists, Verb};
@@ -367,5 +367,19 @@ async fn encoded_object_is_decoded_when_it_is_read() {
     assert_eq!((web.spec["nodeName"].as_str(), READ.load(Ordering::Relaxed)), (Some("node-of-web"), 4));
     let again = pods.indexer().get_by_key("shop/web").expect("the object exists");
     assert_eq!((again.metadata.name.as_deref(), READ.load(Ordering::Relaxed)), (Some("web"), 4));
+    let node = |pod: &CountedPod| pod.spec["nodeName"].as_str().map(str::to_owned);
+    let by_node = pods.add_index("node", node).expect("a valid name");
+    pods.add_index("node again", node).expect("a valid name");
+    let before = READ.load(Ordering::Relaxed);
+    let created = simulator.create(&crate::pod("shop", "new", "web")).expect("a new pod");
+    within(async {
+        while pods.wait_until(&created.resource_version().into(), Duration::from_secs(1)).await
+            != WaitOutcome::Reached
+        {}
+    })
+    .await;
+    assert_eq!(by_node.get("node-of-new").len(), 1);
+    // Once as a check, and once for both index functions.
+    assert_eq!(READ.load(Ordering::Relaxed), before + 2);
     factory.shutdown().await;
 }

@@ -72,6 +72,27 @@ pub(crate) fn lasting(failures: Failures, changes: &[Change<AnyObject>]) -> Vec<
     failures.into_iter().filter(lasts).map(|(_, failure)| failure).collect()
 }
 
+/// The number of changes for which one index function after the other is called. At most the number
+/// of objects that stay decoded after a read, so that an encoded object is decoded once for all
+/// functions.
+const COMPUTED_TOGETHER: usize = 32;
+
+/// Calls the index functions of all definitions for each change, and adds their errors to
+/// `failures`. Must be called without a lock.
+pub(crate) fn compute_all(
+    definitions: &[Arc<dyn AnyIndex>],
+    changes: &[Change<AnyObject>],
+    failures: &mut Failures,
+) -> Vec<Computed> {
+    let mut computed: Vec<_> = definitions.iter().map(|index| index.new_computed(changes.len())).collect();
+    for (number, together) in changes.chunks(COMPUTED_TOGETHER).enumerate() {
+        for (index, computed) in definitions.iter().zip(&mut computed) {
+            index.compute(together, number * COMPUTED_TOGETHER, computed, failures);
+        }
+    }
+    computed
+}
+
 /// A [`Definition`] without the type of its values.
 pub(crate) trait AnyIndex: Send + Sync {
     fn name(&self) -> &str;
@@ -82,9 +103,18 @@ pub(crate) trait AnyIndex: Send + Sync {
     /// without a lock.
     fn values_of(&self, object: &Cached<AnyObject>) -> Result<Computed, String>;
 
-    /// Calls the index function for each change, and adds its errors to `failures`. Must be called
-    /// without a lock.
-    fn compute(&self, changes: &[Change<AnyObject>], failures: &mut Failures) -> Computed;
+    /// Returns room for the values of changes.
+    fn new_computed(&self, changes: usize) -> Computed;
+
+    /// Calls the index function for each change, and adds the values to `computed` and the errors
+    /// to `failures`. `first` is the position of the first change. Must be called without a lock.
+    fn compute(
+        &self,
+        changes: &[Change<AnyObject>],
+        first: usize,
+        computed: &mut Computed,
+        failures: &mut Failures,
+    );
 
     /// Applies changes to the index, with the values that [`compute`](Self::compute) returned for
     /// the same changes. The rest of `computed` must be dropped without a lock. Returns the
@@ -136,11 +166,25 @@ impl<V: IndexValue> AnyIndex for Definition<V> {
         Ok(Box::new(self.call(object)?))
     }
 
-    fn compute(&self, changes: &[Change<AnyObject>], failures: &mut Failures) -> Computed {
-        let Function::OfObject(_) = &self.function else { return Box::new(()) };
-        let mut rows: Vec<Values<V>> = Vec::with_capacity(changes.len());
-        for (position, change) in changes.iter().enumerate() {
-            rows.push(match change {
+    fn new_computed(&self, changes: usize) -> Computed {
+        match &self.function {
+            Function::OfKey(_) => Box::new(()),
+            Function::OfObject(_) => {
+                Box::new(ComputedValues::<V> { rows: Vec::with_capacity(changes), out_of_use: Vec::new() })
+            }
+        }
+    }
+
+    fn compute(
+        &self,
+        changes: &[Change<AnyObject>],
+        first: usize,
+        computed: &mut Computed,
+        failures: &mut Failures,
+    ) {
+        let Some(computed) = computed.downcast_mut::<ComputedValues<V>>() else { return };
+        for (position, change) in (first..).zip(changes) {
+            computed.rows.push(match change {
                 Change::Put(object) => self.call(object).unwrap_or_else(|error| {
                     // I10: the failure is reported.
                     let failure = IndexFailure {
@@ -155,7 +199,6 @@ impl<V: IndexValue> AnyIndex for Definition<V> {
                 Change::Remove(_) => Values::new(),
             });
         }
-        Box::new(ComputedValues { rows, out_of_use: Vec::new() })
     }
 
     fn apply(

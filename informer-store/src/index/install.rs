@@ -184,7 +184,8 @@ impl Build {
             changes.push(change);
         });
         let mut failures = Failures::new();
-        let mut computed = self.definition.compute(&changes, &mut failures);
+        let mut computed = self.definition.new_computed(changes.len());
+        self.definition.compute(&changes, 0, &mut computed, &mut failures);
         self.failures.extend(failures.into_iter().map(|(_, failure)| (failure.key.clone(), failure)));
         let mut applied = slots.iter().zip(&changes).map(|(slot, change)| {
             let key = matches!(change, Change::Put(_)).then(|| change.key());

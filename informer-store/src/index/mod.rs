@@ -23,7 +23,8 @@ use crate::posting::Posting;
 use crate::slot_map::{Renumbering, SlotMap};
 
 pub(crate) use definition::{
-    AnyIndex, Applied, Computed, Definition, Failures, Values, ValuesBySlot, lasting, value_panicked,
+    AnyIndex, Applied, Computed, Definition, Failures, Values, ValuesBySlot, compute_all, lasting,
+    value_panicked,
 };
 pub use handle::Index;
 pub(crate) use handle::with_common_value;
