@@ -38,7 +38,8 @@ pub(super) enum Answer {
     NotFound,
     /// A conflict: another candidate wrote first.
     Conflict,
-    /// There was no usable response. The request was possibly applied, or still will be.
+    /// There was no usable response. The server has possibly applied the request, or can still
+    /// apply it.
     Failed,
 }
 

@@ -32,7 +32,7 @@ pub enum WaitOutcome {
 /// The event that an informer receives because of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visibility {
-    /// No event: the object is outside the informer's namespace or selector, and was before the
+    /// No event: the object is outside the informer's namespace or selector, as it was before the
     /// write.
     Nothing,
     /// An add or update with the written object, or with a later version of it.
