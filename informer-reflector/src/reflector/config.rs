@@ -104,10 +104,10 @@ impl ReflectorConfig {
     /// with `first`. While the server is unavailable, a wait is at most half as long as the outage
     /// so far, and the reflectors that [share](Self::server) the server send requests in turns.
     ///
-    /// Some ends of requests need no wait, for example the end of a watch after more than a second,
-    /// or an expired version. Ten requests without a wait can follow each other, plus one per
-    /// second. So whatever the server responds, a reflector with the default backoff sends at most
-    /// 80 requests a minute, not counting the pages of lists.
+    /// After some requests the next one follows without a wait, for example after a watch that
+    /// lasted more than a second, or after an expired version. The number of these is limited: ten
+    /// in a row, and the allowance refills by one per second. With the default backoff, a reflector
+    /// sends at most 80 requests a minute, not counting the pages of lists.
     ///
     /// Default: 0.8 and 30 seconds. Minimum: 10 milliseconds; maximum: one hour. If `longest` is
     /// shorter than `first`, `first` applies.

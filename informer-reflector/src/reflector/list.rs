@@ -245,8 +245,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 }
 
-/// Returns whether the requested resource version is expired, too new or too long, so that a
-/// request without it can succeed.
+/// Returns whether a request without a resource version can succeed, because the requested version
+/// has expired, is newer than the server's state, or makes the URL of the request too long.
 pub(super) fn version_is_unavailable(error: &ListWatchError) -> bool {
     error.is_expired()
         || error.is_too_large_resource_version()
