@@ -1,9 +1,8 @@
 //! [`read`]: reads an object from protobuf into a [`Tape`], without the pruned fields.
 //!
-//! The table in [`kube_messages`] describes the fields of each message. The tape equals the tape of
-//! the object's JSON from the same server, except that fields with `null` are missing. Fields that
-//! are not in the table are skipped. An object is rejected if other fields are between the elements
-//! of a list or map, because no server writes that.
+//! [`kube_messages`] describes the fields of each message; other fields are skipped. The tape
+//! equals the tape of the object's JSON, except that fields with `null` are missing. An object is
+//! rejected if other fields are between the elements of a list or map: no server writes that.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -19,8 +18,7 @@ use super::tape::{Tape, Token};
 /// The largest field number in the table of [`kube_messages`].
 const MAX_FIELD_NUMBER: u64 = 127;
 
-/// The start of year 1, in seconds since 1970: Go's zero time, and the earliest time that Go
-/// writes.
+/// The start of year 1, in seconds since 1970: Go's zero time, which is the earliest time.
 const FIRST_SECOND: i64 = -62_135_596_800;
 
 /// Reads an object into a tape, including its `kind` and `apiVersion`.
@@ -74,7 +72,7 @@ fn keep(message: &Message, bytes: &[u8], pruned: &Level, kept: &mut Vec<u8>) {
     }
 }
 
-/// Reads an item of a list into a tape, without `kind` and `apiVersion`, which items lack.
+/// Reads an item of a list into a tape. Items have no `kind` and no `apiVersion`.
 pub(super) fn read(message: &Message, bytes: &[u8], pruned: &Level) -> Tape<'static> {
     let mut object = Object::new(bytes);
     object.message(message, bytes, Some(pruned), MAX_DEPTH);
@@ -172,8 +170,7 @@ impl Object {
         self.tape.close_array(opened, len);
     }
 
-    /// Writes the integers of a packed list (one after the other in `bytes`), and returns their
-    /// number.
+    /// Writes the integers of a packed list, and returns their number.
     fn packed(&mut self, field: &Field, bytes: &[u8], depth: usize) -> usize {
         let (mut numbers, mut len) = (Fields(bytes), 0);
         while !numbers.0.is_empty() {
@@ -241,7 +238,7 @@ impl Object {
         }
     }
 
-    /// Marks the object as rejected, and writes `null` for a value that can't be read.
+    /// Rejects the object, and writes `null` for a value that can't be read.
     fn reject(&mut self, problem: &str) {
         self.tape.reject(problem);
         self.tape.push(Token::Null);
@@ -325,8 +322,7 @@ impl Object {
         if is_text { self.text(text) } else { self.int(number) }
     }
 
-    /// Writes the value of a choice (`Message::is_choice`): the present field with the highest
-    /// number.
+    /// Writes the value of a [choice](Message::is_choice): its last present field.
     fn choice(&mut self, message: &Message, bytes: &[u8], depth: usize) {
         let mut fields = Fields(bytes);
         let mut chosen = None;
@@ -350,8 +346,7 @@ impl Object {
     }
 }
 
-/// Returns whether the JSON of the object omits this field or has `null` for it. Both mean that the
-/// field is absent.
+/// Returns whether JSON omits this field or writes `null`, which both mean that it is absent.
 fn is_absent(field: &Field, content: Content<'_>) -> bool {
     let is_empty = matches!(content, Content::Number(0) | Content::Bytes([]));
     let is_zero = is_empty || matches!(content, Content::Double(0.0));
@@ -365,7 +360,7 @@ fn is_absent(field: &Field, content: Content<'_>) -> bool {
     }
 }
 
-/// Returns the next element of a list or map, if the next field has the number of this list or map.
+/// Returns the next element of a list or map, if the next field belongs to this list or map.
 fn next_of_run<'b>(field: &Field, fields: &mut Fields<'b>) -> Option<Content<'b>> {
     let mut ahead = *fields;
     match ahead.next() {

@@ -70,7 +70,7 @@ impl ListHistory {
     }
 
     /// Returns the resource version to request for a streaming list. Empty: the newest state, which
-    /// costs the server no more than another one.
+    /// costs the server no more than an older state.
     pub(super) fn stream_version(&self) -> ResourceVersion {
         if self.unavailable { ResourceVersion::empty() } else { self.last_seen.clone() }
     }
@@ -121,7 +121,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 
     /// Returns whether the requested resource version can be the cause of the error. A bad request
-    /// can have this cause, if another server returned the version before.
+    /// can also have this cause: the version can be from another server, which has replaced the
+    /// earlier one and cannot parse it.
     fn can_be_due_to_version(&self, error: &ListWatchError) -> bool {
         version_is_unavailable(error) || (error.is_bad_request() && !self.history.last_seen.is_empty())
     }
