@@ -106,7 +106,9 @@ pub enum SelectorError {
     },
     /// The API server supports this operator, but kube's `Selector` can't express it. Compare the
     /// label values in the program instead.
-    #[error("the operator \"{operator}\" of label selectors is not supported; compare the label values in the program")]
+    #[error(
+        "the operator \"{operator}\" of label selectors is not supported; compare the label values in the program"
+    )]
     Unsupported {
         /// The operator in the selector, for example `>`.
         operator: String,

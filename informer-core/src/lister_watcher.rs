@@ -71,8 +71,8 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
         None
     }
 
-    /// Returns a function that creates the source of one namespace. Returns `None` unless the
-    /// caller must select the namespaces and watch each namespace separately; this source is then
+    /// Returns a function that creates the source of one namespace, if the caller must select the
+    /// namespaces and watch each namespace separately. Otherwise returns `None`: this source is
     /// listed and watched as a whole. Default: `None`.
     fn namespace_by_namespace(&self) -> Option<InNamespace<K>> {
         None

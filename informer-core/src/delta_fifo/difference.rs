@@ -4,8 +4,8 @@
 //! read in slices, so that the lock is held for one slice at a time. Meanwhile, objects only move
 //! from the queue to the batch in flight, and from there to the store. The computations read these
 //! three places in the same order, so they miss no object. Unchanged objects are not queued, so the
-//! consumer processes only the differences between a list and its store. client-go: `Replace` and
-//! `Resync` of `tools/cache/delta_fifo.go`, which queue everything under one lock.
+//! consumer processes only the differences between a list and the consumer's store. client-go:
+//! `Replace` and `Resync` of `tools/cache/delta_fifo.go`, which queue everything under one lock.
 
 use foldhash::HashMap;
 
