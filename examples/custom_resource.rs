@@ -28,12 +28,12 @@ use server::Server;
 )]
 struct CronTabSpec {
     image: String,
-    /// Minute, hour, day, month, weekday.
+    /// The schedule in cron's format: minute, hour, day, month, weekday.
     schedule: String,
 }
 
-/// Returns the schedule of a job, or an error. An object whose index function fails is stored anyway, and
-/// `index_failures` returns the error.
+/// The function of the index `by_schedule`: returns the schedule of a job, or an error if the schedule is invalid. The
+/// store keeps the object in spite of the error, and `index_failures` returns the error.
 fn schedules(tab: &CronTab) -> Result<Option<String>, String> {
     let schedule = &tab.spec.schedule;
     match schedule.split_whitespace().count() {

@@ -1,5 +1,5 @@
-//! A controller written with kube-runtime, whose objects come from informers: one for the reconciled kind, and others for
-//! the owned kinds. So the process has one watch and one copy of each kind.
+//! A controller written with kube-runtime, whose objects come from informers: one informer for the reconciled kind, and
+//! one for each owned kind. So the process has only one watch, and one copy of the objects, for each kind.
 //!
 //! ```text
 //! cargo run --example kube_runtime

@@ -1,5 +1,5 @@
-//! Metadata-only informers, for programs that read labels, owners and versions. They need a fraction of the memory, and
-//! never hold the data of a Secret.
+//! Metadata-only informers, for programs that read labels, owners and versions. They need a fraction of the memory of
+//! other informers, and never hold the data of a Secret.
 //!
 //! ```text
 //! cargo run --example metadata_only

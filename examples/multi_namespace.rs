@@ -1,5 +1,5 @@
-//! Informers of several namespaces, which are added and removed at run time: for a program that has access to some
-//! namespaces, and not to the whole cluster.
+//! Informers of several namespaces, which are added and removed at run time: for a program that may access only some
+//! namespaces, and not the whole cluster.
 //!
 //! ```text
 //! cargo run --example multi_namespace

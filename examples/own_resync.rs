@@ -1,5 +1,5 @@
-//! Several handlers on one informer, each with its own resync period. A resync delivers every stored object again, without
-//! a request to the server.
+//! Several handlers on one informer, each with its own resync period. A resync delivers every stored object to the
+//! handler again, without a request to the server.
 //!
 //! ```text
 //! cargo run --example own_resync

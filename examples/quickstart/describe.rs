@@ -8,7 +8,7 @@ pub(crate) trait Describe {
     /// Returns the location of the object with a leading space, or an empty string if it has none.
     fn place(&self) -> String;
 
-    /// Describes the differences from an earlier version.
+    /// Describes the differences from an earlier version of the object.
     fn changes_since(&self, old: &Self) -> String;
 }
 

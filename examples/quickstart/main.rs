@@ -129,7 +129,7 @@ async fn time_is_up(run_for: Option<Duration>) {
     }
 }
 
-/// Treats a closed output as success, as in `quickstart | head`.
+/// Treats a closed output as success, because `quickstart | head` closes it.
 fn unless_closed(written: io::Result<()>) -> Result<(), Box<dyn Error>> {
     written
         .or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error.into()) })

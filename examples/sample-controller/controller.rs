@@ -1,7 +1,9 @@
-//! [`FooController`]: creates the Deployment of each `Foo`, reports its state in the status, and cleans up after it.
+//! [`FooController`]: for each `Foo`, it writes a Deployment and an entry in a directory (a `ConfigMap`), and reports
+//! the Deployment's state in the status of the `Foo`. When a `Foo` is deleted, it removes the entry.
 //!
-//! The process can be killed after any step, so each step can be repeated. The finalizer is added before its entry in the
-//! directory, and the status is written last, because it reports that all steps are done.
+//! Each step can be repeated, because the process can be killed after any step. The finalizer is added before the
+//! entry, so that no entry is left behind when the `Foo` is deleted. The status is written last, because it reports
+//! that all steps are done.
 
 use std::sync::Arc;
 
@@ -21,8 +23,8 @@ use tokio_util::sync::CancellationToken;
 use crate::Failure;
 use crate::foo::{Foo, FooIndices, FooInformers, FooStatus};
 
-/// The name of the `ConfigMap` that has an entry for each `Foo`. The garbage collector removes whole objects and not
-/// entries, so each `Foo` has a finalizer.
+/// The name of the `ConfigMap` that has an entry for each `Foo`. The garbage collector cannot remove entries, only
+/// whole objects. So the controller removes them, and each `Foo` has a finalizer, which delays its deletion until then.
 pub(crate) const DIRECTORY: &str = "foo-directory";
 const FINALIZER: &str = "sample.example.com/directory";
 
@@ -35,7 +37,8 @@ pub(crate) struct FooController {
     events: Recorder,
 }
 
-/// Watches a namespace, and reconciles while this process leads. Until then, it only keeps its caches up to date.
+/// Watches a namespace, and reconciles while this process is the leader. Before it becomes the leader, it only keeps
+/// its caches up to date.
 pub(crate) async fn run(
     client: Client,
     namespace: &str,
@@ -116,7 +119,8 @@ impl FooController {
         Ok(())
     }
 
-    /// Removes the entry in the directory, and then the finalizer. The garbage collector deletes owned objects.
+    /// Removes the entry in the directory, and then the finalizer. It does not delete the Deployment: the garbage
+    /// collector does that, because the `Foo` owns it.
     async fn clean_up(
         &self,
         foo: &Cached<Foo>,
@@ -132,8 +136,8 @@ impl FooController {
         Ok(Reconciled::Done)
     }
 
-    /// Writes the finalizers with the resource version of the cached object, so that the write fails if the object has
-    /// changed since.
+    /// Writes the finalizers with the resource version of the cached object, so that the write fails if the object on
+    /// the server is newer than the cached one.
     async fn set_finalizers(
         &self,
         foo: &Cached<Foo>,

@@ -31,7 +31,7 @@ pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 /// The environment variable with the kubeconfig of a test cluster, as in `cargo xtask e2e`.
 const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 
-/// The name of the lease.
+/// The name of the lease that the leader holds.
 const LEASE: &str = "foo-controller";
 
 #[derive(Parser)]
@@ -42,17 +42,17 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Role {
-    /// Control the `Foo`s of a namespace while this process leads
+    /// Control the `Foo`s of a namespace while this process is the leader
     Controller {
         #[arg(long, default_value = "default")]
         namespace: String,
-        /// The identity in the lease; default: the host's name and random digits
+        /// The identity of this process in the lease; default: the host's name and random digits
         #[arg(long)]
         identity: Option<String>,
-        /// The API server; default: that of the kubeconfig
+        /// The URL of the API server; default: the server of the kubeconfig
         #[arg(long)]
         url: Option<String>,
-        /// End when the input ends, as it does when the parent process ends
+        /// End when the standard input ends, which happens when the parent process ends
         #[arg(long)]
         until_input_ends: bool,
     },
@@ -87,7 +87,7 @@ async fn main() -> Result<(), Failure> {
     }
 }
 
-/// Returns a token that is cancelled by Ctrl-C or at the end of the input.
+/// Returns a token that is cancelled by Ctrl-C or, if wanted, at the end of the standard input.
 fn shutdown(until_input_ends: bool) -> CancellationToken {
     let shutdown = CancellationToken::new();
     let stop = shutdown.clone();

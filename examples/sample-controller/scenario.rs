@@ -180,13 +180,14 @@ impl World {
         Ok(killed)
     }
 
-    /// Returns the holder of the lease, or an empty name, and the number of transitions.
+    /// Returns the holder of the lease (empty if there is none), and how many times the holder has changed.
     async fn lease(&self) -> Result<(String, i32), Failure> {
         let spec = self.api::<Lease>().get_opt(LEASE).await?.and_then(|lease| lease.spec).unwrap_or_default();
         Ok((spec.holder_identity.unwrap_or_default(), spec.lease_transitions.unwrap_or_default()))
     }
 
-    /// Returns whether these Foos are in their desired state, and nothing is left of the deleted first Foo.
+    /// Returns whether the `Foo`s with these numbers are in their desired state, and nothing is left of the first
+    /// `Foo`, which was deleted.
     async fn are_in_desired_state(&self, numbers: Range<usize>) -> Result<bool, Failure> {
         let all = ListParams::default();
         let directory = self.api::<ConfigMap>().get(DIRECTORY).await?.data.unwrap_or_default();
@@ -219,8 +220,9 @@ impl World {
         Ok(right.count() == numbers.len() && is_gone && (is_collected || !self.collects_garbage().await?))
     }
 
-    /// Returns whether the server collects garbage. The simulator does, and so does a controller manager, which also
-    /// creates the service account of each namespace.
+    /// Returns whether garbage is collected on this server. The simulator collects it. A real server needs a controller
+    /// manager, and has one if the service account `default` exists, because a controller manager creates it in each
+    /// namespace.
     async fn collects_garbage(&self) -> Result<bool, Failure> {
         Ok(self.url.is_some() || self.api::<ServiceAccount>().get_opt("default").await?.is_some())
     }
@@ -232,7 +234,7 @@ impl World {
         Ok(self.url.is_some() || !nodes.is_empty() && self.collects_garbage().await?)
     }
 
-    /// Returns whether each of these Foos has an event with this reason.
+    /// Returns whether each `Foo` with one of these numbers has an event with this reason.
     async fn have_event(&self, reason: &str, mut numbers: Range<usize>) -> Result<bool, Failure> {
         let events = self.api::<Event>().list(&ListParams::default()).await?.items;
         let with_reason = events.iter().filter(|event| event.reason.as_deref() == Some(reason));
@@ -258,7 +260,8 @@ fn deployment(name: &str) -> Result<Deployment, serde_json::Error> {
     }))
 }
 
-/// Polls a condition until it holds. Other processes do the work, and only the server has their results.
+/// Polls a condition until it holds. It polls, because other processes do the work, and their results are visible only
+/// on the server.
 async fn until(what: &str, mut is_so: impl AsyncFnMut() -> Result<bool, Failure>) -> Result<(), Failure> {
     let mut ticks = tokio::time::interval(Duration::from_millis(20));
     let asking = async {

@@ -1,6 +1,6 @@
-//! [`Server`]: the API server of the examples. By default it is simulated in this process. `INFORMER_E2E_KUBECONFIG`
-//! selects a real one, as in `cargo xtask e2e`; the variable must be set explicitly, because examples create and delete
-//! objects.
+//! [`Server`]: the API server of the examples. By default it is simulated in this process. The variable
+//! `INFORMER_E2E_KUBECONFIG` selects a real server, as in `cargo xtask e2e`. The user's default kubeconfig is never
+//! used, because examples create and delete objects.
 
 use std::error::Error;
 use std::fmt::Debug;
@@ -19,7 +19,7 @@ use serde_json::json;
 /// The environment variable that selects a real server.
 const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 
-/// Returns whether the server is a real one.
+/// Returns whether the examples use a real server and not the simulator.
 #[allow(dead_code, reason = "only some programs need it")]
 pub(crate) fn is_real() -> bool {
     std::env::var_os(KUBECONFIG).is_some()
@@ -60,8 +60,8 @@ impl Server {
             .await?)
     }
 
-    /// Deletes the namespace. Drop all clients of this server before, because the simulator waits for their connections
-    /// to close.
+    /// Deletes the namespace. Before this call, drop all clients of the server, because the simulator waits until their
+    /// connections are closed.
     pub(crate) async fn shutdown(self) -> Result<(), Box<dyn Error>> {
         let namespaces = Api::<Namespace>::all(self.client);
         namespaces.delete(&self.namespace, &DeleteParams::background()).await?;

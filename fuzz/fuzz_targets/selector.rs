@@ -1,5 +1,5 @@
-//! Selectors: formatting and parsing a selector keeps its meaning, and it selects the same objects in an informer's store
-//! and on a server.
+//! Selectors: a selector that is formatted and parsed again keeps its meaning, and a selector selects the same objects
+//! in the store of an informer as on a server.
 #![no_main]
 
 use std::collections::BTreeMap;

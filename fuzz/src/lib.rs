@@ -26,7 +26,8 @@ pub fn split(input: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     Some((body, pieces))
 }
 
-/// Returns whether the JSON is an object without duplicate fields. Decoders can treat duplicates differently.
+/// Returns whether the JSON is an object without duplicate fields. Two decoders can treat duplicates differently, so
+/// their results for such objects are not compared.
 pub fn has_unique_fields(json: &[u8]) -> bool {
     serde_json::from_slice::<UniqueFields>(json).is_ok()
 }

@@ -1,4 +1,4 @@
-//! Reads and checks the definitions of custom resources.
+//! Reads and checks definitions. In this crate, a definition is a `CustomResourceDefinition`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The parts of a definition that codegen needs.
+/// The parts of a `CustomResourceDefinition` that the generator needs.
 #[derive(Debug)]
 pub(crate) struct Definition {
     /// The file of the definition, which error messages name.
@@ -20,7 +20,7 @@ pub(crate) struct Definition {
     pub(crate) namespaced: bool,
     /// The versions that the server serves, each with a schema.
     pub(crate) versions: Vec<String>,
-    /// The whole definition.
+    /// The whole `CustomResourceDefinition`.
     pub(crate) value: Value,
 }
 
@@ -59,7 +59,7 @@ struct Schema {
 pub(crate) struct Definitions {
     /// The usable definitions.
     pub(crate) usable: Vec<Definition>,
-    /// Descriptions of the skipped parts, with reasons.
+    /// Descriptions of the skipped definitions and versions, each with the reason.
     pub(crate) left_out: Vec<String>,
 }
 
@@ -95,7 +95,8 @@ fn parse(path: &Path, text: &str, definitions: &mut Definitions) -> anyhow::Resu
     Ok(())
 }
 
-/// Returns the items of a list, as `kubectl get crds -o yaml` prints it, or the document itself.
+/// Returns the items of the document if it is a list, as `kubectl get crds -o yaml` prints it;
+/// otherwise the document itself.
 fn items(mut document: Value) -> Vec<Value> {
     let is_list = document["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
     match document.get_mut("items").map(Value::take) {

@@ -1,9 +1,11 @@
-//! Generates the files for definitions: types, accessors, and the modules around them.
+//! Generates the files for `CustomResourceDefinition`s: types, accessors, and the modules that
+//! contain them.
 //!
-//! [kopium](https://github.com/kube-rs/kopium) generates the types from schemas.
-//! `#[derive(Informer)]` adds indexes for selectable fields, and an informer without a factory. The
-//! output folder has `mod.rs` with the trait `CustomGroups` and the types of its accessors, and a
-//! module for each version of a group, with a file for each kind.
+//! [kopium](https://github.com/kube-rs/kopium) generates the types from the schemas of the
+//! definitions. Each type has `#[derive(Informer)]`, which adds indexes for selectable fields, and
+//! constructors (`new_informer`) for informers that belong to no factory. The output folder has
+//! `mod.rs` with the trait `CustomGroups` and the types of its accessors, and a module for each
+//! version of a group, with a file for each kind.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! Indexes for the selectable fields of a definition (KEP-4358): the fields by which objects can be
-//! selected on the server.
+//! Indexes for the `selectableFields` of a `CustomResourceDefinition` (KEP-4358), which are the
+//! fields that a field selector can use.
 //!
 //! The JSON path of a selectable field becomes a path of Rust fields in kopium's types. Only fields
 //! with strings, Booleans and integers get an index, and not, for example, enums.
@@ -64,7 +64,8 @@ pub(super) fn indices(definition: &Definition, version: &str, root: &str, types:
     indices
 }
 
-/// Returns the Rust fields of a JSON path, and the type of its values.
+/// Returns the Rust fields along a JSON path, and the type of the values at its end. `None` if the
+/// path has no Rust fields or the type cannot be an index value.
 fn along(path: &str, root: &str, structs: &BTreeMap<String, &ItemStruct>) -> Option<(Vec<String>, String)> {
     let (first, rest) = path.strip_prefix('.')?.split_once('.')?;
     let mut at = match first {

@@ -1,7 +1,8 @@
 //! Runs kopium, the program that generates Rust types from schemas.
 //!
-//! kopium is a program and not a dependency, because it uses an older kube. Its output depends on
-//! its version, which is pinned.
+//! kopium runs as a separate program and is not a dependency of this crate, because it depends on
+//! an older version of kube. The version of kopium is pinned, because its output changes between
+//! versions.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,8 +17,8 @@ use crate::pipe;
 pub const VERSION: &str = "0.24.1";
 
 /// The options of kopium: generate documentation, derive `Default` and `PartialEq` where possible,
-/// and derive no schema. Users with definitions as files do not install the definitions from Rust,
-/// so they need no schema.
+/// and do not derive `JsonSchema`. A schema in Rust would only be needed to create the definition
+/// from the Rust type, and users of this crate already have the definition as a file.
 const ARGUMENTS: [&str; 9] = [
     "--hide-prelude",
     "--docs",
@@ -67,8 +68,8 @@ impl Kopium {
     }
 }
 
-/// Changes descriptions so that rustdoc does not test them: it treats indented text and code blocks
-/// as examples in Rust.
+/// Changes the descriptions in a schema so that rustdoc does not test them. Rustdoc would treat
+/// indented text and code blocks as examples in Rust.
 fn plain(value: &mut Value) {
     match value {
         Value::Object(fields) => {

@@ -2,9 +2,9 @@
 //! for programs with [informer-factory](https://docs.rs/informer-factory):
 //! `factory.stable().v1().cron_tabs()`.
 //!
-//! The program `informer-codegen` and the library do the same. The types come from the program
-//! [kopium](https://github.com/kube-rs/kopium), whose version must be [`KOPIUM_VERSION`]. rustfmt
-//! formats the code. A build script that updates a committed folder:
+//! The program `informer-codegen` and this library generate the same files. The types come from the
+//! program [kopium](https://github.com/kube-rs/kopium), whose version must be [`KOPIUM_VERSION`].
+//! rustfmt formats the code. A build script that updates a committed folder:
 //!
 //! ```no_run
 //! // build.rs
@@ -43,10 +43,10 @@ use std::path::{Path, PathBuf};
 
 pub use kopium::VERSION as KOPIUM_VERSION;
 
-/// Generates types and accessors for the definitions in some files.
+/// Generates types and accessors for the `CustomResourceDefinition`s in some files.
 ///
-/// Versions of definitions without a usable schema are skipped, and listed in
-/// [`Report::skipped`]. The order of the definitions does not change the output.
+/// Versions without a usable schema are skipped, and listed in [`Report::skipped`]. The order of
+/// the definitions does not change the output.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Generator {
@@ -55,8 +55,8 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// Creates a generator for the definitions in these YAML or JSON files. A file can contain
-    /// several definitions.
+    /// Creates a generator for the `CustomResourceDefinition`s in these YAML or JSON files. A file
+    /// can contain several.
     pub fn new<P: Into<PathBuf>>(definitions: impl IntoIterator<Item = P>) -> Self {
         Self {
             definitions: definitions.into_iter().map(Into::into).collect(),
@@ -82,11 +82,13 @@ impl Generator {
         generator::run(&self.definitions, &self.kopium, folder.as_ref(), false).map_err(Error)
     }
 
-    /// Compares the files in a folder with the definitions, and writes nothing.
+    /// Compares the files in a folder with the files that [`write`](Self::write) would generate,
+    /// and writes nothing.
     ///
     /// # Errors
     ///
-    /// If a file is stale, and the errors of [`write`](Self::write).
+    /// If a file in the folder is missing, different or no longer generated. Also the errors of
+    /// [`write`](Self::write).
     pub fn check(&self, folder: impl AsRef<Path>) -> Result<Report, Error> {
         generator::run(&self.definitions, &self.kopium, folder.as_ref(), true).map_err(Error)
     }
@@ -122,7 +124,8 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {}
 
-/// Parts that generate the accessors of Kubernetes' own kinds. Not a stable interface.
+/// The parts with which this workspace also generates the accessors of Kubernetes' built-in kinds.
+/// Not a stable interface.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::shared::expand::{Module, Part, accessors, doc, gated, on_factory};

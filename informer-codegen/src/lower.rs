@@ -1,4 +1,5 @@
-//! Assigns the names of the generated code to definitions, in a fixed order.
+//! Assigns the names in the generated code (modules, types, accessors) to the definitions, in a
+//! fixed order.
 
 use std::collections::{BTreeMap, BTreeSet};
 

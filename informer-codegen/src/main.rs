@@ -10,7 +10,7 @@ use informer_codegen::Generator;
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Args {
-    /// Files with definitions, in YAML or JSON
+    /// Files with custom resource definitions, in YAML or JSON
     #[arg(required = true, value_name = "FILE")]
     definitions: Vec<PathBuf>,
 

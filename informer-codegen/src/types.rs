@@ -22,8 +22,9 @@ const NAMES: [(&str, &[&str]); 6] = [
     ("std::collections", &["BTreeMap"]),
 ];
 
-/// The types that kopium uses for times and dates, which need the crate chrono, and their
-/// replacements. A date without a time becomes a `String`, because Kubernetes has no type for it.
+/// The types of the crate chrono that kopium uses for times and dates, and the types that replace
+/// them, so that users do not need chrono. A date without a time becomes a `String`, because
+/// Kubernetes has no type for it.
 const TIMES: [(&str, &str); 2] =
     [("DateTime<Utc>", "k8s_openapi::apimachinery::pkg::apis::meta::v1::Time"), ("NaiveDate", "String")];
 
@@ -88,8 +89,8 @@ impl Types {
         Ok(Self { root: Ident::new(&root, Span::call_site()), source, indices, uses })
     }
 
-    /// Returns the exported names: the type of the objects, and the trait with their indexes, if
-    /// any.
+    /// Returns the exported names: the type of the objects and, if there are indexes, the trait
+    /// with their lookup methods.
     pub(crate) fn exports(&self) -> TokenStream {
         let root = &self.root;
         let indices = format_ident!("{root}Indices");
@@ -124,8 +125,8 @@ fn name(item: &syn::Item) -> Option<String> {
     }
 }
 
-/// Adds a variant for unknown values to each enum. A newer definition can allow more values, and
-/// objects with these values are valid.
+/// Adds a variant for unknown values to each enum. Without it, an object with a value that only a
+/// newer definition allows could not be decoded.
 fn open_enums(source: &str, file: &syn::File) -> String {
     let mut opened = source.to_owned();
     for item in &file.items {
@@ -152,8 +153,8 @@ fn open_enums(source: &str, file: &syn::File) -> String {
     opened
 }
 
-/// Adds the types that kopium omits: those of values whose fields the schema does not define. Such
-/// values can have any content.
+/// Adds the types that kopium uses but does not define, because the schema does not name the fields
+/// of their values. These values can have any content.
 fn with_missing(source: &str, root: &str, file: &syn::File, defined: &BTreeSet<String>) -> String {
     let mut named = BTreeSet::new();
     for item in &file.items {

@@ -17,11 +17,11 @@ use informer_core::{
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// A fast allocator, which performance-critical programs use; Go has one built in.
+/// A fast allocator, because the Go benchmarks also use one: the Go runtime contains it.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The number of events in one batch of a backlog.
+/// The number of events in the batch that the fan-out benchmark publishes.
 const BATCH: usize = 1_000;
 
 fn objects(count: usize) -> Vec<Cached<u64>> {

@@ -1,8 +1,8 @@
-//! [`Cached`]: the handle to an object in every part of the pipeline.
+//! [`Cached`]: the handle to an object that all parts of an informer use.
 //!
-//! client-go passes pointers and computes the key again in each part. A handler that writes through
-//! such a pointer corrupts the cache, so client-go has a mutation detector. A [`Cached`] is
-//! immutable.
+//! client-go passes pointers, and each part of an informer computes the key of the object again. A
+//! handler that writes through such a pointer corrupts the cache, so client-go has a mutation
+//! detector. A [`Cached`] is immutable, so it needs no detector.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -37,8 +37,9 @@ use crate::{Encoded, KeyError, ObjectKey, OwnedObject, ResourceVersion, Uid};
 /// # Ok::<(), informer_core::KeyError>(())
 /// ```
 ///
-/// A source can keep an object [encoded](crate::Encoded). Dereferencing a handle decodes it, and the
-/// handle then keeps the decoded object for its lifetime. [`read`](Self::read) keeps nothing.
+/// An informer can store objects [encoded](crate::Storage::Encoded). Dereferencing a handle to an
+/// encoded object decodes the object, and the handle keeps the decoded object until the handle is
+/// dropped. [`read`](Self::read) does not keep the decoded object in the handle.
 #[derive(RefCastCustom)]
 #[repr(transparent)]
 pub struct Cached<K> {
@@ -71,11 +72,11 @@ impl<O> Inner<O> {
     }
 }
 
-/// A decoded object, or an [`Encoded`].
+/// The identity of an object, and the decoded object or its [`Encoded`] form.
 pub(crate) type AnyInner = Inner<dyn Any + Send + Sync>;
 
 impl AnyInner {
-    /// Sets the identity of the object.
+    /// Sets the identity of the object: its key, resource version and UID.
     pub(crate) fn identify(&mut self, key: ObjectKey, resource_version: ResourceVersion, uid: Uid) {
         (self.key, self.resource_version, self.uid) = (key, resource_version, uid);
     }
@@ -84,7 +85,7 @@ impl AnyInner {
 /// A counted reference to an object, without the object's type.
 pub(crate) struct Handle {
     pub(crate) inner: Arc<AnyInner>,
-    /// The decoded object, if this handle was dereferenced and the object is encoded.
+    /// The decoded form of an encoded object, once this handle has been dereferenced.
     decoded: OnceLock<Arc<OwnedObject<AnyObject>>>,
 }
 
@@ -113,7 +114,8 @@ impl Handle {
     }
 }
 
-/// The clone does not keep the decoded object alive.
+/// A clone refers to the same object, but does not keep the decoded form of an encoded object in
+/// memory.
 impl Clone for Handle {
     fn clone(&self) -> Self {
         Self::new(Arc::clone(&self.inner))
@@ -121,7 +123,8 @@ impl Clone for Handle {
 }
 
 impl<K: Resource + Send + Sync + 'static> Cached<K> {
-    /// Wraps a Kubernetes object; its key is `namespace/name`.
+    /// Wraps a Kubernetes object. The key is `namespace/name`, or `name` for a cluster-scoped
+    /// object.
     ///
     /// # Errors
     /// [`KeyError::MissingName`] if the object has no name.
@@ -135,9 +138,9 @@ impl<K: Resource + Send + Sync + 'static> Cached<K> {
 }
 
 impl<K: Send + Sync + 'static> Cached<K> {
-    /// Wraps any object, with a key from a function. Use this for objects that are not Kubernetes
-    /// objects. The result has neither resource version nor UID, so each new copy of an object
-    /// counts as a change.
+    /// Wraps any object with the key that the function `key` returns for the object. Use this for
+    /// objects that are not Kubernetes objects. The result has neither resource version nor UID, so
+    /// each new copy of an object counts as a change.
     ///
     /// # Errors
     /// [`KeyError::Function`] if the function fails.
@@ -150,7 +153,7 @@ impl<K: Send + Sync + 'static> Cached<K> {
         Ok(Self::from_parts(key, ResourceVersion::empty(), Uid::default(), object))
     }
 
-    /// Wraps any object with the given identity.
+    /// Wraps any object with the given key, resource version and UID.
     #[must_use]
     pub fn from_parts(key: ObjectKey, resource_version: ResourceVersion, uid: Uid, object: K) -> Self {
         Self::from_handle(Handle::new(Arc::new(Inner::new(key, resource_version, uid, object))))
@@ -163,7 +166,7 @@ impl<K> Cached<K> {
     }
 
     /// Changes the type of the handle, to or from [`AnyObject`]. Dereferencing a handle panics if
-    /// its type is not the type of its object.
+    /// the type of the handle is not the type of the object.
     #[doc(hidden)]
     #[must_use]
     pub fn cast<T>(self) -> Cached<T> {
@@ -216,14 +219,14 @@ impl<K> Cached<K> {
         self.handle.encoded().is_some()
     }
 
-    /// Returns whether both are handles to the same object in memory.
+    /// Returns whether `self` and `other` are handles to the same object in memory.
     #[must_use]
     pub fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.handle.inner, &other.handle.inner)
     }
 
-    /// Returns whether both are the same version of the same object: UID and resource version are
-    /// equal, and the resource version is not empty.
+    /// Returns whether `self` and `other` are the same version of the same object: their UIDs and
+    /// resource versions are equal, and the resource version is not empty.
     #[must_use]
     pub fn same_version(&self, other: &Self) -> bool {
         !self.resource_version().is_empty()
@@ -233,8 +236,8 @@ impl<K> Cached<K> {
 }
 
 impl<K: 'static> Cached<K> {
-    /// Calls a function with the object. If the object is encoded, it is decoded only for this
-    /// call, and this handle does not keep it.
+    /// Calls a function with the object. An encoded object is decoded for this call, and this
+    /// handle does not keep the decoded object.
     pub fn read<R>(&self, function: impl FnOnce(&K) -> R) -> R {
         if self.is_encoded() { function(&self.clone()) } else { function(self) }
     }
@@ -273,7 +276,8 @@ impl<K: 'static> AsRef<K> for Cached<K> {
     }
 }
 
-/// Shows the identity of the object, never its content: the object can be a Secret.
+/// Shows the key and the resource version of the object, never its content: the object can be a
+/// Secret.
 impl<K> fmt::Debug for Cached<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Cached({}@{})", self.key(), self.resource_version())

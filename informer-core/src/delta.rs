@@ -17,7 +17,8 @@ pub enum Delta<K> {
     Added(Cached<K>),
     /// The watch reported a new version of an object.
     Updated(Cached<K>),
-    /// A list contained an object that is new, or that has another version than the known object.
+    /// A list contained a new object, or an object whose version differs from the newest version
+    /// that the queue or the consumer's store has.
     Replaced(Cached<K>),
     /// A resync is due for the object with this key, which the consumer's store contains.
     Sync(ObjectKey),

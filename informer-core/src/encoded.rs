@@ -1,9 +1,11 @@
 //! [`Encoded`]: an object as bytes, and [`Codec`], which decodes them when a reader needs the object.
 //!
-//! A decoded object is several times the size of its encoded form: a pod has a hundred small
-//! allocations. If most objects of a cache are rarely read, the encoded form saves memory.
+//! A decoded object is several times the size of its encoded form: a decoded pod consists of about
+//! a hundred small allocations. If most objects of a cache are rarely read, the encoded form saves
+//! memory.
 //!
-//! Lock order: both locks are taken alone, and no user code runs under them (I8).
+//! The lock of an [`Encoded`] and the lock of a [`Codec`] are never held together, and no user code
+//! runs while either is held.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -20,15 +22,17 @@ pub enum Storage {
     /// Decoded: reading an object costs nothing.
     #[default]
     Decoded,
-    /// As bytes without the pruned fields, in the encoding of the API server: protobuf or JSON.
+    /// As bytes in the encoding of the API server, protobuf or JSON, without the fields that the
+    /// informer prunes.
     ///
-    /// An object is decoded when a handle is dereferenced or an index function reads it, and the
-    /// decoded object is freed with that handle; the last few stay. Keys, versions, UIDs, lookups
-    /// by key or namespace, and relists decode nothing. [`Cached::metadata`](crate::Cached::metadata)
-    /// and label selectors decode only the metadata.
+    /// An object is decoded when a handle to the object is dereferenced or an index function reads
+    /// the object. The decoded object is freed when all handles that were dereferenced have been
+    /// dropped, except that the most recently decoded objects stay in memory. Relists, lookups by
+    /// key or namespace, and reading keys, resource versions or UIDs decode nothing.
+    /// [`Cached::metadata`](crate::Cached::metadata) and label selectors decode only the metadata.
     ///
-    /// With a transform, or from a source that cannot encode, objects are decoded first, and then
-    /// stored as JSON.
+    /// If the informer has a transform, or if the source cannot return encoded objects, objects are
+    /// decoded when they arrive, and are then encoded as JSON.
     Encoded,
 }
 
@@ -37,7 +41,8 @@ const RECENT: usize = 32;
 
 /// Decodes the bytes of objects of one type.
 pub trait DecodeBytes: Send + Sync + 'static {
-    /// Decodes an object. [`Encoded::new`] receives only bytes that can be decoded.
+    /// Decodes an object. The bytes can be decoded: the caller of [`Encoded::new`] has checked
+    /// this.
     fn object(&self, bytes: &[u8]) -> OwnedObject<AnyObject>;
 
     /// Decodes the metadata of an object.
@@ -59,7 +64,7 @@ struct Recent {
 }
 
 impl Codec {
-    /// Returns a codec that decodes with the given functions.
+    /// Returns a codec that decodes objects with `decode`.
     #[must_use]
     pub fn new(decode: impl DecodeBytes) -> Self {
         Self { decode: Box::new(decode), recent: Mutex::default() }
@@ -114,7 +119,7 @@ impl Encoded {
         self.codec.decode.object(&self.bytes)
     }
 
-    /// Returns the decoded object. All concurrent readers share one.
+    /// Returns the decoded object. All concurrent readers share one decoded object.
     pub(crate) fn decoded(&self) -> Arc<OwnedObject<AnyObject>> {
         if let Some(decoded) = self.decoded.lock().upgrade() {
             return decoded;
@@ -124,7 +129,8 @@ impl Encoded {
         decoded
     }
 
-    /// Makes a decoded object the shared one, or returns that of another thread.
+    /// Shares `decoded` with other readers, and returns it. If another thread has already shared a
+    /// decoded object, returns that object instead.
     fn share(&self, decoded: Arc<OwnedObject<AnyObject>>) -> Arc<OwnedObject<AnyObject>> {
         let mut shared = self.decoded.lock();
         if let Some(other) = shared.upgrade() {

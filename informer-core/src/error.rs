@@ -64,8 +64,8 @@ fn short(name: &'static str) -> &'static str {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ListWatchError {
-    /// The server returned an error. Its code and reason show whether to wait, to relist or to
-    /// grant permissions.
+    /// The server returned an error. The code and the reason of the status show whether to wait, to
+    /// relist or to grant permissions.
     #[error("the server returned {code} {reason}: {message}", code = status.code, reason = status.reason,
             message = status.message)]
     Status {
@@ -77,8 +77,8 @@ pub enum ListWatchError {
     /// The request didn't reach the server, or the response didn't arrive. Wait and retry.
     #[error("the server can't be reached: {0}")]
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The request can't be built, for example because the resource version makes its URL too long.
-    /// Then list without a resource version.
+    /// The request can't be built, for example because the resource version makes the URL too long.
+    /// In this case, list without a resource version.
     #[error("the request can't be built: {0}")]
     InvalidRequest(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The response ended early. Continue after the last received event.
@@ -106,15 +106,17 @@ pub enum SelectorError {
     },
     /// The API server supports this operator, but kube's `Selector` can't express it. Compare the
     /// label values in the program instead.
-    #[error("the operator \"{operator}\" of label selectors is not supported")]
+    #[error(
+        "the operator \"{operator}\" of label selectors is not supported; compare the label values in the program"
+    )]
     Unsupported {
         /// The operator in the selector, for example `>`.
         operator: String,
     },
 }
 
-/// The maximum wait that a server can request, in seconds; longer waits are reduced to it. The
-/// limit also prevents overflow when a wait is added to a time.
+/// The maximum wait that a server can request, in seconds; longer waits are reduced to this
+/// maximum. The maximum also prevents overflow when a wait is added to a time.
 const MAX_RETRY_AFTER: u32 = 60 * 60;
 
 /// Converts a status that the server returned. A wait that the status requests is limited to one
@@ -152,8 +154,9 @@ impl ListWatchError {
 
     /// Returns whether the server has not reached the requested resource version yet.
     ///
-    /// Servers of different versions report this in three forms: the reason of a cause, the message
-    /// of a cause, or only the message of the status.
+    /// Servers of different versions report this in three places: in the reason of a cause
+    /// (`details.causes` of the status), in the message of a cause, or only in the message of the
+    /// status.
     #[must_use]
     #[doc(alias = "IsTooLargeResourceVersion")]
     pub fn is_too_large_resource_version(&self) -> bool {
@@ -166,7 +169,7 @@ impl ListWatchError {
     }
 
     /// Returns whether the server rejected the request as invalid (400, 422), for example because
-    /// of its resource version.
+    /// the resource version in the request is invalid.
     #[must_use]
     #[doc(alias = "IsBadRequest")]
     #[doc(alias = "IsInvalid")]

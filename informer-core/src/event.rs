@@ -15,8 +15,9 @@ pub enum Event<K> {
     },
     /// An object in the store was replaced by a new version.
     Updated {
-        /// The version that the handler received before; see also
-        /// [`HandlerOptions::coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old).
+        /// The version of the object that the handler received last. With
+        /// [`HandlerOptions::coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old), it
+        /// can be the same as `new`.
         old: Cached<K>,
         /// The new version of the object.
         new: Cached<K>,

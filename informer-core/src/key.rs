@@ -2,8 +2,8 @@
 //! `name`.
 //!
 //! client-go: `MetaNamespaceKeyFunc`, `SplitMetaNamespaceKey` and `ObjectName` of
-//! tools/cache/store.go. client-go builds this string again in each step. Here, the string is built
-//! and hashed once, and then shared.
+//! tools/cache/store.go. In client-go, each part of an informer builds this string again. Here, the
+//! string is built and hashed once, and then shared.
 
 use std::cell::RefCell;
 use std::fmt;

@@ -29,7 +29,7 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
     fn description(&self) -> &str;
 
     /// Returns the resource without its scope: `deployments.apps`. When streaming lists of a
-    /// resource fail, all reflectors of this resource page their lists for some time. Default: the
+    /// resource fail, all reflectors of this resource use paged lists for some time. Default: the
     /// [description](Self::description).
     fn resource(&self) -> &str {
         self.description()
@@ -50,8 +50,8 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
         true
     }
 
-    /// Returns a source of the metadata of the same objects. Listing only metadata costs much less.
-    /// Default: `None`; callers then list whole objects.
+    /// Returns a source of the metadata of the same objects. Listing only metadata costs much less
+    /// than listing whole objects. Default: `None`; callers then list whole objects.
     fn metadata_only(&self) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
         None
     }
@@ -64,15 +64,16 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
         None
     }
 
-    /// Returns a source that returns the same objects encoded. Default: `None`, if that is not
-    /// supported; the reflector then encodes them.
+    /// Returns a source that returns the same objects [encoded](crate::Encoded). `None` means that
+    /// this source cannot return encoded objects; the reflector then encodes the objects itself.
+    /// Default: `None`.
     fn encoded(&self) -> Option<Arc<dyn ListerWatcher<K>>> {
         None
     }
 
-    /// Returns a function that creates the source of one namespace, if each namespace is watched
-    /// separately and the caller selects the namespaces. Default: `None`; this source is listed and
-    /// watched as a whole.
+    /// Returns a function that creates the source of one namespace, if the caller must select the
+    /// namespaces and watch each namespace separately. Otherwise returns `None`: this source is
+    /// listed and watched as a whole. Default: `None`.
     fn namespace_by_namespace(&self) -> Option<InNamespace<K>> {
         None
     }
@@ -221,7 +222,7 @@ pub struct WatchOptions {
     /// Whether the server may send bookmarks.
     pub allow_bookmarks: bool,
     /// Whether to request a streaming list: the server first sends an event for each existing
-    /// object, then an annotated bookmark, then changes.
+    /// object, then a bookmark with the annotation `k8s.io/initial-events-end`, then changes.
     pub send_initial_events: bool,
 }
 

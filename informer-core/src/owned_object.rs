@@ -12,11 +12,11 @@ use std::sync::Arc;
 use crate::cached::{AnyInner, Handle, Inner};
 use crate::{Cached, Encoded, ObjectKey, ResourceVersion, Uid};
 
-/// An object in its final place in memory. Its only owner can change it, until it becomes a
-/// [`Cached`].
+/// An object in its final place in memory, with a single owner. The owner can change the object
+/// until it becomes a [`Cached`].
 ///
 /// A [`ListerWatcher`](crate::ListerWatcher) returns objects in this form. `object.into()` creates
-/// one. It dereferences to the object.
+/// an `OwnedObject`, which dereferences to the object.
 ///
 /// ```
 /// use informer_core::{OwnedObject, WatchEvent};
@@ -29,7 +29,7 @@ use crate::{Cached, Encoded, ObjectKey, ResourceVersion, Uid};
 /// let event = WatchEvent::Added(Pod::default().into());
 /// ```
 pub struct OwnedObject<K> {
-    /// The only handle. There are no weak handles either.
+    /// The only handle to the object. There are no weak handles either.
     pub(crate) handle: Handle,
     _type: PhantomData<fn() -> K>,
 }
@@ -48,7 +48,7 @@ impl<K> OwnedObject<K> {
         Self { handle: Handle::new(inner), _type: PhantomData }
     }
 
-    /// Returns an encoded object with its identity.
+    /// Returns an encoded object with the given key, resource version and UID.
     #[doc(hidden)]
     #[must_use]
     pub fn encoded(key: ObjectKey, resource_version: ResourceVersion, uid: Uid, object: Encoded) -> Self {
@@ -79,7 +79,8 @@ impl<K> OwnedObject<K> {
         self.inner_mut().object.downcast_mut()
     }
 
-    /// Turns this handle into a [`Cached`] with the given identity, without moving the object.
+    /// Turns this handle into a [`Cached`] with the given key, resource version and UID, without
+    /// moving the object.
     #[must_use]
     pub fn into_cached(mut self, key: ObjectKey, resource_version: ResourceVersion, uid: Uid) -> Cached<K> {
         self.inner_mut().identify(key, resource_version, uid);
@@ -93,10 +94,11 @@ impl<K> OwnedObject<K> {
         self.handle.encoded().is_some()
     }
 
-    /// Turns an encoded object into a [`Cached`]; returns a decoded object unchanged.
+    /// Turns this handle into a [`Cached`], if the object is encoded.
     ///
     /// # Errors
-    /// If the object is decoded, because its identity is unknown.
+    /// Returns this handle unchanged if the object is decoded, because the handle then does not
+    /// contain the key, resource version and UID.
     #[doc(hidden)]
     pub fn into_cached_if_encoded(self) -> Result<Cached<K>, Self> {
         if self.handle.encoded().is_some() { Ok(Cached::from_handle(self.handle)) } else { Err(self) }

@@ -19,7 +19,7 @@ enum Repr {
 }
 
 impl Uid {
-    /// Returns whether the object has no UID.
+    /// Returns whether this UID is empty, because the object has no UID.
     #[must_use]
     pub fn is_missing(&self) -> bool {
         self.0 == Repr::Missing

@@ -22,8 +22,8 @@ pub struct NamespaceProgress {
     /// The name of the namespace.
     pub namespace: Arc<str>,
     /// The new watermark of the namespace. Empty if the last list of the namespace had no resource
-    /// version. `None` if the namespace was released: after the batch, the consumer has none of its
-    /// objects.
+    /// version. `None` if the namespace was released: after the batch, the consumer has no objects
+    /// of the namespace.
     pub reached: Option<ResourceVersion>,
 }
 

@@ -3,10 +3,10 @@
 //! `cargo bench -p informer-factory --bench informer`; `-- --quick` for a rough result; other
 //! arguments select cases by name.
 //!
-//! The updates are spread over 10,000 pods, or slim views of them. The objects of a round are
-//! allocated before the measurement, which includes the creation of keys and the freeing of
-//! replaced versions. The source returns batches of 1, 100 or 1,000 events; client-go's fake
-//! watcher returns single events. The allocator is mimalloc.
+//! The updates are spread over 10,000 pods, or slim views of them. The new versions of the objects
+//! are allocated before the measurement. The creation of keys and the freeing of replaced versions
+//! are measured. The source returns batches of 1, 100 or 1,000 events; client-go's fake watcher
+//! returns single events. The allocator is mimalloc.
 
 mod prepared;
 
@@ -21,7 +21,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 struct Effort {
     rounds: usize,
-    /// The divisor of the number of updates in each case.
+    /// The number of updates in each case is divided by this number, so that a quick run takes less
+    /// time.
     divisor: usize,
 }
 

@@ -1,8 +1,8 @@
 //! Measures the peak memory during a list, relative to the memory of the idle informer.
 //!
-//! The cases are the initial list, and relists after which no object, a tenth of them or all have
-//! changed; as streaming lists and in pages of 500. The objects are 100,000 pods of 9 KB, stored
-//! decoded, encoded or metadata-only, with one handler.
+//! The cases are the initial list, and relists before which no object, a tenth of the objects or
+//! all objects have changed; each as a streaming list and in pages of 500. The objects are 100,000
+//! pods of 9 KB, stored decoded, encoded or metadata-only, with one handler.
 //! `cargo bench -p informer-factory --bench lists`; `-- --quick` for 10,000 pods.
 
 use std::convert::Infallible;

@@ -163,8 +163,8 @@ pub(crate) async fn all_set(completions: impl IntoIterator<Item = Completion>) -
 
 /// Waits until all `caches` are synced, at most for `timeout`.
 ///
-/// A handler is synced later than its informer: when it has returned from its last initial add
-/// (I6). A program that uses results of handlers must wait for the handlers, too.
+/// A handler is synced later than its informer: when the handler has returned from its last initial
+/// add. A program that uses results of handlers must wait for the handlers, too.
 ///
 /// ```no_run
 /// # async fn run(pods: informer_factory::SharedIndexInformer<k8s_openapi::api::core::v1::Pod>)

@@ -11,7 +11,7 @@ use crate::built_in::INFORMER_METHODS;
 use crate::mistake::{Mistakes, mistake};
 use crate::names::ident;
 
-/// The names of the indexes that every store has.
+/// The names of the indexes that every store has, which other indexes cannot use.
 const STORE_INDICES: [&str; 2] = ["namespace", "labels"];
 
 /// A checked `index(...)` attribute.
@@ -38,7 +38,8 @@ pub(crate) enum Values {
 /// One step of a path.
 pub(crate) struct Segment {
     pub(crate) field: Ident,
-    /// The map entry that follows the field, as in `["app"]`.
+    /// The key of a map entry, if the field is a map and the path selects one entry, as in
+    /// `labels["app"]`.
     pub(crate) key: Option<String>,
 }
 

@@ -30,7 +30,7 @@ use proc_macro::TokenStream;
 ///    decoded. JSON field names are in camel case, so views usually need
 ///    `#[serde(rename_all = "camelCase")]`.
 /// 3. **A type that implements `kube::Resource` itself**, with `own_resource`. `group` and
-///    `version` determine its accessor; without them no accessor is generated.
+///    `version` determine the accessor; without them, no accessor is generated.
 ///
 /// # Generated items
 ///
@@ -44,9 +44,9 @@ use proc_macro::TokenStream;
 ///
 /// Import the traits where you use their methods. Informers made by the accessor or by
 /// `new_informer` have the indices from the start. In other informers, such as those of
-/// `factory.informer::<CronTab>()`, the first use of a method adds its index. The first request for
-/// an informer fixes its pruned paths and its resync period. Settings of the factory's builder, for
-/// the type or for all resyncs, take precedence.
+/// `factory.informer::<CronTab>()`, the first call of an index method adds the index. The pruned
+/// paths and the resync period are fixed when the informer is first requested from the factory.
+/// Settings in the factory's builder take precedence over the attributes.
 ///
 /// # Attributes
 ///
@@ -66,19 +66,20 @@ use proc_macro::TokenStream;
 /// # Indices
 ///
 /// `path = "spec.containers.image"` names Rust fields. A path passes through `Option`, `Box`,
-/// `Vec`, sets and the values of maps, and through two of them nested in each other. An object has
-/// one index value for each value at the path. `metadata.labels["app"]` is one entry of a map.
-/// `with = function` takes a function or closure of `&CronTab` that returns an iterable, or a
-/// `Result` of an iterable. An object whose function returns an error is listed in
-/// `Indexer::index_failures`. The values are `String`s, unless `value = i32` sets another type.
+/// `Vec`, sets and the values of maps, also if one of these contains another, as in
+/// `Option<Vec<_>>`. An object has one index value for each value at the path.
+/// `metadata.labels["app"]` is one entry of a map. `with = function` takes a function or closure of
+/// `&CronTab` that returns an iterable, or a `Result` of an iterable. An object whose function
+/// returns an error is listed in `Indexer::index_failures`. By default, the values are `String`s;
+/// `value = i32` sets another type.
 ///
 /// # Several kinds of one group
 ///
 /// A derive cannot see other derives. For several kinds of one group, set `no_accessor` on each
 /// derive and list the kinds in `informer_factory::group!`, which generates their accessors.
 /// Without `no_accessor`, each derive generates an accessor for the group. Two such derives in one
-/// module do not compile. In different modules they do, but only one of the two traits can be in
-/// scope at a time. Views of kinds in the built-in groups need no `group!`.
+/// module do not compile. In different modules they do, but only one of the two generated traits
+/// can be in scope at a time. Views of kinds in the built-in groups need no `group!`.
 ///
 /// # Errors
 ///

@@ -123,7 +123,8 @@ fn check_shape(input: &DeriveInput, of_kube: bool) -> Result<()> {
     Ok(())
 }
 
-/// Rejects attributes that `#[kube(...)]` already sets, because the two could differ.
+/// Rejects `#[informer(...)]` attributes whose value `#[kube(...)]` already sets, because the two
+/// values could differ.
 fn reject_kube_duplicates(attributes: &Attributes, mistakes: &mut Mistakes) {
     let texts = [
         ("group", attributes.group.as_ref()),

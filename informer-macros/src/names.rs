@@ -1,8 +1,8 @@
 //! Converts Kubernetes names to Rust names, and checks names.
 //!
-//! Note: an accessor's name needs both the kind and the plural. `NetworkPolicy` and
-//! `networkpolicies` give `network_policies`; only the kind shows where words begin, and only the
-//! plural its ending.
+//! Note: the name of an accessor is made from both the kind and the plural. `NetworkPolicy` and
+//! `networkpolicies` give `network_policies`: only the kind shows where words begin, and only the
+//! plural shows how the name ends.
 
 use proc_macro2::{Ident, Span};
 

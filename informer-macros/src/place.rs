@@ -56,8 +56,8 @@ impl Place {
     }
 }
 
-/// Checks an accessor in a built-in group and version. Its name must differ from the factory's own
-/// accessors there, because they would hide it.
+/// Checks an accessor in a built-in group and version. The name of this accessor must differ from
+/// the factory's own accessors in this group and version, because these would hide it.
 fn check_built_in(group: &str, version: &LitStr, accessor: &str, span: Span) -> Result<()> {
     let (of_group, text) = (names::group_accessor(group), version.value());
     let versions = names::built_in_versions(group);

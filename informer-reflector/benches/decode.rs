@@ -1,8 +1,8 @@
 //! The cost of decoding, compared with `serde_json` alone and with kube.
 //!
 //! Most lists and watches are of 1,000 pods of 8.4 KB, half of it managedFields, so milliseconds
-//! read as microseconds per pod. Note: the machine's noise is larger than most gains, so compare
-//! ratios within one run.
+//! read as microseconds per pod. Note: results vary between runs by more than most optimizations
+//! gain. So compare the ratios within one run.
 
 use std::hint::black_box;
 use std::io::Write;
@@ -138,7 +138,8 @@ fn status(index: usize) -> Value {
     })
 }
 
-/// Returns managed fields like the server's: one entry for the controller, one for the kubelet.
+/// Returns managed fields like those of a server: one entry for the controller, and one for the
+/// kubelet.
 fn managed_fields(pod: &Value) -> Value {
     let entry = |manager: &str, part: Value| {
         json!({"manager": manager, "operation": "Update", "apiVersion": "v1", "time": "2026-11-02T09:41:29Z",

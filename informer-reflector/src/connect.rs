@@ -1,6 +1,6 @@
 //! [`connect`]: creates a client whose connections detect a dead server within 30 seconds.
 //!
-//! client-go uses HTTP/2 pings. kube's connectors support HTTP/1.1 only, so this uses TCP
+//! client-go uses HTTP/2 pings. kube's connectors support HTTP/1.1 only, so this function uses TCP
 //! keepalive.
 
 use std::error::Error;
@@ -46,8 +46,8 @@ const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 /// - kube's tracing layer, which logs every failed request as an error, is not used.
 ///
 /// `tls` creates the connector for encrypted connections, because the program chooses the TLS
-/// library. Proxies of the configuration, and the expiry of client certificates from credential
-/// plugins, are not supported; use `Client::try_from` if you need them.
+/// library. Two features of the configuration are not supported: proxies, and client certificates
+/// from credential plugins that expire. Use `Client::try_from` if you need them.
 ///
 /// Call this function within a tokio runtime.
 ///

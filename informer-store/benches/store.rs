@@ -160,14 +160,14 @@ fn replaces(c: &mut Criterion, filled: &mut Filled) {
 /// The longest durations of a reader's gets.
 #[derive(Default, Clone, Copy)]
 struct Waits {
-    /// The duration of the longest get, without the time in which the thread waited for a core.
+    /// The duration of the longest get, without the time in which the thread waited for a CPU core.
     longest: Duration,
     /// The duration of the longest get in real time.
     longest_by_the_clock: Duration,
 }
 
-/// Returns the time in which this thread was ready to run and waited for a core, as Linux reports
-/// it; zero on other systems.
+/// Returns the time in which this thread was ready to run and waited for a CPU core, as Linux
+/// reports it; zero on other systems.
 fn waited_for_a_core() -> Duration {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = stat.split_whitespace().nth(1).and_then(|nanos| nanos.parse().ok());
@@ -204,7 +204,7 @@ fn read_while(filled: &mut Filled, meanwhile: impl FnOnce(&mut Filled)) -> Waits
 
 /// Measures the longest wait of a reader while all objects are replaced. For comparison, the same
 /// reader runs alone, beside a thread that only computes, and beside a thread that creates and
-/// frees the same objects. The machine causes the waits in these cases.
+/// frees the same objects. In these three cases, the machine causes the waits, and not the store.
 fn stall(filled: &mut Filled) {
     let everything = |filled: &mut Filled| {
         let version = filled.next_version();

@@ -172,7 +172,7 @@ impl<K: Send + Sync + 'static> ExpirationCache<K> {
         Some(entry.object.clone())
     }
 
-    /// Removes these expired entries, except entries that have been replaced meanwhile.
+    /// Removes the entries in `expired`, except entries that have been replaced meanwhile.
     fn remove_entries(&self, expired: &[Cached<Entry<K>>]) {
         if expired.is_empty() {
             return;

@@ -143,7 +143,7 @@ impl<K> Indexer<K> {
         Ok(self.index::<String>(name)?.get(value))
     }
 
-    /// Returns the keys of the objects that [`by_index`](Self::by_index) returns, in order.
+    /// Returns the sorted keys of the objects that [`by_index`](Self::by_index) returns.
     ///
     /// # Errors
     /// The same errors as [`by_index`](Self::by_index).
@@ -244,7 +244,8 @@ impl<K: Send + Sync + 'static> Indexer<K> {
         self.install(name, function)
     }
 
-    /// Adds an index of handles, so that the function decides what it decodes.
+    /// Adds an index whose function receives the handle to an object. So the function decides
+    /// whether it decodes the whole object or only the metadata.
     pub(crate) fn install<V: IndexValue>(
         &self,
         name: &str,

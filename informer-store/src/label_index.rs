@@ -79,8 +79,8 @@ impl<K: Resource + Send + Sync + 'static> Indexer<K> {
 /// checked.
 pub(crate) struct LabelCandidates {
     entries: Entries<Cached<AnyObject>>,
-    /// The matching objects of each supported requirement and of the namespace. Each set consists
-    /// of parts that do not overlap.
+    /// The set of matching objects for each supported requirement, and the objects of the namespace
+    /// as another set. Each set consists of parts that do not overlap.
     sets: Vec<Vec<Posting>>,
     /// The requirements that the index does not support.
     pub(crate) rest: Vec<Expression>,

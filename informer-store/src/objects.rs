@@ -19,7 +19,9 @@ pub struct Objects<K> {
     entries: Entries<Cached<AnyObject>>,
     slots: Slots,
     len: usize,
-    /// Handles to encoded objects, so that the handles in the store don't keep decoded objects.
+    /// If the objects are encoded, clones of the handles in the store, for [`iter`](Self::iter). A
+    /// dereferenced handle keeps the decoded object, so the handles in the store must not be
+    /// dereferenced.
     own: OnceLock<Vec<Cached<AnyObject>>>,
     _type: PhantomData<fn() -> K>,
 }
@@ -55,8 +57,8 @@ impl<K> Objects<K> {
         self.len == 0
     }
 
-    /// Iterates over the objects. Encoded objects that are dereferenced stay decoded as long as this
-    /// result; iterate by value, or use [`Cached::read`], to decode one at a time.
+    /// Iterates over the objects. Encoded objects that are dereferenced stay decoded until this
+    /// result is dropped. Iterate by value, or use [`Cached::read`], to decode one at a time.
     pub fn iter(&self) -> impl Iterator<Item = &Cached<K>> {
         let is_encoded = self.stored().next().is_some_and(Cached::is_encoded);
         let own = is_encoded.then(|| self.own.get_or_init(|| self.stored().cloned().collect()));
@@ -128,8 +130,8 @@ impl<K> IntoIterator for Objects<K> {
 /// An iterator over the handles of [`Objects`].
 pub struct IntoIter<K> {
     objects: Objects<K>,
-    /// If the result is a posting, the index of the next chunk; `position` is then the position in
-    /// this chunk.
+    /// If the result consists of a [`Posting`], the index of its current chunk; `position` is then
+    /// the next position in this chunk.
     chunk: usize,
     position: usize,
 }

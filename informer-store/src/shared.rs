@@ -80,8 +80,8 @@ pub(crate) struct WriterNotes {
     pub(crate) indices: Vec<IndexNotes>,
     /// The indexes under construction. For each, the writer logs its transactions.
     pub(crate) joining: Vec<Joining>,
-    /// The number of changes of `indices` and `joining` so far, by which the writer detects
-    /// changes.
+    /// The number of changes of `indices` and `joining` so far. The writer uses it to detect
+    /// whether its copy of the definitions is out of date.
     pub(crate) generation: u64,
 }
 
@@ -114,8 +114,9 @@ impl State {
         self.objects.find(key.hash_value(), |object| object.key() == key)
     }
 
-    /// Returns the watermark that applies to the object with this key: that of its namespace, if
-    /// namespaces are watched separately.
+    /// Returns the watermark that applies to the object with this key: the watermark of the
+    /// object's namespace if namespaces are watched separately, and otherwise the watermark of the
+    /// store.
     pub(crate) fn watermark_for(&self, key: &ObjectKey) -> &ResourceVersion {
         key.namespace().and_then(|namespace| self.watermarks.get(namespace)).unwrap_or(&self.watermark)
     }
@@ -137,12 +138,14 @@ impl State {
         self.indices.iter().map(NamedIndex::name).collect()
     }
 
-    /// Returns whether this number of changes could make a table grow.
+    /// Returns whether this number of changes could make the hash table of the objects or of an
+    /// index grow.
     pub(crate) fn would_grow(&self, changes: usize) -> bool {
         self.objects.would_grow(changes) || self.indices.iter().any(|named| named.index.would_grow(changes))
     }
 
-    /// Returns whether any table is much larger than its content requires.
+    /// Returns whether the hash table of the objects or of an index is much larger than its content
+    /// requires.
     pub(crate) fn is_sparse(&self) -> bool {
         self.objects.is_sparse() || self.indices.iter().any(|named| named.index.is_sparse())
     }

@@ -53,8 +53,8 @@ impl Cursor {
     }
 }
 
-/// Maps the old slots of a [`SlotMap`]'s entries to the slots after compaction, which have the same
-/// order.
+/// Maps the old slots of a [`SlotMap`]'s entries to the new slots after compaction. Compaction does
+/// not change the order of the entries.
 #[derive(Debug)]
 pub(crate) struct Renumbering {
     /// The new slot for each old slot; [`FREE`] if the old slot was free.
@@ -209,7 +209,8 @@ impl<E: Clone> SlotMap<E> {
     }
 
     /// Returns whether [`compact`](Self::compact) would free more than three quarters of the slots.
-    /// So the cost of compaction is proportional to the number of earlier removals.
+    /// Because of this limit, the cost of compaction is proportional to the number of earlier
+    /// removals.
     pub(crate) fn is_sparse(&self) -> bool {
         self.next > SMALLEST_SPARSE && self.len * 4 < self.next as usize
     }
@@ -253,7 +254,7 @@ impl<E: Clone> SlotMap<E> {
         Some(entry)
     }
 
-    /// Fills the gap that a removed cell has left with later cells, so that searches still find
+    /// Moves later cells into the gap that a removed cell has left, so that searches still find
     /// these cells.
     fn close_gap(&mut self, mut gap: usize) {
         let mut position = gap;

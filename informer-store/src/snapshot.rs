@@ -74,8 +74,9 @@ impl<K> Snapshot<K> {
         &self.state.watermarks
     }
 
-    /// Returns the watermark that applies to the object with this key: that of its namespace, if
-    /// namespaces are watched separately.
+    /// Returns the watermark that applies to the object with this key: the watermark of the
+    /// object's namespace if namespaces are watched separately, and otherwise the watermark of the
+    /// store.
     pub(crate) fn watermark_for(&self, key: &ObjectKey) -> &ResourceVersion {
         self.state.watermark_for(key)
     }

@@ -150,7 +150,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Applies the changes to a copy of the state, if applying them in place would take too long,
-    /// or if the tables should be compacted. Returns the copy.
+    /// or if the hash tables should be compacted. Returns the copy.
     fn apply_beside(&mut self, state: &RwLock<State>, notes: &mut WriterNotes) -> Option<State> {
         // The logs of indexes under construction contain slots, which compaction would change.
         let may_compact = notes.joining.is_empty();

@@ -32,7 +32,7 @@ pub struct Replica<K> {
 
 struct State<K> {
     copy: Mutex<Copy<K>>,
-    /// The number of calls. Each call changes it, which wakes waiters.
+    /// The number of calls. Each call increases the number, which wakes waiters.
     calls: watch::Sender<u64>,
 }
 

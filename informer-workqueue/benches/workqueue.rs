@@ -51,7 +51,8 @@ fn bench(c: &mut Criterion, name: &str, mut step: impl AsyncFnMut()) {
 }
 
 /// Returns a function that returns the keys in turn, beginning with index `from`. If the first
-/// `from` keys are queued, the returned key is never queued already.
+/// `from` keys are queued at the beginning, and a worker takes one key after each added key, the
+/// returned key is never queued already.
 fn in_turn(keys: &[Key], from: usize) -> impl FnMut() -> Key + '_ {
     let mut next = from;
     move || {

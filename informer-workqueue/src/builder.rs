@@ -35,7 +35,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkqueueBuilder<T> {
         Self { name: String::new(), limiter: None, grouping: None, metrics: None }
     }
 
-    /// Sets the name of the queue, which metrics contain. Default: empty.
+    /// Sets the name of the queue, which identifies the queue in metrics. Default: empty.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self

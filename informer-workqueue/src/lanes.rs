@@ -1,11 +1,13 @@
 //! [`Lanes`]: the queued keys, and the selection of the next key.
 //!
 //! Each priority has a lane. In a lane, keys are in the order in which they were queued. In a fair
-//! queue, the groups of a lane take turns, and each group's keys are in this order.
+//! queue, the groups of a lane take turns, and the keys of each group are in the order in which
+//! they were queued.
 //!
 //! The next key comes from the highest lane that has keys. A lane that was passed over
-//! [`MAX_PASSED`] times in a row precedes all other lanes. So a lane that is not empty provides at
-//! least one of `MAX_PASSED + 2` items (not `+ 1`, because two lanes can reach the limit together).
+//! [`MAX_PASSED`] times in a row precedes all other lanes. So at least one of every `MAX_PASSED +
+//! 2` items comes from a given lane that is not empty. (The number is not `MAX_PASSED + 1`, because
+//! two lanes can reach the limit together.)
 
 use std::collections::BTreeMap;
 

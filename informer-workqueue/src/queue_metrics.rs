@@ -106,8 +106,8 @@ impl QueueMetrics {
     }
 
     /// Adds the gauges of `queue`, until the queue is dropped: its exact depth, and its unfinished
-    /// work. The queue must be [built](crate::WorkqueueBuilder::metrics) with these or other
-    /// metrics; otherwise it records no times, and its unfinished work is missing.
+    /// work. Build the queue with these or other [metrics](crate::WorkqueueBuilder::metrics). A
+    /// queue without metrics records no times, and its unfinished work is missing.
     ///
     /// For queues that are not passed to this method, the depth is the difference between the
     /// reported adds and takes.

@@ -95,7 +95,7 @@ impl<T> Shared<T> {
         self.is_timed().then(|| self.clock.now())
     }
 
-    /// Returns the time at which a delay from now ends; `None` if the delay is zero.
+    /// Returns the time at which `delay` is over if it begins now; `None` if the delay is zero.
     fn after(&self, delay: Duration) -> Option<Instant> {
         (!delay.is_zero()).then(|| self.clock.now() + delay.min(FOREVER))
     }

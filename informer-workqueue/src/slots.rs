@@ -112,8 +112,8 @@ impl<T> Slots<T> {
 }
 
 impl<T: Eq> Slots<T> {
-    /// Finds or creates the slot of a key. Returns the slot's number and, if the slot existed, the
-    /// unused key.
+    /// Finds or creates the slot of a key. Returns the slot's number. If the slot existed, also
+    /// returns the key of `entrant`, which is not used.
     pub(crate) fn find_or_insert(&mut self, entrant: Entrant<T>) -> (u32, Option<T>) {
         let Entrant { key, hash, group } = entrant;
         let slots = &self.slots;

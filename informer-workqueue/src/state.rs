@@ -46,8 +46,8 @@ pub(crate) struct State<T> {
     lanes: Lanes,
     /// The items that workers have, in the order in which they were taken.
     running: List,
-    /// The number of items of workers whose keys will be queued again, because they were added
-    /// meanwhile.
+    /// The number of items that workers have and whose keys were added meanwhile. These keys are
+    /// queued again when their items end.
     returning: usize,
     delays: Delays,
     mode: Mode,
@@ -339,8 +339,8 @@ impl<T> State<T> {
 }
 
 impl<T: Eq> State<T> {
-    /// Adds a key. Returns the key if it is not used; it must be dropped while the lock is not
-    /// held.
+    /// Adds a key. Returns the key if the queue does not keep it; it must be dropped while the lock
+    /// is not held.
     pub(crate) fn add(&mut self, entrant: Entrant<T>, priority: Priority, now: Option<Instant>) -> Option<T> {
         if !self.is_open() {
             return Some(entrant.key);
@@ -350,8 +350,8 @@ impl<T: Eq> State<T> {
         garbage
     }
 
-    /// Delays a key until `at`. Returns the key if it is not used; it must be dropped while the
-    /// lock is not held.
+    /// Delays a key until `at`. Returns the key if the queue does not keep it; it must be dropped
+    /// while the lock is not held.
     pub(crate) fn add_at(&mut self, entrant: Entrant<T>, priority: Priority, at: Instant) -> Option<T> {
         if !self.is_open() {
             return Some(entrant.key);

@@ -1,9 +1,10 @@
 //! [`Waiters`]: the waiting tasks in order, and the number of tasks that have been woken and are
 //! still registered.
 //!
-//! Waiters are part of the locked state, so that a task is woken in the same step in which the
-//! reason occurs. A waiter is removed from the list when it is selected to be woken. At its next
-//! poll, it unregisters with its ticket, and then checks the state again.
+//! Waiters are part of the locked state of the queue, so that a change of the state and the
+//! selection of the tasks to wake are one step. A waiter is removed from the list when it is
+//! selected to be woken. At its next poll, it unregisters with its ticket, and then checks the
+//! state again.
 
 use std::collections::VecDeque;
 use std::task::Waker;

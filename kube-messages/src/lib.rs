@@ -1,8 +1,9 @@
-//! The messages of Kubernetes' protobuf encoding, as a table of facts.
+//! The messages of Kubernetes' protobuf encoding, as a table of their fields.
 //!
-//! With it, a program reads and writes any built-in kind without generated code. The table is
-//! generated from Kubernetes' Go types, because `.proto` files lack facts: which fields JSON omits,
-//! and which messages JSON writes without an object.
+//! With this table, a program can read and write any built-in kind without generated code, and
+//! convert between protobuf and JSON. The table is generated from Kubernetes' Go types and not from
+//! its `.proto` files, because these do not show which fields JSON omits, and which messages are
+//! not objects in JSON.
 //!
 //! ```
 //! use kube_messages::{Content, Fields, Messages, Type};
@@ -42,7 +43,8 @@ pub use write::{put_bytes, put_double, put_nested, put_number};
 /// The name of fields whose message is inlined.
 const INLINED: &str = "-";
 
-/// The table. It is no constant, because a constant can be in a program several times.
+/// The table. It is a static and not a constant, because the compiler can copy a constant into a
+/// program several times.
 static TEXT: &str = include_str!("messages.txt");
 
 static MESSAGES: LazyLock<Messages> = LazyLock::new(|| Messages::parse(TEXT));
@@ -62,11 +64,13 @@ pub struct Message {
     pub name: &'static str,
     /// The position in the table, for [`Messages::at`].
     pub index: usize,
-    /// Whether JSON has the value of the last field that is present, and no object.
+    /// Whether the message is a choice: in JSON it is not an object with fields, but the value of
+    /// its last field that is present.
     pub is_choice: bool,
     /// The fields in the order of their numbers, as Go encodes them.
     pub fields: Vec<Field>,
-    /// For each number, the position of its field plus one.
+    /// For each field number, the position of the field in `fields` plus one; 0 if there is no such
+    /// field.
     places: Vec<u8>,
 }
 
@@ -77,11 +81,12 @@ pub struct Field {
     pub number: u64,
     /// The name in JSON.
     pub name: &'static str,
-    /// The position of the name in [`Messages::text`].
+    /// The position in [`Messages::text`] at which the name begins.
     pub name_at: usize,
-    /// Whether JSON has the fields of this message among those of the outer message.
+    /// Whether the value is a message whose fields are, in JSON, among the fields of the outer
+    /// message.
     pub is_inlined: bool,
-    /// The number of values, and their presence in JSON.
+    /// Whether the field has one value or several, and when JSON omits it.
     pub shape: Shape,
     /// The name of the type of the value, or of each element.
     pub type_name: &'static str,
@@ -102,40 +107,42 @@ pub enum Type {
     Long,
     /// A floating-point number.
     Double,
-    /// Bytes, which JSON has in base64.
+    /// Bytes. In JSON, they are a string in base64.
     Bytes,
-    /// Seconds (1) and nanoseconds (2) since 1970, which JSON has as text without a fraction. An
-    /// empty message is no time.
+    /// A message with the seconds since 1970 (field 1) and the nanoseconds (field 2). In JSON, it
+    /// is a string without fractions of a second. An empty message means that there is no time.
     Time,
-    /// A [`Type::Time`] with microseconds.
+    /// Like [`Type::Time`], but the string in JSON has microseconds.
     MicroTime,
-    /// A message whose only field (1) contains JSON.
+    /// A message whose only field (field 1) contains JSON text.
     Json,
-    /// A message whose only field (1) is the text of a quantity.
+    /// A message whose only field (field 1) is the text of a quantity, such as `500m`.
     Quantity,
-    /// The kind (1), an integer (2) and a string (3). If the kind is 1, JSON has the string.
+    /// A message with a kind (field 1), an integer (field 2) and a string (field 3). In JSON, it is
+    /// the string if the kind is 1, and otherwise the integer.
     IntOrString,
     /// A message, by its position in the table.
     Message(usize),
 }
 
-/// The number of values of a field, and their presence in JSON.
+/// Whether a field has one value or several, and when JSON omits the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// One value, which JSON omits if it is zero or empty. Go writes the value in any case.
+    /// One value. JSON omits it if it is zero or empty; Go's protobuf encoder always writes it.
     Plain,
     /// One value, which is always in JSON.
     Always,
-    /// One value or none.
+    /// One value or none. JSON omits the field, or has `null`, only if there is no value.
     Pointer,
     /// A list.
     List,
-    /// A map with keys that are text: messages with key (1) and value (2).
+    /// A map with strings as keys. In protobuf, each entry is a message with the key (field 1) and
+    /// the value (field 2).
     Map,
 }
 
 impl Messages {
-    /// Returns the text of the table. The names of messages and fields are parts of it.
+    /// Returns the text of the table. The names of messages and fields are slices of this text.
     #[must_use]
     #[inline]
     pub fn text() -> &'static str {

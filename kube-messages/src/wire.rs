@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The error that bytes end within a field, or are not protobuf.
+/// The error for bytes that end within a field, or that are not protobuf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
@@ -17,15 +17,15 @@ impl std::error::Error for Malformed {}
 /// The content of a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Content<'b> {
-    /// A boolean or an integer. A negative integer is its two's complement.
+    /// A boolean or an integer. A negative integer is in two's complement with 64 bits.
     Number(u64),
-    /// Eight bytes, which are always a floating-point number here.
+    /// A floating-point number. Kubernetes uses fields of eight bytes for nothing else.
     Double(f64),
     /// A text, bytes or a message.
     Bytes(&'b [u8]),
 }
 
-/// The fields of a message; holds the bytes that have not been read.
+/// Reads the fields of a message one by one. Contains the bytes that have not been read yet.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'b>(pub &'b [u8]);
 

@@ -2,10 +2,10 @@
 //! keeps its objects in memory.
 //!
 //! A [`Simulator`] does not play back recorded answers. It has storage with a history, resource
-//! versions, paged lists, watches that replay, bookmarks, selectors, conflicts and expired resource
-//! versions. It also has discovery, custom resource definitions, tables, all kinds of patches with
-//! server-side apply, owner references and finalizers. It serves JSON, YAML, protobuf and, with the
-//! feature `cbor`, CBOR.
+//! versions, paged lists, watches that begin at an earlier version, bookmarks, selectors, conflicts
+//! and expired resource versions. It also has discovery, custom resource definitions, tables, all
+//! kinds of patches with server-side apply, owner references and finalizers. It serves JSON, YAML,
+//! protobuf and, with the feature `cbor`, CBOR.
 //!
 //! `kubectl` and client-go's informers work with it unchanged. The omitted checks are listed
 //! [below](#differences-from-a-real-server). A test can also [inject faults](#faults).
@@ -77,8 +77,8 @@
 //! # Connections
 //!
 //! The port accepts HTTP/1.1, and HTTP/2 with prior knowledge. With the feature `tls`, the port can
-//! use TLS (`SimulatorBuilder::tls`); kubectl and client-go then speak HTTP/2. They connect with
-//! [`Simulator::kubeconfig`]. kube's own client speaks HTTP/1.1 only.
+//! use TLS (`SimulatorBuilder::tls`); kubectl and client-go then speak HTTP/2. These two connect
+//! with [`Simulator::kubeconfig`]. kube's own client speaks HTTP/1.1 only.
 //!
 //! # Time
 //!
@@ -92,7 +92,7 @@
 //! The builder adds a resource ([`SimulatorBuilder::resource_of`]), or a client creates a
 //! `CustomResourceDefinition`, as the installation of an operator does. Discovery then includes the
 //! resource. Objects are pruned, defaulted and validated with the schema. When the definition is
-//! deleted, its objects are deleted and their watches end.
+//! deleted, all objects of the resource are deleted, and the watches of the resource end.
 //!
 //! ```
 //! use kube_simulator::Simulator;
@@ -143,15 +143,15 @@
 //!   resources.
 //! - **Custom resources.** These parts of schemas are not checked: CEL rules, `pattern`, `format`,
 //!   `oneOf` and similar keywords, `multipleOf`, `uniqueItems`, the number of properties, and
-//!   exclusive bounds. The only conversion between versions is `None`. A selectable field of one
-//!   version is selectable in all versions.
+//!   exclusive bounds. The only supported conversion strategy between versions is `None`. A
+//!   selectable field of one version is selectable in all versions.
 //! - **Warnings.** The answer to a write of a custom resource has a `Warning` header if the schema
 //!   has an unchecked rule for a field of the object. The header names the rule and the fields. A
 //!   warning is also sent for a workload that a real server refuses because it has no containers,
 //!   or because its selector does not match its template. Other built-in kinds, which are not
 //!   validated, cause no warning.
-//! - **Server-side apply** tracks the owners of leaves and of elements of keyed lists. Of all keys
-//!   of such lists, only `protocol` has a default.
+//! - **Server-side apply** tracks the owners of leaves and of elements of keyed lists. The only key
+//!   field with a default value is `protocol`.
 //! - **Encodings.** Objects are encoded in JSON and YAML. Stable versions of built-in kinds also
 //!   have protobuf, except `apiextensions.k8s.io` and `certificates.k8s.io`. CBOR must be enabled
 //!   in the builder (`SimulatorBuilder::serve_cbor`), and requires the feature `cbor`. Other
@@ -162,13 +162,15 @@
 //! - **History.** For exact lists of past states, at most the last 102,400 events of each resource
 //!   are kept, even if the last compaction was recent. A [compaction](Simulator::compact) on
 //!   request also clears the watch cache's history.
-//! - **Bookmarks** are sent even if no write has happened. On a real server, other writes happen in
-//!   the meantime.
-//! - **Slow watches** are closed at a lag of 10,000 events, so that a test can write at any rate;
-//!   [`close_slow_watches_in_time`](SimulatorBuilder::close_slow_watches_in_time) applies the rule
-//!   of a real server. If a client reads nothing at all, its watch is closed, and counted in
-//!   `/metrics`, when the client reads again. A real server does not close watches of Event
-//!   objects, which have no watch cache.
+//! - **Bookmarks** are sent even if nothing was written since the last bookmark, so two bookmarks
+//!   can have the same resource version. In a real cluster, there are always other writes between
+//!   two bookmarks, such as those to Leases.
+//! - **Slow watches** are closed at a lag of 10,000 events. The rule of a real server depends on
+//!   time, and could close watches while a test writes at full speed;
+//!   [`close_slow_watches_in_time`](SimulatorBuilder::close_slow_watches_in_time) applies this
+//!   rule. If a client reads nothing at all, its watch is closed, and counted in `/metrics`, when
+//!   the client reads again. A real server does not close watches of Event objects, which have no
+//!   watch cache.
 //! - **Feature gates** in alpha are off, except for those that the [builder](SimulatorBuilder)
 //!   enables: `shardSelector` is ignored. `/metrics` contains only
 //!   `apiserver_terminated_watchers_total`, and paths that begin with `/api/v1/watch` do not exist.

@@ -37,7 +37,7 @@ enum Step {
     Examples,
     /// `cargo xtask e2e` with controllers, a scheduler and nodes.
     E2e,
-    /// The end-to-end tests that take minutes.
+    /// The end-to-end tests that take minutes, which `cargo xtask e2e --long` adds.
     LongE2e,
 }
 

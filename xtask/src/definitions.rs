@@ -1,6 +1,6 @@
-//! `cargo xtask definitions`: tests code generation on public resource definitions from Go modules. A broad collection
-//! becomes types and accessors, which are compiled. A program with the types of Gateway API watches its kinds on a
-//! real server.
+//! `cargo xtask definitions`: tests code generation on public definitions (`CustomResourceDefinition`s) from Go
+//! modules. It generates and compiles types and accessors for a broad collection of definitions. A program with the
+//! types of Gateway API watches the kinds of Gateway API on a real server.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,13 +28,13 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The arguments for every change.
+    /// The arguments for `cargo xtask ci` without `--long`.
     pub(crate) const CI: Self = Self { compile_only: false, gateway_api_only: true };
     /// The arguments for `cargo xtask ci --long`.
     pub(crate) const LONG: Self = Self { compile_only: true, gateway_api_only: false };
 }
 
-/// A Go module, and its folder with the definitions.
+/// A Go module with its version, and the folder in it that contains the definitions.
 type Module = (&'static str, &'static str);
 
 /// Gateway API, in a version that the Go version of `xtask/controlplane` supports.
@@ -50,13 +50,14 @@ const OTHERS: [Module; 6] = [
     ("sigs.k8s.io/karpenter@v1.1.1", "pkg/apis/crds"),
 ];
 
-/// The handwritten part of the program.
+/// The handwritten part of the program that watches the kinds of Gateway API.
 const MAIN: &str = include_str!("../definitions/main.rs");
 
-/// The handwritten part of the library.
+/// The handwritten part of the library for the broad collection of definitions, which is only compiled.
 const LIBRARY: &str = "//! Types and accessors for a broad collection of definitions.\n\npub mod groups;\n";
 
-/// The manifest of both packages. It has the dependencies of a user's program; neither package is in the workspace.
+/// The manifest of the program and of the library. It has the dependencies of a user's program. Neither package is a
+/// member of the workspace.
 const MANIFEST: &str = include_str!("../definitions/manifest.toml");
 
 /// Generates and compiles everything, and runs the program.

@@ -1,5 +1,5 @@
-//! `cargo xtask e2e`: runs the end-to-end tests against a real kube-apiserver, the tests of other clients against the
-//! simulator, and the examples against the real server.
+//! `cargo xtask e2e`: runs the end-to-end tests and the examples against a real kube-apiserver, and tests of other
+//! clients (kubectl and client-go) against the simulator.
 
 use std::process::{Command, ExitCode};
 

@@ -1,4 +1,4 @@
-//! Runs commands to their end, with the option to stop them.
+//! Runs commands to their end, or stops them before, for example if the user interrupts.
 
 use std::io::IsTerminal;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
@@ -75,7 +75,8 @@ impl Drop for Running {
     }
 }
 
-/// Sends a signal by name. The standard library can only kill a single process.
+/// Sends a signal, by name, to the process or to its group. It runs the program `kill`, because the standard library
+/// can only kill a single process.
 fn signal(child: &Child, group: bool, name: &str) {
     let target = format!("{}{}", if group { "-" } else { "" }, child.id());
     let status = Command::new("kill").args(["-s", name, "--", &target]).stderr(Stdio::null()).status();

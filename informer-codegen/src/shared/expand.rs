@@ -1,4 +1,4 @@
-//! Turns names into the Rust code of the accessors.
+//! Generates the Rust code of the accessors from the model of groups, versions and kinds.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -27,7 +27,7 @@ pub enum Part {
     Gated(Gate, Vec<Part>),
 }
 
-/// Wraps the parts in the gate, unless it has no macros.
+/// Wraps the parts in the macros of the gate, if it has any.
 pub fn gated(gate: &Gate, parts: Vec<Part>) -> Vec<Part> {
     if gate.macros.is_empty() { parts } else { vec![Part::Gated(gate.clone(), parts)] }
 }
@@ -119,7 +119,8 @@ fn version(group: &Group, version: &Version, front: &TokenStream) -> Vec<Part> {
     parts
 }
 
-/// Returns one `impl` for the items with the gate `outer`, and one for each other gate.
+/// Groups the items by gate, and returns one `impl` for each group. `outer` is the gate of the code
+/// around the `impl`s, so the items with this gate need no gate of their own.
 fn by_gate<T>(
     items: &[T],
     gate: impl Fn(&T) -> &Gate,

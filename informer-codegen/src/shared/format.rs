@@ -43,8 +43,8 @@ fn part_text(folder: &Path, part: &Part) -> anyhow::Result<String> {
     }))
 }
 
-/// Returns the items as source code. In tokens, documentation consists of attributes, which rustfmt
-/// does not change; prettyplease turns them into comments.
+/// Returns the items as source code. In tokens, documentation consists of `#[doc]` attributes.
+/// rustfmt does not turn these into comments, but prettyplease does.
 fn items(tokens: &TokenStream) -> anyhow::Result<String> {
     let file = syn::parse2(tokens.clone())
         .with_context(|| format!("informer-codegen generated invalid Rust; report this bug: {tokens}"))?;

@@ -7,8 +7,8 @@ use proc_macro2::Ident;
 
 use crate::shared::names::ident;
 
-/// A condition on Kubernetes versions: the macros around some content, the outermost first; no
-/// macros if all versions have the content.
+/// A condition on Kubernetes versions: the macros that surround some generated code, the outermost
+/// first. Without macros, the code exists in all versions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gate {
     /// The names of the `k8s_if_*` macros, without `!`.

@@ -1,4 +1,5 @@
-//! Parts that also generate the accessors of Kubernetes' own kinds.
+//! The parts that `cargo xtask codegen` also uses, to generate the accessors of Kubernetes'
+//! built-in kinds.
 #![allow(clippy::missing_errors_doc, clippy::must_use_candidate)]
 
 pub(crate) mod expand;

@@ -1,5 +1,5 @@
-//! [`LeaderElectionConfig`]: the lease, the candidate's identity and the timing; and their
-//! validation.
+//! [`LeaderElectionConfig`]: the lease, the candidate's identity and the timing. Also checks these
+//! settings.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ pub(super) const JITTER_FACTOR: f64 = 1.2;
 
 /// The lease of an election, the candidate's identity and the timing.
 ///
-/// All candidates for a lease should use the same timing. A candidate uses the duration that the
-/// holder has written into the lease. So there is never more than one leader, even if the timing
-/// differs.
+/// All candidates for a lease should use the same timing. But there is never more than one leader,
+/// even if the timing differs: a candidate waits for the duration that the holder has written into
+/// the lease, and not for its own lease duration.
 ///
 /// client-go: `LeaderElectionConfig` of tools/leaderelection. There is no `ReleaseOnCancel`: the
 /// lease is always released when the work has ended. Coordinated leader election (KEP-4355) is not
@@ -64,12 +64,12 @@ impl LeaderElectionConfig {
         self
     }
 
-    /// Sets the time after the start of the last successful request at which a leader cancels its
-    /// work: 10 s by default.
+    /// Sets how long a leader works without a renewal of its lease before it cancels the work.
+    /// Default: 10 s. The time counts from the start of the last successful request.
     ///
-    /// The work then has half of the lease's remaining time (2.5 s by default) until it is dropped.
-    /// The other half allows for clocks of different speeds: by default, the fastest clock can run
-    /// 1.2 times as fast as the slowest.
+    /// After the cancellation, the work has half of the lease's remaining time (2.5 s by default)
+    /// to end; then it is dropped. The other half allows for clocks of different speeds: by
+    /// default, the fastest clock can run 1.2 times as fast as the slowest.
     #[doc(alias = "RenewDeadline")]
     pub fn renew_deadline(mut self, deadline: Duration) -> Self {
         self.renew_deadline = deadline;
@@ -86,13 +86,12 @@ impl LeaderElectionConfig {
     }
 
     /// Returns the timeout of one request: half of the renew deadline, so that a second request can
-    /// follow a stalled one.
+    /// still renew the lease if the first one stalls.
     pub(super) fn request_timeout(&self) -> Duration {
         self.renew_deadline / 2
     }
 
-    /// Returns the time after the start of the last successful request at which the work is
-    /// dropped.
+    /// Returns how long after the start of the last successful request the work is dropped.
     pub(super) fn work_limit(&self) -> Duration {
         (self.renew_deadline + self.lease_duration) / 2
     }
@@ -138,8 +137,8 @@ pub enum LeaderElectionError {
     },
     /// The renew deadline is not shorter than the lease duration.
     #[error(
-        "invalid renew_deadline {renew_deadline:?}: it must be less than the lease_duration, {lease_duration:?}; the \
-         work must stop in half of the difference, and the other half allows for clocks of different speeds"
+        "invalid renew_deadline {renew_deadline:?}: it must be less than the lease_duration, {lease_duration:?}; half \
+         of the time between them is for stopping the work, and the other half allows for clocks of different speeds"
     )]
     RenewDeadline {
         /// The configured value.

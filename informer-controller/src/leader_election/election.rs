@@ -5,9 +5,10 @@
 //! write; other candidates count from their first read of that write, which is later. Note: dates
 //! in leases are not compared, because each machine has its own clock.
 //!
-//! Two rules are stricter than client-go's. A leader that reads another holder loses its term at
-//! once, and not only at its renew deadline. A lease that names this candidate's identity counts as
-//! another candidate's, unless this candidate has written it.
+//! Two rules are stricter than client-go's. A leader that reads the name of another holder in the
+//! lease stops leading at once, and not only at its renew deadline. A lease that names this
+//! candidate's identity counts as the lease of another candidate, unless this candidate has written
+//! it.
 
 use std::time::Duration;
 
@@ -23,7 +24,8 @@ use super::record::{self, Claim};
 pub(super) enum Request {
     Get,
     Create(Box<Lease>),
-    /// An update, which fails if the lease has changed since this version.
+    /// An update of the lease to this content. It fails if the resource version of the lease on the
+    /// server is no longer that of this content.
     Replace(Box<Lease>),
 }
 
@@ -36,7 +38,8 @@ pub(super) enum Answer {
     NotFound,
     /// A conflict: another candidate wrote first.
     Conflict,
-    /// There was no usable response. The request was possibly applied, or still will be.
+    /// There was no usable response. The server has possibly applied the request, or can still
+    /// apply it.
     Failed,
 }
 
@@ -47,7 +50,7 @@ pub(super) enum Next {
     Ask(Request),
     /// This candidate leads, and must renew the lease before [`Election::renew_by`].
     Leading,
-    /// This candidate does not hold the lease, or its claim is uncertain; retry later.
+    /// This candidate does not hold the lease, or it is not known whether it does; retry later.
     NotLeading,
     /// This candidate has lost the lease.
     Lost,
@@ -57,7 +60,8 @@ pub(super) enum Next {
 #[derive(Debug)]
 pub(super) struct Election {
     config: LeaderElectionConfig,
-    /// The lease as last read or written, and the time since which it has this state.
+    /// The lease as last read or written, and the local time at which this candidate first saw this
+    /// version of it.
     seen: Option<(Lease, Instant)>,
     /// The claim that this candidate has written last, or tried to write.
     claim: Option<Claim>,
@@ -163,7 +167,7 @@ impl Election {
         Next::Ask(self.write(&claim, lease, date))
     }
 
-    /// Records the lease. Returns the time since which it has this state.
+    /// Records the lease. Returns the time at which this candidate first saw this version of it.
     fn observe(&mut self, lease: Lease, now: Instant) -> Instant {
         let since = match &self.seen {
             Some((seen, since)) if record::version(seen) == record::version(&lease) => *since,
@@ -173,8 +177,9 @@ impl Election {
         since
     }
 
-    /// Returns the claim to acquire a lease. After an attempt with an unknown outcome, it returns
-    /// the same claim. So the candidate recognizes the lease if the attempt was applied.
+    /// Returns the claim to acquire a lease. After an attempt with an unknown outcome, this method
+    /// returns the claim of that attempt. So the candidate recognizes the lease if the attempt was
+    /// applied.
     fn claim(&mut self, lease: Option<&Lease>, date: Timestamp) -> Claim {
         let transitions = lease.and_then(|lease| lease.spec.as_ref()?.lease_transitions);
         let transitions = lease.map_or(0, |_| transitions.unwrap_or(0).saturating_add(1));
@@ -240,7 +245,7 @@ impl Election {
     }
 
     /// Returns the wait before the next attempt. `share`, from 0 to 1, is the part of the maximum
-    /// jitter to add, unless this candidate leads.
+    /// jitter that is added to the retry period. A leader adds no jitter.
     pub(super) fn pause(&self, share: f64) -> Duration {
         let jitter = if self.renewed.is_some() { 0.0 } else { share * super::config::JITTER_FACTOR };
         self.config.retry_period.mul_f64(1.0 + jitter)

@@ -1,16 +1,18 @@
 //! [`LeaderElector`]: makes sure that only one of several processes does some work.
 //!
-//! client-go: tools/leaderelection, with `Lease`s only. The default timing is client-go's, and
-//! candidates of both can contend for one lease. client-go guarantees one leader while clocks run
-//! at nearly the same speed. Here, the guarantee includes the leader's work, which ends in time.
-//! Existing crates do not guarantee this, because they compare the dates in leases with their own
-//! clocks, or they do not support this version of kube.
+//! client-go: tools/leaderelection, with `Lease`s only. The default timing is that of client-go,
+//! and candidates of both libraries can contend for one lease. client-go guarantees one leader
+//! while clocks run at nearly the same speed. Here, the guarantee includes the leader's work: the
+//! work ends before another candidate can lead. Other crates compare the dates in leases with their
+//! own clocks, so they do not guarantee one leader, or they do not support the version of kube that
+//! this crate uses.
 //!
 //! Limit: a process that is suspended until its lease has ended can still send the request that it
 //! was about to send. Only fencing on the server could prevent this. If such a request has an
 //! outdated resource version, the server rejects it. After the lease has ended, the work is not
 //! polled again. On a suspended machine, the clock stops too (`Instant` of Linux), so the work
-//! continues until the next renewal detects the loss, within a retry period and a request's time.
+//! continues until the next renewal detects the loss, which takes at most one retry period and the
+//! duration of one request.
 
 mod config;
 mod election;
@@ -126,14 +128,14 @@ impl LeaderElector {
     /// was not renewed in time. After `shutdown`, the elector renews the lease until the work has
     /// ended, without a limit. After a failed renewal, the work is dropped halfway between the
     /// renew deadline and the end of the lease, by default 2.5 s later. The work is dropped at once
-    /// if another candidate has the lease, or if the lease was cleared.
+    /// if another candidate has the lease, or if the holder was removed from the lease.
     ///
     /// When the future of `work` ends or is dropped, the work must have ended. Otherwise two
-    /// processes can work at the same time. So tasks that the work spawns must end with its future,
-    /// as tasks of a `JoinSet` do. The work must not block the thread. The task that renews the
-    /// lease also polls the work, so move long computations to another task.
+    /// processes can work at the same time. So tasks that the work spawns must end with the future
+    /// of `work`, as tasks of a `JoinSet` do. The work must not block the thread. The task that
+    /// renews the lease also polls the work, so move long computations to another task.
     ///
-    /// The guarantee requires clocks of
+    /// Only one process works at a time if all clocks have
     /// [nearly the same speed](LeaderElectionConfig::renew_deadline). The clock of a suspended
     /// machine stands still. After the machine resumes, its work continues for some seconds, until
     /// the next renewal shows that another candidate has the lease.
@@ -145,7 +147,7 @@ impl LeaderElector {
     ///
     /// # Cancel safety
     /// Dropping the future drops the work. The lease is not released: other candidates wait until
-    /// it expires.
+    /// the lease expires.
     #[doc(alias = "RunOrDie")]
     #[doc(alias = "OnStartedLeading")]
     #[doc(alias = "OnStoppedLeading")]

@@ -51,8 +51,8 @@ impl Claim {
     }
 }
 
-/// Removes the holder from the lease. As in client-go, the duration becomes one second, for
-/// readers that ignore the holder.
+/// Removes the holder from the lease. As in client-go, the duration becomes one second, so that a
+/// candidate that does not check for a missing holder waits only this long.
 pub(super) fn release(mut lease: Lease, date: Timestamp) -> Lease {
     let spec = lease.spec.get_or_insert_default();
     let released = another_date_than(spec.renew_time.as_ref(), date);
@@ -87,7 +87,7 @@ pub(super) fn micro_time(date: Timestamp) -> MicroTime {
 }
 
 /// Returns a renew time that differs from the last one, even if the clock stands still. The server
-/// skips writes without a change, so other candidates would see no renewal.
+/// skips writes without a change, and other candidates would then see no renewal.
 fn another_date_than(last: Option<&MicroTime>, date: Timestamp) -> MicroTime {
     let date = micro_time(date);
     if last != Some(&date) {

@@ -70,8 +70,8 @@ pub use stats::{RunnerMonitor, RunnerStats};
 ///
 /// # Guarantees
 ///
-/// - Two workers never process the same key at once. After its last change, a key is reconciled at
-///   least once more.
+/// - Two workers never process the same key at once. After the last change that queues a key, the
+///   key is reconciled at least once more.
 /// - Workers start when all informers are synced. If an informer
 ///   [adds](SharedIndexInformer::add_namespace) a namespace later, or has no permission there, the
 ///   keys of that namespace wait until the informer has listed it. If that takes longer than the
@@ -83,12 +83,12 @@ pub use stats::{RunnerMonitor, RunnerStats};
 /// - A failure, a panic or a timeout affects only its key. The queue's rate limiter sets the time
 ///   of the retry.
 /// - A key [with pending writes](ReconcileRequest::writes) is parked until the caches have the
-///   writes or the deadline is over.
+///   writes or the deadline of the writes is over.
 /// - Objects that existed at the start, and resyncs, have a low priority; changes overtake them.
 ///
 /// Nothing is queued before [`run`](Self::run). So a standby can create the controller at once and
 /// run it after its election, when its informers are already synced. As after a restart, the
-/// controller does not receive earlier deletions.
+/// controller does not receive deletions that happened before `run`.
 #[must_use = "a controller does nothing until it is run"]
 pub struct ControllerRunner<T> {
     queue: Workqueue<T>,

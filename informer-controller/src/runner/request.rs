@@ -57,8 +57,8 @@ impl<T> ReconcileRequest<T> {
         self.view.is_namespace_watched()
     }
 
-    /// Returns the writes of the key. The key is reconciled again only after the caches have the
-    /// recorded writes.
+    /// Returns a handle that records writes for the key. The key is reconciled again only after the
+    /// caches have the recorded writes, or the deadline of the writes is over.
     ///
     /// ```no_run
     /// # use informer_controller::{ReconcileRequest, Reconciled};

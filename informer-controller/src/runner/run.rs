@@ -25,8 +25,9 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
     /// Waits until all informers are synced, and calls `reconcile` with keys until `shutdown`.
     /// Running calls can then complete within the [drain timeout](Self::drain_timeout).
     ///
-    /// An error, a panic or a timeout of `reconcile` is logged, and the key is retried when the
-    /// queue's rate limiter allows. So errors must not contain the content of objects.
+    /// After an error, a panic or a timeout of `reconcile`, the key is retried when the queue's
+    /// rate limiter allows. The text of the error is logged, so it must not contain the content of
+    /// objects.
     ///
     /// At shutdown, informers queue nothing more, queued and parked keys are not processed, and
     /// running calls can complete. Then the queue is shut down. If other code shuts the queue down,

@@ -45,13 +45,14 @@ pub struct RunnerStats {
     /// How often a key was parked, which means that it had to wait without occupying a worker,
     /// because the caches lacked a write for the key or had not listed its namespace.
     pub parked: u64,
-    /// Parked keys that were queued again at a deadline, with possibly outdated caches.
+    /// Parked keys that were queued again because the deadline of a write was over. The caches were
+    /// possibly outdated then.
     pub parked_timed_out: u64,
     /// The number of keys that are parked now.
     pub parked_now: usize,
     /// The number of calls that run now.
     pub active: usize,
-    /// The time for which the longest of the running calls has been running.
+    /// How long the oldest of the running calls has been running.
     pub longest_active: Duration,
     /// The duration of the longest completed call.
     pub longest: Duration,
@@ -83,7 +84,7 @@ impl RunnerMonitor {
     }
 
     /// Records the start of a reconcile call. If the returned [`Call`] is dropped without an
-    /// outcome, the call was cancelled.
+    /// outcome, the reconcile call was cancelled and does not count.
     pub(super) fn begin(&self, worker: usize) -> Call<'_> {
         let begun = Instant::now();
         self.book.lock().begun[worker] = Some(begun);

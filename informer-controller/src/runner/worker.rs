@@ -138,7 +138,7 @@ impl Verdict {
     }
 }
 
-/// Formats an error with its causes, unless it contains them already.
+/// Formats an error with its causes. Omits a cause whose text is already in the result.
 fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

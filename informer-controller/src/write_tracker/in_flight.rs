@@ -11,13 +11,13 @@ use super::pending::Awaited;
 use super::settlement::Settlement;
 use informer_factory::SharedIndexInformer;
 
-/// A write in flight. Report its outcome; if the guard is dropped without a report, the outcome is
-/// unknown.
+/// A guard for a write whose request has no response yet. Report the outcome of the write; if the
+/// guard is dropped without a report, the outcome is unknown.
 ///
-/// A write with an unknown outcome was possibly applied, or still will be. So the key waits until
-/// the deadline, which counts from the drop. Drop the guard after an error without a response. Drop
-/// it also after a successful deletion, because the key must wait until the object has left the
-/// store.
+/// The server has possibly applied a write with an unknown outcome, or can still apply it. So the
+/// key waits until the deadline, which counts from the drop of the guard. Drop the guard after an
+/// error without a response. Drop it also after a successful deletion, because the key must wait
+/// until the object has left the store.
 #[must_use = "a dropped write counts as possibly applied; report its outcome"]
 pub struct WriteInFlight<T: Hash + Eq + Clone> {
     writes: KeyWrites<T>,
@@ -54,7 +54,7 @@ impl<T: Hash + Eq + Clone> WriteInFlight<T> {
         self.end();
     }
 
-    /// Reports that the request failed with an unknown outcome. `settlement` determines the
+    /// Reports that the request failed with an unknown outcome. The [`Settlement`] determines the
     /// outcome; without one, the key waits until the deadline.
     pub(super) fn unknown(mut self, settlement: Option<Settlement>) {
         let Some(settlement) = settlement else { return };

@@ -98,8 +98,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         answer
     }
 
-    /// Sends a deletion or eviction of `object`. The key waits until the object with this UID has
-    /// left the store, or has a deletion timestamp there.
+    /// Sends a deletion or eviction of `object`. The key waits until the store no longer has an
+    /// object with the UID of `object`, or has it with a deletion timestamp.
     ///
     /// The content of the response does not matter; it can be an object or a `Status`. "Not found"
     /// means that the object was deleted; possibly the informer has not received the deletion yet.
@@ -133,8 +133,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
 
     /// Records an applied write: the key waits until `informer` has the version that the server
     /// returned, or has removed the object because it is outside the selector. Nothing is recorded
-    /// if the informer will never receive the object, or if the version has no order, such as the
-    /// version of a dry run.
+    /// if the informer will never receive the object, or if its version is not a number and cannot
+    /// be compared with others, such as the version after a dry run.
     ///
     /// Some requests return a `Status` and not the object. Do not record a `Status`, because it has
     /// no version.
@@ -182,7 +182,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         WriteInFlight::new(self.clone(), awaited, CancellationToken::new())
     }
 
-    /// Returns whether the caches have all writes for the key, or their deadlines are over.
+    /// Returns `true` if the caches have all writes for the key, except writes whose deadline is
+    /// over.
     #[must_use]
     #[doc(alias = "EnsureReady")]
     pub fn is_ready(&self) -> bool {
@@ -190,8 +191,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     }
 
     /// Waits until the caches have all writes for the key, including writes that are recorded
-    /// during the wait. Returns `false` if a deadline ended the wait: a cache can be older than the
-    /// writes.
+    /// during the wait. Returns `false` if the deadline of a write ended the wait: a cache can
+    /// still lack this write.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future has no effect.

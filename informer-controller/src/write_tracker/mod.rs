@@ -1,10 +1,10 @@
 //! [`WriteTracker`]: the writes of a controller that its caches have not received yet, by key.
 //!
-//! A cache is always a little late. A controller that is called before the cache has its new child
-//! creates another one; a controller that writes a status based on an old version gets a conflict.
-//! KEP-5647 solves this inside Kubernetes: before a key is reconciled again, the cache must have
-//! the last write for it. client-go has no counterpart; the expectations of the `ReplicaSet`
-//! controller count events and don't compare versions.
+//! A cache is always a little late. A controller that is called before the cache has the child that
+//! it has just created creates another one; a controller that writes a status based on an old
+//! version gets a conflict. KEP-5647 solves this inside Kubernetes: before a key is reconciled
+//! again, the cache must have the last write for it. client-go has no counterpart; the expectations
+//! of the `ReplicaSet` controller count events and don't compare versions.
 //!
 //! A write without a response was possibly applied. A read of its object determines the outcome, if
 //! the object is known. Otherwise the write counts as applied until its deadline.
@@ -63,11 +63,11 @@ pub use key_writes::KeyWrites;
 ///
 /// A write stops delaying its key
 ///
-/// - when the store has the written version or a later one (I9);
+/// - when the store has the written version or a later one;
 /// - when a deleted object, identified by its UID, has left the store or has a deletion timestamp
 ///   there;
 /// - at once, if the informer will never receive it: the object is in another namespace or has
-///   other labels, the version has no order, or the informer has stopped;
+///   other labels, its version is not a number, or the informer has stopped;
 /// - when the server has rejected it;
 /// - when the store has the state that a [read of the object](KeyWrites::track) returned, after a
 ///   request with an unknown outcome, such as a lost connection, a timeout, or a 5xx status;
@@ -94,7 +94,7 @@ struct Shared<T> {
 struct Keys<T> {
     pending: HashMap<T, Vec<Arc<Pending>>>,
     next_id: u64,
-    /// When the tracker has this many keys, it removes the expired writes of all keys.
+    /// When this many keys have writes, the tracker removes the expired writes of all keys.
     sweep_at: usize,
 }
 
@@ -119,7 +119,7 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
     }
 
     /// Returns a tracker whose writes delay their keys for `deadline` at most. The time counts from
-    /// the response, or from the failure of the request.
+    /// the response, or from the failure of the request if there is no response.
     ///
     /// The deadline should be longer than the lag of the caches when the server is busy. After a
     /// cancelled request, the key waits for the whole deadline.

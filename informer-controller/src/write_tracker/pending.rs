@@ -48,7 +48,7 @@ pub(super) type Look = Arc<dyn Fn() -> bool + Send + Sync>;
 
 impl Awaited {
     /// Returns the condition for an object that was written; `None` if the informer will never
-    /// receive it, or its version has no order.
+    /// receive the object, or if its version is not comparable.
     pub(super) fn write<K: Send + Sync + 'static>(
         informer: &SharedIndexInformer<K>,
         written: &ObjectMeta,
@@ -69,7 +69,7 @@ impl Awaited {
     }
 
     /// Returns the condition for an object that the server lacks at this version; `None` if the
-    /// store lacks it, too.
+    /// store lacks the object, too.
     pub(super) fn absence<K: Resource + Send + Sync + 'static>(
         informer: &SharedIndexInformer<K>,
         object: &ObjectKey,
@@ -145,7 +145,7 @@ fn is_stopped(watermarks: &Watermarks) -> bool {
     watermarks.has_changed().is_err()
 }
 
-/// Returns whether the store has reached the version; `true` if the version has no order.
+/// Returns whether the store has reached the version; `true` if the version is not comparable.
 fn has_come_to(watermarks: &Watermarks, version: &ResourceVersion) -> bool {
     !version.is_comparable() || watermarks.borrow().is_at_least(version)
 }

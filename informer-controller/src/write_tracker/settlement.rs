@@ -19,7 +19,8 @@ use informer_factory::SharedIndexInformer;
 
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The minimum wait after a failed read. Each further failure doubles it, up to [`MAX_WAIT`].
+/// The wait after the first failed read. Each failure after that doubles the wait, up to
+/// [`MAX_WAIT`].
 const MIN_WAIT: Duration = Duration::from_millis(200);
 const MAX_WAIT: Duration = Duration::from_secs(2);
 

@@ -145,10 +145,12 @@ impl<K: 'static> Batch<K> {
         self.taken.watermark.as_ref()
     }
 
-    /// Returns the watermarks that the consumer has reached after processing this batch in
-    /// namespaces with their own feed ([`DeltaFifo::feed`](crate::DeltaFifo::feed)); only those
-    /// that have changed. If there are feeds, [`watermark`](Self::watermark) is the minimum of all
-    /// namespaces, and empty while a namespace has no version.
+    /// Returns the changed watermarks of the namespaces that have their own feed
+    /// ([`DeltaFifo::feed`](crate::DeltaFifo::feed)). The consumer reaches these watermarks when it
+    /// has processed this batch.
+    ///
+    /// If there are feeds, [`watermark`](Self::watermark) is the minimum of the watermarks of all
+    /// namespaces. It is empty while a namespace has no watermark.
     #[must_use]
     pub fn namespaces(&self) -> &[NamespaceProgress] {
         &self.taken.namespaces

@@ -1,11 +1,11 @@
 //! Computes the changes of a list or a resync, mostly while the queue is not locked.
 //!
-//! Both read all objects that are queued, in flight or in the consumer's store. They read in
-//! slices, so that the lock is held for one slice at a time. Meanwhile, objects only move from the
-//! queue to the batch in flight, and from there to the store. Reading in this order misses no
-//! object. Unchanged objects are not queued, so a list costs the consumer only its differences.
-//! client-go: `Replace` and `Resync` of `tools/cache/delta_fifo.go`, which queue everything under
-//! one lock.
+//! Both computations read all objects that are queued, in flight or in the consumer's store. They
+//! read in slices, so that the lock is held for one slice at a time. Meanwhile, objects only move
+//! from the queue to the batch in flight, and from there to the store. The computations read these
+//! three places in the same order, so they miss no object. Unchanged objects are not queued, so the
+//! consumer processes only the differences between a list and the consumer's store. client-go:
+//! `Replace` and `Resync` of `tools/cache/delta_fifo.go`, which queue everything under one lock.
 
 use foldhash::HashMap;
 
@@ -132,8 +132,8 @@ impl<K: 'static> Shared<K> {
         }
     }
 
-    /// Calls `change`, which can look up keys in the batch in flight, with the locked state. The
-    /// index of a large batch is built beforehand, while the queue is not locked.
+    /// Calls `change` with the locked state. `change` can look up keys in the batch in flight: the
+    /// index of a large batch is built before the queue is locked.
     pub(super) fn change_indexed(&self, change: impl FnOnce(&mut State<K>)) {
         let mut change = Some(change);
         while change.is_some() {
@@ -210,8 +210,8 @@ impl<K: 'static> Shared<K> {
         changes
     }
 
-    /// Queues changes in slices. The consumer cannot take any of them before all have been queued.
-    /// If `begin` returns `false`, nothing is queued.
+    /// Queues changes in slices. The consumer cannot take any change before all changes have been
+    /// queued. If `begin` returns `false`, nothing is queued.
     fn queue(
         &self,
         changes: Vec<Delta<K>>,

@@ -84,9 +84,9 @@ pub(super) struct Feeds {
     /// Whether the feeds of the queue's initial list are fixed. Feeds that are added afterwards are
     /// not part of that list.
     has_started: bool,
-    /// The minimum version that a batch reported last.
+    /// The last reported minimum of the versions of all feeds.
     announced: ResourceVersion,
-    /// Whether `announced` was revoked, because an item of that batch was requeued.
+    /// Whether `announced` was revoked, because an item of the batch that reported it was requeued.
     is_revoked: bool,
     has_progress: bool,
     is_over: bool,
@@ -150,14 +150,14 @@ impl Feeds {
         self.get(id).is_some_and(|feed| feed.is_initial)
     }
 
-    /// Fixes the feeds of the queue's initial list: the feeds that exist now.
+    /// Fixes the set of feeds that the queue's initial list includes: the feeds that exist now.
     pub(super) fn start(&mut self) {
         self.has_started = true;
     }
 
-    /// Makes a feed optional for the queue's initial list. Returns whether the call had an effect:
-    /// the initial list includes the feed, the feed has not been listed, and it was not optional
-    /// before.
+    /// Makes a feed optional for the queue's initial list. Returns `true` if the initial list
+    /// includes the feed, the feed has not been listed, and the feed was not optional before.
+    /// Otherwise the call has no effect.
     pub(super) fn make_optional(&mut self, id: FeedId) -> bool {
         let missing = self.get_mut(id).filter(|feed| feed.is_initial && feed.is_unlisted());
         missing.is_some_and(|feed| !std::mem::replace(&mut feed.is_optional, true))
@@ -204,8 +204,8 @@ impl Feeds {
         }
     }
 
-    /// Sets the resource version that follows the feed's queued changes, unless `resource_version`
-    /// is empty.
+    /// Sets the resource version after the last queued change of the feed. An empty version changes
+    /// nothing.
     pub(super) fn advance(&mut self, id: FeedId, resource_version: &ResourceVersion) {
         if let Some(feed) = self.get_mut(id).filter(|_| !resource_version.is_empty()) {
             feed.newest = resource_version.clone();
@@ -215,9 +215,9 @@ impl Feeds {
     }
 
     /// Releases a feed. Returns `None` if the consumer has to process the release. If nothing of
-    /// the feed has arrived, the feed is removed at once, and its completions are returned; an
-    /// earlier feed of the namespace that is still being released takes over the completions
-    /// instead.
+    /// the feed has arrived, the feed is removed at once, and its completions are returned. But if
+    /// an earlier feed of the namespace is still being released, that feed takes over the
+    /// completions, and no completions are returned.
     pub(super) fn release(&mut self, id: FeedId) -> Option<Vec<Completion>> {
         let position = self.feeds.iter().position(|feed| feed.id == id)?;
         // Without this feed, the minimum version can change.

@@ -56,8 +56,8 @@ pub(super) struct Taken<K> {
     pub(super) completes_initial: bool,
     pub(super) watermark: Option<ResourceVersion>,
     pub(super) namespaces: Vec<NamespaceProgress>,
-    /// The value of `State::arrivals` when the batch was taken, or another number if changes stayed
-    /// in the queue.
+    /// The value of `State::arrivals` when the batch was taken. If changes stayed in the queue,
+    /// this is another number, so that `Batch::wait_for_more` does not wait.
     pub(super) arrivals: u64,
 }
 

@@ -84,11 +84,11 @@ impl<K> Listed<K> {
     }
 }
 
-/// The initial list to which a list belongs that arrives now.
+/// The initial list to which an arriving list belongs, if it belongs to one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FirstList {
-    /// The initial list of the queue. If there are feeds, the arriving list is one feed's part of
-    /// it.
+    /// The initial list of the queue. If the queue has feeds, the arriving list is one feed's part
+    /// of the initial list.
     OfQueue,
     /// The initial list of a namespace that was added after the queue's initial list.
     OfFeed,
@@ -103,8 +103,9 @@ pub(super) fn is_same<K>(one: &Cached<K>, other: &Cached<K>) -> bool {
 impl<K: 'static> State<K> {
     /// Replaces copies of unchanged objects in `objects` with the existing handles. Returns the
     /// copies, which must be dropped while the queue is not locked. If the queue has access to a
-    /// store, the other objects of an initial list are queued at once. Without a store, `replace`
-    /// could not detect that these objects have been queued already.
+    /// store and the list is an initial list, the other objects are queued at once. Without a
+    /// store, only `replace` queues objects, because it could not detect that an object has been
+    /// queued and processed already.
     pub(super) fn list_part(
         &mut self,
         objects: &mut [Cached<K>],

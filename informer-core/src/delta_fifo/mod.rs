@@ -2,7 +2,7 @@
 //!
 //! The queue holds the unprocessed changes of each key, and returns keys in the order in which they
 //! were queued. client-go: `DeltaFIFO` of `tools/cache/delta_fifo.go`. In addition,
-//! [`DeltaFifo::pop_batch`] takes the whole backlog at once. After each such batch, the consumer's
+//! [`DeltaFifo::pop_batch`] takes all queued changes at once. After each such batch, the consumer's
 //! store equals the state of the server at one resource version.
 //!
 //! Note: between the pop and the end of processing, a change is neither queued nor in the store. So

@@ -34,9 +34,9 @@ impl<K: 'static> DeltaFifo<K> {
     /// one feed per namespace at a time. After a feed has been [released](NamespaceFeed::release),
     /// a new feed of the namespace can be created at once.
     ///
-    /// The feeds that are created before [`start_feeds`](Self::start_feeds) form the initial list
-    /// of the queue ([`synced`](Self::synced)). Each feed also has [its own
-    /// completion](NamespaceFeed::synced).
+    /// The initial list of the queue ([`synced`](Self::synced)) consists of the initial lists of
+    /// all feeds that are created before [`start_feeds`](Self::start_feeds).
+    /// [`NamespaceFeed::synced`] is the completion of one feed's initial list.
     #[must_use]
     #[expect(clippy::missing_panics_doc, reason = "`change` calls the closure before it returns")]
     pub fn feed(&self, namespace: &str) -> NamespaceFeed<K> {
@@ -52,8 +52,9 @@ impl<K: 'static> DeltaFifo<K> {
         }
     }
 
-    /// Fixes the namespaces of the queue's initial list: those of the feeds that exist now. If
-    /// there are no feeds, the initial list is complete. The queue is not synced before this call.
+    /// Fixes the namespaces of the queue's initial list: the namespaces of the feeds that exist
+    /// now. If there are no feeds, the initial list is complete at once. The queue is not synced
+    /// before this call.
     pub fn start_feeds(&self) {
         self.shared.change(|state| {
             state.feeds.start();
@@ -63,7 +64,7 @@ impl<K: 'static> DeltaFifo<K> {
 }
 
 impl<K: 'static> NamespaceFeed<K> {
-    /// Returns the identity of this feed; another feed of the same namespace has another identity.
+    /// Returns the ID of this feed. Another feed of the same namespace has another ID.
     #[must_use]
     pub fn id(&self) -> FeedId {
         self.scope.id

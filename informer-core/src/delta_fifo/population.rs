@@ -38,7 +38,7 @@ impl Population {
     }
 
     /// Skips the initial list, because the first input of the queue is not a list. Has no effect
-    /// later.
+    /// after the first input.
     #[inline]
     pub(super) fn skip_list(&mut self) {
         if *self == Self::Awaited {
@@ -78,9 +78,10 @@ impl Population {
         is_last
     }
 
-    /// Counts a key that moved from the batch in flight back to the queue. `is_counted` means that
-    /// the key is also queued, and counted as queued already. The batch no longer announces the end
-    /// of the list.
+    /// Counts a key of the initial list that moved from the batch in flight back to the queue. If
+    /// `is_initial` is `false`, the key does not belong to the initial list, and nothing changes.
+    /// `is_counted` means that the key is already queued and counted, because of a newer change.
+    /// Sets `announces` to `false`, because the batch no longer announces the end of the list.
     pub(super) fn requeued(&mut self, is_initial: bool, is_counted: bool, announces: &mut bool) {
         let Self::Arriving { queued, in_flight, announced, .. } = self else { return };
         if !is_initial {

@@ -1,5 +1,5 @@
-//! Allocates the queue's tables for many keys while the queue is not locked, because growing a
-//! large table takes milliseconds.
+//! Allocates the tables of the queue (`items` and `index` of its [`State`]) for many keys while the
+//! queue is not locked, because growing a large table takes milliseconds.
 
 use std::collections::VecDeque;
 
@@ -20,9 +20,9 @@ impl<K> Tables<K> {
 }
 
 impl<K: 'static> State<K> {
-    /// Replaces the queue's tables with larger ones that were allocated without the lock, unless
-    /// moving the queued keys would take long. Returns the unused tables, which must be dropped
-    /// while the queue is not locked.
+    /// Replaces `items` and `index` with the larger `tables`, which were allocated while the queue
+    /// was not locked. If moving the queued keys would take long, changes nothing. Returns the
+    /// unused tables, which must be dropped while the queue is not locked.
     fn make_room(&mut self, tables: Tables<K>) -> Tables<K> {
         if self.items.len() > SLICE || tables.items.capacity() <= self.items.capacity() {
             return tables;
@@ -41,8 +41,8 @@ impl<K: 'static> State<K> {
 }
 
 impl<K: 'static> Shared<K> {
-    /// Makes room for `count` further keys, so that the tables do not grow while the queue is
-    /// locked.
+    /// Makes room for `count` keys in addition to the queued keys, so that the tables of the queue
+    /// do not grow while the queue is locked.
     pub(super) fn make_room(&self, count: usize) {
         if count <= SLICE {
             return;

@@ -25,8 +25,8 @@ pub(super) const SLICE: usize = if cfg!(informer_loom) { 1 } else { 1_024 };
 /// initial list.
 pub(super) struct State<K> {
     pub(super) items: VecDeque<Pending<K>>,
-    /// Maps each key to the ticket of its item, a number that stays the same when older items are
-    /// removed. The item with ticket `n` is `items[n - first_ticket]`.
+    /// Maps each key to the ticket of its item. A ticket is a number that stays the same when older
+    /// items are removed: the item with ticket `n` is `items[n - first_ticket]`.
     pub(super) index: HashTable<u64>,
     pub(super) first_ticket: u64,
     /// The number of queued deltas, without requeued deltas. If requeued deltas counted, producers
@@ -105,7 +105,7 @@ impl<K: 'static> State<K> {
         self.holds -= 1;
     }
 
-    /// Returns whether no further batch will ever be taken.
+    /// Returns whether the queue is closed and no batch can be taken any more.
     pub(super) fn is_drained(&self) -> bool {
         self.closed && self.holds == 0 && !self.has_content()
     }
@@ -205,8 +205,7 @@ impl<K: 'static> State<K> {
         self.feeds.advance(feed, resource_version);
     }
 
-    /// Sets the resource version that follows the queued changes, unless `resource_version` is
-    /// empty.
+    /// Sets the resource version after the last queued change. An empty version changes nothing.
     pub(super) fn advance(&mut self, resource_version: &ResourceVersion) {
         if !resource_version.is_empty() {
             self.reach(resource_version);
@@ -227,7 +226,7 @@ impl<K: 'static> State<K> {
         self.position(key).map(|position| self.items[position].last())
     }
 
-    /// Returns the newest change of a key in flight.
+    /// Returns the newest change of a key in the batch in flight.
     pub(super) fn last_in_flight(&self, key: &ObjectKey) -> Option<&Delta<K>> {
         self.in_flight.as_ref().and_then(|batch| batch.last(key))
     }
@@ -262,7 +261,8 @@ impl<K: 'static> State<K> {
         self.in_flight.as_ref().filter(|batch| batch.is_large_without_index()).map(InFlight::items)
     }
 
-    /// Queues a resync for each of these objects that still exists and has no pending change.
+    /// Queues a resync for each of `objects` that the consumer's store still contains and that has
+    /// no pending change.
     pub(super) fn resync(&mut self, objects: &[Cached<K>], known: &dyn KnownObjects<K>) {
         for key in objects.iter().map(Cached::key) {
             if self.is_queued(key) || self.last_in_flight(key).is_some() || self.feeds.is_arriving(key) {
@@ -362,8 +362,8 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Requeues the items of a batch that are not in `requeued`. Revokes the batch's watermark and
-    /// its end of the initial list.
+    /// Requeues the items of a batch that are not in `requeued`. The batch then has no watermark,
+    /// and does not complete the initial list.
     pub(super) fn requeue_all(&mut self, taken: &mut Taken<K>, requeued: &HashSet<usize>) {
         for position in (0..taken.items.len()).filter(|position| !requeued.contains(position)) {
             self.requeue(taken, position);

@@ -10,9 +10,10 @@ use crate::{Cached, Deleted};
 /// [`EventHandler`](crate::EventHandler) is the sync counterpart.
 ///
 /// The informer makes one call at a time. For each object, the handler receives an add, then
-/// updates, then a delete or a release. During a call, further events wait; once their number
-/// reaches the handler's threshold, they are coalesced to one event per key. If a call panics, the
-/// informer does not repeat it, and delivers the next event.
+/// updates, then a delete or a release. Events that arrive during a call wait. Once their number
+/// reaches the [threshold](crate::HandlerOptions::threshold) of the handler, waiting events of the
+/// same key are coalesced. If a call panics, the informer does not repeat it, and delivers the next
+/// event.
 ///
 /// When the handler is removed or its informer stops, a running call is dropped at its next await,
 /// so that no shutdown waits for it. Work that must complete belongs in a task of its own.
@@ -44,8 +45,8 @@ pub trait AsyncEventHandler<K: Send + Sync + 'static>: Send + Sync + 'static {
         let _ = (object, is_in_initial_list);
     }
 
-    /// Called when an object has a new version. Versions in between can be skipped. At a resync,
-    /// both objects are the same.
+    /// Called when an object has a new version. Versions between `old` and `new` can be skipped. At
+    /// a resync, `old` and `new` are the same object.
     ///
     /// # Cancel safety
     /// The future is dropped at an await if the handler is removed or the informer stops.

@@ -35,8 +35,8 @@ pub trait EventHandler<K>: Send + Sync + 'static {
         let _ = (object, is_in_initial_list);
     }
 
-    /// Called when an object has a new version. Versions in between can be skipped. At a resync,
-    /// both objects are the same.
+    /// Called when an object has a new version. Versions between `old` and `new` can be skipped. At
+    /// a resync, `old` and `new` are the same object.
     fn on_update(&self, old: &Cached<K>, new: &Cached<K>) {
         let _ = (old, new);
     }

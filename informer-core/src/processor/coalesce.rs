@@ -23,8 +23,8 @@ pub(super) struct Coalesced<K> {
     index: HashTable<usize>,
     /// The number of entries that have been removed at the front of `entries`.
     taken: usize,
-    /// Whether the old object of a pending update is the object that the handler received last.
-    /// Otherwise it is the new object, so that the earlier object can be freed.
+    /// Whether a pending update keeps the object that the handler received last as its old object.
+    /// If `false`, the new object is also the old object, so that the earlier object can be freed.
     keeps_old: bool,
     /// The place after the last entry of the initial list, until the handler has taken that entry.
     initial_end: Option<usize>,
@@ -34,7 +34,7 @@ pub(super) struct Coalesced<K> {
     has_special: bool,
 }
 
-/// The keys of which an earlier period can contain a release.
+/// The keys for which an earlier period (a run of batches) can contain a release.
 pub(super) type Released = HashSet<ObjectKey>;
 
 /// The handlers for which entries are merged.
@@ -77,7 +77,8 @@ impl<K> Coalesced<K> {
         self.entries.len()
     }
 
-    /// Returns whether [`absorb`](Self::absorb) can skip entries for a handler.
+    /// Returns whether [`absorb`](Self::absorb) can skip entries, because only some handlers
+    /// receive them.
     pub(super) fn has_special(&self) -> bool {
         self.has_special
     }
@@ -124,7 +125,9 @@ impl<K> Coalesced<K> {
         }
     }
 
-    /// Adds a [`NetChange::Vanished`]: an object was added and deleted.
+    /// Adds a [`NetChange::Vanished`]: an object was added and deleted. A pending release of the
+    /// key becomes a deletion; other pending changes stay the same. If no change of the key is
+    /// pending, an entry is added only for [`Merge::Period`].
     fn push_vanished(&mut self, deleted: &Deleted<K>, merge: Merge<'_>) {
         self.close_holes();
         let Self { entries, index, taken, len, has_special, .. } = self;
@@ -148,10 +151,10 @@ impl<K> Coalesced<K> {
         }
     }
 
-    /// Adds some entries of the next period. Returns the number of entries that were merged into
-    /// pending entries.
+    /// Adds the entries of `later`, the next period, at the given `places`. Returns the number of
+    /// entries that were merged into pending entries.
     ///
-    /// The caller adds all `places` of that period, in order, before any other event.
+    /// Callers can add a period in parts. They must add all parts in order before any other event.
     pub(super) fn absorb(
         &mut self,
         later: &Self,

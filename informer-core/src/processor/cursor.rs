@@ -14,7 +14,7 @@ pub(super) struct Cursor<K> {
     replay: Option<Replay<K>>,
     replay_completes: bool,
     batches: VecDeque<SharedBatch<K>>,
-    /// The number of events of the first batch that the cursor has returned.
+    /// The number of events that the cursor has returned from the first batch.
     position: usize,
     own: std::vec::IntoIter<Event<K>>,
     own_completes: bool,

@@ -1,9 +1,9 @@
 //! [`HandlerTask`]: calls one handler with the events of its listener until the listener is
 //! removed.
 //!
-//! client-go: `processorListener.run`. In client-go, a panic of a handler ends the process; or the
-//! listener sleeps for a second, and its registration never syncs. Here, a panic only ends the
-//! call.
+//! client-go: `processorListener.run`. In client-go, a panic of a handler ends the process. If
+//! `ReallyCrash` is `false`, the listener sleeps for a second instead, and its registration never
+//! syncs. Here, a panic only ends the call.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,7 +31,7 @@ const SLOW: Duration = Duration::from_millis(100);
 const FAR_BEHIND: usize = 1024;
 
 tokio::task_local! {
-    /// The listener whose handler the current task calls.
+    /// The ID of the listener whose handler the current task is calling.
     static CALLING: usize;
 }
 

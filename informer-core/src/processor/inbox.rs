@@ -13,7 +13,8 @@ use super::cursor::Cursor;
 use super::shared_backlog::{Period, Sequence};
 use crate::{Cached, Event, EventBatch, ObjectKey};
 
-/// The objects of a snapshot, which existed when the handler was added and which it receives first.
+/// The objects of a snapshot that was taken when the handler was added. The handler receives these
+/// objects before all other events.
 pub(super) type Replay<K> = Box<dyn Iterator<Item = Cached<K>> + Send>;
 
 /// The batches that a handler has not taken yet.
@@ -24,7 +25,7 @@ pub(super) struct Inbox<K> {
     batches: VecDeque<SharedBatch<K>>,
     /// The number of events in `batches`.
     queued: usize,
-    /// The number of waiting events at which further events are coalesced; `None` means never.
+    /// If this number of events or more is waiting, new events are coalesced; `None` means never.
     threshold: Option<usize>,
     /// Whether coalesced events are pending for the handler.
     has_pending: bool,
@@ -104,7 +105,7 @@ impl<K> Inbox<K> {
         self.shared.is_some()
     }
 
-    /// Returns the keys of the objects whose release is waiting.
+    /// Returns the keys of the objects whose release is waiting in this inbox.
     pub(super) fn released(&self) -> Vec<ObjectKey> {
         let released = |event: &Event<K>| match event {
             Event::Released(object) => Some(object.key().clone()),
@@ -147,8 +148,8 @@ impl<K> Inbox<K> {
         Some((Cursor::over(None, false, batches), count))
     }
 
-    /// Takes the batches of a slow handler that must be coalesced. Their events count as pending
-    /// from now on.
+    /// Takes the batches that a slow handler must coalesce, and the part of the shared backlog that
+    /// it needs. From now on, the handler has pending coalesced events.
     pub(super) fn take_to_coalesce(&mut self) -> (VecDeque<SharedBatch<K>>, Option<SharedPart>) {
         if !self.is_behind() {
             // Reading the statistics has coalesced the backlog, and the handler has taken it.

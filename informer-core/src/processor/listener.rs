@@ -100,7 +100,8 @@ impl ProcessorListener {
         period
     }
 
-    /// Raises a resync period that is shorter than the check period.
+    /// If the resync period is shorter than `check_period`, sets it to `check_period`. If
+    /// `check_period` is `None`, the handler gets no resyncs.
     pub(super) fn limit_resync(&self, check_period: Option<Duration>) {
         self.resync.lock().limit(check_period);
     }
@@ -109,7 +110,8 @@ impl ProcessorListener {
         self.mailbox.start_with(replay, completes_initial_list);
     }
 
-    /// Returns whether this handler receives resyncs until the next check.
+    /// Returns whether this handler receives resyncs until the next call of
+    /// [`check_resync`](Self::check_resync).
     pub(super) fn is_syncing(&self) -> bool {
         self.resync.lock().is_syncing()
     }

@@ -4,8 +4,9 @@
 //! reference-counted batch, and a slow handler costs at most one entry per key.
 //!
 //! Lock order: the store's write lock (held by the caller of [`SharedProcessor::publish`]), the
-//! registry, the locks that `commit` or `snapshot` take, then a listener's resync clock or mailbox.
-//! No handler, waker or destructor of a handler or object runs under these locks.
+//! registry of handlers, the locks that the caller's `commit` or `snapshot` takes, then a
+//! listener's resync clock or mailbox. No handler, waker or destructor of a handler or object runs
+//! under these locks.
 
 mod coalesce;
 mod cursor;
@@ -67,7 +68,7 @@ impl<K> SharedProcessor<K> {
         SharedProcessor { shared: Arc::clone(&self.shared), _type: PhantomData }
     }
 
-    /// Sets a function that describes the status of the initial list's source, for
+    /// Sets a function that describes the status of the source of the initial list, for
     /// [`HandlerRegistration::waiting_for`]. The function is called without a lock. Later calls
     /// change nothing.
     pub fn describe_source(&self, describe: impl Fn() -> String + Send + Sync + 'static) {
@@ -144,8 +145,9 @@ impl<K> SharedProcessor<K> {
     }
 
     /// Fixes and returns the interval at which to call [`check_resync`](Self::check_resync): the
-    /// shortest of all resync periods, or `None` without resyncs. All periods start now. Handlers
-    /// that are added later get no shorter period.
+    /// shortest of all resync periods, or `None` without resyncs. The resync periods of all
+    /// handlers start now. A handler that is added later cannot get a period that is shorter than
+    /// this interval.
     #[must_use]
     pub fn fix_check_period(&self) -> Option<Duration> {
         self.shared.fix_check_period()

@@ -19,12 +19,14 @@ pub(super) enum NetChange<K> {
     Vanished(Deleted<K>),
 }
 
-/// The way in which an object that the handler received left the store.
+/// How the previous object of a key left the store.
 pub(super) enum End<K> {
     Deleted(Deleted<K>),
     /// The object was released. The field is the last version that the handler received.
     Released(Cached<K>),
-    /// A further object was added and deleted; see [`NetChange::Vanished`].
+    /// The object was added and deleted before the handler received it. Only a handler with a
+    /// pending release of the key in an earlier period receives an event for it: its release
+    /// becomes a deletion. See [`NetChange::Vanished`].
     Vanished(Deleted<K>),
 }
 
@@ -59,8 +61,8 @@ impl<K> NetChange<K> {
     }
 
     /// Merges the event `next` into this change. Returns `None` if no event is left to deliver.
-    /// Skipped events are moved to `garbage`; skipped objects are wrapped in resync events for
-    /// this.
+    /// Skipped events and skipped objects are moved to `garbage`; objects are wrapped in resync
+    /// events, because `garbage` contains events.
     pub(super) fn then(self, next: &Event<K>, garbage: &mut Vec<Event<K>>) -> Option<Self> {
         let merged = match (self, next) {
             // A resync adds nothing to a pending event of the object.
@@ -121,8 +123,9 @@ impl<K> NetChange<K> {
         Some(merged)
     }
 
-    /// Replaces the old object of an update with the new object, because this entry can be the last
-    /// owner of the old object.
+    /// Replaces the old object of an update with the new object, for handlers that do not use the
+    /// old one. The entry then does not keep the old object in memory. The old object is moved to
+    /// `garbage`.
     pub(super) fn drop_old(&mut self, garbage: &mut Vec<Event<K>>) {
         if let Self::One(Event::Updated { old, new }) = self
             && !old.ptr_eq(new)

@@ -10,16 +10,16 @@ pub struct HandlerOptions {
     pub name: Option<String>,
     /// The resync period of the handler. Default: [`Resync::Default`].
     pub resync: Resync,
-    /// The number of waiting events at which further events are coalesced per key. The event of the
-    /// current call counts as waiting. Default: 1,024. Zero means one. With `None`, events are
+    /// If this number of events or more is waiting, new events are coalesced per key. The event of
+    /// the current call counts as waiting. Default: 1,024. Zero means one. With `None`, events are
     /// never coalesced, and memory is unbounded.
     ///
     /// If fewer events than the threshold are waiting, the next batch is added as a whole. So the
     /// number of waiting events is at most the sum of the threshold, one batch, and one event per
     /// key.
     pub threshold: Option<usize>,
-    /// Whether the old object of a coalesced update is the new object, too. Default: `false`; the
-    /// old object is then the last version that the handler received.
+    /// Whether a coalesced update contains the new object also as its old object. Default: `false`;
+    /// the old object is then the last version that the handler received.
     ///
     /// Usually, only the waiting event keeps that last version in memory. If every object changes
     /// while a handler is blocked, memory contains two versions of every object. Set this for a
@@ -96,8 +96,8 @@ impl HandlerOptions {
         self
     }
 
-    /// Sets the number of waiting events at which further events are coalesced per key. `None`
-    /// means that events are never coalesced.
+    /// Sets the threshold: if this number of events or more is waiting, new events are coalesced
+    /// per key. `None` means that events are never coalesced.
     #[must_use]
     pub fn threshold(mut self, threshold: Option<usize>) -> Self {
         self.threshold = threshold;

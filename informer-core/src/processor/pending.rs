@@ -1,8 +1,8 @@
 //! [`Pending`]: the coalesced events of one slow handler. This code takes no lock and never waits.
 //!
-//! The handler's own task merges its part of the shared backlog into these events, in slices. The
-//! task takes the events in small pieces, because later events can still be merged into the
-//! remaining ones. So even a very slow handler has about one entry per key.
+//! The task of the handler merges the handler's part of the shared backlog into these events, in
+//! slices. The task takes the events in small pieces, because later events can still be merged into
+//! the remaining ones. So even a very slow handler has about one entry per key.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -66,8 +66,8 @@ impl<K> Pending<K> {
         self.incoming.extend(periods.into_iter().map(|period| Incoming { source: source(period), at: 0 }));
     }
 
-    /// Coalesces up to `limit` of the added entries. Returns whether all added entries have been
-    /// coalesced.
+    /// Coalesces up to `limit` of the entries in `incoming`. Returns whether all of these entries
+    /// have been coalesced.
     pub(super) fn merge(&mut self, mut limit: usize, garbage: &mut Garbage<K>) -> bool {
         while let Some(Incoming { source, at }) = self.incoming.pop_front() {
             let Some(source) = self.adopt(source, at) else { continue };
@@ -83,8 +83,8 @@ impl<K> Pending<K> {
         true
     }
 
-    /// Takes over a period without copying it, if only this handler needs the period and no event
-    /// is pending. Otherwise returns `source`.
+    /// Takes over a [`Period`] without copying it, if only this handler needs the period and no
+    /// event is pending. Otherwise returns `source`.
     fn adopt(&mut self, source: Source<K>, at: usize) -> Option<Source<K>> {
         match source {
             Source::Period { period, wants_resyncs }

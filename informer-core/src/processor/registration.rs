@@ -32,7 +32,7 @@ impl HandlerRegistration {
 
     /// Returns a [`Completion`] that is set once the handler has returned from the calls for all
     /// initial objects. These are the objects of the initial list, or, for a handler that was added
-    /// later, the objects in the store.
+    /// after the initial list, the objects that were in the store at that time.
     #[must_use]
     pub fn synced(&self) -> Completion {
         self.listener().synced.clone()

@@ -48,8 +48,8 @@ impl ResyncClock {
         self.syncing = period.is_some();
     }
 
-    /// Raises the period to the check period, if it is shorter. Without a check period, there are
-    /// no resyncs.
+    /// If the period is shorter than `check_period`, sets it to `check_period`. If `check_period`
+    /// is `None`, there are no resyncs.
     pub(super) fn limit(&mut self, check_period: Option<Duration>) {
         self.restart(match (self.period, check_period) {
             (Some(period), Some(check_period)) => Some(period.max(check_period)),

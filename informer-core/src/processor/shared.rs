@@ -27,7 +27,7 @@ pub(super) struct Shared {
     /// Wakes `run` when a task has been added that must be spawned.
     task_added: Notify,
     default_resync: Option<Duration>,
-    /// A function that describes the status of the initial list's source.
+    /// A function that describes the status of the source of the initial list.
     source: OnceLock<Describe>,
 }
 

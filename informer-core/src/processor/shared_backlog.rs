@@ -35,7 +35,8 @@ pub(super) struct SharedBacklog<K> {
 }
 
 struct Staged<K> {
-    /// The sequence number of the batch that is being published, or of the next batch.
+    /// The sequence number of the batch that is being published, or of the next batch if none is
+    /// being published.
     next: Sequence,
     /// Whether the batch with the number `next` has been added to `batches`.
     has_next: bool,
@@ -56,7 +57,8 @@ struct Periods<K> {
     released: Released,
 }
 
-/// The coalesced events of consecutive batches. No handler's backlog begins between these batches.
+/// The coalesced events of consecutive batches. The backlog of a handler can begin with the first
+/// of these batches, but not with a later one.
 pub(super) struct Period<K> {
     start: Sequence,
     pub(super) coalesced: Coalesced<K>,
@@ -65,13 +67,14 @@ pub(super) struct Period<K> {
 }
 
 impl<K> Staged<K> {
-    /// Returns whether a period must begin with this batch.
+    /// Returns whether a [`Period`] must begin with the batch `start`, because the backlog of a
+    /// handler begins there, or can still begin there.
     fn is_boundary(&self, start: Sequence) -> bool {
         // The backlog of further handlers can begin with the batch that is being published.
         start >= self.next || self.readers.contains_key(&start)
     }
 
-    /// Returns the first batch that any handler needs.
+    /// Returns the sequence number of the first batch that any handler needs or can still need.
     fn first_needed(&self) -> Sequence {
         self.readers.first_key_value().map_or(self.next, |(first, _)| self.next.min(*first))
     }
@@ -164,7 +167,7 @@ impl<K> SharedBacklog<K> {
         }
     }
 
-    /// Records that one handler less is behind: it has caught up or was removed.
+    /// Records that a handler is no longer behind: it has caught up or was removed.
     pub(super) fn caught_up(&self) {
         self.staged.lock().handlers_behind -= 1;
     }

@@ -20,10 +20,11 @@ use crate::{AnyObject, Event};
 ///
 /// It yields the events that a handler would receive: first the existing objects, then the changes.
 /// For each object, it yields an add, then updates, then a delete or a release. Once the number of
-/// waiting events reaches the threshold of its options, further events are coalesced per key.
+/// waiting events reaches [`HandlerOptions::threshold`](crate::HandlerOptions::threshold), new
+/// events are coalesced per key.
 ///
 /// The stream ends when the informer stops; waiting events are then dropped. Dropping the stream
-/// removes it.
+/// removes it from the informer.
 #[must_use = "dropping the stream removes it from its informer"]
 pub struct EventStream<K> {
     cursor: Cursor<AnyObject>,

@@ -48,7 +48,8 @@ pub struct CacheController<K: 'static> {
     resync: Option<ResyncTimer>,
 }
 
-/// The controller's queue. It is abandoned on drop, which ends all waits for the initial list.
+/// The controller's queue. On drop, the queue is abandoned, so that no caller waits for the initial
+/// list any longer.
 struct OwnQueue<K: 'static>(DeltaFifo<K>);
 
 impl<K: 'static> Drop for OwnQueue<K> {
@@ -107,7 +108,7 @@ impl<K: Send + Sync + 'static> CacheController<K> {
         Self { queue: OwnQueue(queue), source, process, resync }
     }
 
-    /// Returns a controller for an informer, which has created queue and source.
+    /// Returns a controller for an informer. The informer has created the queue and the source.
     pub(crate) fn over(
         queue: DeltaFifo<K>,
         source: SourceTask<K>,
@@ -156,13 +157,14 @@ impl<K: Send + Sync + 'static> CacheController<K> {
     }
 
     /// Lists, watches and processes until `shutdown`. Then it stops the reflector, processes the
-    /// rest of the queue, and returns (I12).
+    /// rest of the queue, and returns.
     ///
-    /// The reflector runs in its own task, which ends with this future. The task has the span and
-    /// the subscriber of this future's first poll, but none of its task-locals.
+    /// The reflector runs in its own task, which ends with this future. The task has the tracing
+    /// span and subscriber that are current when this future is first polled, but not the
+    /// task-local values.
     ///
     /// # Panics
-    /// If the process function panics; further items are not processed. If the source panics;
+    /// If the process function panics; the remaining items are not processed. If the source panics;
     /// queued changes are possibly not processed.
     ///
     /// # Cancel safety

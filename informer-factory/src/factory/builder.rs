@@ -154,7 +154,8 @@ impl FactoryBuilder {
 
     /// Sets the configuration of all reflectors: page size, backoff, timeouts, `on_failure`.
     /// [`configure`](Self::configure) changes it for one type. Default: [`ReflectorConfig::new`].
-    /// The factory replaces the configuration's [`server`](ReflectorConfig::server) with its own.
+    /// The factory replaces the [`server`](ReflectorConfig::server) of the configuration with one
+    /// that all its informers share.
     ///
     /// ```no_run
     /// # fn build(client: kube::Client) {

@@ -40,7 +40,8 @@ pub enum ForResourceError {
         api_version: String,
         /// The requested resource.
         resource: String,
-        /// The plural, if the name is a kind, a singular or a short name.
+        /// The plural name of the resource, if the requested name is its kind, its singular or its
+        /// short name.
         suggestion: Option<String>,
         /// The resources of the group version.
         existing: Vec<String>,
@@ -56,7 +57,7 @@ pub enum ForResourceError {
         missing: String,
     },
     /// The discovery request failed.
-    #[error("discovery of {api_version} failed")]
+    #[error("failed to discover the resources of {api_version}")]
     Failed {
         /// The group and version.
         api_version: String,

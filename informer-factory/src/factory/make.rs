@@ -16,9 +16,9 @@ use super::type_options::TypeOptions;
 use crate::{InformerOptions, InformerTask, SharedIndexInformer};
 
 impl SharedInformerFactory {
-    /// Returns the informer of a resource in the scope of this handle; `make` creates it if there
-    /// is none. `resource` is required if `K` can be an object of any resource, as `DynamicObject`
-    /// can.
+    /// Returns the informer of a resource in the scope of this handle; `make` creates the informer
+    /// if the factory has none. `resource` is required if `K` can be an object of any resource, as
+    /// `DynamicObject` can.
     pub(super) fn shared<K>(
         &self,
         resource: Option<&ApiResource>,

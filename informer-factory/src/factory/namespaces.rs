@@ -33,8 +33,8 @@ impl SharedInformerFactory {
     /// are created later. Informers from an [`in_namespace`](Self::in_namespace) handle, and
     /// informers of cluster-scoped resources, are not affected.
     ///
-    /// Returns a [`Completion`] for each informer, which is set when the namespace's first list is
-    /// in the informer's store; see
+    /// Returns one [`Completion`] for each informer. It is set when the first list of the namespace
+    /// is in the informer's store; see
     /// [`SharedIndexInformer::add_namespace`](crate::SharedIndexInformer::add_namespace).
     ///
     /// # Errors
@@ -50,10 +50,10 @@ impl SharedInformerFactory {
     }
 
     /// Removes a namespace from all informers that [`add_namespace`](Self::add_namespace) affects.
-    /// Its objects leave the stores, and handlers receive them as
+    /// The objects of the namespace leave the stores, and handlers receive them as
     /// [released](crate::Event::Released), not as deleted.
     ///
-    /// Returns a [`Completion`] for each informer, which is set when the informer's store has no
+    /// Returns one [`Completion`] for each informer. It is set when the informer's store has no
     /// object of the namespace; see
     /// [`SharedIndexInformer::remove_namespace`](crate::SharedIndexInformer::remove_namespace).
     ///

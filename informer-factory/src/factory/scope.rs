@@ -59,9 +59,9 @@ mod sealed {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Scope {
     pub(super) namespace: Where,
-    /// A label selector that replaces the factory's.
+    /// A label selector that replaces the label selector of the factory.
     pub(super) labels: Option<String>,
-    /// A field selector that replaces the factory's.
+    /// A field selector that replaces the field selector of the factory.
     pub(super) fields: Option<String>,
 }
 

@@ -73,7 +73,8 @@ pub(crate) struct Shared {
     watermark: watch::Receiver<ResourceVersion>,
     state: watch::Receiver<InformerState>,
     verifier: Arc<Verifier>,
-    /// The number of store handles that the informer itself holds, which do not count as use.
+    /// The number of store handles that the informer itself holds. They do not count as use of the
+    /// informer.
     own_handles: usize,
 }
 
@@ -148,7 +149,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     }
 
     /// Adds a handler, at any time. The handler first receives the objects of the store and of the
-    /// initial list as initial adds (I5), then every change. Dropping the registration removes the
+    /// initial list as initial adds, then every change. Dropping the registration removes the
     /// handler.
     #[doc(alias = "AddEventHandler")]
     pub fn add_event_handler(&self, handler: impl EventHandler<K>) -> HandlerRegistration {
@@ -201,8 +202,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.shared.processor.cast().add_async_handler(handler, options, || indexer.list().into_iter())
     }
 
-    /// Returns a stream of events, an alternative to a handler. It begins with the objects of the
-    /// store (I5) and ends when the informer stops.
+    /// Returns a stream of events, an alternative to a handler. The stream begins with the objects
+    /// of the store and ends when the informer stops.
     ///
     /// ```no_run
     /// use futures::StreamExt;
@@ -234,7 +235,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     /// An informer of several namespaces does not wait for a namespace that the server has refused
     /// (403) for ten seconds, provided that another namespace has been listed. A warning and
     /// [`status`](Self::status) name refused namespaces. [`cache_in`](Self::cache_in) waits for one
-    /// namespace without that limit.
+    /// namespace, even if the server refuses it.
     #[must_use]
     pub fn synced(&self) -> Completion {
         self.shared.queue.synced()
@@ -258,9 +259,9 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         &self.shared.status
     }
 
-    /// Returns the resource version that the store has reached (I9). For an informer of several
-    /// namespaces, this is the lowest of their versions, and empty until all of them have been
-    /// listed.
+    /// Returns the resource version that the store has reached. For an informer of several
+    /// namespaces, this is the lowest version that the store has reached in any of them, and empty
+    /// until all of them have been listed.
     #[must_use]
     pub fn watermark(&self) -> ResourceVersion {
         self.shared.indexer.watermark()
@@ -295,8 +296,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
             || self.shared.processor.handler_count() > 0
     }
 
-    /// Returns the current health of listing and watching; for several namespaces, the worst of
-    /// them.
+    /// Returns the current health of listing and watching; for several namespaces, the worst health
+    /// among them.
     #[must_use]
     pub fn health(&self) -> Health {
         self.shared.status.health()

@@ -25,13 +25,13 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     /// - It is [synced](Self::synced) when it has listed all namespaces that it had at the start of
     ///   its task, except namespaces that the server refuses. A namespace that is added later has
     ///   its own [`Completion`], and its objects are not part of the initial list.
-    /// - Each namespace has its own watermark (I9):
+    /// - Each namespace has its own watermark:
     ///   [`Indexer::watermarks`](informer_store::Indexer::watermarks).
     ///   [`watermark`](Self::watermark) is the lowest of them, and empty until all namespaces have
     ///   been listed.
     /// - [`wait_until`](Self::wait_until) waits for all namespaces, and
     ///   [`wait_for_write`](Self::wait_for_write) for the object's namespace.
-    /// - A namespace that the server refuses, or that fails, does not delay the others.
+    /// - A namespace that the server refuses, or whose requests fail, does not delay the others.
     ///   [`status`](Self::status) reports the status of each namespace.
     /// - The objects of a removed namespace are [released](informer_core::Event::Released), not
     ///   deleted.
@@ -80,8 +80,8 @@ impl<K> SharedIndexInformer<K> {
     /// # Errors
     /// [`NamespaceError::Fixed`] if the informer does not watch namespaces separately, because it
     /// was created neither with [`new_in_namespaces`](Self::new_in_namespaces) nor by a factory
-    /// [of namespaces](crate::FactoryBuilder::namespaces). [`NamespaceError::InvalidName`] for an
-    /// invalid name.
+    /// [with separate namespaces](crate::FactoryBuilder::namespaces).
+    /// [`NamespaceError::InvalidName`] for an invalid name.
     pub fn add_namespace(&self, namespace: &str) -> Result<Completion, NamespaceError> {
         match self.shared.source.as_ref() {
             Source::Namespaces(namespaces) => namespaces.add(namespace),

@@ -45,8 +45,8 @@ impl InformerTask {
     }
 
     /// Updates the informer's store and calls its handlers until `shutdown`. Then stops the
-    /// reflector, the queue, the store and the processor, in this order, and returns (I12). The
-    /// store can still be read.
+    /// reflector, the queue, the store and the processor, in this order, and returns. The store can
+    /// still be read.
     ///
     /// The reflector and the handlers run in separate tokio tasks, which end with this future.
     ///

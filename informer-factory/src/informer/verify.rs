@@ -3,7 +3,8 @@
 //! It compares a snapshot of the store at its watermark with the server's metadata at exactly this
 //! resource version. So concurrent changes are no differences, and each difference is a violation
 //! of I9 by the server, the network or this library. client-go: `CheckDataConsistency` of
-//! `util/consistencydetector`, which lists again after a list, and panics if the two differ.
+//! `util/consistencydetector` lists a second time after each list, and panics if the two lists
+//! differ.
 //!
 //! A relist corrects differences. The relist passes through queue, store and handlers like any
 //! other list, so the invariants hold.
@@ -30,8 +31,8 @@ use listing::{Listed, ask_for_newest, list};
 /// The maximum number of comparisons, if the server has compacted the compared resource version.
 const TRIES: usize = 3;
 
-/// The timeout of a request, of each further part of a list, and of the wait for a bookmark. API
-/// servers time out after a minute, and send bookmarks about once a minute.
+/// The timeout of a request, of each part of a list after the first, and of the wait for a
+/// bookmark. API servers time out after a minute, and send bookmarks about once a minute.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(64);
 
 /// The result of comparing a store with the server.
@@ -39,11 +40,11 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(64);
 #[non_exhaustive]
 pub struct Verification {
     /// The compared resource version: the store's watermark. With several namespaces, each is
-    /// compared at its own watermark, and this is the lowest.
+    /// compared at its own watermark, and this is the lowest of these watermarks.
     pub resource_version: ResourceVersion,
     /// The number of objects that the server has at that version.
     pub objects: usize,
-    /// The number of quarantined objects (I10), which were not compared.
+    /// The number of quarantined objects. They were not compared.
     pub quarantined: usize,
     /// The differences, ordered by key. The informer relists to correct them, unless later events
     /// have already done so.
@@ -57,7 +58,7 @@ impl Verification {
         self.differences.is_empty()
     }
 
-    /// Adds the result of another namespace.
+    /// Merges the result of another namespace into this one.
     fn and(mut self, other: Self) -> Self {
         if !other.resource_version.is_at_least(&self.resource_version) {
             self.resource_version = other.resource_version;
@@ -78,23 +79,23 @@ pub enum Difference {
     Missing {
         /// The key of the object.
         key: ObjectKey,
-        /// The server's version.
+        /// The version of the object on the server.
         listed: ResourceVersion,
     },
     /// The store had the object, and the server did not.
     Extra {
         /// The key of the object.
         key: ObjectKey,
-        /// The store's version.
+        /// The version of the object in the store.
         stored: ResourceVersion,
     },
     /// The store and the server had the object in different versions.
     OtherVersion {
         /// The key of the object.
         key: ObjectKey,
-        /// The store's version.
+        /// The version of the object in the store.
         stored: ResourceVersion,
-        /// The server's version.
+        /// The version of the object on the server.
         listed: ResourceVersion,
     },
 }
@@ -135,7 +136,7 @@ pub enum VerifyError {
     /// version in time. This does not mean that the store is wrong; verify again later.
     #[error("resource version {resource_version} has expired on the server; verify again later")]
     Expired {
-        /// The store's watermark.
+        /// The watermark of the store, which the server has compacted.
         resource_version: ResourceVersion,
     },
     /// The request failed.
@@ -145,16 +146,16 @@ pub enum VerifyError {
 
 impl<K> SharedIndexInformer<K> {
     /// Compares the store with the server's state at its [watermark](Self::watermark), and returns
-    /// the differences. Differences are logged and start a relist, which corrects them after this
-    /// method has returned.
+    /// the differences. Differences are logged. They start a relist, which corrects the store after
+    /// this method has returned.
     ///
-    /// Quarantined objects (I10) are not compared. If the server has compacted the compared
-    /// version, the method waits until the store reaches a later version and compares that one, up
-    /// to three times in total. A resource without changes gets a bookmark about once a minute, so
-    /// `verify` can take minutes if the server compacts often. The list contains only metadata if
-    /// the informer's source supports that. Several namespaces are compared one after the other.
-    /// [`InformerOptions::verify_every`](super::InformerOptions::verify_every) verifies
-    /// periodically.
+    /// Quarantined objects are not compared. If the server has compacted the compared version, the
+    /// method waits until the store reaches a later version and compares that one, up to three
+    /// times in total. A resource without changes gets a bookmark about once a minute, so `verify`
+    /// can take minutes if the server compacts often. `verify` lists only the metadata of the
+    /// server's objects if the informer's source supports that. Several namespaces are compared one
+    /// after the other. [`InformerOptions::verify_every`](super::InformerOptions::verify_every)
+    /// verifies periodically.
     ///
     /// # Errors
     /// [`VerifyError`] if the store and the server have no resource version in common, or if the
@@ -209,9 +210,11 @@ impl Verifier {
             let error = outcome.err().map(|error| error.to_string());
             match &error {
                 Some(error) if failure.as_ref() != Some(error) => {
-                    tracing::info!(%resource, error, "store verification failed");
+                    tracing::info!(%resource, error, "store could not be compared with the server");
                 }
-                Some(error) => tracing::debug!(%resource, error, "store verification failed"),
+                Some(error) => {
+                    tracing::debug!(%resource, error, "store could not be compared with the server");
+                }
                 None => {}
             }
             failure = error;
@@ -284,8 +287,8 @@ impl Verifier {
         Ok(matches!(moved_on, Ok(Ok(_))))
     }
 
-    /// Compares a snapshot with a list, logs the differences, and requests a relist unless the
-    /// store has corrected them meanwhile.
+    /// Compares a snapshot with a list and logs the differences. Requests a relist, unless each of
+    /// the differing objects has changed in the store since the snapshot.
     fn conclude(
         &self,
         part: &Part<AnyObject>,

@@ -32,18 +32,18 @@ pub enum WaitOutcome {
 /// The event that an informer receives because of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visibility {
-    /// No event: the object is outside the informer's namespace or selector, and was before the
+    /// No event: the object is outside the informer's namespace or selector, as it was before the
     /// write.
     Nothing,
     /// An add or update with the written object, or with a later version of it.
     TheWrite,
     /// A delete, because the write moves the object out of the informer's selector. If an earlier
-    /// write has already moved it out, the informer receives no further event.
+    /// write has already moved it out, the informer receives no event for this write.
     LeavesSelector,
 }
 
 impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
-    /// Waits until the store has all changes up to `resource_version`, at most for `timeout` (I9).
+    /// Waits until the store has all changes up to `resource_version`, at most for `timeout`.
     ///
     /// The version must come from the same resource. If it is the version of an object outside the
     /// informer's namespace or selector, the store reaches it with the next bookmark or event,
@@ -70,7 +70,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     }
 
     /// Waits until the store has the object `written`, which the server returned from a write, or a
-    /// later version of it, at most for `timeout` (I9). So a controller can read its own writes.
+    /// later version of it, at most for `timeout`. So a controller can read its own writes.
     ///
     /// Returns [`WaitOutcome::NotCovered`] at once if the store does not have the object and
     /// `written` is outside the informer's namespace or label selector. Also returns `NotCovered`
@@ -78,11 +78,11 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     /// waits for the object's namespace only.
     ///
     /// If the write moves the object out of the selector, this method waits until the store has
-    /// removed the object; later calls return `NotCovered`. After `NotCovered`, the store can still
-    /// receive the object for a moment, if the event of an earlier, matching version is pending. Of
-    /// field selectors, only `metadata.name` and `metadata.namespace` are evaluated. If another
-    /// field excludes the object, the wait ends with the next bookmark or event, or with the
-    /// timeout.
+    /// removed the object; later calls return `NotCovered`. After `NotCovered`, the object can
+    /// still appear in the store for a short time, if the event of an earlier version that matches
+    /// the selector is pending. Of field selectors, only `metadata.name` and `metadata.namespace`
+    /// are evaluated. If a selector of another field excludes the object, the wait ends with the
+    /// next bookmark or event, or with the timeout.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future has no effect.

@@ -20,8 +20,8 @@ use crate::SharedIndexInformer;
 /// any time; each stream begins with `Init`.
 ///
 /// Objects are cloned, because kube-runtime's events own their objects. The stream has no errors,
-/// because the informer itself relists and resumes. A missed deletion is a `Delete`, which
-/// kube-runtime's own watcher does not send. A [resync](Event::Resynced) is an `Apply`. A
+/// because the informer itself relists and resumes. For a missed deletion, the stream has a
+/// `Delete`; kube-runtime's own watcher sends none. A [resync](Event::Resynced) is an `Apply`. A
 /// [release](Event::Released) has no equivalent in kube-runtime and is a `Delete`: readers drop
 /// their copies, and finalizers protect against mistaken cleanups. If more than 1,024 events are
 /// pending for a reader, later events are coalesced to one per object.

@@ -88,9 +88,9 @@ fn prune_paths<K: Derived>() -> PrunePaths {
 
 /// Returns the handle of an index, and adds the index if it is missing.
 ///
-/// If the informer has an index of this name with values of another type, this index is added under
-/// a longer name, which contains the type of its values. So the methods that the derive generates
-/// always work.
+/// If the informer has an index of this name with values of another type, the new index is added
+/// under a longer name, which contains the type of its values. So the methods that the derive
+/// generates always work.
 pub fn index<K, V>(
     informer: &SharedIndexInformer<K>,
     name: &'static str,
@@ -120,8 +120,8 @@ fn longer_name<K: Send + Sync + 'static, V>(informer: &SharedIndexInformer<K>, n
             index = name,
             registered_as = longer,
             type_name = type_name::<K>(),
-            "an index with values of another type has the name of this derived index, so the derived index is registered under \
-             a longer name; rename one of the two"
+            "another index, with values of another type, already uses the name of this derived index, so the derived index is \
+             registered under a longer name; rename one of the two"
         );
     }
     longer

@@ -11,10 +11,11 @@ use informer_core::{Completion, FeedId, RejectedObject, ResourceVersion};
 use informer_reflector::{Health, ReflectorStatus};
 use tokio::sync::watch;
 
-/// The status of an informer's or controller's lists and watches. Clones show the same informer or
+/// The status of the lists and watches of an informer or a
+/// [`CacheController`](crate::cache_controller::CacheController). Clones show the same informer or
 /// controller.
 ///
-/// If each namespace is watched separately, [`health`](Self::health) is the worst of all
+/// If each namespace is watched separately, [`health`](Self::health) is the worst health of all
 /// namespaces, and [`namespaces`](Self::namespaces) returns the status of each.
 #[derive(Clone)]
 pub struct SourceStatus {
@@ -73,9 +74,9 @@ impl SourceStatus {
         }
     }
 
-    /// Returns the current health. For several namespaces, this is the worst of them, in this
-    /// order: forbidden, not served, backing off, connecting, syncing, live with the oldest last
-    /// event. Without namespaces, it is [`Health::Connecting`].
+    /// Returns the current health. For several namespaces, this is the worst health among them. The
+    /// order, from the worst: forbidden, not served, backing off, connecting, syncing, live with
+    /// the oldest last event. Without namespaces, it is [`Health::Connecting`].
     #[must_use]
     pub fn health(&self) -> Health {
         match &self.of {
@@ -109,7 +110,8 @@ impl SourceStatus {
     }
 
     /// Returns the resource version up to which all changes have been queued; empty before the
-    /// first list. For several namespaces, this is the minimum of their versions.
+    /// first list. For several namespaces, this is the lowest of the versions that they have
+    /// reached.
     #[must_use]
     #[doc(alias = "LastSyncResourceVersion")]
     pub fn last_sync_resource_version(&self) -> ResourceVersion {
@@ -128,7 +130,7 @@ impl SourceStatus {
     }
 
     /// Returns the quarantined objects: they exist on the server, but can't be decoded or
-    /// transformed (I10). The store has an earlier version of each, or none.
+    /// transformed. The store has an earlier version of each, or none.
     #[must_use]
     pub fn quarantined(&self) -> Vec<RejectedObject> {
         self.reflectors().iter().flat_map(ReflectorStatus::quarantined).collect()

@@ -78,7 +78,7 @@ async fn failed_discovery_is_an_error_with_its_cause() {
     let factory = factory(&simulator);
     let pods = GroupVersionResource::gvr("", "v1", "pods");
     let error = within(factory.for_resource(&pods)).await.expect_err("a refusal");
-    assert_eq!(error.to_string(), "discovery of v1 failed");
+    assert_eq!(error.to_string(), "failed to discover the resources of v1");
     assert!(error.source().expect("a cause").to_string().contains("not for you"));
     within(factory.for_resource(&pods)).await.expect("the error is not cached");
 }

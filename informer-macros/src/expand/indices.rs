@@ -1,7 +1,8 @@
 //! Generates the trait with a lookup method and a handle for each index.
 //!
-//! The user's expression must not see generated names. So no generated item surrounds it, and
-//! generated locals have the hygiene of `Span::mixed_site`.
+//! A generated name must not change the meaning of the user's expression (`with = …`). So no
+//! generated item surrounds this expression, and generated local variables have the hygiene of
+//! `Span::mixed_site`.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -95,9 +96,9 @@ fn functions(model: &Model, index: &Index) -> TokenStream {
     }
 }
 
-/// Generates a call of the user's function, and the conversion of its result to index values. The
-/// conversion's trait is not in scope of the call, so that it cannot change the meaning of the
-/// user's code.
+/// Generates a call of the user's function, and the conversion of the result to index values. The
+/// trait of the conversion is imported only after the call, so that it cannot change the meaning of
+/// the user's code.
 fn returned(model: &Model, function: &Expr, index: &Index) -> TokenStream {
     let (here, factory_path) = (hygienic_span(index), at(index.span, &model.factory_path));
     quote_spanned! {here=> {

@@ -1,5 +1,5 @@
-//! Generates the informer constructors: `Derived` for factories, and `new_informer` without a
-//! factory.
+//! Generates the constructors of informers: an `impl` of the trait `Derived`, which factories use,
+//! and `new_informer` for informers without a factory.
 
 use proc_macro2::TokenStream;
 use quote::quote;

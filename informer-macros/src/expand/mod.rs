@@ -1,4 +1,4 @@
-//! Generates code from the model, which is already checked. All paths start at informer-factory, so
+//! Generates code from a checked [`Model`]. All paths in this code start at informer-factory, so
 //! that users need no other crate.
 
 mod accessors;

@@ -1,7 +1,9 @@
-//! The words for objects that do not decode: the path of a field, and the place of invalid JSON.
+//! Describes where decoding failed, for error messages: the path of a field, or the position in
+//! invalid JSON.
 //!
-//! They contain no values, which can be secret, and of the names only those of fields: users choose
-//! the keys of maps.
+//! The descriptions contain no values of the object, because values can be secret. They contain the
+//! names of fields, but show the keys of maps as `*` unless they look like the name of a field,
+//! because users choose these keys.
 
 use serde::de::IgnoredAny;
 
@@ -30,7 +32,9 @@ impl Tape<'_> {
         path
     }
 
-    /// Returns the element or member at `at` with the token `index`: its place and its own index.
+    /// Finds the element of the array, or the member of the object, at the index `at` that contains
+    /// the token at `index`. Returns the name of the element or member in a path, and the index of
+    /// its value.
     fn part_with(&self, at: usize, index: usize) -> Option<(String, usize)> {
         let contains = |value: &usize| (*value..self.behind(*value)).contains(&index);
         match self.token(at) {
@@ -55,7 +59,7 @@ impl Tape<'_> {
     }
 }
 
-/// Describes invalid JSON.
+/// Returns the position at which the bytes are not valid JSON, as a text for error messages.
 pub(super) fn invalid_json(bytes: &[u8]) -> String {
     match serde_json::from_slice::<IgnoredAny>(bytes) {
         Ok(_) => "invalid JSON".to_owned(),
@@ -63,7 +67,8 @@ pub(super) fn invalid_json(bytes: &[u8]) -> String {
     }
 }
 
-/// Returns a name for a message.
+/// Returns the name of a member for an error message: the name itself if it looks like the name of
+/// a field, otherwise `*`.
 fn field_name(name: &str) -> &str {
     let is_plain = name.len() <= 63
         && name.starts_with(|first: char| first.is_ascii_alphabetic())

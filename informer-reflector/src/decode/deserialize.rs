@@ -1,7 +1,8 @@
 //! [`deserialize`]: turns a [`Tape`] into a value of any type that implements `Deserialize`.
 //!
-//! This is the only code of the decoders that programs contain once per type, so each function does
-//! as little as possible. Errors never contain values of the object, which can be secret.
+//! This is the only code of the decoders that the compiler generates again for each type of
+//! objects, so each function does as little as possible. Errors never contain values of the object,
+//! which can be secret.
 
 use std::str::FromStr;
 
@@ -24,7 +25,7 @@ pub(super) fn deserialize<T: DeserializeOwned>(tape: &Tape<'_>) -> Result<T, Dec
     deserialize_noting(tape, None)
 }
 
-/// Turns a tape into a value, and adds to `ignored` the tokens of values whose fields the type does
+/// Turns a tape into a value. Adds to `ignored` the index of each value whose field the type does
 /// not have.
 pub(super) fn deserialize_noting<T: DeserializeOwned>(
     tape: &Tape<'_>,
@@ -49,7 +50,7 @@ struct Reader<'t> {
     /// The index of the value that is being read, for errors.
     current: usize,
     ignored: Option<&'t mut Vec<usize>>,
-    /// Whether the next value is that of a field which the type does not have.
+    /// Whether the next value belongs to a field that the type does not have.
     is_unknown_field: bool,
 }
 

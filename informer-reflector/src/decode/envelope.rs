@@ -2,7 +2,7 @@
 
 use kube_messages::{Content, Fields, Malformed, Message, Messages};
 
-/// The start of each body and of each object in a watch.
+/// The first bytes of each body in protobuf, and of each object in a watch.
 pub(super) const MAGIC: &[u8] = b"k8s\0";
 
 /// `runtime.Unknown`: an object with its type.
@@ -43,13 +43,14 @@ impl<'b> Unknown<'b> {
         Ok(())
     }
 
-    /// Returns the message of the object; `None` for an unknown type.
+    /// Returns the description of the object's protobuf message; `None` for an unknown type.
     pub(super) fn message(&self) -> Option<&'static Message> {
         Messages::all().of_kind(self.api_version, self.kind)
     }
 }
 
-/// The start of a field whose content is bytes.
+/// The start of a protobuf field whose content is bytes: the number of the field, and the length of
+/// the content.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Header {
     pub(super) number: u64,
@@ -60,7 +61,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// The maximum length of a header: two numbers.
+    /// The maximum length of a header: two numbers (varints) of at most ten bytes each.
     const MAX_LEN: usize = 20;
 
     /// Reads a header, or returns `None` if more bytes are needed.

@@ -1,4 +1,4 @@
-//! [`DecodeError`]: why an object does not decode.
+//! [`DecodeError`]: the reason why an object cannot be decoded.
 
 use std::fmt;
 
@@ -6,10 +6,11 @@ use serde::de::{Error, Unexpected};
 
 use super::tape::Tape;
 
-/// The reason why an object does not decode. It names the field, and contains no value.
+/// The reason why an object cannot be decoded. It names the field, and contains no value of the
+/// object.
 #[derive(Debug)]
 pub(crate) struct DecodeError {
-    /// Boxed, because every step of decoding returns it.
+    /// Boxed, so that the results of all decoding steps are small.
     parts: Box<Parts>,
 }
 
@@ -47,7 +48,7 @@ impl fmt::Display for DecodeError {
 impl std::error::Error for DecodeError {}
 
 impl Error for DecodeError {
-    /// Drops the message, which can quote values.
+    /// Drops the message, because it can quote values of the object.
     fn custom<T: fmt::Display>(_: T) -> Self {
         Self::new("unsuitable value".to_owned())
     }

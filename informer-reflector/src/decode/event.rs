@@ -70,7 +70,8 @@ pub(super) fn decode_protobuf_event<K>(
     }
 }
 
-/// Reads the type of an event (1) and its object (2), which is in a message of its own.
+/// Reads the type of an event (field 1) and its object (field 2). Field 2 is a `RawExtension`,
+/// which contains the object as bytes.
 fn read_protobuf_event(event: &[u8]) -> Result<(EventType, Unknown<'_>), Malformed> {
     let (mut event_type, mut object) = (None, None);
     let mut fields = Fields(event);
@@ -89,7 +90,7 @@ fn read_protobuf_event(event: &[u8]) -> Result<(EventType, Unknown<'_>), Malform
     Ok((event_type.ok_or(Malformed)?, object.ok_or(Malformed)?))
 }
 
-/// The parts of a line.
+/// The type and the object of an event, from one line of a watch in JSON.
 #[derive(Default)]
 struct Envelope<'l> {
     event_type: Option<EventType>,
@@ -147,7 +148,8 @@ impl EventType {
         }
     }
 
-    /// Returns the skipped fields of the event's object. Bookmarks and errors are read whole.
+    /// Returns the fields to skip in the event's object: `skipped` for added, modified and deleted
+    /// objects, and none for others, such as bookmarks and errors.
     fn skipped(self, skipped: &Skipped) -> &Level {
         match self {
             Self::Added | Self::Modified | Self::Deleted => skipped.root(),
@@ -212,7 +214,8 @@ impl From<Marked> for Bookmark {
     }
 }
 
-/// Returns the event for a line whose type or object is missing.
+/// Handles a line without an event type or without an object. Returns an error event if the line is
+/// a `Status`, otherwise a rejected object.
 fn not_an_event<K>(line: &str) -> WatchEvent<K> {
     #[derive(Deserialize)]
     struct Typed {
@@ -227,7 +230,7 @@ fn not_an_event<K>(line: &str) -> WatchEvent<K> {
     unknown(rejected(&Tape::default(), "an event without a type or without an object".to_owned()))
 }
 
-/// Returns the event for an object that doesn't decode.
+/// Returns the event for an object that can't be decoded.
 // I10: it is an event, and the stream continues.
 fn undecodable<K>(event_type: EventType, object: &Tape<'_>, error: &DecodeError) -> WatchEvent<K> {
     let object = rejected(object, error.to_string());

@@ -41,9 +41,9 @@ impl ExpectedType {
         self.metadata_only || Messages::all().of_kind(&self.api_version, &self.kind).is_some()
     }
 
-    /// Returns the message of the objects, if every such message without a problem decodes. That
-    /// holds for k8s-openapi types, because none of their fields is required, except for the values
-    /// of choices.
+    /// Returns the protobuf message of the objects, if every well-formed message (one whose tape
+    /// has no problem) can be decoded into the Rust type. This holds for k8s-openapi types without
+    /// a choice (`Message::is_choice`), because none of their fields is required. Otherwise `None`.
     pub(super) fn infallible_message(&self) -> Option<&'static Message> {
         if self.has_other_fields() || self.metadata_only {
             return None;
@@ -52,7 +52,8 @@ impl ExpectedType {
         (!has_choice(message, &mut HashSet::new())).then_some(message)
     }
 
-    /// Returns whether the type can have fields that the table of protobuf messages lacks.
+    /// Returns whether the Rust type can have fields that [`kube_messages`] does not describe.
+    /// Types of k8s-openapi cannot.
     fn has_other_fields(&self) -> bool {
         !self.type_name.starts_with("k8s_openapi::")
     }
@@ -69,8 +70,9 @@ impl ExpectedType {
 
     /// Returns an error for an object of another type; `None` if the type matches or is unknown.
     ///
-    /// Objects from protobuf are also refused if fields would be lost: those of a newer server, for
-    /// types that can have them. The next request is for JSON.
+    /// Also returns an error for an object in protobuf whose fields would be lost: the server is
+    /// newer than `kube_messages` and has sent additional fields, and the Rust type can have these
+    /// fields. After this error, the objects are requested as JSON.
     pub(super) fn refusal(&self, object: &Tape<'_>) -> Option<String> {
         if object.lacks_fields() && self.has_other_fields() && !self.metadata_only {
             return Some(
@@ -86,8 +88,8 @@ impl ExpectedType {
         (!is_expected).then(|| self.instead(kind, api_version))
     }
 
-    /// Returns an error for a list of another type; `None` if that is unknown, because custom
-    /// resources choose the names of their lists.
+    /// Returns an error for a list of another type. Returns `None` if the type matches or can't be
+    /// checked: the definition of a custom resource chooses the kind of its lists.
     pub(super) fn refusal_of_list(&self, kind: &str, api_version: &str) -> Option<String> {
         let item = kind.strip_suffix("List").unwrap_or(kind);
         let is_metadata = item == METADATA_ONLY.0 && api_version.starts_with("meta.k8s.io/");
@@ -110,14 +112,15 @@ impl ExpectedType {
     }
 }
 
-/// Returns whether a message, or one inside it, is a choice of values.
+/// Returns whether a message, or a message inside it, is a choice (`Message::is_choice`).
 fn has_choice(message: &'static Message, seen: &mut HashSet<usize>) -> bool {
     seen.insert(message.index)
         && (message.is_choice
             || message.fields.iter().filter_map(Field::message).any(|inner| has_choice(inner, seen)))
 }
 
-/// Returns a name for a message; other texts can have any content.
+/// Returns a kind or an API version for an error message. Replaces a text that cannot be one,
+/// because it can have any content.
 fn plain(name: &str) -> &str {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"./-".contains(&byte);
     match name {

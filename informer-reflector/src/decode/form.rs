@@ -1,4 +1,4 @@
-//! [`Form`]: how an arriving object is stored, decoded or [encoded](Encoded).
+//! [`Form`]: the form in which an arriving object is stored: either decoded, or [encoded](Encoded).
 
 use std::sync::Arc;
 
@@ -23,14 +23,15 @@ pub(crate) enum Form {
     Encoded(Encoder),
 }
 
-/// An arrived object: its tape, and its message in protobuf if it arrived as such.
+/// An arrived object: its tape and, if it arrived in protobuf, its message with the bytes.
 pub(super) struct Arrived<'b> {
     pub(super) tape: Tape<'b>,
     pub(super) protobuf: Option<(&'static Message, &'b [u8])>,
 }
 
 impl Form {
-    /// Returns an arrived object in this form. `skipped` are the fields that its tape lacks.
+    /// Returns an arrived object in this form. `skipped` has the fields that were not read into the
+    /// object's tape.
     pub(super) fn object(
         &self,
         arrived: &Arrived<'_>,
@@ -55,13 +56,14 @@ pub(crate) struct Encoder {
     decode: Decode,
     type_name: &'static str,
     json: Arc<Codec>,
-    /// For types that every message without a problem decodes to. For other types, and for JSON, the
-    /// object is decoded once to check that.
+    /// Set if every well-formed protobuf message can be decoded into the type
+    /// (`ExpectedType::infallible_message`). Without this codec, and for objects that arrive as
+    /// JSON, each object is decoded once before it is stored, to check that it can be decoded.
     protobuf: Option<Arc<Codec>>,
 }
 
 impl Encoder {
-    /// Returns the encoder of objects of the expected type, which `decode` decodes.
+    /// Returns the encoder of objects of the expected type. `decode` decodes these objects.
     pub(crate) fn new(decode: Decode, expected: &ExpectedType) -> Self {
         let types = TypeMeta { api_version: expected.api_version.clone(), kind: expected.kind.clone() };
         let message = expected.infallible_message();
@@ -126,12 +128,13 @@ struct OnlyMetadata {
 /// Decodes objects that are stored as JSON.
 pub(crate) struct FromJson {
     decode: Decode,
-    /// The type of dynamic objects whose JSON lacks it. The items of a list have none.
+    /// The `apiVersion` and `kind` to set in dynamic objects whose JSON lacks them, because the
+    /// items of a list have no type. `None` if the JSON always contains the type.
     types: Option<TypeMeta>,
 }
 
 impl FromJson {
-    /// Returns a decoder of JSON that contains the type of dynamic objects.
+    /// Returns a decoder for JSON that contains the `apiVersion` and `kind` of each dynamic object.
     pub(crate) fn of(decode: Decode) -> Self {
         Self { decode, types: None }
     }

@@ -1,7 +1,7 @@
 //! [`rejected`]: reads the identity of an undecodable object.
 //!
-//! Note: an object with an invalid spec still has a name, and a cached older version of it is out
-//! of date.
+//! Note: an object with an invalid spec still has a name. With the name, users can find the object,
+//! and see that its older version in the cache is out of date.
 
 use informer_core::{ObjectKey, RejectedObject, ResourceVersion};
 use serde::Deserialize;

@@ -1,7 +1,7 @@
 //! [`Scanner`]: reads JSON into a [`Tape`], without the pruned fields.
 //!
-//! This code does not depend on the type of the objects, so that programs contain it once, and not
-//! once for every type. Inside pruned fields, only strings and brackets are checked.
+//! This code does not depend on the type of the objects, so a program contains it only once, and
+//! not once for each type. Inside pruned fields, only strings and brackets are checked.
 
 use std::ops::Range;
 
@@ -45,7 +45,8 @@ pub(super) struct Scanner<'j> {
     /// The bytes of the text.
     json: &'j [u8],
     at: usize,
-    /// The position of the text in the texts of the tape.
+    /// The position at which the text begins in the tape: 0 for the body, or a position in the
+    /// decoded texts.
     start: usize,
 }
 
@@ -67,7 +68,7 @@ impl<'j> Scanner<'j> {
         Ok(Value { tape, len: self.at - before })
     }
 
-    /// Adds a value to the tape of another text.
+    /// Adds the value to a tape whose body is another text.
     pub(super) fn append_to(mut self, tape: &mut Tape<'_>, depth: usize) -> Result<(), NoValue> {
         self.start = tape.decoded(self.text).start();
         self.write_value(tape, None, depth)
@@ -224,7 +225,7 @@ impl<'j> Scanner<'j> {
         }
     }
 
-    /// Reads a value and returns it as it is written.
+    /// Reads a value and returns its JSON unchanged.
     pub(super) fn raw(&mut self) -> Result<&'j str, NoValue> {
         self.next_byte()?;
         let start = self.at;

@@ -3,8 +3,8 @@
 //! [`json`] and [`protobuf`] read the two encodings; the rest is common.
 //!
 //! Note: `metadata` can come before or after `items`, because servers write the fields of built-in
-//! types in their order and those of custom resources alphabetically. And an interrupted body can
-//! end after an item; only the closing brace shows that the list is complete.
+//! types in the order of the Go struct, and the fields of custom resources alphabetically. And an
+//! interrupted body can end after an item; only the closing brace shows that the list is complete.
 
 mod json;
 mod protobuf;
@@ -25,8 +25,8 @@ use super::repair::Repaired;
 use super::skipped::Skipped;
 use super::{DEFAULT_MAX_OBJECT_SIZE, Encoding, decode, status_in};
 
-/// The number of bytes that are collected before items are decoded, so that few items are
-/// incomplete.
+/// The number of bytes that are collected before items are decoded. Fewer bytes would end within an
+/// item more often, and each incomplete item is read again.
 const SLICE: usize = 256 * 1024;
 
 /// Decodes the body of a list incrementally.
@@ -51,7 +51,7 @@ pub struct ListDecoder<K> {
     encoding: Encoding,
     skipped: Skipped,
     buffer: Vec<u8>,
-    /// The number of decoded bytes at the start of the buffer.
+    /// The number of bytes at the start of the buffer that are already decoded.
     read: usize,
     /// The minimum number of bytes to collect, and the number at which the rest of the buffer is
     /// next decoded.
@@ -104,7 +104,7 @@ struct Head {
     api_version: Option<String>,
     metadata: ListMeta,
     has_items: bool,
-    /// The message of the items in protobuf.
+    /// The description of the items' protobuf message.
     message: Option<&'static Message>,
 }
 
@@ -276,8 +276,9 @@ impl<K> fmt::Debug for ListDecoder<K> {
 }
 
 impl Head {
-    /// Returns whether the body is a list. Without items it must state the type of a list, because
-    /// an empty list deletes all cached objects, and an error page in JSON must not.
+    /// Returns whether the body is a list. A body without items must state the type of a list,
+    /// because an empty list deletes all cached objects, and an error page in JSON must not delete
+    /// them.
     fn is_list(&self) -> bool {
         self.has_items || self.kind.as_deref().is_some_and(|kind| kind.ends_with("List"))
     }

@@ -39,17 +39,18 @@ pub use list::ListDecoder;
 pub use prune_paths::{PrunePathError, PrunePaths};
 pub use watch::WatchDecoder;
 
-/// Turns the tape of an object into the object. Adds to the vector, if there is one, the tokens of
-/// values whose fields the type does not have.
+/// Turns the tape of an object into the object. If there is a vector, adds to it the index of each
+/// value in the tape whose field the type does not have.
 pub(crate) type Decode =
     fn(&Tape<'_>, Option<&mut Vec<usize>>) -> Result<OwnedObject<AnyObject>, DecodeError>;
 
 /// An encoding of lists and watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
-    /// Any kind.
+    /// JSON, which servers support for all kinds.
     Json,
-    /// Built-in kinds, and metadata of any kind.
+    /// Kubernetes' protobuf, which servers support for built-in kinds, and for the metadata of all
+    /// kinds.
     Protobuf,
 }
 
@@ -63,8 +64,8 @@ impl Encoding {
 /// The media type of Kubernetes' protobuf.
 pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Returns the status in a body. Without the check of its kind, any JSON object would decode, because
-/// no field of a status is required.
+/// Returns the status in a body. Checks that its kind is `Status`: otherwise any JSON object could
+/// be decoded as a status, because a status has no required fields.
 pub(crate) fn status_in(encoding: Encoding, body: &[u8]) -> Option<Status> {
     let status = |tape: &Tape<'_>| (tape.text_of("kind") == "Status").then(|| deserialize(tape).ok())?;
     match encoding {
@@ -76,7 +77,8 @@ pub(crate) fn status_in(encoding: Encoding, body: &[u8]) -> Option<Status> {
     }
 }
 
-/// The only code of the decoders that programs contain once for each type.
+/// Turns the tape of an object into a `K`. This is the only part of the decoders that the compiler
+/// generates again for each type.
 pub(crate) fn decode<K: DeserializeOwned + Send + Sync + 'static>(
     tape: &Tape<'_>,
     ignored: Option<&mut Vec<usize>>,

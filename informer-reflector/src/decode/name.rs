@@ -8,13 +8,14 @@ use serde::forward_to_deserialize_any;
 
 use super::error::DecodeError;
 
-/// The name of a member, which is a text also if the type of the map's keys is a number.
+/// The name of a member of an object. In JSON it is always a text, even if the Rust type is a map
+/// with numbers as keys.
 pub(super) struct Name<'t> {
     pub(super) text: &'t str,
 }
 
 impl Name<'_> {
-    /// Reads a key that is not a text.
+    /// Parses the name as a key of another type, such as a number.
     fn parse<T: FromStr>(&self) -> Result<T, DecodeError> {
         self.text.parse().map_err(|_| DecodeError::custom(""))
     }

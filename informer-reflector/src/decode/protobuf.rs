@@ -1,8 +1,8 @@
 //! [`read`]: reads an object from protobuf into a [`Tape`], without the pruned fields.
 //!
-//! The table of messages ([`kube_messages`]) drives it. The tape is that of the object's JSON from
-//! the same server, except that fields with `null` are missing. Unknown fields are skipped. A list or
-//! map whose elements are not one after the other is rejected: no server writes one.
+//! [`kube_messages`] describes the fields of each message; other fields are skipped. The tape
+//! equals the tape of the object's JSON, except that fields with `null` are missing. An object is
+//! rejected if other fields are between the elements of a list or map: no server writes that.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -15,13 +15,13 @@ use super::prune_paths::{self, Level};
 use super::repair::INVALID_UTF8;
 use super::tape::{Tape, Token};
 
-/// The largest number of a field in the table.
+/// The largest field number in the table of [`kube_messages`].
 const MAX_FIELD_NUMBER: u64 = 127;
 
-/// The start of year 1, in seconds since 1970: Go's zero time, and the earliest that it writes.
+/// The start of year 1, in seconds since 1970: Go's zero time, which is the earliest time.
 const FIRST_SECOND: i64 = -62_135_596_800;
 
-/// Reads an object into a tape, with its type.
+/// Reads an object into a tape, including its `kind` and `apiVersion`.
 pub(super) fn read_object(unknown: &Unknown<'_>, pruned: &Level) -> Tape<'static> {
     let mut object = Object::new(unknown.raw);
     let opened = object.tape.open();
@@ -51,7 +51,7 @@ pub(super) fn prune(message: &Message, bytes: &[u8], pruned: &Level) -> Vec<u8> 
     kept
 }
 
-/// Appends the fields that are not pruned.
+/// Appends to `kept` the fields of a message that are not pruned.
 fn keep(message: &Message, bytes: &[u8], pruned: &Level, kept: &mut Vec<u8>) {
     let mut rest = Fields(bytes);
     loop {
@@ -72,7 +72,7 @@ fn keep(message: &Message, bytes: &[u8], pruned: &Level, kept: &mut Vec<u8>) {
     }
 }
 
-/// Reads an item of a list into a tape. Items have no type.
+/// Reads an item of a list into a tape. Items have no `kind` and no `apiVersion`.
 pub(super) fn read(message: &Message, bytes: &[u8], pruned: &Level) -> Tape<'static> {
     let mut object = Object::new(bytes);
     object.message(message, bytes, Some(pruned), MAX_DEPTH);
@@ -90,7 +90,7 @@ impl Object {
         Self { tape: Tape::with_texts(Messages::text(), bytes.len()) }
     }
 
-    /// Writes a message. `depth` is the number of levels that it can have.
+    /// Writes a message. `depth` is the number of levels that the message can have.
     fn message(&mut self, message: &Message, bytes: &[u8], pruned: Option<&Level>, depth: usize) {
         if message.is_choice {
             return self.choice(message, bytes, depth);
@@ -153,7 +153,7 @@ impl Object {
         }
     }
 
-    /// Writes an element and those behind it.
+    /// Writes a list: its first element, and the elements that follow in `fields`.
     fn list(&mut self, field: &Field, first: Content<'_>, fields: &mut Fields<'_>, depth: usize) {
         let opened = self.tape.open();
         let (mut next, mut len) = (Some(first), 0);
@@ -170,7 +170,7 @@ impl Object {
         self.tape.close_array(opened, len);
     }
 
-    /// Writes integers that are one after the other, and returns their number.
+    /// Writes the integers of a packed list, and returns their number.
     fn packed(&mut self, field: &Field, bytes: &[u8], depth: usize) -> usize {
         let (mut numbers, mut len) = (Fields(bytes), 0);
         while !numbers.0.is_empty() {
@@ -186,7 +186,7 @@ impl Object {
         len
     }
 
-    /// Writes an entry of a map and those behind it.
+    /// Writes a map: its first entry, and the entries that follow in `fields`.
     fn map(&mut self, field: &Field, first: Content<'_>, fields: &mut Fields<'_>, depth: usize) {
         let opened = self.tape.open();
         let (mut next, mut len) = (Some(first), 0);
@@ -238,7 +238,7 @@ impl Object {
         }
     }
 
-    /// Writes a value that can't be read.
+    /// Rejects the object, and writes `null` for a value that can't be read.
     fn reject(&mut self, problem: &str) {
         self.tape.reject(problem);
         self.tape.push(Token::Null);
@@ -322,7 +322,7 @@ impl Object {
         if is_text { self.text(text) } else { self.int(number) }
     }
 
-    /// Writes the last field of a choice.
+    /// Writes the value of a [choice](Message::is_choice): its last present field.
     fn choice(&mut self, message: &Message, bytes: &[u8], depth: usize) {
         let mut fields = Fields(bytes);
         let mut chosen = None;
@@ -346,7 +346,7 @@ impl Object {
     }
 }
 
-/// Returns whether JSON omits a field, or writes `null`, which means the same.
+/// Returns whether JSON omits this field or writes `null`, which both mean that it is absent.
 fn is_absent(field: &Field, content: Content<'_>) -> bool {
     let is_empty = matches!(content, Content::Number(0) | Content::Bytes([]));
     let is_zero = is_empty || matches!(content, Content::Double(0.0));
@@ -360,7 +360,7 @@ fn is_absent(field: &Field, content: Content<'_>) -> bool {
     }
 }
 
-/// Returns the next content of a list or map, if it is the next field.
+/// Returns the next element of a list or map, if the next field belongs to this list or map.
 fn next_of_run<'b>(field: &Field, fields: &mut Fields<'b>) -> Option<Content<'b>> {
     let mut ahead = *fields;
     match ahead.next() {
@@ -373,7 +373,7 @@ fn next_of_run<'b>(field: &Field, fields: &mut Fields<'b>) -> Option<Content<'b>
     }
 }
 
-/// Returns the content of field 1; empty if it is missing.
+/// Returns the content of field 1 of a message; empty if the field is missing.
 fn only_field(bytes: &[u8]) -> &[u8] {
     let mut fields = Fields(bytes);
     while let Ok(Some((number, content))) = fields.next() {
@@ -384,12 +384,12 @@ fn only_field(bytes: &[u8]) -> &[u8] {
     &[]
 }
 
-/// The numbers of fields that have been read.
+/// The numbers of the fields of a message that have been read.
 #[derive(Default)]
 struct Seen(u128);
 
 impl Seen {
-    /// Adds a number, and returns whether it was there.
+    /// Adds a number, and returns whether it was already present.
     fn insert(&mut self, number: u64) -> bool {
         let bit = 1 << number.min(MAX_FIELD_NUMBER);
         let was_there = self.0 & bit != 0;

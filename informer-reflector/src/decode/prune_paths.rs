@@ -1,7 +1,7 @@
 //! [`PrunePaths`]: the fields of an object that the decoder skips.
 //!
-//! A pruned field costs neither allocations nor memory; for the object's type, it is absent. Note:
-//! a required field can't be pruned, because no object decodes without it.
+//! A pruned field costs neither allocations nor memory, and the decoded object lacks it. Note: do
+//! not prune a required field, because no object can be decoded without it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,8 +12,8 @@ use thiserror::Error;
 /// The fields of an object that are not decoded. Default: `metadata.managedFields`.
 ///
 /// A path is a chain of field names, such as `status.conditions`. A name with a dot is written in
-/// brackets, as in `metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]`.
-/// Paths can't contain arrays. A clone is cheap.
+/// brackets, as in `metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]`. A
+/// path can't lead into the elements of an array. A clone is cheap.
 ///
 /// ```
 /// use informer_reflector::PrunePaths;
@@ -30,18 +30,20 @@ pub struct PrunePaths {
 /// The fields of metadata that identify an object and its version.
 const NEEDED: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
 
-/// Fields of metadata that the library reads, with their readers. Fields inside them are protected,
-/// too: a selector can contain any label.
+/// Fields of metadata that the library reads, each with its reader. Users can't prune these fields
+/// or parts of them: a selector can contain any label, for example.
 const READ: [(&str, &str); 3] = [
     ("labels", "selectors and label indices"),
     ("ownerReferences", "`controller_key` and maps from an object to its owner"),
     ("deletionTimestamp", "waits for an own deletion"),
 ];
 
-/// The maximum number of fields at one level. Further fields are not pruned: the search is linear.
+/// The maximum number of pruned fields at one level. Additional fields are not pruned, because each
+/// lookup searches the whole level.
 const MAX_FIELDS: usize = 256;
 
-/// The fields of one object that are part of a path. There are few, so a linear search is fastest.
+/// The fields of one object that occur in pruned paths. They are few, so a linear search is
+/// fastest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Level {
     fields: Vec<(Box<str>, Field)>,
@@ -49,7 +51,7 @@ pub(super) struct Level {
     prunes_others: bool,
 }
 
-/// For objects that are decoded completely.
+/// The level that prunes nothing, for objects that are decoded completely.
 pub(super) static NOTHING_PRUNED: Level = Level { fields: Vec::new(), prunes_others: false };
 
 /// The pruned part of a field.
@@ -57,7 +59,7 @@ pub(super) static NOTHING_PRUNED: Level = Level { fields: Vec::new(), prunes_oth
 pub(super) enum Field {
     /// The whole field.
     Whole,
-    /// Fields inside it, or none.
+    /// Only the fields inside it that the level names.
     Inside(Level),
 }
 
@@ -160,8 +162,9 @@ impl PrunePaths {
 }
 
 impl Default for PrunePaths {
-    /// Returns `metadata.managedFields`. They are half of a typical object, only server-side apply
-    /// needs them, and an update without them leaves them unchanged on the server.
+    /// Returns paths that prune only `metadata.managedFields`. Managed fields are half of a typical
+    /// object, and only server-side apply needs them. An update without managed fields leaves them
+    /// unchanged on the server.
     fn default() -> Self {
         let mut root = Level::default();
         root.insert(&["metadata", "managedFields"]);

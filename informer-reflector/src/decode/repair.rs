@@ -1,6 +1,7 @@
-//! [`Repaired`]: bytes as a text, even if some bytes are invalid.
+//! [`Repaired`]: bytes as a text, even if some bytes are invalid UTF-8.
 //!
-//! So one object with invalid UTF-8 is rejected (I10), and the objects around it are not.
+//! So only the object with the invalid bytes is rejected (I10), and not the other objects of the
+//! body.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -8,11 +9,11 @@ use std::ops::Range;
 /// The problem of an object with invalid bytes.
 pub(super) const INVALID_UTF8: &str = "invalid UTF-8";
 
-/// Takes the place of an invalid byte. No name of an object contains it.
+/// The character that replaces an invalid byte. No object has it in its name.
 pub(super) const INVALID: char = '\x7f';
 
-/// The text of some bytes, as long as the bytes. A character that is incomplete at the end is
-/// missing.
+/// Bytes as a text. Positions in the text equal positions in the bytes. If the bytes end within a
+/// character, the text ends before this character.
 pub(super) struct Repaired<'b> {
     pub(super) text: Cow<'b, str>,
     /// The positions of invalid bytes, in order.

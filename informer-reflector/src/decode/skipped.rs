@@ -1,8 +1,9 @@
 //! [`Skipped`]: the fields that a decoder does not read into the tape.
 //!
-//! These are the pruned fields, and those that the objects' type does not have. The latter are
-//! learned: while a sample of the objects is decoded, the deserializer records the fields that the
-//! type ignores. A view with a few fields is then decoded without reading the others.
+//! These are the pruned fields, and the fields that the type of the objects does not have. Fields
+//! of the second kind are learned: while a sample of the objects is decoded, the deserializer
+//! records the fields that the type ignores. A Rust type with few fields is then decoded without
+//! reading the other fields.
 
 use super::prune_paths::{Level, PrunePaths};
 use super::tape::{Tape, Token};
@@ -18,7 +19,7 @@ impl Skipped {
         Self { paths, objects: 0 }
     }
 
-    /// Adds to the pruned fields.
+    /// Changes the pruned fields.
     pub(super) fn change(&mut self, change: impl FnOnce(PrunePaths) -> PrunePaths) {
         self.paths = change(std::mem::take(&mut self.paths));
     }
@@ -27,14 +28,15 @@ impl Skipped {
         self.paths.root()
     }
 
-    /// Counts an object, and returns whether it belongs to the sample. The intervals of the sample
-    /// double.
+    /// Counts an object, and returns whether it belongs to the sample: the objects 1, 2, 4, 8 and
+    /// so on.
     pub(super) fn count_object(&mut self) -> bool {
         self.objects += 1;
         self.objects.is_power_of_two()
     }
 
-    /// Skips the fields whose values begin at the given tokens, in later objects.
+    /// Makes the decoder skip, in later objects, the fields whose values are at these indices of
+    /// the tape.
     pub(super) fn learn(&mut self, tape: &Tape<'_>, ignored: &[usize]) {
         for names in ignored.iter().filter_map(|index| names(tape, *index)) {
             self.paths.insert_unread(&names);

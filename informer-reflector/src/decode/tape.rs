@@ -1,9 +1,9 @@
 //! [`Tape`]: a decoded object as a flat list of tokens, without a type.
 //!
 //! The readers of JSON and protobuf write a tape, and one deserializer ([`deserialize`]) turns it
-//! into a value. So a program contains the code of the readers once, and per type only the code
-//! that fills the type. Arrays and objects know their length, so that vectors get exactly the
-//! memory that they need.
+//! into a value. So a program contains the code of the readers once, and for each type only the
+//! code that creates values of this type. The tokens of arrays and objects contain the number of
+//! elements, so that vectors are allocated with the right size.
 //!
 //! [`deserialize`]: super::deserialize
 
@@ -21,11 +21,13 @@ pub(crate) struct Tape<'b> {
     tokens: Vec<Token>,
     /// The text of the body.
     body: &'b str,
-    /// Texts that differ from the body, one after the other.
+    /// Texts that are not a part of the body as written, for example strings with escapes, one
+    /// after the other.
     decoded: String,
-    /// The reason why the object is incomplete, without values of the object.
+    /// The reason why the object can't be decoded; contains no values of the object.
     problem: Option<String>,
-    /// Whether fields with values are missing, because their names are unknown.
+    /// Whether protobuf fields with values are missing on the tape, because [`kube_messages`] does
+    /// not describe them.
     lacks_fields: bool,
 }
 
@@ -54,7 +56,7 @@ pub(super) struct Span {
 pub(super) struct Extent {
     /// The number of elements or members.
     pub(super) len: u32,
-    /// The index of the first token behind it.
+    /// The index of the first token behind the array or object.
     pub(super) end: u32,
 }
 
@@ -125,12 +127,12 @@ impl<'b> Tape<'b> {
         self.tokens.truncate(len);
     }
 
-    /// Marks the object as incomplete, so that it does not decode.
+    /// Marks the object as one that can't be decoded, because of this problem.
     pub(super) fn reject(&mut self, problem: &str) {
         self.problem.get_or_insert_with(|| problem.to_owned());
     }
 
-    /// Marks the object as without fields that have values.
+    /// Records that a protobuf field with a value is missing on the tape.
     pub(super) fn leave_out_field(&mut self) {
         self.lacks_fields = true;
     }
@@ -139,12 +141,12 @@ impl<'b> Tape<'b> {
         self.lacks_fields
     }
 
-    /// Returns why the object is incomplete.
+    /// Returns the reason why the object can't be decoded, if there is one.
     pub(super) fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
     }
 
-    /// Returns a token; `Null` behind the last one.
+    /// Returns the token at an index; `Null` behind the last token.
     pub(super) fn token(&self, at: usize) -> Token {
         self.tokens.get(at).copied().unwrap_or(Token::Null)
     }
@@ -191,7 +193,7 @@ impl<'b> Tape<'b> {
         })
     }
 
-    /// Returns the text of a member of the whole object; empty if there is none.
+    /// Returns the text value of a top-level member of the object; empty if there is none.
     pub(super) fn text_of(&self, name: &str) -> &str {
         let member = self.members(0).find(|(member, _)| *member == name);
         member.map_or("", |(_, value)| self.text_at(value))

@@ -47,7 +47,7 @@ pub struct WatchDecoder<K> {
     /// The start of an incomplete event.
     partial: Vec<u8>,
     max_object_size: usize,
-    /// Whether a line was an event, so that the body is a watch.
+    /// Whether the body is known to be a watch, because one of its lines was an event.
     recognized: bool,
     /// The expected type of the objects.
     expected: Option<ExpectedType>,
@@ -157,8 +157,8 @@ impl<K> WatchDecoder<K> {
         Ok(events)
     }
 
-    /// Returns the number of bytes that the incomplete event lacks, or its length if that is not
-    /// known.
+    /// Returns the number of bytes to wait for: the rest of the incomplete event or, while its
+    /// length is not known, the rest of the four bytes with the length.
     fn missing_bytes(&self) -> usize {
         match self.partial.first_chunk() {
             Some(len) => LENGTH + u32::from_be_bytes(*len) as usize - self.partial.len(),
@@ -166,7 +166,7 @@ impl<K> WatchDecoder<K> {
         }
     }
 
-    /// Splits an event off its start; `None` if more bytes are needed.
+    /// Splits the bytes after the first event; `None` if more bytes are needed.
     fn split_frame<'b>(&self, bytes: &'b [u8]) -> Result<Option<Split<'b>>, ListWatchError> {
         let Some((len, rest)) = bytes.split_first_chunk() else { return Ok(None) };
         let len = u32::from_be_bytes(*len) as usize;

@@ -10,8 +10,8 @@ use kube::core::{DynamicObject, TypeMeta};
 use super::slices::Slices;
 use crate::{ListDecoder, WatchDecoder};
 
-/// Returns the parts of a list, one for each piece of the body. A part without items shows that
-/// bytes have arrived, so that the reader's timeout restarts.
+/// Returns the parts of a list, one for each piece of the body. A part without items shows the
+/// reader of the stream that bytes have arrived, so that its timeout restarts.
 pub(super) fn list<K>(
     slices: Slices,
     decoder: ListDecoder<K>,

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::header::{CONTENT_ENCODING, HeaderMap, HeaderValue, VARY};
 
-/// Whether to request gzip, and whether responses arrive decompressed. Clones share the latter.
+/// Whether to request gzip, and whether the client or a proxy decompresses responses. Clones share
+/// the second value.
 #[derive(Debug, Clone)]
 pub(super) struct Compression {
     wanted: bool,
@@ -41,8 +42,9 @@ impl Compression {
     }
 
     /// Returns whether the client or a proxy has decompressed the response to a request with this
-    /// `Accept-Encoding`, and records it. `Vary` then shows that the server chose an encoding, and
-    /// `Content-Encoding` is missing. The body of such a watch can end after its first gzip member.
+    /// `Accept-Encoding`, and records it. In such a response, `Vary` shows that the server chose an
+    /// encoding, but `Content-Encoding` is missing. If it is the response to a watch, its body can
+    /// end after the first gzip member.
     pub(super) fn observe_response(&self, accept_encoding: &HeaderValue, response: &HeaderMap) -> bool {
         let may_be_compressed = accept_encoding == "gzip";
         let transport_decompresses =
@@ -51,8 +53,9 @@ impl Compression {
         transport_decompresses
     }
 
-    /// Records that the client or a proxy decompresses, if the body failed because of that. For a
-    /// response without `Vary`, this error after the first gzip member is the only sign.
+    /// Records that the client or a proxy decompresses responses, if the error shows that
+    /// decompressing the body failed. If the response has no `Vary`, this error, which occurs after
+    /// the first gzip member, is the only sign.
     pub(super) fn observe_failure(&self, error: &(dyn Error + 'static)) {
         if error.to_string().contains("decompress") {
             self.transport_decompresses.store(true, Ordering::Relaxed);

@@ -19,7 +19,8 @@ pub(super) struct Gunzip {
     /// allocated.
     member: Option<Decompress>,
     output: Vec<u8>,
-    /// Whether the output was full, so that there can be more output without further input.
+    /// Whether the last call filled the output. If it did, the next call can produce more output
+    /// without new input.
     is_full: bool,
 }
 

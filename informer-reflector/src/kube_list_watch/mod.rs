@@ -167,7 +167,7 @@ impl<K> KubeListWatch<K> {
 
     /// Makes informers watch each namespace separately. An informer begins without namespaces; the
     /// program adds them while it runs. Call this method on a source of [`all`](Self::all)
-    /// namespaces. It changes nothing for users other than informers: they list and watch all
+    /// namespaces. It affects only informers: a standalone reflector lists and watches all
     /// namespaces at once.
     #[must_use]
     pub fn namespace_by_namespace(mut self) -> Self {

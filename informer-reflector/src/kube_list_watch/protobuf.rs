@@ -11,11 +11,12 @@ use informer_core::ListWatchError;
 
 use crate::decode::{Encoding, ExpectedType};
 
-/// Whether protobuf is requested, which clones share.
+/// Whether protobuf is requested. Clones share this state.
 #[derive(Debug, Clone)]
 pub(super) struct Protobuf {
     is_known: bool,
-    /// Whether a server has refused it, or sent what can't be decoded.
+    /// Whether the server has refused protobuf, or has sent protobuf that can't be decoded. Then
+    /// only JSON is requested.
     is_given_up: Arc<AtomicBool>,
 }
 
@@ -28,7 +29,8 @@ impl Protobuf {
         self.is_known && !self.is_given_up.load(Ordering::Relaxed)
     }
 
-    /// Evaluates the failure of a request. Returns whether to send it again, for JSON only.
+    /// Evaluates the failure of a request. Returns whether to send the request again, with JSON as
+    /// the only accepted encoding.
     pub(super) fn observe_refusal(&self, error: &ListWatchError) -> bool {
         const REFUSALS: [StatusCode; 2] = [StatusCode::NOT_ACCEPTABLE, StatusCode::UNSUPPORTED_MEDIA_TYPE];
         let is_refusal = |code: u16| REFUSALS.iter().any(|refusal| refusal.as_u16() == code);
@@ -37,7 +39,7 @@ impl Protobuf {
     }
 
     /// Evaluates the failure of a body. The next request is for JSON if the body was invalid
-    /// protobuf, or had fields that are missing in the table of messages.
+    /// protobuf, or had fields that [`kube_messages`] does not describe.
     pub(super) fn observe_failure(&self, encoding: Encoding, error: &ListWatchError) {
         if encoding == Encoding::Protobuf && matches!(error, ListWatchError::Protocol(_)) {
             self.give_up();

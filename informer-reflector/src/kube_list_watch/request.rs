@@ -1,8 +1,8 @@
 //! [`Endpoint`]: builds the list and watch requests of a resource.
 //!
 //! The URIs are built here because kube omits `resourceVersion=0` if there is a `limit`, which
-//! turns a list from the server's cache into one from etcd. Note: `timeoutSeconds=0` means "no
-//! timeout".
+//! turns a list from the server's cache into one from etcd. Note: for the server,
+//! `timeoutSeconds=0` means "no timeout".
 
 use std::fmt;
 use std::time::Duration;
@@ -23,10 +23,10 @@ const JSON: &str = "application/json";
 pub(super) struct Endpoint {
     path: String,
     pub(super) namespace: Option<String>,
-    /// The prefix of the description in messages.
+    /// The prefix of the resource's description in log and error messages.
     pub(super) name: Option<String>,
     metadata_only: bool,
-    /// Resource, selectors and further parameters.
+    /// The resource, the selectors and the other parameters that a user can set.
     pub(super) tweaks: ListTweaks,
 }
 

@@ -70,8 +70,8 @@ async fn read_start(mut slices: Slices) -> Vec<u8> {
     start
 }
 
-/// Creates a `Status` for an error response without one, with the reason that Kubernetes uses for
-/// its code.
+/// Creates a `Status` for an error response without one. Its reason is the one that Kubernetes uses
+/// for the status code of the response.
 fn status_for(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Status {
     let reason = match code.as_u16() {
         400 => "BadRequest",

@@ -68,7 +68,7 @@ impl ListTweaks {
     /// Checks that no parameter is reserved.
     ///
     /// # Errors
-    /// A bad request (400) if one is.
+    /// A bad request (400) if a parameter is reserved.
     pub(super) fn check(&self) -> Result<(), ListWatchError> {
         let Some((name, _)) = self.parameters.iter().find(|(name, _)| RESERVED.contains(&name.as_str()))
         else {

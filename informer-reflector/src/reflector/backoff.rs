@@ -1,7 +1,7 @@
 //! [`Backoff`]: the wait before the next retry.
 //!
-//! The defaults are client-go's. Unlike client-go's, the waits return to the first one only after a
-//! success, so they stay long during an outage.
+//! The defaults are client-go's. Unlike in client-go, the waits start again with the first one only
+//! after a success, so they stay long during an outage.
 
 use std::time::Duration;
 

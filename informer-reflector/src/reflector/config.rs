@@ -72,10 +72,11 @@ impl ReflectorConfig {
     /// Sets the time without data after which the reflector cancels a streaming list and lists in
     /// pages instead. It applies from the request until the end of the list.
     ///
-    /// It also bounds the time for which a stream can be slow: all waits for data together are
-    /// limited to this timeout plus 5 milliseconds for each object that has arrived. At most three
-    /// times this timeout can accumulate. A stream with more than 200 objects a second is limited
-    /// only by the duration of a [watch](Self::watch_timeout).
+    /// It also limits how long a stream can be slow. Each stream has an allowance of waiting time:
+    /// it starts with this timeout, each object adds 5 milliseconds, and waiting for data uses it
+    /// up. The allowance is at most three times this timeout. When it is used up, the reflector
+    /// lists in pages. A stream with more than 200 objects a second does not use up its allowance;
+    /// only the duration of a [watch](Self::watch_timeout) limits it.
     ///
     /// The timeout of each stream is lengthened by a random time of up to 50%. Default: 10 seconds;
     /// minimum: 1 second; maximum: 24 hours.
@@ -98,16 +99,17 @@ impl ReflectorConfig {
         self
     }
 
-    /// Sets the waits after failures: `first`, doubled after each further failure, up to `longest`.
-    /// Random jitter lengthens each wait by up to 100%. A longer wait that the server requests
-    /// (`Retry-After`) takes precedence. After a watch has lasted ten seconds, waits start again
-    /// with `first`. While the server is unavailable, a wait is at most half as long as the outage
-    /// so far, and the reflectors that [share](Self::server) the server send requests in turns.
+    /// Sets the waits after failures: `first` after the first failure, doubled after each
+    /// consecutive failure, up to `longest`. Random jitter lengthens each wait by up to 100%. A
+    /// longer wait that the server requests (`Retry-After`) takes precedence. After a watch has
+    /// lasted ten seconds, waits start again with `first`. While the server is unavailable, a wait
+    /// is at most half as long as the outage so far, and the reflectors that [share](Self::server)
+    /// the server send requests in turns.
     ///
-    /// Some ends of requests need no wait, for example the end of a watch after more than a second,
-    /// or an expired version. Ten requests without a wait can follow each other, plus one per
-    /// second. So whatever the server responds, a reflector with the default backoff sends at most
-    /// 80 requests a minute, not counting the pages of lists.
+    /// After some requests the next one follows without a wait, for example after a watch that
+    /// lasted more than a second, or after an expired version. The number of these is limited: ten
+    /// in a row, and the allowance refills by one per second. With the default backoff, a reflector
+    /// sends at most 80 requests a minute, not counting the pages of lists.
     ///
     /// Default: 0.8 and 30 seconds. Minimum: 10 milliseconds; maximum: one hour. If `longest` is
     /// shorter than `first`, `first` applies.

@@ -1,4 +1,5 @@
-//! [`Encode`]: encodes decoded objects, for sources that cannot, and after a transform.
+//! [`Encode`]: encodes objects that arrive decoded, because their source cannot encode them, or
+//! because a transform changes the decoded object.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

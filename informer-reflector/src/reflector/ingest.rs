@@ -1,4 +1,5 @@
-//! [`Ingest`]: turns decoded objects into cached ones: transform, identity, storage form.
+//! [`Ingest`]: turns decoded objects into cached ones. It applies the transform, checks the
+//! identity of the object, and encodes the object if it is stored encoded.
 
 use std::any::type_name;
 use std::fmt;
@@ -16,8 +17,9 @@ use serde::de::DeserializeOwned;
 
 use super::encode::Encode;
 
-/// Changes an object, or returns the reason for which the object is rejected.
+/// Changes the metadata of an object.
 type TransformMetadata = Arc<dyn Fn(&mut ObjectMeta) + Send + Sync>;
+/// Changes an object, or returns the reason why the object is rejected.
 type AnyTransform = Arc<dyn Fn(&mut OwnedObject<AnyObject>) -> Result<(), String> + Send + Sync>;
 
 /// The functions that each arriving object of one type passes through.
@@ -32,7 +34,8 @@ pub struct Ingest {
 }
 
 impl Ingest {
-    /// Returns the functions of objects of type `K`, without transform, for decoded storage.
+    /// Returns the functions for objects of type `K`. By default, there is no transform, and
+    /// objects are stored decoded.
     #[must_use]
     pub fn of<K: Resource + 'static>() -> Self {
         Self {
@@ -45,12 +48,14 @@ impl Ingest {
         }
     }
 
-    /// Sets the transform of the metadata, which runs before the transform.
+    /// Sets a function that changes the metadata of each object. It runs before the
+    /// [transform](Self::set_transform) of the whole object.
     pub fn set_metadata_transform(&mut self, transform: TransformMetadata) {
         self.transform_metadata = Some(transform);
     }
 
-    /// Sets the transform.
+    /// Sets a function that changes each object, or returns the reason why the object is
+    /// quarantined.
     pub fn set_transform<K: 'static, E: fmt::Display>(
         &mut self,
         transform: impl Fn(&mut K) -> Result<(), E> + Send + Sync + 'static,
@@ -67,8 +72,9 @@ impl Ingest {
         self.storage = (storage == Storage::Encoded).then(Encode::of::<K>);
     }
 
-    /// Returns the source itself, or the one of encoded objects if they are stored in this form as
-    /// they arrive.
+    /// Returns the source to read from. It is the source's variant with encoded objects, if the
+    /// objects are stored encoded, no transform needs them decoded, and the source has this
+    /// variant; otherwise the source itself.
     pub(super) fn source<K: 'static>(&self, source: Arc<dyn ListerWatcher<K>>) -> Arc<dyn ListerWatcher<K>> {
         let is_changed = self.transform.is_some() || self.transform_metadata.is_some();
         let encoded = self.storage.as_ref().filter(|_| !is_changed).and_then(|_| source.encoded());
@@ -185,7 +191,7 @@ struct Identity {
 }
 
 impl Identity {
-    /// Returns the first field in which `meta` differs.
+    /// Returns the first identifying field in which `meta` differs from this identity.
     fn difference(&self, meta: &ObjectMeta) -> Option<&'static str> {
         if !self.is_named(meta) {
             Some("metadata.name or metadata.namespace")
@@ -198,7 +204,8 @@ impl Identity {
         }
     }
 
-    /// Returns whether the key is that of `meta`, without building another.
+    /// Returns whether the key equals the key of `meta`. Compares the parts, to avoid the
+    /// allocation of another key.
     fn is_named(&self, meta: &ObjectMeta) -> bool {
         let name = match meta.namespace.as_deref() {
             Some(namespace) if !namespace.is_empty() => {

@@ -70,7 +70,7 @@ impl ListHistory {
     }
 
     /// Returns the resource version to request for a streaming list. Empty: the newest state, which
-    /// costs the server no more than another one.
+    /// costs the server no more than an older state.
     pub(super) fn stream_version(&self) -> ResourceVersion {
         if self.unavailable { ResourceVersion::empty() } else { self.last_seen.clone() }
     }
@@ -121,7 +121,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 
     /// Returns whether the requested resource version can be the cause of the error. A bad request
-    /// can have this cause, if another server returned the version before.
+    /// can also have this cause: the version can be from another server, which has replaced the
+    /// earlier one and cannot parse it.
     fn can_be_due_to_version(&self, error: &ListWatchError) -> bool {
         version_is_unavailable(error) || (error.is_bad_request() && !self.history.last_seen.is_empty())
     }
@@ -245,8 +246,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 }
 
-/// Returns whether the requested resource version is expired, too new or too long, so that a
-/// request without it can succeed.
+/// Returns whether a request without a resource version can succeed, because the requested version
+/// has expired, is newer than the server's state, or makes the URL of the request too long.
 pub(super) fn version_is_unavailable(error: &ListWatchError) -> bool {
     error.is_expired()
         || error.is_too_large_resource_version()

@@ -1,15 +1,15 @@
 //! [`Listing`]: the objects of a list that is arriving.
 //!
-//! Most of its handles share their objects with the store: those of unchanged objects, and all
-//! handles of an initial list. So a list is never in memory twice. The order of the objects is
+//! Most of its objects are shared with the store: all unchanged objects, and all objects of an
+//! initial list. So these objects are in memory only once. The order of the objects is
 //! deterministic, so that simulations can be repeated.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use informer_core::{Cached, ListWatchError, ObjectKey, RejectedObject, Replacement, ResourceVersion};
 
-/// The number of objects at which a list is first checked for repetitions. It is checked again
-/// whenever its length has doubled.
+/// The number of objects at which a list is first checked for objects that occur repeatedly. It is
+/// checked again whenever its length has doubled.
 const MIN_CHECKED: usize = 4_096;
 
 pub(super) struct Listing<K> {
@@ -56,7 +56,8 @@ impl<K> Listing<K> {
         }
     }
 
-    /// Drops repeated objects, so that the memory of an endless list is bounded.
+    /// Drops earlier copies of repeated objects once the list is long enough, so that the memory of
+    /// an endless list is bounded.
     ///
     /// # Errors
     /// If more than half of the objects are repetitions: the list is a cycle.
@@ -69,7 +70,7 @@ impl<K> Listing<K> {
         outcome
     }
 
-    /// Drops repeated objects now, whatever their number.
+    /// Drops earlier copies of repeated objects now, however short the list is.
     ///
     /// # Errors
     /// As [`check_for_repetitions`](Self::check_for_repetitions).

@@ -1,7 +1,10 @@
-//! [`Outage`]: the reflectors that wait for an unavailable server, and the order of their requests.
+//! [`Outage`]: the reflectors that wait for an unavailable server (the waiters), and the order of
+//! their requests.
 //!
-//! [`Queue`] implements the rules without clock and tasks. Each waiter that wakes grants the turns
-//! that are due, to itself or to other waiters.
+//! [`Queue`] implements the rules without clock and tasks. A turn is the permission for one waiter
+//! to send a request. No task grants the turns: each waiter that wakes grants the due ones, to
+//! itself or to other waiters. A response from the server releases waiters, which then need no
+//! turn.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -87,7 +90,7 @@ struct Waiter {
     since: Instant,
     is_own: bool,
     /// The sort key for the order of the waiters: the longer a reflector has been failing, the
-    /// later.
+    /// later its turn.
     due: Instant,
     /// The end of the server's `Retry-After`, before which the waiter is not released.
     shielded_until: Instant,
@@ -105,7 +108,8 @@ enum Go {
 }
 
 impl Waiter {
-    /// Returns the sort key of the waiter. If only its own resource is unavailable, it comes last.
+    /// Returns the sort key of the waiter. Waiters come last if only their own resource is
+    /// unavailable, and not the server.
     fn rank(&self) -> (bool, Instant, u64) {
         (self.is_own, self.due, self.id)
     }
@@ -188,7 +192,8 @@ impl Queue {
         }
     }
 
-    /// Returns the time of the waiter's next check, and the expected time of its turn.
+    /// Returns the time at which the waiter must wake to grant turns, and the expected time of its
+    /// own turn.
     fn next_look(&self, id: u64, now: Instant) -> (Instant, Instant) {
         let Some(own) = self.waiters.iter().find(|waiter| waiter.id == id) else { return (now, now) };
         let before = self.waiters.iter().filter(|waiter| {
@@ -246,9 +251,9 @@ impl Outage {
         }
     }
 
-    /// Logs the outage once for all reflectors, and again when four times as many wait. A first
-    /// failure is logged only if its backoff is long, so that a quick restart of the server is not
-    /// logged.
+    /// Logs the outage once for all reflectors, and again when four times as many reflectors wait.
+    /// A first failure is logged only if its backoff is long, so that a quick restart of the server
+    /// is not logged.
     fn announce(&self, trouble: &Trouble) {
         if trouble.is_own || (trouble.failures < 2 && trouble.wait < MAX_SPACING) {
             return;
@@ -318,7 +323,7 @@ impl Outage {
 struct Place<'o> {
     outage: &'o Outage,
     id: u64,
-    /// Whether the reflector sends its request.
+    /// Whether the reflector has used its permission to send a request.
     has_used_permission: bool,
 }
 
@@ -328,7 +333,7 @@ impl Drop for Place<'_> {
     }
 }
 
-/// The first success of a reflector after an outage.
+/// The first success of a reflector after an outage: a resumed watch or a complete list.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Outcome {
     Resumed,

@@ -10,7 +10,7 @@ const BURST: u32 = 10;
 /// The time after which one more request is allowed.
 const REFILL: Duration = Duration::from_secs(1);
 
-/// An allowance of requests that need no wait: ten, and one more for each second.
+/// An allowance of requests without a wait: at most ten, and each second adds one.
 #[derive(Debug)]
 pub(super) struct Pace {
     /// The time at which the allowance is full again.

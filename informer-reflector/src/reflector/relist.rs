@@ -1,6 +1,6 @@
 //! [`RelistHandle`]: requests a relist from a reflector.
 //!
-//! As for every list, only differences from the known objects become changes.
+//! As for every list, only objects that differ from the stored objects become changes.
 
 use std::sync::Arc;
 

@@ -99,7 +99,7 @@ impl Reporter {
     pub(super) fn recovered(&mut self) {
         self.was_interrupted = false;
         if self.logged.take().is_some() {
-            tracing::info!(resource = %self.status.description, "listing and watching again");
+            tracing::info!(resource = %self.status.description, "list and watch recovered");
         }
     }
 

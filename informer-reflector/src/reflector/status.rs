@@ -160,8 +160,8 @@ impl ReflectorStatus {
         self.notes.lock().last_sync_resource_version.clone()
     }
 
-    /// Returns the quarantined objects: objects of the server that can't be decoded or transformed
-    /// (I10). The store has an earlier version of each, or none.
+    /// Returns the quarantined objects: objects of the server that can't be decoded or transformed.
+    /// For each of them, the store has an earlier version, or none.
     #[must_use]
     pub fn quarantined(&self) -> Vec<RejectedObject> {
         self.notes.lock().quarantined.values().cloned().collect()

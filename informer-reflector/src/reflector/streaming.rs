@@ -23,13 +23,14 @@ use super::watch::{GRACE, OpenWatch};
 use super::{Reflector, Request, Step};
 
 /// The time that each object adds to the allowance. So a stream with fewer than 200 objects a
-/// second must end soon. An ordinary watch has fewer, because no cluster creates objects of one
-/// type at that rate for long. A slow link can also have fewer; paged lists suit it better, because
-/// servers before 1.37 compress lists and not watches.
+/// second must end soon. An ordinary watch has fewer than 200 events a second, because no cluster
+/// changes objects of one type at that rate for long. A streaming list over a slow link can also be
+/// slower; paged lists are better there, because servers before 1.37 compress lists and not
+/// watches.
 const PER_OBJECT: Duration = Duration::from_millis(5);
 
-/// The allowance is capped at this multiple of `list_stall_timeout`, so that a burst at the
-/// beginning does not allow an hour without objects.
+/// The allowance is capped at this multiple of `list_stall_timeout`. Otherwise many objects at the
+/// beginning would allow an hour without objects later.
 const MAX_SAVED: u32 = 3;
 
 /// The number of failed streams in a row after which the reflector makes a paged list.
@@ -52,8 +53,8 @@ enum Progress<K> {
     Ended(ResourceVersion, Vec<WatchEvent<K>>),
 }
 
-/// The time that a streaming list has left. Waiting for events and decoding them uses this time;
-/// waiting for the store does not.
+/// The time for which a streaming list may still wait. Waiting for events and decoding them uses
+/// this time; waiting for the store does not.
 struct Allowance {
     pause: Duration,
     left: Duration,

@@ -30,8 +30,8 @@ const MAX_ANSWER_TIME: Duration = Duration::from_secs(15);
 /// The time for which a watch can exceed its timeout before its connection counts as dead.
 pub(super) const GRACE: Duration = Duration::from_secs(30);
 
-/// The number of consecutive failures after which the reflector relists, because their cause can be
-/// the resource version or the next event.
+/// The number of consecutive failures after which the reflector relists. The cause of such failures
+/// can be the resource version or the next event, and a relist avoids both.
 const MAX_FAILURES: u32 = 3;
 
 /// The failures since a watch last [settled](SETTLED).
@@ -39,8 +39,9 @@ const MAX_FAILURES: u32 = 3;
 pub(super) struct WatchFailures {
     /// The number of failures since the last list. Failures that a relist can't cure do not count.
     pub(super) failures: u32,
-    /// Whether the server refused the version as too old or too new. Once is normal. If the version
-    /// of the relist is refused too, lists don't help, so the next list must wait.
+    /// Whether the server refused the version as too old or too new. Once is normal. If the server
+    /// also refuses the version that the relist returned, lists don't help, so the next list waits
+    /// for the backoff.
     refused: bool,
 }
 
@@ -57,7 +58,7 @@ pub(super) struct OpenWatch<K> {
 pub(super) struct Pulse {
     /// The time at which data last arrived.
     last_data: Instant,
-    /// `false` while the store has no room, because nothing is read then.
+    /// `false` while the store has no room, because the reflector then reads no data.
     is_reading: bool,
     /// The number of silent connections in a row that were replaced.
     silences: u32,

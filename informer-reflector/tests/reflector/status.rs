@@ -165,7 +165,7 @@ async fn each_new_kind_of_refusal_is_logged_once() {
     run.expect_requests(&["watch 7"]).await;
     tokio::time::sleep(Duration::from_secs(11)).await;
     let lines = log.lines.lock();
-    let expected = ["needs the verbs list and watch", "does not serve", "listing and watching again"];
+    let expected = ["needs the verbs list and watch", "does not serve", "list and watch recovered"];
     assert_eq!(lines.len(), expected.len(), "{lines:?}");
     assert!(lines.iter().zip(expected).all(|(line, expected)| line.contains(expected)), "{lines:?}");
 }

@@ -18,14 +18,15 @@ use crate::{Change, IndexFailure};
 /// The index values of one object; usually no value or one value.
 pub(crate) type Values<V> = SmallVec<[V; 1]>;
 
-/// For each slot, the numbers of the values that its object has in an index.
+/// For each slot of the store's [`SlotMap`](crate::slot_map::SlotMap), the numbers of the index
+/// values of the object in the slot. The index assigns a number to each value.
 pub(crate) type ValuesBySlot = Vec<SmallVec<[u32; 2]>>;
 
 type ObjectFunction<V> = Box<dyn Fn(&Cached<AnyObject>) -> Result<Values<V>, String> + Send + Sync>;
 
 /// The function that returns the index values of an object.
 pub(crate) enum Function<V> {
-    /// The function of the object that the user has given.
+    /// A function of the whole object, which the user has provided.
     OfObject(ObjectFunction<V>),
     /// A function of the object's key. Its values never change while the object exists.
     OfKey(fn(&ObjectKey) -> Values<V>),
@@ -37,13 +38,14 @@ pub(crate) struct Definition<V> {
     function: Function<V>,
 }
 
-/// The effect of a change on the table of objects.
+/// The effect of a change on the store's [`SlotMap`](crate::slot_map::SlotMap) of objects.
 #[derive(Debug, Clone)]
 pub(crate) struct Applied<'a> {
     pub(crate) slot: u32,
     /// The key of the object in the slot after the change; `None` if the object was removed.
     pub(crate) key: Option<&'a ObjectKey>,
-    /// Whether the object was added to the slot, and is not a new version of the object there.
+    /// Whether the change added an object to a free slot. Otherwise it replaced or removed the
+    /// object in the slot.
     pub(crate) is_new: bool,
 }
 
@@ -117,8 +119,8 @@ pub(crate) trait AnyIndex: Send + Sync {
     );
 
     /// Applies changes to the index, with the values that [`compute`](Self::compute) returned for
-    /// the same changes. The rest of `computed` must be dropped without a lock. Returns the
-    /// positions of changes whose values could not be added.
+    /// the same changes. Afterwards, `computed` contains unused values, and must be dropped without
+    /// a lock. Returns the positions of changes whose values could not be added.
     fn apply(
         &self,
         state: &mut dyn AnyIndexState,

@@ -67,7 +67,7 @@ impl<K, V: IndexValue> Index<K, V> {
         with_common_value(&self.shared, self.id, object.cast_ref()).map(Objects::cast)
     }
 
-    /// Returns the keys of the objects that have `value`, in order.
+    /// Returns the sorted keys of the objects that have `value` in the index.
     #[must_use]
     #[doc(alias = "IndexKeys")]
     pub fn keys<Q: Hash + Eq + ?Sized>(&self, value: &Q) -> Vec<ObjectKey>

@@ -2,11 +2,11 @@
 //!
 //! The index function is user code, so it runs without a lock. It first runs for the objects of a
 //! snapshot, and then for the objects that have changed since. This is repeated in at most `ROUNDS`
-//! rounds, because a busy writer could always be ahead. Then the index joins: from now on, the
-//! writer also calls the function for its changes and logs the results, while this code indexes the
-//! objects that changed before. Finally, the log is applied under the write lock, without calling
-//! the function. So the writer is blocked only while the log is applied, readers are never blocked,
-//! and each object is indexed a bounded number of times.
+//! rounds, because a busy writer could always be ahead. Then the index joins: from this point on,
+//! the writer also calls the index function for the changes that it makes, and logs the results.
+//! Meanwhile, this code indexes the objects that changed earlier. Finally, the log is applied under
+//! the write lock, without calling the function. So the writer is blocked only while the log is
+//! applied, readers are never blocked, and each object is indexed a bounded number of times.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::slot_map::Entries;
 use crate::{Change, IndexError, IndexFailure};
 
 /// The maximum number of rounds before the index joins, which means that the writer begins to call
-/// its function.
+/// the index function.
 const ROUNDS: usize = 3;
 
 /// If a round indexes at most this number of objects, no further round follows.
@@ -55,7 +55,8 @@ fn build(shared: &Shared, definition: &Arc<dyn AnyIndex>) -> Result<IndexId, Ind
     Ok(join.finish(build))
 }
 
-/// An index under construction that has joined: the writer calls its function and logs the results.
+/// An index under construction that has joined: the writer calls the index function and logs the
+/// results.
 pub(crate) struct Joining {
     id: IndexId,
     pub(crate) definition: Arc<dyn AnyIndex>,

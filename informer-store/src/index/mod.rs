@@ -138,7 +138,8 @@ pub(crate) trait AnyIndexState: Send + Sync {
     /// Returns the objects that have any of `values`, which must be [`Values`] of this index.
     fn union_of(&self, values: &dyn Any) -> Posting;
 
-    /// Replaces the slots of objects with the new slots after a compaction.
+    /// Replaces the old slots of objects with their new slots, after a compaction has moved the
+    /// objects.
     fn renumber(&mut self, by_slot: &mut ValuesBySlot, slots: &Renumbering);
 
     /// Returns whether the index has memory for many more values than it has.

@@ -1,12 +1,13 @@
 //! [`MutationCache`]: reads a store with this process's latest writes applied.
 //!
-//! A write arrives over the watch a little later. Code that reads the store before that can do the
-//! same work again. client-go: `tools/cache/mutation_cache.go`. Unlike in client-go, a written
-//! object is found under its new index values, the watermark shows that an added object has been
-//! deleted, versions without an order cause no panic, and deletions don't displace writes.
+//! A write arrives over the watch a little later. Code that reads the store before the write has
+//! arrived can do the same work twice. client-go: `tools/cache/mutation_cache.go`. Unlike in
+//! client-go, a written object is found under its new index values, the watermark shows that an
+//! added object has been deleted, versions without an order cause no panic, and deletions don't
+//! displace writes.
 //!
-//! The only lock is that of the log. No function of the store and no user code is called under this
-//! lock.
+//! The only lock protects the log of writes. No function of the store and no user code is called
+//! under this lock.
 
 mod recent;
 mod write_log;
@@ -37,10 +38,10 @@ pub struct MutationCacheOptions {
     pub ttl: Duration,
     /// Whether reads return written objects that the store does not contain. Default: `false`.
     ///
-    /// Such an object can have been deleted meanwhile. In an informer, the cache detects the
-    /// deletion when the store's watermark passes the write. If the cache is also a handler of the
-    /// informer, it receives the deletion. Otherwise the object is returned until
-    /// [`ttl`](Self::ttl) is over.
+    /// Such an object can have been deleted meanwhile. If an informer fills the store, the cache
+    /// detects the deletion when the watermark of the store passes the version of the write. If the
+    /// cache is also a handler of the informer, it receives the deletion. Otherwise the object is
+    /// returned until [`ttl`](Self::ttl) is over.
     pub include_adds: bool,
 }
 
@@ -113,8 +114,8 @@ impl MutationCacheOptions {
 /// An informer's `wait_until` is simpler, and also correct for effects of a write on other objects
 /// or indexes: it waits, usually for milliseconds, until the store reaches the version of the
 /// write. A mutation cache is for code that can't wait, such as a sync function or a loop that
-/// writes many objects. It contains only writes of this process, to which no transform or pruning
-/// of the informer was applied, and it drops old writes.
+/// writes many objects. It contains only writes of this process, and drops old writes. The
+/// informer's transform and pruning are not applied to written objects.
 #[doc(alias = "OnAddOrUpdate")]
 pub struct MutationCache<K> {
     shared: Arc<Shared<K>>,

@@ -1,8 +1,8 @@
 //! [`MemorySource`]: a `ListerWatcher` whose objects are in memory, where a test changes them.
 //!
-//! client-go: `FakeControllerSource` of `tools/cache/testing/fake_controller_source.go`. As there,
-//! the history includes changes that are hidden from open watches: a later watch from an older
-//! version receives them.
+//! client-go: `FakeControllerSource` of `tools/cache/testing/fake_controller_source.go`. As in that
+//! type, the history includes changes that are hidden from open watches: a later watch from an
+//! older version receives them.
 //!
 //! Objects are cloned and dropped while the lock is not held, because both can run code of the
 //! test.
@@ -37,8 +37,8 @@ use state::State;
 /// ignored: the last write wins.
 ///
 /// It differs from most API servers, but each of these differences is possible with a real server.
-/// A list comes in one page, whatever its limit. The source refuses, with 410, lists at exactly an
-/// older version and lists with a continue token. Watches have no time limit and end only when the
+/// A list comes in one page, whatever its limit. With 410, the source refuses lists at exactly an
+/// older version, and lists with a continue token. Watches have no time limit and end only when the
 /// test ends them. History is kept until [`expire`](Self::expire).
 ///
 /// ```
@@ -134,8 +134,8 @@ impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
         self.put(object, Before::Absent, false)
     }
 
-    /// Replaces an object, and returns the stored object. An object without a UID keeps that of its
-    /// predecessor.
+    /// Replaces an object, and returns the stored object. An `object` without a UID gets the UID of
+    /// the object that it replaces.
     ///
     /// # Errors
     /// [`Error::Refused`] if no object has this name, or if `object` has no name.
@@ -301,9 +301,9 @@ impl<K> MemorySource<K> {
 
     /// Ends the open watches with an error, after all earlier events.
     ///
-    /// Each watch receives a copy of the error. In the copy, the source of an
+    /// Each watch receives a copy of the error. In the copy of an
     /// [`Unreachable`](ListWatchError::Unreachable) or [`Interrupted`](ListWatchError::Interrupted)
-    /// error is only its text.
+    /// error, the cause has the same text, but not its original type.
     pub fn fail_watches(&self, error: ListWatchError) {
         self.send_to_open_watches(What::Failed(Arc::new(error)));
     }
@@ -320,8 +320,8 @@ impl<K> MemorySource<K> {
         self.shared.changed.send_replace(());
     }
 
-    /// Forgets the history, as etcd does every five minutes: a watch from an earlier version is
-    /// refused with 410 `Expired`. Open watches continue.
+    /// Forgets the history, as an API server does every five minutes: after this call, a watch from
+    /// an earlier version is refused with 410 `Expired`. Open watches continue.
     ///
     /// The sequence `delete_unseen`, `expire`, `disconnect` makes a reflector relist, and the
     /// relist infers the deletion.

@@ -12,7 +12,7 @@ pub struct MaxOf<T> {
 }
 
 impl<T> MaxOf<T> {
-    /// Returns a limiter that uses this one.
+    /// Returns a combined limiter that contains only `limiter`; [`and`](Self::and) adds others.
     #[must_use]
     pub fn new(limiter: impl RateLimiter<T> + 'static) -> Self {
         Self { limiters: vec![Box::new(limiter)] }
@@ -56,7 +56,7 @@ pub struct WithMaxWait<R> {
 }
 
 impl<R> WithMaxWait<R> {
-    /// Returns a limiter that uses this one.
+    /// Returns a limiter that limits the waits of `limiter` to `max`.
     #[must_use]
     pub fn new(limiter: R, max: Duration) -> Self {
         Self { limiter, max }

@@ -54,7 +54,7 @@ impl<T: Hash + Eq + Clone + Send> RateLimiter<T> for ItemExponential<T> {
     }
 }
 
-/// Returns `base`, doubled the given number of times, but at most `max`.
+/// Returns `base` after it has been doubled `times` times, but at most `max`.
 fn doubled(base: Duration, times: u32, max: Duration) -> Duration {
     let nanos = base.as_nanos();
     if nanos == 0 {

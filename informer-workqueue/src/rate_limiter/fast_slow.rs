@@ -1,5 +1,5 @@
-//! [`ItemFastSlow`]: a short wait before the first retries of a key, and a long wait before further
-//! retries.
+//! [`ItemFastSlow`]: a short wait before the first retries of a key, and a long wait before all
+//! later retries.
 
 use std::hash::Hash;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::RateLimiter;
 use super::failures::Failures;
 
-/// A limiter that returns a short wait for the first failures of a key, and a long wait for further
-/// failures.
+/// A limiter that returns a short wait for the first failures of a key, and a long wait for all
+/// later failures.
 ///
 /// The failures of a key are kept until they are reset. Failures that are never reset are kept for
 /// at least twice the longer wait, or ten minutes if that is longer.
@@ -23,7 +23,7 @@ pub struct ItemFastSlow<T> {
 
 impl<T: Hash + Eq + Clone + Send> ItemFastSlow<T> {
     /// Returns a limiter. `fast` is the wait after the first `fast_tries` failures of a key, and
-    /// `slow` is the wait after further failures.
+    /// `slow` is the wait after each later failure.
     #[must_use]
     pub fn new(fast: Duration, slow: Duration, fast_tries: u32) -> Self {
         Self { fast, slow, fast_tries, failures: Failures::new(fast.max(slow)) }

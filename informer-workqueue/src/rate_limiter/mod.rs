@@ -52,8 +52,9 @@ impl<T, R: RateLimiter<T> + ?Sized> RateLimiter<T> for Arc<R> {
 }
 
 /// Returns client-go's default limiter for controllers. A key waits for 5 ms after its first
-/// failure, and twice as long after each further failure, up to 1,000 s. For all keys together, 100
-/// failures are retried without a further wait, then ten per second.
+/// failure. The wait doubles with each later failure, up to 1,000 s. In addition, the rate of all
+/// keys together is limited: 100 failures are retried without an additional wait, then ten per
+/// second.
 #[must_use]
 #[doc(alias = "DefaultTypedControllerRateLimiter")]
 pub fn default_controller_rate_limiter<T: Hash + Eq + Clone + Send + 'static>() -> MaxOf<T> {
@@ -61,8 +62,8 @@ pub fn default_controller_rate_limiter<T: Hash + Eq + Clone + Send + 'static>() 
         .and(Bucket::new(Duration::from_millis(100), 100))
 }
 
-/// Returns client-go's default limiter per key. A key waits for 1 ms after its first failure, and
-/// twice as long after each further failure, up to 1,000 s.
+/// Returns client-go's default limiter per key. A key waits for 1 ms after its first failure. The
+/// wait doubles with each later failure, up to 1,000 s.
 #[must_use]
 #[doc(alias = "DefaultTypedItemBasedRateLimiter")]
 pub fn default_item_based_rate_limiter<T: Hash + Eq + Clone + Send + 'static>() -> ItemExponential<T> {

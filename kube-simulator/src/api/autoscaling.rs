@@ -1,7 +1,8 @@
-//! `autoscaling/v1` of the horizontal pod autoscaler, whose objects are stored in `autoscaling/v2`.
+//! Converts horizontal pod autoscalers between `autoscaling/v1` and `autoscaling/v2`. They are
+//! stored in v2.
 //!
-//! v1 has one metric, the CPU utilization. Annotations of a v1 object contain all other metrics and
-//! the other fields of v2.
+//! v1 has one metric, the CPU utilization. All other metrics, and the fields that only v2 has, are
+//! in annotations of a v1 object.
 //!
 //! Counterpart: `pkg/apis/autoscaling/v1/conversion.go` of Kubernetes.
 
@@ -21,11 +22,11 @@ const ANNOTATIONS: [(&str, &str, &str); 4] = [
     ("status", "currentMetrics", "autoscaling.alpha.kubernetes.io/current-metrics"),
 ];
 
-/// A type of metric: the name of its field, and the name of each inner field in v1 with its path in
-/// v2.
+/// A type of metric: the field that contains a metric of this type, and pairs for the fields of the
+/// metric: the name in v1 and the path in v2.
 type Source = (&'static str, &'static [(&'static str, &'static str)]);
 
-/// The metrics in the spec.
+/// The types of metrics in `spec.metrics`.
 const SPECIFIED: [Source; 5] = [
     (
         "resource",
@@ -73,7 +74,7 @@ const SPECIFIED: [Source; 5] = [
     ),
 ];
 
-/// The metrics in the status.
+/// The types of metrics in `status.currentMetrics`.
 const CURRENT: [Source; 5] = [
     (
         "resource",
@@ -190,8 +191,8 @@ pub(crate) fn to_v2(body: &mut Body) {
     }
 }
 
-/// Changes the case of the first letter of each field name, and drops null fields. The annotation
-/// contains Go's field names.
+/// Changes the case of the first letter of each field name, and drops null fields. In the
+/// annotations of a v1 object, field names begin with an upper-case letter, as in Go.
 fn change_first_letters(value: Value, letter: fn(&char) -> char) -> Value {
     match value {
         Value::Array(list) => list.into_iter().map(|value| change_first_letters(value, letter)).collect(),

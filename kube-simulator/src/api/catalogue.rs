@@ -16,7 +16,8 @@ pub(crate) struct Served {
     /// stored.
     pub(crate) kind: Arc<ResourceKind>,
     pub(crate) table: Arc<Table>,
-    /// Cancelled when the resource is removed, which ends its watches.
+    /// Cancelled when this version of the resource is no longer served. The cancellation ends the
+    /// watches.
     pub(crate) gone: CancellationToken,
 }
 

@@ -25,7 +25,8 @@ const TOO_MANY_PARTS: &str = "a qualified name must consist of alphanumeric char
     end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
     '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
 
-/// Checks the name of a label or of an annotation: `name` or `example.com/name`.
+/// Checks the name of a label or of an annotation: `name` or `example.com/name`. Returns the error
+/// messages, or an empty list for a valid name.
 pub(crate) fn label_name(text: &str) -> Vec<String> {
     let (prefix, name) = match text.split('/').collect::<Vec<_>>().as_slice() {
         [name] => (None, *name),
@@ -59,7 +60,8 @@ pub(crate) fn label_value(text: &str) -> Vec<String> {
     errors
 }
 
-/// Checks a DNS subdomain. Most kinds require that object names have this form.
+/// Checks a DNS subdomain; most kinds require that object names have this form. Returns the error
+/// messages, or an empty list for a valid subdomain.
 pub(crate) fn subdomain(text: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if text.len() > MAX_SUBDOMAIN_LENGTH {

@@ -108,8 +108,8 @@ impl FaultPlan {
     /// Draws the faults of a plan from a seed.
     ///
     /// For faults that cut or stall bodies, the number of bytes is also drawn: at most 4,000 more
-    /// than the number in the options. Durations are between 50 ms and 100 s, limited to the end of
-    /// the plan. Short durations are more frequent.
+    /// than the number in [`FaultPlanOptions::troubles`]. Durations are between 50 ms and 100 s,
+    /// limited to the end of the plan. Short durations are more frequent.
     #[must_use]
     pub fn from_seed(seed: u64, options: &FaultPlanOptions) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);

@@ -13,14 +13,15 @@ pub enum ShutdownAnswer {
     /// announces the shutdown. Watches continue.
     Usual,
     /// 429 in plain text, with a `Retry-After` of 5 seconds and `Connection: close`. A server with
-    /// `--shutdown-send-retry-after` and `--shutdown-watch-termination-grace-period` does this. Its
-    /// watches end cleanly at 200 per second, so that their clients do not all connect to another
+    /// `--shutdown-send-retry-after` and `--shutdown-watch-termination-grace-period` does this. The
+    /// server ends its watches cleanly, 200 per second, so that not all clients connect to another
     /// server at once.
     TooManyRequests,
-    /// 503 `ServiceUnavailable`, with a `Retry-After` of 1 second. A server without these flags
-    /// does this: it waits only for requests in flight, and makes clients leave their connections.
-    /// Its watches continue for a minute, and then end cleanly. A real server in this state accepts
-    /// no new connections, so only requests on old connections get this answer.
+    /// 503 `ServiceUnavailable`, with a `Retry-After` of 1 second. A server without
+    /// `--shutdown-send-retry-after` and `--shutdown-watch-termination-grace-period` does this. The
+    /// server waits only for requests in flight, and makes clients leave their connections. The
+    /// watches continue for a minute, and then end cleanly. A real server in this state accepts no
+    /// new connections, so only requests on old connections get this answer.
     ServiceUnavailable,
 }
 

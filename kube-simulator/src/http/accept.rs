@@ -2,8 +2,8 @@
 //! `Accept` header that the server supports.
 //!
 //! Counterpart: `NegotiateMediaTypeOptions` of the API server
-//! (`pkg/endpoints/handlers/negotiation`). As in its parser of `Accept` headers, offers are sorted
-//! by `q`, but offers with a `*` come after offers without a `*`.
+//! (`pkg/endpoints/handlers/negotiation`). As in the parser of `Accept` headers of the API server,
+//! offers are sorted by `q`, but all offers with a `*` come after all offers without a `*`.
 
 use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
 use http::{HeaderMap, StatusCode};
@@ -29,7 +29,7 @@ pub(super) struct Endpoint {
     /// Whether whole objects are available in protobuf.
     pub(super) protobuf: bool,
     pub(super) cbor: bool,
-    /// Whether other forms than whole objects are available.
+    /// Whether objects are also available as tables and as metadata only.
     pub(super) forms: bool,
     /// Whether at least one offer must name a supported media type or be `*/*`: `application/*`
     /// alone is not enough. This is `true` for kinds for which the real server has Go types.

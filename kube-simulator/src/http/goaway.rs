@@ -10,8 +10,8 @@ pub(crate) struct Goaways {
     /// The probability that an HTTP/2 request is the last of its connection.
     chance: f64,
     random: Mutex<fastrand::Rng>,
-    /// The parent of the tokens of all current connections. To close them, the parent is replaced
-    /// and cancelled.
+    /// The parent of the cancellation tokens of all current connections. To make clients leave
+    /// these connections, the parent is replaced and cancelled.
     everybody: Mutex<CancellationToken>,
 }
 

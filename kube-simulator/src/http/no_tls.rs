@@ -1,4 +1,4 @@
-//! Replaces the module `tls` without the feature `tls`: an empty type.
+//! Replaces the module `tls` in builds without the feature `tls`: contains only an empty type.
 
 use std::future::Ready;
 use std::io;

@@ -1,5 +1,5 @@
-//! Replaces the module `websocket` without the feature `websocket`: requests for a WebSocket are
-//! answered like all other requests.
+//! Replaces the module `websocket` in builds without the feature `websocket`: requests for a
+//! WebSocket are answered like all other requests.
 
 use std::future::Ready;
 use std::io;

@@ -204,7 +204,7 @@ fn list_metadata(list: &List) -> Value {
     metadata
 }
 
-/// Writes the items and the end of a list.
+/// Writes the items and the end of a JSON list, piece by piece.
 struct ListWriter {
     shape: Shape,
     objects: std::vec::IntoIter<std::sync::Arc<Object>>,
@@ -213,7 +213,8 @@ struct ListWriter {
 }
 
 impl ListWriter {
-    /// Fills one piece, and returns whether this was the last piece. Later pieces are empty.
+    /// Writes one piece to the buffer, and returns whether the list is complete. After the last
+    /// piece, writes nothing.
     fn fill(&mut self, buffer: &mut BytesMut) -> bool {
         if self.closed {
             return true;

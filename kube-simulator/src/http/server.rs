@@ -21,7 +21,7 @@ use crate::storage::Revision;
 const WATCH_END_INTERVAL: Duration = Duration::from_millis(5);
 
 /// How long watches continue on a server that shuts down without
-/// `--shutdown-watch-termination-grace-period`: its `--request-timeout`.
+/// `--shutdown-watch-termination-grace-period`: the default of `--request-timeout`.
 const WATCH_GRACE_PERIOD: Duration = Duration::from_secs(60);
 
 /// The configuration from the builder.

@@ -63,7 +63,8 @@ impl Service {
         Self { server, revision }
     }
 
-    /// Creates another API server on the same storage.
+    /// Creates the service of another API server, which uses the storage of `server` and has
+    /// reached `revision`.
     pub(crate) fn of_replica(server: Arc<Server>, revision: Revision) -> Self {
         Self { server, revision }
     }

@@ -1,6 +1,7 @@
 //! Warnings about rules that a real server enforces and the simulator does not check: schemas of
-//! custom resources, and required fields of workloads. Other built-in kinds are never checked, so a
-//! warning on each write would carry no information.
+//! custom resources, and required fields of workloads. Objects of all other built-in kinds are
+//! never checked. Writes of such objects cause no warning, because the warning would be the same
+//! for each write.
 
 use serde_json::Value;
 

@@ -115,12 +115,12 @@ impl Strategy {
         }
     }
 
-    /// Sets the status of new objects.
+    /// Sets the initial status of new objects, which replaces a status that the client sends.
     const fn status(self, initial: &'static str) -> Self {
         Self { initial_status: Some(initial), ..self }
     }
 
-    /// Sets the status of new objects for which the client sends no status.
+    /// Sets the initial status of new objects, which applies only if the client sends no status.
     const fn first_status(self, initial: &'static str) -> Self {
         Self { accepts_initial_status: true, ..self.status(initial) }
     }
@@ -129,7 +129,7 @@ impl Strategy {
         Self { generations: true, ..self }
     }
 
-    /// Makes changes of these metadata fields increase the generation.
+    /// Sets the metadata fields whose changes increase the generation.
     const fn counted(self, counted_metadata: &'static [&'static str]) -> Self {
         Self { counted_metadata, ..self }
     }

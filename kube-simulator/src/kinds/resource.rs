@@ -45,7 +45,7 @@ pub struct ResourceKind {
     /// The structural schema of a custom resource, if it has one.
     pub(crate) schema: Option<Arc<Value>>,
     /// Whether changes of an object increase `metadata.generation`. Changes of the metadata, or of
-    /// a status that `/status` serves, do not.
+    /// a status that `/status` serves, do not increase it.
     pub(crate) counts_generations: bool,
     /// The metadata fields whose changes also increase the generation.
     pub(crate) counted_metadata: &'static [&'static str],
@@ -162,8 +162,8 @@ impl ResourceKind {
         self
     }
 
-    /// Serves `/scale` for a resource with its replicas at these dotted paths, such as
-    /// `spec.replicas` and `status.replicas`.
+    /// Serves `/scale`. The arguments are the dotted paths of the wanted and the current number of
+    /// replicas, such as `spec.replicas` and `status.replicas`.
     #[must_use]
     pub fn scale_subresource(mut self, spec_replicas: &str, status_replicas: &str) -> Self {
         self.scale = Some(Scale {
@@ -206,8 +206,7 @@ impl ResourceKind {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    /// Returns whether this is a built-in kind. The server treats custom resources differently in
-    /// several places.
+    /// Returns whether this is a built-in kind and not a custom resource.
     pub(crate) fn is_built_in(&self) -> bool {
         Facts::is_built_in(&self.group)
     }

@@ -98,9 +98,9 @@ impl SimulatorBuilder {
     /// Sets the interval of etcd's compactions. Each compaction removes the history before the
     /// previous compaction, so one to two intervals of history remain.
     ///
-    /// Watches that the watch cache serves have their own [history](Self::history_limit). Default:
-    /// 5 minutes, as in the real server. Zero disables compactions; other values are limited to
-    /// between one millisecond and one year.
+    /// This setting does not affect watches that the watch cache serves; their history is limited
+    /// by [`history_limit`](Self::history_limit). Default: 5 minutes, as in the real server. Zero
+    /// disables compactions; other values are limited to between one millisecond and one year.
     #[doc(alias = "etcd-compaction-interval")]
     #[must_use]
     pub fn compaction_interval(mut self, interval: Duration) -> Self {

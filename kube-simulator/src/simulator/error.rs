@@ -23,12 +23,13 @@ pub enum Error {
         kind: String,
     },
 
-    /// An object could not be converted to JSON, or JSON to the requested type.
+    /// An object could not be converted to JSON, or JSON could not be converted to the requested
+    /// type.
     #[error("failed to convert an object to or from JSON")]
     Conversion(#[from] serde_json::Error),
 
     /// The loopback port could not be bound, or the TLS certificate could not be generated.
-    #[error("failed to open a loopback port for the simulator")]
+    #[error("failed to start the simulator on a loopback port")]
     Listen(#[source] std::io::Error),
 
     /// The client for the simulator could not be built.

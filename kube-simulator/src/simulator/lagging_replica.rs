@@ -12,8 +12,8 @@ use crate::storage::Revision;
 /// handle to the same server.
 ///
 /// As on a real server, the lag affects reads from the watch cache: watches, and lists and gets
-/// with a resource version. A list at `0` returns an older state. A list at a version that the
-/// cache has not reached fails after 3 seconds, as does a streaming list of the newest state. A
+/// with a resource version. A list at version `0` returns an older state. A list at a version that
+/// the cache has not reached fails after 3 seconds, as does a streaming list of the newest state. A
 /// list without a version also waits for the cache, and is then read from the storage or
 /// [refused](crate::SimulatorBuilder::refuse_late_lists). Gets without a version, and writes, use
 /// the storage at once.

@@ -110,8 +110,9 @@ impl Simulator {
         kubeconfig.to_string()
     }
 
-    /// Creates a client that uses the simulator's socket, or its service if it has no socket. The
-    /// client's default namespace is `default`.
+    /// Creates a client that uses the simulator's socket or, without a socket, calls the
+    /// simulator's [service](Self::service) in process. The client's default namespace is
+    /// `default`.
     ///
     /// # Errors
     ///
@@ -161,8 +162,8 @@ impl Simulator {
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownResource`] if its kind is not served, [`Error::Refused`] if the object
-    /// exists or has no name.
+    /// [`Error::UnknownResource`] if the kind of the object is not served, [`Error::Refused`] if
+    /// the object exists or has no name.
     pub fn create(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         let (store, body) = ObjectStore::of_object(&self.server, object)?;
         store.create_body(body)
@@ -172,8 +173,9 @@ impl Simulator {
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownResource`] if its kind is not served, [`Error::Refused`] if there is no such
-    /// object or if the given `resourceVersion` is not the stored one.
+    /// [`Error::UnknownResource`] if the kind of the object is not served, [`Error::Refused`] if
+    /// there is no such object or if the given `resourceVersion` differs from that of the stored
+    /// object.
     pub fn update(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         let (store, body) = ObjectStore::of_object(&self.server, object)?;
         store.update_body(body)
@@ -183,7 +185,8 @@ impl Simulator {
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownResource`] if its kind is not served, [`Error::Refused`] if it has no name.
+    /// [`Error::UnknownResource`] if the kind of the object is not served, [`Error::Refused`] if
+    /// the object has no name.
     pub fn apply(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         let (store, body) = ObjectStore::of_object(&self.server, object)?;
         store.apply_body(body)

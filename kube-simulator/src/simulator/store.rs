@@ -61,9 +61,9 @@ impl ObjectStore {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if there is no such object, if the given `resourceVersion` is not the
-    /// stored one, or if `object` is not a JSON object, [`Error::Conversion`] if it cannot be
-    /// serialized.
+    /// [`Error::Refused`] if there is no such object, if the given `resourceVersion` differs from
+    /// that of the stored object, or if `object` is not a JSON object, [`Error::Conversion`] if it
+    /// cannot be serialized.
     pub fn update(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         self.update_body(to_body(object)?)
     }
@@ -109,14 +109,14 @@ impl ObjectStore {
     }
 
     /// Deletes the object with this key as if its stored bytes were unreadable, and returns its
-    /// last version. Finalizers are ignored. A client can do the same with
-    /// `ignoreStoreReadErrorWithClusterBreakingPotential`.
+    /// last version. Finalizers are ignored. On a real server, a client causes the same deletion
+    /// with the delete option `ignoreStoreReadErrorWithClusterBreakingPotential`.
     ///
-    /// Watches of resources outside the watch cache (of built-in kinds: Events) read the deletion
-    /// from etcd. Such watches end with an `ERROR` event of code 500 and reason `StorageReadError`,
-    /// whatever their selectors, even if they begin later at a version before the deletion. For
-    /// other resources, the watch cache is rebuilt: watches end, and resuming from an earlier
-    /// version fails (410 `Expired`).
+    /// Watches of resources that the watch cache does not hold (among built-in kinds: Events) read
+    /// the deletion from etcd. Such watches end with an `ERROR` event of code 500 and reason
+    /// `StorageReadError`, whatever their selectors. This includes watches that are opened later at
+    /// a version before the deletion. For other resources, the watch cache is rebuilt: watches end,
+    /// and watches from an earlier version are answered with 410 `Expired`.
     ///
     /// # Errors
     ///

@@ -118,17 +118,17 @@ impl Simulator {
     /// - watches are refused with the HTTP status 429 `TooManyRequests`, and with a `Retry-After`
     ///   that grows with time from 1 to 30 seconds;
     /// - lists with a limit and no selector, and lists of one state (an exact version, or the next
-    ///   page), are read from etcd, which applies the limit also at version `0`; all other lists
-    ///   are refused like watches;
+    ///   page), are read from etcd. Unlike the watch cache, etcd also applies the limit to lists at
+    ///   version `0`. All other lists are refused like watches;
     /// - gets, and all reads of Event objects (which have no watch cache), are served from etcd.
     ///   Writes continue.
     ///
-    /// The history remains, so that a test can observe where the client resumes;
+    /// The history remains, so that a test can observe from which version the client resumes;
     /// [`restart_without_history`](Self::restart_without_history) also removes the history. The
     /// caches of [lagging replicas](Self::lagging_replica) are always ready.
     ///
-    /// This is the feature `ResilientWatchCacheInitialization` (KEP-4568), which has always been
-    /// enabled since Kubernetes 1.34.
+    /// This behavior is the feature `ResilientWatchCacheInitialization` (KEP-4568), which cannot be
+    /// disabled since Kubernetes 1.34.
     #[doc(alias = "ResilientWatchCacheInitialization")]
     pub fn set_watch_cache_ready(&self, ready: bool) {
         self.server.api.revision.watch_cache().set_ready(ready);
@@ -164,12 +164,12 @@ impl Simulator {
     }
 
     /// Restarts the server with the objects and the resource version of a backup. Writes since the
-    /// backup are lost, and new writes reuse their resource versions.
+    /// backup are lost, and new writes reuse the resource versions of the lost writes.
     ///
-    /// No client can detect this by itself. A watch from a future version sends nothing, as on a
-    /// real server, until new writes reach that version, and then sends later writes. Such a watch
-    /// reports neither the undone writes nor the new writes up to that version. This is why etcd
-    /// can [move restored versions ahead](Self::restore_ahead).
+    /// No client can detect the restore. A watch from a future version sends nothing, as on a real
+    /// server, until new writes reach that version, and then sends later writes. Such a watch
+    /// reports neither the undone writes nor the new writes up to that version. For this reason,
+    /// etcd offers a restore that [skips resource versions](Self::restore_ahead).
     pub fn restore(&self, backup: &Backup) {
         self.server.api.restore(backup, backup.resource_version());
         self.server.restart();

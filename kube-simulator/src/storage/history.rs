@@ -19,12 +19,12 @@ pub(crate) struct Event {
     /// The version before the write; `None` for a creation.
     pub(crate) previous: Option<Arc<Object>>,
     pub(crate) is_deletion: bool,
-    /// Whether the deleted version is unreadable, so that watches that read from etcd cannot report
-    /// the deletion.
+    /// Whether the event is the deletion of an object whose stored bytes are unreadable. Watches
+    /// that read from etcd cannot report this deletion.
     pub(crate) is_corrupt: bool,
     /// The time of the write.
     pub(crate) written: Instant,
-    /// The cached result of the method with this name.
+    /// The cached result of the method [`as_deleted`](Self::as_deleted()).
     as_deleted: OnceLock<Arc<Object>>,
 }
 

@@ -26,7 +26,7 @@ impl<'a> Transaction<'a> {
         self.state.objects.get(key).cloned()
     }
 
-    /// Stores the first or a new version of an object.
+    /// Creates an object, or stores a new version of an existing object.
     pub(crate) fn put(&mut self, key: &str, value: Map<String, Value>) -> Arc<Object> {
         let object = Object::encode(self.kind, key.to_owned(), value, self.revision.advance());
         let previous = self.state.objects.insert(key.to_owned(), object.clone());

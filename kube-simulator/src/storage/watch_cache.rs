@@ -12,7 +12,8 @@ use super::error::ReadError;
 /// Maximum `Retry-After`, in seconds.
 const MAX_RETRY_AFTER: u32 = 30;
 
-/// The exponential growth rate of `Retry-After` per second during which the cache is not ready.
+/// The exponential growth rate of `Retry-After`, per second of the time since the cache became
+/// unready.
 const GROWTH: f64 = 0.06;
 
 /// The state of an API server's watch cache: the time when the cache became unready, or `None`

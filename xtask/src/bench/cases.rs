@@ -1,13 +1,13 @@
-//! The benchmark cases: their names on both sides and their goals.
+//! The benchmark cases, each with its name in our programs, its name in client-go's program, and its goal.
 
-/// One row of the table.
+/// A benchmark case, which is one row of the printed table.
 #[derive(Debug)]
 pub(crate) struct Case {
     pub(crate) title: &'static str,
     pub(crate) unit: Unit,
     /// The name in the output of client-go's program; `None` if client-go has no such feature.
     pub(crate) client_go: Option<&'static str>,
-    /// The name in the output of our program, or criterion's name.
+    /// The name in the output of our program or, if it uses criterion, the name of criterion's benchmark.
     pub(crate) ours: &'static str,
     /// The goal, in `unit`.
     pub(crate) goal: Option<f64>,
@@ -21,7 +21,7 @@ pub(crate) enum Unit {
     Megabytes,
     /// Events per second; higher is better.
     Events,
-    /// Percent of the undisturbed speed; higher is better.
+    /// Percent of the speed without a disturbance, such as a stalled handler; higher is better.
     Percent,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Part {
     pub(crate) bench: &'static str,
     /// Whether the program uses criterion, which has its own arguments and result files.
     pub(crate) is_criterion: bool,
-    /// Texts that select client-go's cases: each is a part of their names.
+    /// The filters for client-go's program. It runs the cases whose name contains one of these texts.
     pub(crate) client_go: &'static [&'static str],
 }
 

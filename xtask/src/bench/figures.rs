@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::cases::Unit;
 
-/// The figures of one side, from all rounds.
+/// The figures of our programs or of client-go's program, from all rounds.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
     by_case: HashMap<String, Vec<Figure>>,
@@ -30,7 +30,7 @@ pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
     if is_even { (values[middle - 1] + values[middle]) / 2.0 } else { values[middle] }
 }
 
-/// The used part of criterion's `estimates.json`.
+/// The part of criterion's `estimates.json` that this program reads.
 #[derive(Debug, Deserialize)]
 struct Estimates {
     median: Estimate,

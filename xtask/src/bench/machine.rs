@@ -1,4 +1,4 @@
-//! The machine and the versions of a measurement, which its figures depend on.
+//! The machine and the versions of a measurement. The figures depend on them, so they are printed with the figures.
 
 use std::fmt;
 use std::process::Command;

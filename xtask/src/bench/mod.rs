@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: runs our benchmarks and client-go's in turn, and prints one table.
 //!
-//! Figures of different machines or runs are not comparable. So each figure is the median of several rounds, and each
-//! round measures both sides.
+//! Figures of different machines or runs are not comparable. So our programs and client-go's program are measured in
+//! the same run, alternately in each of several rounds. Each figure is the median of all rounds.
 
 mod cases;
 mod figures;
@@ -32,11 +32,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..))]
     rounds: u8,
 
-    /// Measure only our side, even if Go is installed
+    /// Measure only our programs, even if Go is installed
     #[arg(long)]
     without_go: bool,
 
-    /// Measure instead what each further type of objects costs to compile
+    /// Measure instead how much each additional type of objects adds to compile time and program size
     #[arg(long)]
     types: bool,
 

@@ -1,4 +1,4 @@
-//! The table of figures of both sides, as Markdown and as JSON.
+//! The table with the figures of our programs and of client-go's program, as Markdown and as JSON.
 
 use serde_json::{Value, json};
 

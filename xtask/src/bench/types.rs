@@ -1,6 +1,8 @@
-//! `cargo xtask bench --types`: what each further type of objects costs a program, in compile time and in size.
+//! `cargo xtask bench --types`: how much each additional type of objects adds to the compile time and the size of a
+//! program.
 //!
-//! It builds programs that differ only in the number of informers with a type. The programs are in `target/types`.
+//! It builds programs that differ only in the number of informers; each informer has another type. The programs are in
+//! `target/types`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +32,7 @@ kube = { version = "*", default-features = false, features = ["config", "ring", 
 tokio = { version = "1", features = ["macros", "rt-multi-thread"] }
 "#;
 
-/// What it takes to build a program, apart from its dependencies.
+/// The CPU time to build a program without its dependencies, and the size of the program.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     cpu_seconds: f64,
@@ -71,7 +73,8 @@ pub(super) fn run(rounds: u8, signals: &Signals) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the paths of enough types, without alpha and beta versions; the first ones are in most programs.
+/// Returns the paths of enough types for all programs, without alpha and beta versions. Types that most real programs
+/// use come first.
 fn types() -> anyhow::Result<Vec<String>> {
     let data = data::read(&workspace::root())?;
     let mut types: Vec<String> = ["Pod", "Node", "Service", "ConfigMap"]
@@ -89,7 +92,8 @@ fn types() -> anyhow::Result<Vec<String>> {
     Ok(types)
 }
 
-/// Builds the program with these types, and measures it.
+/// Builds a program with one informer for each of these types, and measures the CPU time of the build and the size of
+/// the program.
 fn build(package: &Path, types: &[String], signals: &Signals) -> anyhow::Result<Cost> {
     write(&package.join("src/main.rs"), &source(types))?;
     let mut command = workspace::cargo();
@@ -143,8 +147,10 @@ fn cpu_of_children() -> anyhow::Result<f64> {
     let path = PathBuf::from("/proc/self/stat");
     let text = fs::read_to_string(&path).context("cannot read /proc/self/stat; this needs Linux")?;
     // The fields after the program's name, which can contain blanks: proc_pid_stat(5), from field 3.
-    let fields =
-        text.rsplit_once(')').map(|(_, rest)| rest.split_whitespace()).context("an unknown format")?;
+    let fields = text
+        .rsplit_once(')')
+        .map(|(_, rest)| rest.split_whitespace())
+        .context("/proc/self/stat has an unknown format")?;
     let ticks: u64 = fields.skip(13).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
     Ok(ticks as f64 / 100.0)
 }

@@ -1,5 +1,6 @@
-//! Generates the code about Kubernetes' own kinds from `xtask/groups.json`: the accessors of informer-factory, the
-//! derive's list of them, and the simulator's table of facts.
+//! Generates the code about Kubernetes' own kinds from `xtask/groups.json`: the accessors of informer-factory, the list
+//! of these accessors for `#[derive(Informer)]`, informer-codegen's list of taken names, and the simulator's table of
+//! built-in kinds.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,22 +14,24 @@ use super::{data, expand, facts, lower, merging, methods, refresh};
 /// The folder of the generated files, relative to the workspace's root. All files in it are generated.
 const FOLDER: &str = "informer-factory/src/groups";
 
-/// The folder of the derive's list of accessors, which is the only generated file in it.
+/// The folder that contains the derive's list of built-in accessors. The other files in this folder are not generated.
 const DERIVE_FOLDER: &str = "informer-macros/src";
 
-/// The file with the derive's list of accessors.
+/// The file with the derive's list of built-in accessors.
 const DERIVE_FILE: &str = "built_in.rs";
 
-/// The folder of informer-codegen's list of names, which is the only generated file in it.
+/// The folder that contains informer-codegen's list of taken accessor names. The other files in this folder are not
+/// generated.
 const CODEGEN_FOLDER: &str = "informer-codegen/src";
 
-/// The file with informer-codegen's list of names.
+/// The file with informer-codegen's list of taken accessor names.
 const CODEGEN_FILE: &str = "taken.rs";
 
-/// The folder of the simulator's table of facts, which is the only generated file in it.
+/// The folder that contains the simulator's table of built-in kinds. The other Rust files in this folder are not
+/// generated.
 const SIMULATOR_FOLDER: &str = "kube-simulator/src/kinds";
 
-/// The file with the simulator's table of facts.
+/// The file with the simulator's table of built-in kinds.
 const SIMULATOR_FILE: &str = "table.rs";
 
 /// The protobuf messages of built-in kinds.

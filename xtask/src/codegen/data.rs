@@ -15,9 +15,10 @@ pub(crate) const FILE: &str = "xtask/groups.json";
 pub(crate) struct Data {
     /// A comment for readers, as a field, because JSON has no comments.
     pub(crate) about: Vec<String>,
-    /// The version features of k8s-openapi, in order.
+    /// The version features of k8s-openapi, such as `v1_36`, from the oldest to the newest.
     pub(crate) features: Vec<String>,
-    /// The Kubernetes version of the verbs, columns and other facts about kinds, as a version feature.
+    /// The Kubernetes version that the verbs, columns and other facts about kinds are from, as a version feature of
+    /// k8s-openapi, such as `v1_36`.
     pub(crate) kubernetes: String,
     /// The kinds that can be listed, but not watched.
     pub(crate) not_watched: Vec<NotWatched>,
@@ -48,7 +49,7 @@ pub(crate) struct Group {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Version {
     pub(crate) version: String,
-    /// The path of the module with the types.
+    /// The path of the module of k8s-openapi with the types.
     pub(crate) module: String,
     pub(crate) kinds: Vec<Kind>,
 }
@@ -66,7 +67,7 @@ pub(crate) struct Kind {
     pub(crate) short: Vec<String>,
     /// A short description.
     pub(crate) what: String,
-    /// The features of k8s-openapi that have the kind; empty if all have it.
+    /// The version features of k8s-openapi that have the kind; empty if all have it.
     #[serde(default)]
     pub(crate) features: Vec<String>,
     #[serde(default)]
@@ -77,10 +78,10 @@ pub(crate) struct Kind {
     pub(crate) verbs: Vec<String>,
     #[serde(default)]
     pub(crate) subresources: Vec<String>,
-    /// The fields of field selectors, besides name and namespace.
+    /// The fields that field selectors can use, besides name and namespace.
     #[serde(default)]
     pub(crate) fields: Vec<String>,
-    /// The columns of tables; empty for name and creation time.
+    /// The columns of the kind's table in `kubectl get`; empty if these are only the name and the creation time.
     #[serde(default)]
     pub(crate) columns: Vec<String>,
 }

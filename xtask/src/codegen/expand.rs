@@ -6,7 +6,7 @@ use informer_codegen::__private::{Group, Module, Part, Version, accessors, doc, 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
-/// The names that accessors must not have.
+/// The names that accessors must not have, because a method with the same name would hide the accessor.
 #[derive(Debug)]
 pub(crate) struct Taken {
     /// The methods of the factory.

@@ -80,7 +80,8 @@ fn kind(kind: &data::Kind, module: &syn::Path, features: &[String]) -> anyhow::R
     })
 }
 
-/// Returns the gate of a version or group with these kinds.
+/// Returns the condition on Kubernetes versions for a version or group with these kinds: at least one of the kinds
+/// exists.
 fn union<'a>(kinds: impl Iterator<Item = &'a data::Kind>, all: &[String]) -> anyhow::Result<Gate> {
     let mut present = BTreeSet::new();
     for kind in kinds {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Context;
 use serde_json::{Map, Value, json};
 
-/// The prefixes of all definitions, which the names in the output omit.
+/// The prefixes of the names of types in the `OpenAPI` document. The names in `merging.json` omit them.
 const PREFIXES: [&str; 2] = ["io.k8s.api.", "io.k8s."];
 
 const REFERENCE: &str = "#/definitions/";
@@ -49,7 +49,8 @@ fn short(name: &str) -> String {
     short.unwrap_or(name).to_owned()
 }
 
-/// Returns a schema reduced to the marks for merging, properties, the items of keyed lists, and references.
+/// Returns a schema reduced to the merge extensions (`x-kubernetes-…` fields that determine how lists and maps are
+/// merged), properties, the items of keyed lists, and references.
 fn reduced(schema: &Value) -> Value {
     let mut kept = Map::new();
     let mut keep = |mark: &str| {
@@ -109,7 +110,7 @@ fn references(schema: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Removes types without a mark for merging, unless they refer to a type with such a mark.
+/// Removes types without a merge extension, unless they refer to a type with one.
 fn with_marks(types: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let mut marked: BTreeSet<String> = BTreeSet::new();
     loop {
@@ -127,7 +128,7 @@ fn with_marks(types: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     }
 }
 
-/// Returns a schema without the parts that neither contain a mark for merging nor refer to a type with one; `None` if
+/// Returns a schema without the parts that neither contain a merge extension nor refer to a type with one; `None` if
 /// nothing is left.
 fn pruned(schema: &Value, marked: &BTreeSet<String>) -> Option<Value> {
     let mut kept = Map::new();

@@ -50,7 +50,7 @@ impl Args {
     pub(crate) const CHECK: Self = Self { check: true, refresh: false, crd: Vec::new(), out: None };
 }
 
-/// Generates code from files with definitions, like `--crd`.
+/// Generates code from files with custom resource definitions, like `--crd`.
 pub(crate) fn for_definitions(definitions: &[PathBuf], out: &Path, signals: &Signals) -> anyhow::Result<()> {
     custom(definitions, out, false, signals)
 }

@@ -1,5 +1,5 @@
-//! `--refresh`: reads the facts from the sources of k8s-openapi that cargo has unpacked, and from Kubernetes. Data
-//! that these lack (accessors of groups, descriptions, and kinds without watches) is kept.
+//! `--refresh`: reads the facts from the sources of k8s-openapi that cargo has unpacked, and from Kubernetes. Data that
+//! these sources lack (accessors of groups, descriptions, and the list of kinds without watches) is kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -26,7 +26,8 @@ struct Fact {
     namespaced: bool,
 }
 
-/// Returns the data, updated from the sources. Without `kubernetes`, the old facts from Kubernetes are kept.
+/// Returns the data, updated from the sources of k8s-openapi and of Kubernetes. If `kubernetes` is `None`, the old
+/// facts from Kubernetes are kept.
 pub(crate) fn refresh(old: &Data, kubernetes: Option<&Kubernetes>) -> anyhow::Result<Data> {
     let (folder, features) = sources()?;
     let mut facts: BTreeMap<Fact, Vec<String>> = BTreeMap::new();
@@ -155,8 +156,8 @@ fn assemble(old: &Data, features: Vec<String>, facts: BTreeMap<Fact, Vec<String>
     Data { features, groups, ..old.clone() }
 }
 
-/// Replaces the facts about each kind with those of Kubernetes. Kinds that this version of Kubernetes lacks get no
-/// facts.
+/// Replaces the facts about each kind with those of Kubernetes. If this version of Kubernetes lacks a kind, the facts
+/// about the kind are removed.
 fn add_facts(data: &mut Data, kubernetes: &Kubernetes) {
     data.kubernetes.clone_from(&kubernetes.feature);
     for group in &mut data.groups {
@@ -183,7 +184,8 @@ fn name(old: &Data, group: &str) -> String {
     known.unwrap_or_else(|| group.split('.').next().unwrap_or_default().replace('-', "_"))
 }
 
-/// Returns the old data of a kind, from the fact's version of the group, or from another version if that has none.
+/// Returns the old data of the kind that the fact describes: from the same version of the group or, if the old data
+/// lacks it, from another version.
 fn known<'a>(old: &'a Data, fact: &Fact) -> Option<&'a Kind> {
     let groups = old.groups.iter().filter(|group| group.group == fact.group);
     let versions = groups.flat_map(|group| &group.versions);

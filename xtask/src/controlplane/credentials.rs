@@ -1,4 +1,5 @@
-//! Keys, certificates and tokens of one control plane. Each control plane gets new ones, so old ones are useless.
+//! Keys, certificates and tokens of one control plane. Each control plane gets new ones, so the secrets of earlier
+//! control planes are useless.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -23,8 +24,8 @@ pub(crate) const SERVICE_ACCOUNT_PUBLIC_FILE: &str = "service-account.pub";
 /// The file with the bearer tokens and their users.
 pub(crate) const TOKEN_FILE: &str = "tokens.csv";
 
-/// The server names in the API server's certificate. The in-cluster names do not resolve here, but some programs set
-/// the server name of a connection themselves.
+/// The server names in the API server's certificate. The names of the service `kubernetes` cannot be resolved outside
+/// of a cluster. They are included, because some programs connect by address and set the server name themselves.
 const SERVER_NAMES: [&str; 4] = ["127.0.0.1", "localhost", "kubernetes", "kubernetes.default.svc"];
 
 /// The data that a client needs to connect to the API server.

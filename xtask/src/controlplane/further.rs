@@ -1,4 +1,4 @@
-//! [`Further`]: additional API servers on the same etcd, for behavior that needs other flags or that ends a server.
+//! [`Further`]: additional API servers on the same etcd, for tests that need other flags or that end a server.
 
 use super::Options;
 use super::flags::Flags;
@@ -10,8 +10,8 @@ pub(crate) enum Further {
     OtherGates,
     /// Shuts down slowly on a signal: it first continues to serve, then rejects requests, then ends its watches one by one.
     Leaving,
-    /// Shuts down at once on a signal, which is the default. Requests in flight must end within 20 seconds, not a
-    /// minute.
+    /// Shuts down at once on a signal, which is the default. Its limit for requests in flight is 20 seconds and not the
+    /// default of a minute, so that it does not wait longer for them.
     LeavingAtOnce,
 }
 
@@ -27,7 +27,7 @@ impl Further {
         }
     }
 
-    /// Returns whether tests can end the server while the others run.
+    /// Returns whether a test may end this server. If another server ends during the tests, the run fails.
     pub(crate) fn may_end(self) -> bool {
         self != Self::OtherGates
     }

@@ -36,7 +36,7 @@ enum FoundBy {
     /// One test of an invariant, and no other test is run. It must fail; a timeout is not enough.
     Test {
         package: &'static str,
-        /// The arguments that select the test's target, such as `--lib`.
+        /// The cargo arguments that select the test's target, such as `--lib`.
         target: &'static [&'static str],
         /// The name of the test with its modules. The function's name begins with the invariant.
         name: &'static str,
@@ -77,7 +77,10 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     }
     eprintln!("{found} planted bugs were found, {missed} were not, in {:.0?}", began_all.elapsed());
     if found == 0 && missed == 0 {
-        bail!("no bug has `{}` in its name or in the name of its test", args.only)
+        bail!(
+            "no planted bug has `{}` in its name or in the name of its test; choose another text for --only",
+            args.only
+        )
     }
     if missed > 0 {
         bail!("{missed} planted bugs were not found; write tests that fail with them")
@@ -172,7 +175,7 @@ impl Mutant {
     }
 }
 
-/// Makes a command run in the copy, with a separate target folder.
+/// Makes a command run in the copy of the sources, with a separate target folder.
 fn in_copy(mut command: Command, copy: &Path) -> Command {
     let target = copy.parent().unwrap_or(copy).join("target");
     // Each bug changes one file, so incremental builds save most of the time.
@@ -181,7 +184,8 @@ fn in_copy(mut command: Command, copy: &Path) -> Command {
     command
 }
 
-/// Copies the tracked files. Unchanged files keep their modification time, so that cargo does not rebuild them.
+/// Copies the files that git tracks. Unchanged files in the copy keep their modification time, so that cargo does not
+/// rebuild them.
 fn copy_sources(copy: &Path) -> anyhow::Result<()> {
     let root = workspace::root();
     let listed = Command::new("git").current_dir(&root).args(["ls-files", "-z"]).output();

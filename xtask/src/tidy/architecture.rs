@@ -9,10 +9,10 @@ use super::Finding;
 /// The file with the code map.
 const FILE: &str = "ARCHITECTURE.md";
 
-/// The text of the heading above the map, in lower case. The case of the heading does not matter.
+/// The text of the heading above the code map, in lower case. The case of the heading does not matter.
 const HEADING: &str = "code map";
 
-/// Compares the map with the workspace, if the map exists.
+/// Compares the code map in ARCHITECTURE.md with the workspace. Without that file, nothing is checked.
 pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     let path = root.join(FILE);
     if !path.exists() {
@@ -49,7 +49,7 @@ fn compare(text: &str, members: &[&str], exists: impl Fn(&str) -> bool) -> Vec<F
     findings
 }
 
-/// Returns the lines from the map's heading to the next heading of the same or a higher level.
+/// Returns the lines of the code map: from its heading to the next heading of the same or a higher level.
 fn section(text: &str) -> Vec<(usize, &str)> {
     let depth = |line: &str| line.bytes().take_while(|byte| *byte == b'#').count();
     let is_map = |line: &str| depth(line) > 0 && line.to_lowercase().contains(HEADING);

@@ -1,5 +1,5 @@
-//! Checks the invariants I1 to I12: a comment such as `I4: ...` marks code that upholds one, and tests whose names begin
-//! with `i4_` cover it.
+//! Checks the invariants I1 to I12: a comment such as `I4: ...` marks code that keeps the invariant I4, and tests whose
+//! names begin with `i4_` test it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

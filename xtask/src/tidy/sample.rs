@@ -59,7 +59,7 @@ fn draw(mut texts: Vec<Text>, count: usize, seed: u64) {
     texts.iter().take(count).for_each(|text| println!("{text}"));
 }
 
-/// Each block of doc comments, with the line that it documents.
+/// Returns each block of doc comments, with the line that it documents.
 fn doc_comments(source: &Source) -> Vec<Text> {
     let mut texts = Vec::new();
     let mut block: Vec<&str> = Vec::new();
@@ -76,7 +76,7 @@ fn doc_comments(source: &Source) -> Vec<Text> {
     texts
 }
 
-/// The string literals of log lines, errors and program output.
+/// Returns the string literals of log lines, errors and program output.
 fn messages(source: &Source) -> Vec<Text> {
     let lines: Vec<_> = source.lines().filter(|(number, _)| !source.is_test(*number)).collect();
     let mut texts = Vec::new();
@@ -102,7 +102,7 @@ fn messages(source: &Source) -> Vec<Text> {
     texts
 }
 
-/// The contents of the string literals in a piece of code.
+/// Returns the contents of the string literals in a piece of code.
 fn literals(code: &str) -> Vec<String> {
     let mut literals = Vec::new();
     let mut letters = code.chars();

@@ -1,4 +1,5 @@
-//! Checks that the tests in docs/scenarios.md and docs/errors.md exist. Tables name them as `crate: file::test`.
+//! Checks that the tests in docs/scenarios.md and docs/errors.md exist. The tables in these documents name each test as
+//! `crate: file::test`.
 
 use std::path::Path;
 
@@ -7,13 +8,13 @@ use anyhow::Context;
 use super::Finding;
 use super::sources::Source;
 
-/// The files with tables.
+/// The documents whose tables map scenarios and errors to tests.
 const FILES: [&str; 2] = ["docs/errors.md", "docs/scenarios.md"];
 
-/// A substring by which the checks recognize names of tests in the tables.
+/// The text by which the check recognizes the name of a test in the documents: every such name contains it.
 const MARK: &str = ".rs::";
 
-/// Checks each test that the tables name.
+/// Checks that each test exists that docs/errors.md or docs/scenarios.md names.
 pub(crate) fn check(root: &Path, sources: &[Source]) -> anyhow::Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for file in FILES {

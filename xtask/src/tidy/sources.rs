@@ -11,7 +11,7 @@ const NOT_LIBRARY: [&str; 2] = ["xtask", "examples"];
 /// The mark in the first lines of a generated file.
 const GENERATED: &str = "@generated";
 
-/// One Rust file.
+/// One Rust file or document.
 #[derive(Debug)]
 pub(crate) struct Source {
     /// The path relative to the workspace's root.

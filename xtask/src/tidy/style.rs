@@ -78,7 +78,8 @@ fn sleeping_tests(source: &Source) -> Vec<Finding> {
         .collect()
 }
 
-/// Finds public async functions without a section on cancel safety. Callers use such futures in `select!`.
+/// Finds public async functions without a section on cancel safety. Callers need this section, because `select!` drops
+/// such futures before they complete.
 fn unsafe_to_cancel(source: &Source) -> Vec<Finding> {
     if !source.is_library() {
         return Vec::new();

@@ -24,7 +24,7 @@ pub(super) struct ReleasedNames {
 struct Released {
     /// The sequence number of the removal.
     number: u64,
-    /// Set when the namespace is added again; `None` if nothing waits for that.
+    /// Set when the namespace is added again; `None` if no caller waits for this.
     again: Option<Completion>,
 }
 

@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 use super::{Joining, Namespaces};
 use crate::source::SourceStatus;
 
-/// How long the server must refuse (403) a namespace before the informer syncs without it. Refusals
-/// just after a start of the server, or just after a role binding was created together with the
-/// workload, end earlier.
+/// How long the server must refuse (403) a namespace before the informer syncs without it.
+/// Temporary refusals, just after the server has started or a role binding was created together
+/// with the workload, end earlier.
 const MIN_REFUSAL: Duration = Duration::from_secs(10);
 
 impl<K: Send + Sync + 'static> Joining<K> {
@@ -48,8 +48,8 @@ impl<K: Send + Sync + 'static> Joining<K> {
     }
 }
 
-/// Waits until the server has refused each request for [`MIN_REFUSAL`], and returns the health at
-/// that time. Never returns if the reflector ends first.
+/// Waits until the server has refused all requests during [`MIN_REFUSAL`], and returns the health
+/// at that time. Never returns if the reflector ends first.
 async fn refused(mut status: ReflectorStatus) -> Health {
     let mut since = None;
     loop {

@@ -31,7 +31,7 @@ impl<K> ListDecoder<K> {
         Ok(items)
     }
 
-    /// Makes one step. Returns `false` if more bytes are needed.
+    /// Reads the next token, value or item of the body. Returns `false` if more bytes are needed.
     fn advance(&mut self, body: &Repaired<'_>, items: &mut Items<K>) -> Result<bool, ListWatchError> {
         let rest = &body.text[self.read..];
         self.state = match (self.state, rest.as_bytes()[0]) {

@@ -1,6 +1,7 @@
 //! Decodes lists in protobuf.
 //!
-//! The body is `runtime.Unknown`, and its content is the list. All fields of both are bytes.
+//! The body is a `runtime.Unknown` message, and its field 2 contains the list. All fields of both
+//! messages that are read here contain bytes.
 
 use informer_core::ListWatchError;
 use kube::core::ListMeta;
@@ -73,7 +74,8 @@ impl<K> ListDecoder<K> {
         self.check_type()
     }
 
-    /// Starts the list, whose type is known now.
+    /// Begins to read the content of the list. Fails if the type of the list, which comes before
+    /// the content, is not a known list type.
     fn begin_content(&mut self, len: usize) -> Result<(), ListWatchError> {
         match &self.head.kind {
             Some(kind) if !kind.ends_with("List") => {

@@ -1,4 +1,4 @@
-//! Custom resource definitions: their resources are served while the definitions exist.
+//! Custom resource definitions: the resource of a definition is served while the definition exists.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use crate::api::custom::{self, Definition};
 use crate::api::writes::{self, Outcome, Propagation};
 use crate::storage::Object;
 
-/// Serves the resources of a definition after a write to it, or stops serving them after its
+/// Reacts to a write to a custom resource definition: serves its resource, or deletes the objects
+/// of the resource while the definition is being deleted, or stops serving the resource after the
 /// deletion.
 pub(super) fn follow(api: &Api, definitions: &Served, outcome: &Outcome) {
     let object = outcome.object();
@@ -37,8 +38,8 @@ pub(super) fn follow(api: &Api, definitions: &Served, outcome: &Outcome) {
     }
 }
 
-/// Serves the resources of a backup's definitions, and stops serving the resources of all other
-/// definitions.
+/// Serves the resources of the custom resource definitions in a backup, and stops serving the
+/// resources of all other definitions.
 pub(crate) fn restore(api: &Api, restored: Option<&BTreeMap<String, Arc<Object>>>) {
     let Some(definitions) = api.catalogue.at(custom::DEFINITIONS) else {
         return;
@@ -54,7 +55,8 @@ pub(crate) fn restore(api: &Api, restored: Option<&BTreeMap<String, Arc<Object>>
     }
 }
 
-/// Continues the deletion of a definition after an object of its resource was removed.
+/// Continues the deletion of a custom resource definition after an object of its resource was
+/// removed.
 pub(super) fn after_removal(api: &Api, served: &Served) {
     if served.kind.is_built_in() {
         return;
@@ -71,7 +73,8 @@ pub(super) fn after_removal(api: &Api, served: &Served) {
     }
 }
 
-/// Removes a definition that is being deleted, if no object of its resource is left.
+/// Removes a custom resource definition that is being deleted, if no object of its resource is
+/// left.
 fn finish(api: &Api, definitions: &Served, object: &Object, definition: &Definition) {
     let left = known(api, definition).map_or(0, |resource| resource.table.len());
     if left == 0 {
@@ -80,8 +83,9 @@ fn finish(api: &Api, definitions: &Served, object: &Object, definition: &Definit
     }
 }
 
-/// Serves all served versions of a definition from the same table. Watches of unchanged versions
-/// continue; watches of changed versions end, so that clients reconnect.
+/// Serves the versions of a custom resource definition that have `served: true`, all from the same
+/// table. Watches of unchanged versions continue; watches of changed versions end, so that clients
+/// reconnect.
 fn serve(api: &Api, definition: &Definition) {
     let table = match known(api, definition) {
         Some(known) => known.table.clone(),
@@ -106,7 +110,8 @@ fn serve(api: &Api, definition: &Definition) {
     }
 }
 
-/// Finds the resource of a definition, if one of its versions is already served.
+/// Finds the resource of a custom resource definition, if a version of the resource is already
+/// served.
 fn known(api: &Api, definition: &Definition) -> Option<Arc<Served>> {
     api.catalogue.resources().into_iter().find(|served| defines(definition, served))
 }
@@ -117,7 +122,8 @@ fn stop_serving(api: &Api, definition: &Definition) {
     }
 }
 
-/// Returns the paths of a definition's versions that are currently served.
+/// Returns the collection paths at which versions of a custom resource definition are currently
+/// served.
 fn paths(api: &Api, definition: &Definition) -> Vec<String> {
     let all = api.catalogue.all();
     let versions = all.iter().filter(|served| defines(definition, served));

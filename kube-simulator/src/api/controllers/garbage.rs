@@ -15,15 +15,17 @@ use crate::api::catalogue::Served;
 use crate::api::writes::{self, Body, Propagation};
 use crate::storage::Object;
 
-/// The UIDs of the owners whose dependants are being deleted, and whether another pass is requested
-/// for each owner. Each removed dependant only requests a pass for its owner, because starting a
-/// collection within another one would recurse.
+/// The UIDs of the owners whose dependants are being deleted. The value for an owner is whether
+/// another pass over its dependants is requested.
+///
+/// The removal of a dependant concerns its owner again. If a pass for the owner is in progress, the
+/// removal only requests another pass, because passes within passes could overflow the stack.
 #[derive(Debug, Default)]
 pub(crate) struct Collecting(Mutex<BTreeMap<Box<str>, bool>>);
 
 impl Collecting {
-    /// Begins to delete an owner's dependants. If this is already in progress, requests another
-    /// pass and returns `false`.
+    /// Begins the passes over an owner's dependants. If a pass is already in progress, requests
+    /// another pass and returns `false`.
     fn begin(&self, owner: &str) -> bool {
         match self.0.lock().entry(owner.into()) {
             Entry::Vacant(entry) => {
@@ -37,7 +39,7 @@ impl Collecting {
         }
     }
 
-    /// Ends a pass. Returns `true` unless another pass was requested.
+    /// Ends a pass over an owner's dependants. Returns `true` unless another pass was requested.
     fn end(&self, owner: &str) -> bool {
         let mut owners = self.0.lock();
         let is_done = !owners.get_mut(owner).is_some_and(std::mem::take);
@@ -111,8 +113,8 @@ fn orphan_dependants(api: &Api, served: &Served, owner: &Object) {
     super::release(api, served, &owner.key, writes::ORPHAN);
 }
 
-/// Returns the propagation policy with which to delete a dependant, which follows from its
-/// finalizers.
+/// Returns the propagation policy with which to delete a dependant. The finalizers of the dependant
+/// determine the policy.
 fn policy(dependant: &Object) -> Propagation {
     let body = dependant.decode();
     let finalizers = writes::finalizers(&body);

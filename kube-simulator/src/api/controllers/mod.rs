@@ -1,5 +1,5 @@
-//! The consequences of a write: the actions of a real cluster's controllers, and of the server for
-//! custom resource definitions.
+//! The consequences of a write: the actions that controllers take in a real cluster, and the
+//! actions that the API server takes when custom resource definitions change.
 //!
 //! All consequences take effect before the response, so that tests need not wait. Each step depends
 //! on the stored state and not on the event, so steps can be repeated and run in any order. No lock

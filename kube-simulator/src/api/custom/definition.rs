@@ -11,9 +11,10 @@ use crate::kinds::{Column, ResourceKind, Scale};
 /// A parsed custom resource definition.
 #[derive(Debug)]
 pub(crate) struct Definition {
-    /// The versions that are served.
+    /// The resource in each version that has `served: true`.
     pub(crate) served: Vec<ResourceKind>,
-    /// The version in which objects are stored, whether or not it is served.
+    /// The resource in the version in which objects are stored, whether or not this version is
+    /// served.
     pub(crate) stored: ResourceKind,
 }
 
@@ -95,7 +96,7 @@ struct SelectableField {
 }
 
 impl Definition {
-    /// Parses a definition, or returns its first error.
+    /// Parses a custom resource definition, or returns its first error.
     pub(crate) fn read(definition: &Value) -> Result<Self, FieldError> {
         let spec = Spec::deserialize(&definition["spec"])
             .map_err(|error| FieldError::invalid("spec", "\"\"", &error.to_string()))?;

@@ -24,7 +24,7 @@ const CONTINUE_TOO_OLD: &str = "The provided continue parameter is too old to di
 pub(crate) enum LateLists {
     /// The list is read from etcd.
     FromStorage,
-    /// The list fails.
+    /// The server answers with 429 `TooManyRequests`.
     Refused,
 }
 

@@ -113,7 +113,8 @@ fn conflicts(entries: &[Entry], manager: &Manager<'_>, paths: &BTreeSet<&Path>) 
     found
 }
 
-/// Returns whether a leaf, or a part of a list element, has an owner.
+/// Returns whether the leaf at `path` has an owner. If `path` is the path of a list element itself
+/// (its last step is `.`), returns whether any field of the element has an owner.
 fn owned(entries: &[Entry], path: &Path) -> bool {
     let within = match path.as_slice() {
         [within @ .., last] if **last == *"." => within,

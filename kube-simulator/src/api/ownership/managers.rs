@@ -132,8 +132,9 @@ pub(super) fn write(body: &mut Body, entries: &[Entry]) {
 /// Records the write that changed `before` into `after`: the manager becomes the only owner of the
 /// changed fields.
 ///
-/// If the client sends other entries, they replace the stored entries; a single empty entry removes
-/// all of them. If the client sends no entries, the stored entries remain.
+/// If the client sends other `managedFields`, the sent entries replace the stored entries; a list
+/// with one empty entry removes all stored entries. If the client sends none, the stored entries
+/// remain.
 pub(crate) fn record_write(kind: &ResourceKind, before: &Body, after: &mut Body, manager: &Manager<'_>) {
     if given(after) == Some(&[json!({})]) {
         write(after, &[]);
@@ -169,7 +170,7 @@ fn given(body: &Body) -> Option<&[Value]> {
     Some(body.get("metadata")?.get("managedFields")?.as_array()?.as_slice())
 }
 
-/// Copies the stored entries unchanged to the new version.
+/// Copies the stored `managedFields` unchanged to the new version of the object.
 fn restore(before: &Body, after: &mut Body) {
     let kept = given(before).map(<[Value]>::to_vec);
     if let Some(Value::Object(metadata)) = after.get_mut("metadata") {

@@ -100,8 +100,9 @@ fn walk(schema: &Value, value: &Value, path: &Place<'_>, found: &mut BTreeMap<&'
     }
 }
 
-/// Returns whether a schema contains an effective keyword. Beside `x-kubernetes-int-or-string`,
-/// `anyOf` and `allOf` only repeat that rule, so they need no warning.
+/// Returns whether a schema contains a keyword that needs a warning. In a schema with
+/// `x-kubernetes-int-or-string`, `anyOf` and `allOf` only repeat that the value is an integer or a
+/// string, so they need no warning.
 fn applies(schema: &Value, keyword: &str) -> bool {
     let is_said = schema.get(keyword).is_some_and(|said| *said != false);
     is_said && !(schema["x-kubernetes-int-or-string"] == true && matches!(keyword, "anyOf" | "allOf"))

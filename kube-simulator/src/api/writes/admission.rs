@@ -61,7 +61,7 @@ fn admit_definition(body: &mut Body) -> Vec<FieldError> {
     Definition::read(&Value::Object(body.clone())).err().into_iter().collect()
 }
 
-/// Moves a secret's `stringData` into `data`, and sets its default type.
+/// Moves a secret's `stringData` into `data`, and sets the default type of the secret.
 fn encode_secret(body: &mut Body) {
     if let Some(Value::Object(plain)) = body.remove("stringData") {
         let data = object_mut(body, "data");

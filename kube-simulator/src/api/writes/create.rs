@@ -23,7 +23,8 @@ pub(crate) enum Guard {
     /// A client, over HTTP. The server alone sets UID, creation time, generation and initial
     /// status.
     Client,
-    /// The test itself. Its values are stored, and only missing fields are filled in.
+    /// The test itself, without HTTP. The given values are stored, and only missing fields are
+    /// filled in.
     Trusted,
 }
 

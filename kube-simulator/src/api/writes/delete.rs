@@ -249,8 +249,11 @@ struct Ending {
 }
 
 impl Ending {
-    /// Returns the ending that a delete causes. `None` keeps the current ending, which is not later
-    /// than the requested ending (`BeforeDelete` in `k8s.io/apiserver/pkg/registry/rest`).
+    /// Returns the ending that a delete causes. Returns `None` if the object is already being
+    /// deleted and its current ending remains, because this delete does not shorten the grace
+    /// period.
+    ///
+    /// Counterpart: `BeforeDelete` in `k8s.io/apiserver/pkg/registry/rest`.
     fn of(writer: &Writer<'_>, body: &Body, options: &DeleteOptions, now: Timestamp) -> Option<Self> {
         let wanted = options.grace_period_seconds.map(positive);
         let Some(marked) = metadata_str(body, "deletionTimestamp") else {
@@ -291,14 +294,14 @@ fn later(time: Timestamp, seconds: i64) -> Timestamp {
 }
 
 /// Returns whether a deleted object is first stored with a deletion timestamp. This applies to pods
-/// if the builder enables graceful deletion.
+/// if `SimulatorBuilder::graceful_pod_deletion` is set.
 fn ends_gracefully(writer: &Writer<'_>) -> bool {
     let kind = &writer.served.kind;
     writer.api.behavior.graceful_pods && kind.kind == "Pod" && kind.group.is_empty()
 }
 
 /// Returns the grace period in seconds, or 0. Only scheduled pods that have not finished have a
-/// grace period, and only if the builder enables graceful deletion.
+/// grace period, and only if `SimulatorBuilder::graceful_pod_deletion` is set.
 fn grace(writer: &Writer<'_>, body: &Body, wanted: Option<i64>) -> i64 {
     let spec = body.get("spec");
     let is_scheduled =

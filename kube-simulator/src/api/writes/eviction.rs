@@ -21,7 +21,8 @@ use crate::storage::Object;
 /// The field manager that writes the status of a budget when a pod is evicted.
 const API_SERVER: &str = "kube-apiserver";
 
-/// Maximum number of recorded evictions that the controller has not processed yet.
+/// Maximum number of evictions in `status.disruptedPods` of a budget that the disruption controller
+/// has not processed yet.
 const MAX_NOTED: usize = 2_000;
 
 /// Deletes a pod and subtracts the eviction from the pod's disruption budget, or returns an error
@@ -49,8 +50,8 @@ fn delete_options(eviction: &Value) -> Result<DeleteOptions, Refusal> {
     }
 }
 
-/// Returns whether the pod has not started, has finished, or is being deleted. Its eviction
-/// disrupts nothing.
+/// Returns whether the pod has not started, has finished, or is being deleted. The eviction of such
+/// a pod disrupts nothing.
 fn ends_anyway(pod: &Object) -> bool {
     let body = Value::Object(pod.decode());
     pod.terminating || matches!(body["status"]["phase"].as_str(), Some("Pending" | "Succeeded" | "Failed"))

@@ -69,8 +69,9 @@ fn check_type(kind: &ResourceKind, body: &Body) -> Result<(), Refusal> {
     Err(status::invalid(&kind.group, given, name, vec![error]))
 }
 
-/// Returns the error for a body whose type differs from the type of the URL. The message is that
-/// for built-in kinds, which have Go types.
+/// Returns the error for a body whose type differs from the type that the URL requires. A real
+/// server sends this message only for kinds for which it has Go types, which are the built-in
+/// kinds.
 fn another_type(kind: &ResourceKind, api_version: &str, given: &str) -> Refusal {
     let version = api_version.rsplit('/').next().unwrap_or(api_version);
     let why = if api_version == kind.api_version() {

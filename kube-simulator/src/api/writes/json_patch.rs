@@ -13,7 +13,7 @@ use crate::api::status::{self, Refusal};
 /// Maximum number of operations in one patch.
 const MAX_OPERATIONS: usize = 10_000;
 
-/// Maximum number of bytes that all copies of one patch add together.
+/// Maximum number of bytes that all `copy` operations of one patch add together.
 const MAX_COPIED: usize = 3 * 1024 * 1024;
 
 /// Applies a patch to a document. If the patch fails, the document is partly changed.
@@ -40,7 +40,7 @@ pub(super) fn apply(document: &mut Value, patch: &[PatchOperation]) -> Result<()
     Ok(())
 }
 
-/// Returns an error if an operation nests values too deeply.
+/// Returns an error if a document would be nested too deeply after an operation.
 ///
 /// Each operation is checked before it is applied, because dropping a value of unlimited depth
 /// overflows the stack.
@@ -58,8 +58,8 @@ fn check_depth(document: &Value, operation: &PatchOperation) -> Result<(), Refus
     if path.count() + value.map_or(0, limits::depth) > MAX_DEPTH { Err(limits::too_deep()) } else { Ok(()) }
 }
 
-/// Returns the error for a patch that does not apply to the object. The real server gives no
-/// details either.
+/// Returns the error for a patch that cannot be applied to the object. As in the real server, the
+/// error contains no details.
 pub(crate) fn rejected() -> Refusal {
     let message = "the server rejected our request due to an error in our request";
     status::failure(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)

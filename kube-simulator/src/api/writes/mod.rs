@@ -1,8 +1,9 @@
 //! Writes: the rules that turn a client's body into a stored version.
 //!
-//! A [`Writer`] is one write with its context. Each method of a writer changes one object under its
-//! table's lock. Then the simulated [`controllers`](crate::api::controllers) apply the
-//! consequences, such as the deletion of dependants.
+//! A [`Writer`] is one write with its context. Each method of a writer changes one object, under
+//! the lock of the table that contains the object. Then the simulated
+//! [`controllers`](crate::api::controllers) apply the consequences, such as the deletion of
+//! dependants.
 
 mod admission;
 mod apply;

@@ -1,4 +1,5 @@
-//! The data of all discovery documents: the versions of groups, with their resources.
+//! The data of all discovery documents: the versions of all API groups, and the resources of each
+//! version.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -117,7 +118,8 @@ pub(super) fn subresources(kind: &ResourceKind) -> Vec<Subresource> {
 }
 
 impl Subresource {
-    /// Parses a subresource in the format of [`Facts`](crate::kinds::Facts).
+    /// Parses a subresource in the format of
+    /// [`Facts::subresources`](crate::kinds::Facts::subresources).
     fn parse(text: &'static str) -> Option<Self> {
         let mut words = text.split(' ');
         let (name, api_version, kind) = (words.next()?, words.next()?, words.next()?);

@@ -1,5 +1,6 @@
-//! Replaces the module `cbor` without the feature `cbor`. The server refuses the media types. The
-//! functions are never called, because only `SimulatorBuilder::serve_cbor` enables the encoding.
+//! Replaces the module `cbor` in builds without the feature `cbor`. The server refuses the media
+//! types of CBOR. The functions are never called, because only `SimulatorBuilder::serve_cbor`
+//! enables the encoding, and this method requires the feature.
 
 use serde_json::{Map, Value};
 

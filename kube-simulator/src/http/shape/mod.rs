@@ -26,7 +26,7 @@ use crate::storage::Object;
 
 const PARTIAL: &[u8] = br#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":"#;
 
-/// The requested form in the `Accept` header.
+/// The form of objects that the `Accept` header requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Full,
@@ -42,8 +42,8 @@ pub(crate) struct Shape {
     kind: Arc<ResourceKind>,
     form: Form,
     encoding: Encoding,
-    /// The beginning of the JSON, up to `apiVersion`, in the client's version; `None` if that is
-    /// the stored version.
+    /// The beginning of each object's JSON, up to the requested `apiVersion`; `None` if objects are
+    /// stored in the requested version.
     converted: Option<Arc<str>>,
     rows: Rows,
 }
@@ -182,7 +182,7 @@ impl Shape {
         format!(r#"{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{metadata},"items":["#)
     }
 
-    /// Returns whether objects are sent in protobuf without a conversion.
+    /// Returns whether the response contains whole objects in protobuf, in the stored version.
     fn sends_stored_protobuf(&self) -> bool {
         self.encoding == Encoding::Protobuf
             && self.form == Form::Full
@@ -193,7 +193,8 @@ impl Shape {
         protobuf::document_of(&self.kind.api_version(), &self.kind.kind, self.content(object))
     }
 
-    /// Returns the content of an object in protobuf, or nothing if the kind has no message.
+    /// Returns the content of an object in protobuf, or an empty slice if the kind has no protobuf
+    /// message.
     fn content<'o>(&self, object: &'o Object) -> &'o [u8] {
         let (version, kind) = (self.kind.api_version(), &self.kind.kind);
         object.protobuf(|json| protobuf::content(&version, kind, json).unwrap_or_default())
@@ -209,7 +210,8 @@ impl Shape {
         }
     }
 
-    /// Appends the JSON after `kind` and `apiVersion`, in the client's version.
+    /// Appends the part of an object's JSON after `kind` and `apiVersion`, in the requested
+    /// version.
     fn append_after_type(&self, buffer: &mut BytesMut, object: &Object) {
         if !autoscaling::is_converted(&self.kind) {
             return buffer.extend_from_slice(object.json_after_type());
@@ -220,7 +222,7 @@ impl Shape {
         buffer.extend_from_slice(&Value::Object(body).to_string().as_bytes()[1..]);
     }
 
-    /// Parses an object, in the client's version.
+    /// Parses a stored object, and converts it to the requested version.
     fn value(&self, object: &Object) -> Value {
         let mut value: Map<String, Value> = object.decode();
         value.insert("apiVersion".to_owned(), self.kind.api_version().into());

@@ -41,7 +41,8 @@ impl Framing {
         self.append(buffer, &self.shape.encoding().event("ERROR", &status::encode(refusal)));
     }
 
-    /// Appends a bookmark, annotated if it ends the initial events of a streaming list.
+    /// Appends a bookmark, with the annotation `k8s.io/initial-events-end` if it ends the initial
+    /// events of a streaming list.
     pub(super) fn append_bookmark(
         &mut self,
         buffer: &mut BytesMut,

@@ -29,22 +29,22 @@ pub enum StreamingLists {
     /// Like a current server, sends the objects, then the bookmark that ends the initial list.
     #[default]
     Served,
-    /// Like an older server, sends the objects, and the bookmark one second later, after the events
-    /// of that second.
+    /// Like an older server, sends the objects, and one second later the bookmark that ends the
+    /// initial list. Events of that second come before the bookmark.
     ServedLate,
     /// Like a server without the feature gate `WatchList`, answers 422 `Invalid`. A watch without a
-    /// version still begins with the objects that the server has, but without a bookmark after
-    /// them.
+    /// resource version still begins with the current objects, but no bookmark follows these
+    /// objects.
     Refused,
-    /// Like some aggregated API servers, ignores `sendInitialEvents`, so the bookmark never
-    /// arrives.
+    /// Like some aggregated API servers, ignores `sendInitialEvents`, so the bookmark that ends the
+    /// initial list never arrives.
     Ignored,
 }
 
 impl StreamingLists {
-    /// Adjusts the options of a watch: a server with streaming lists also treats a watch without a
-    /// version as a streaming list, and a server that ignores streaming lists drops their
-    /// parameters.
+    /// Adjusts the options of a watch: a server with streaming lists treats a watch without a
+    /// resource version as a streaming list, too; a server that ignores streaming lists drops
+    /// `sendInitialEvents` and `resourceVersionMatch`.
     pub(crate) fn settle(self, options: &mut ListOptions) {
         match self {
             Self::Served | Self::ServedLate => options.default_to_streaming(),
@@ -59,7 +59,8 @@ impl StreamingLists {
 pub(crate) enum SlowWatches {
     /// The watch ends if more than this number of events is pending.
     Counted(u64),
-    /// The rule of a real server, which has a time budget.
+    /// The rule of a real server: the watches of a resource share a time budget, and a watch ends
+    /// if it is slow when the budget is used up.
     Timed,
 }
 

@@ -69,7 +69,7 @@ impl Churn {
     /// # Errors
     ///
     /// [`Error::Refused`] if the simulator refuses a change. This happens only if another client
-    /// creates objects with the cluster's names.
+    /// creates an object with the name of a new pod.
     ///
     /// # Cancel safety
     ///

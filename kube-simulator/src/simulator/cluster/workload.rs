@@ -24,7 +24,7 @@ pub(super) struct Workload {
     created: String,
     /// The common part of all pods of the workload.
     template: Value,
-    /// The number of pods, which is also the next ordinal of a stateful set.
+    /// The number of pods, which is also the ordinal of the next pod of a stateful set.
     pods: usize,
 }
 

@@ -14,7 +14,8 @@ use super::node::{Fields, Node};
 /// Initial capacity for the envelope around the content of an object, in bytes.
 const ROOM: usize = 256;
 
-/// Go's encoding of each message with no field set, by the index of the message.
+/// Go's encoding of each protobuf message with no field set, by the index of the message in
+/// [`Messages::all`].
 static EMPTY: LazyLock<Vec<OnceLock<Vec<u8>>>> =
     LazyLock::new(|| (0..Messages::all().len()).map(|_| OnceLock::new()).collect());
 
@@ -23,7 +24,7 @@ static EMPTY: LazyLock<Vec<OnceLock<Vec<u8>>>> =
 struct Unfit;
 
 /// Encodes an object from JSON that contains `kind` and `apiVersion`. The result is empty if the
-/// kind has no message.
+/// kind has no protobuf message.
 pub(crate) fn document(json: &[u8]) -> Vec<u8> {
     let object = Fields::parse(json);
     let (api_version, kind) = (object.text("apiVersion"), object.text("kind"));
@@ -32,7 +33,7 @@ pub(crate) fn document(json: &[u8]) -> Vec<u8> {
 }
 
 /// Encodes the content of an object, without kind and version. Returns `None` if the kind has no
-/// message.
+/// protobuf message.
 pub(crate) fn content(api_version: &str, kind: &str, json: &[u8]) -> Option<Vec<u8>> {
     content_of(api_version, kind, &Fields::parse(json))
 }

@@ -5,7 +5,8 @@ use kube_messages::{Field, Messages, Shape};
 /// The type of a field.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldType {
-    /// The type of the value, or of the elements.
+    /// The name of the type in the table of protobuf messages: a message such as `core.v1.PodSpec`,
+    /// or a letter such as `y` for bytes. For a list or a map, the type of its elements.
     pub(crate) name: &'static str,
     /// Whether the value is a map.
     pub(crate) is_map: bool,
@@ -15,7 +16,7 @@ pub(crate) struct FieldType {
 
 #[cfg(feature = "cbor")]
 impl FieldType {
-    /// Returns the type of a field that contains this message.
+    /// Returns the type of a field that contains one message with this name.
     pub(crate) fn message(name: &'static str) -> Self {
         Self { name, is_map: false, is_list: false }
     }
@@ -33,7 +34,7 @@ impl From<&Field> for FieldType {
     }
 }
 
-/// Finds the message of a kind.
+/// Returns the name of the protobuf message of a kind.
 pub(crate) fn message_of(api_version: &str, kind: &str) -> Option<&'static str> {
     Messages::all().of_kind(api_version, kind).map(|message| message.name)
 }
