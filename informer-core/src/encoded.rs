@@ -13,6 +13,7 @@ use std::sync::{Arc, Weak};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
 
+use crate::compression::{Bytes, Compressor};
 use crate::{AnyObject, OwnedObject};
 
 /// The form in which a cache keeps objects.
@@ -34,6 +35,10 @@ pub enum Storage {
     /// If the informer has a transform, or if the source cannot return encoded objects, objects are
     /// decoded when they arrive, and are then encoded as JSON.
     Encoded,
+    /// The same as [`Encoded`](Self::Encoded), and compressed. Objects with the same owner, such as
+    /// the pods of a ReplicaSet, are stored as their differences and take about a tenth of the
+    /// memory. Adding and reading an object take some microseconds more.
+    Compressed,
 }
 
 /// The number of recently read objects that a [`Codec`] keeps decoded.
@@ -52,6 +57,7 @@ pub trait DecodeBytes: Send + Sync + 'static {
 /// The decoder of the objects of one source, and the objects that it decoded last.
 pub struct Codec {
     decode: Box<dyn DecodeBytes>,
+    compressor: Option<Compressor>,
     recent: Mutex<Recent>,
 }
 
@@ -64,10 +70,12 @@ struct Recent {
 }
 
 impl Codec {
-    /// Returns a codec that decodes objects with `decode`.
+    /// Returns a codec that decodes with the given functions, and compresses if `storage` is
+    /// [`Storage::Compressed`].
     #[must_use]
-    pub fn new(decode: impl DecodeBytes) -> Self {
-        Self { decode: Box::new(decode), recent: Mutex::default() }
+    pub fn new(decode: impl DecodeBytes, storage: Storage) -> Self {
+        let compressor = (storage == Storage::Compressed).then(Compressor::default);
+        Self { decode: Box::new(decode), compressor, recent: Mutex::default() }
     }
 
     /// Keeps a decoded object for some time, and drops the oldest one.
@@ -96,7 +104,7 @@ impl fmt::Debug for Codec {
 /// An object as bytes. It is decoded when a handle to it is dereferenced, and the decoded object is
 /// freed with the last such handle, unless it is one of the most recently decoded objects.
 pub struct Encoded {
-    bytes: Box<[u8]>,
+    bytes: Bytes,
     codec: Arc<Codec>,
     /// The decoded object, while a handle uses it.
     decoded: Mutex<Weak<OwnedObject<AnyObject>>>,
@@ -104,19 +112,24 @@ pub struct Encoded {
 
 impl Encoded {
     /// Returns the encoded form of an object. The caller must have checked that `codec` decodes the
-    /// bytes.
+    /// bytes. `family` is a name that similar objects have in common, such as that of their owner,
+    /// or empty; it matters for compression only.
     #[must_use]
-    pub fn new(bytes: &[u8], codec: Arc<Codec>) -> Self {
-        Self { bytes: bytes.into(), codec, decoded: Mutex::default() }
+    pub fn new(bytes: &[u8], family: &str, codec: Arc<Codec>) -> Self {
+        let bytes = match &codec.compressor {
+            Some(compressor) => compressor.compress(bytes, family),
+            None => Bytes::Plain(bytes.into()),
+        };
+        Self { bytes, codec, decoded: Mutex::default() }
     }
 
     pub(crate) fn metadata(&self) -> ObjectMeta {
-        self.codec.decode.metadata(&self.bytes)
+        self.codec.decode.metadata(&self.bytes.plain())
     }
 
     /// Decodes the object.
     pub(crate) fn decode(&self) -> OwnedObject<AnyObject> {
-        self.codec.decode.object(&self.bytes)
+        self.codec.decode.object(&self.bytes.plain())
     }
 
     /// Returns the decoded object. All concurrent readers share one decoded object.
@@ -170,7 +183,7 @@ mod tests {
     }
 
     fn cached(text: &str, codec: &Arc<Codec>) -> Cached<String> {
-        let encoded = Encoded::new(text.as_bytes(), Arc::clone(codec));
+        let encoded = Encoded::new(text.as_bytes(), "", Arc::clone(codec));
         let key = ObjectKey::cluster_scoped(text);
         let object = OwnedObject::<String>::encoded(key.clone(), "5".into(), "u".into(), encoded);
         object.into_cached(key, "5".into(), "u".into())
@@ -179,7 +192,7 @@ mod tests {
     #[test]
     fn encoded_object_is_decoded_only_when_it_is_read() {
         let decoded = Arc::new(AtomicUsize::new(0));
-        let codec = Arc::new(Codec::new(Counting(Arc::clone(&decoded))));
+        let codec = Arc::new(Codec::new(Counting(Arc::clone(&decoded)), Storage::Encoded));
         let object = cached("content", &codec);
         let other = object.clone();
         assert_eq!((object.key().as_str(), object.resource_version()), ("content", &"5".into()));
@@ -192,7 +205,7 @@ mod tests {
     #[test]
     fn decoded_object_is_freed_after_later_reads_of_others() {
         let decoded = Arc::new(AtomicUsize::new(0));
-        let codec = Arc::new(Codec::new(Counting(Arc::clone(&decoded))));
+        let codec = Arc::new(Codec::new(Counting(Arc::clone(&decoded)), Storage::Encoded));
         let objects: Vec<_> = (0..=RECENT).map(|n| cached(&n.to_string(), &codec)).collect();
         let read = |object: &Cached<String>| object.read(String::clone);
         assert_eq!((read(&objects[0]), read(&objects[0])), ("0".to_owned(), "0".to_owned()));

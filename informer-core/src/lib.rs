@@ -22,6 +22,7 @@
 
 mod cached;
 mod completion;
+mod compression;
 mod continue_tokens;
 mod delta;
 mod delta_fifo;

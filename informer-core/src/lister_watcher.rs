@@ -13,7 +13,7 @@ use futures::stream::BoxStream;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_core::{PartialObjectMeta, Status};
 
-use crate::{AnyObject, ListWatchError, ObjectKey, OwnedObject, ResourceVersion};
+use crate::{AnyObject, ListWatchError, ObjectKey, OwnedObject, ResourceVersion, Storage};
 
 /// Lists the objects of a resource, and watches their changes from a resource version on.
 ///
@@ -64,10 +64,10 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
         None
     }
 
-    /// Returns a source that returns the same objects [encoded](crate::Encoded). `None` means that
-    /// this source cannot return encoded objects; the reflector then encodes the objects itself.
-    /// Default: `None`.
-    fn encoded(&self) -> Option<Arc<dyn ListerWatcher<K>>> {
+    /// Returns a source that returns the same objects in the given form. Default: `None`, if that is
+    /// not supported; the reflector then encodes the objects.
+    fn with_storage(&self, storage: Storage) -> Option<Arc<dyn ListerWatcher<K>>> {
+        let _ = storage;
         None
     }
 
@@ -283,8 +283,8 @@ impl<K: 'static> ListerWatcher<AnyObject> for AnySource<K> {
         self.0.only(object)
     }
 
-    fn encoded(&self) -> Option<Arc<dyn ListerWatcher<AnyObject>>> {
-        Some(Arc::new(AnySource(self.0.encoded()?)))
+    fn with_storage(&self, storage: Storage) -> Option<Arc<dyn ListerWatcher<AnyObject>>> {
+        Some(Arc::new(AnySource(self.0.with_storage(storage)?)))
     }
 
     fn namespace_by_namespace(&self) -> Option<InNamespace<AnyObject>> {

@@ -22,7 +22,8 @@ use crate::{Priority, UnfinishedWork};
 /// The wakers that must be called while the lock is not held; usually one.
 pub(crate) type Wakers = SmallVec<[Waker; 1]>;
 
-/// Whether the queue accepts keys, and whether a drain waits.
+/// Whether the queue accepts keys, and after its shutdown, whether `shut_down_with_drain` still
+/// waits for the remaining keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Open,

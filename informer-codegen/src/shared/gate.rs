@@ -30,7 +30,8 @@ impl Gate {
         };
         if last - first + 1 != places.len() {
             bail!(
-                "the versions {present:?} are not consecutive, but code can be limited to one range of versions only"
+                "the Kubernetes versions {present:?} are not consecutive; generated code can be limited only to a \
+                 range of versions; add the missing versions, or remove some"
             );
         }
         let (from, to) = (&all[first], &all[last]);

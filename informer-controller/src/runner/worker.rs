@@ -81,7 +81,7 @@ where
         tracing::debug!(
             controller = self.queue.name(),
             key = ?item.key(),
-            "key dropped without a call: its namespace is no longer watched"
+            "key dropped and not reconciled: its namespace is no longer watched"
         );
         self.monitor.count_dropped();
         item.done();

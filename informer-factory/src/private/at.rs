@@ -142,7 +142,7 @@ impl<'a, K: Borrow<str> + Eq + Hash, T, S: BuildHasher> HoldsEntries<'a> for &'a
     note = "if `{Self}` can be hashed and compared, add `value = {Self}` to the index; else write `with = function`"
 )]
 pub trait ValueAt<V> {
-    /// Returns the value.
+    /// Returns the index value for this field, which is the last one of the index's path.
     fn value_at(&self) -> V;
 }
 

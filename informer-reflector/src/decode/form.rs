@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use informer_core::{AnyObject, Codec, DecodeBytes, Encoded, ObjectKey, OwnedObject, Uid};
+use informer_core::{AnyObject, Codec, DecodeBytes, Encoded, ObjectKey, OwnedObject, Storage, Uid};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{DynamicObject, TypeMeta};
 use kube_messages::{Content, Fields, Message, Messages, Type};
@@ -30,6 +30,17 @@ pub(super) struct Arrived<'b> {
 }
 
 impl Form {
+    /// Returns the form for the given storage.
+    pub(crate) fn with_storage(&self, storage: Storage, expected: &ExpectedType) -> Self {
+        let decode = match self {
+            Self::Decoded(decode) | Self::Encoded(Encoder { decode, .. }) => *decode,
+        };
+        match storage {
+            Storage::Encoded | Storage::Compressed => Self::Encoded(Encoder::new(decode, expected, storage)),
+            _ => Self::Decoded(decode),
+        }
+    }
+
     /// Returns an arrived object in this form. `skipped` has the fields that were not read into the
     /// object's tape.
     pub(super) fn object(
@@ -64,11 +75,11 @@ pub(crate) struct Encoder {
 
 impl Encoder {
     /// Returns the encoder of objects of the expected type. `decode` decodes these objects.
-    pub(crate) fn new(decode: Decode, expected: &ExpectedType) -> Self {
+    fn new(decode: Decode, expected: &ExpectedType, storage: Storage) -> Self {
         let types = TypeMeta { api_version: expected.api_version.clone(), kind: expected.kind.clone() };
         let message = expected.infallible_message();
-        let protobuf = message.map(|message| Arc::new(Codec::new(FromProtobuf { decode, message })));
-        let json = Arc::new(Codec::new(FromJson { decode, types: Some(types) }));
+        let protobuf = message.map(|message| Arc::new(Codec::new(FromProtobuf { decode, message }, storage)));
+        let json = Arc::new(Codec::new(FromJson { decode, types: Some(types) }, storage));
         Self { decode, type_name: expected.type_name, json, protobuf }
     }
 
@@ -77,18 +88,18 @@ impl Encoder {
         if let Some(problem) = tape.problem() {
             return Err(DecodeError::new(problem.to_owned()));
         }
+        let Identified { metadata } = deserialize::<Identified>(tape)?;
         let encoded = match (arrived.protobuf, &self.protobuf) {
             (Some((message, bytes)), Some(codec)) => {
-                Encoded::new(&protobuf::prune(message, bytes, pruned), Arc::clone(codec))
+                Encoded::new(&protobuf::prune(message, bytes, pruned), metadata.family(), Arc::clone(codec))
             }
             _ => {
                 drop((self.decode)(tape, None)?);
                 let mut json = String::new();
                 tape.write_json(0, &mut json);
-                Encoded::new(json.as_bytes(), Arc::clone(&self.json))
+                Encoded::new(json.as_bytes(), metadata.family(), Arc::clone(&self.json))
             }
         };
-        let Identified { metadata } = deserialize::<Identified>(tape)?;
         let Some(name) = metadata.name.filter(|name| !name.is_empty()) else {
             return Err(self.missing_name(tape));
         };
@@ -118,6 +129,21 @@ struct Identity {
     namespace: Option<String>,
     uid: Option<String>,
     resource_version: Option<String>,
+    generate_name: Option<String>,
+    owner_references: Option<Vec<Owner>>,
+}
+
+#[derive(Deserialize)]
+struct Owner {
+    uid: Option<String>,
+}
+
+impl Identity {
+    /// Returns a name that similar objects have in common: the UID of the owner, or `generateName`.
+    fn family(&self) -> &str {
+        let owner = self.owner_references.iter().flatten().find_map(|owner| owner.uid.as_deref());
+        owner.or(self.generate_name.as_deref()).unwrap_or_default()
+    }
 }
 
 #[derive(Deserialize)]

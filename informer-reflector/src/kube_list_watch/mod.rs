@@ -24,7 +24,8 @@ use futures::{StreamExt, TryStreamExt};
 use http::Response;
 use http::header::{ACCEPT_ENCODING, HeaderValue};
 use informer_core::{
-    InNamespace, ListOptions, ListStream, ListWatchError, ListerWatcher, ObjectKey, WatchOptions, WatchStream,
+    InNamespace, ListOptions, ListStream, ListWatchError, ListerWatcher, ObjectKey, Storage, WatchOptions,
+    WatchStream,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::client::Body;
@@ -32,7 +33,7 @@ use kube::core::{PartialObjectMeta, TypeMeta};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 
-use crate::decode::{DEFAULT_MAX_OBJECT_SIZE, Encoder, ExpectedType, Form, decode};
+use crate::decode::{DEFAULT_MAX_OBJECT_SIZE, ExpectedType, Form, decode};
 use crate::{ListDecoder, PrunePaths, WatchDecoder};
 use compression::Compression;
 use coverage::Coverage;
@@ -284,11 +285,8 @@ impl<K: 'static> ListerWatcher<K> for KubeListWatch<K> {
         Some(self.metadata_of(endpoint, coverage, PrunePaths::default()))
     }
 
-    fn encoded(&self) -> Option<Arc<dyn ListerWatcher<K>>> {
-        let form = match &self.form {
-            Form::Decoded(decode) => Form::Encoded(Encoder::new(*decode, &self.expected)),
-            encoded @ Form::Encoded(_) => encoded.clone(),
-        };
+    fn with_storage(&self, storage: Storage) -> Option<Arc<dyn ListerWatcher<K>>> {
+        let form = self.form.with_storage(storage, &self.expected);
         Some(Arc::new(Self { form, ..self.clone() }))
     }
 

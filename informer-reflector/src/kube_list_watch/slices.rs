@@ -59,7 +59,8 @@ impl Slices {
         })
     }
 
-    /// Passes failures of the body to `compression`.
+    /// Reports errors of reading the body to `compression`, which detects from them that the client
+    /// or a proxy decompresses responses itself.
     pub(super) fn reporting_to(self, compression: Compression) -> Self {
         Self { compression: Some(compression), ..self }
     }

@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use informer_core::{AnyObject, Codec, Encoded, ObjectKey, OwnedObject, panic_message};
+use informer_core::{AnyObject, Codec, Encoded, ObjectKey, OwnedObject, Storage, panic_message};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -13,13 +13,18 @@ use crate::decode::{FromJson, decode};
 /// Encodes objects of one type as JSON.
 #[derive(Clone)]
 pub(super) struct Encode {
+    pub(super) storage: Storage,
     to_json: fn(&OwnedObject<AnyObject>) -> Option<Vec<u8>>,
     codec: Arc<Codec>,
 }
 
 impl Encode {
-    pub(super) fn of<K: Serialize + DeserializeOwned + Send + Sync + 'static>() -> Self {
-        Self { to_json: to_json::<K>, codec: Arc::new(Codec::new(FromJson::of(decode::<K>))) }
+    pub(super) fn of<K: Serialize + DeserializeOwned + Send + Sync + 'static>(storage: Storage) -> Self {
+        Self {
+            storage,
+            to_json: to_json::<K>,
+            codec: Arc::new(Codec::new(FromJson::of(decode::<K>), storage)),
+        }
     }
 
     /// Returns the encoded object; `None` if its JSON can't be decoded again.
@@ -29,7 +34,7 @@ impl Encode {
             drop(panic_message(payload));
             None
         })?;
-        let encoded = Encoded::new(&json, Arc::clone(&self.codec));
+        let encoded = Encoded::new(&json, "", Arc::clone(&self.codec));
         Some(OwnedObject::encoded(ObjectKey::cluster_scoped(""), "".into(), None.into(), encoded))
     }
 }

@@ -69,7 +69,7 @@ impl Ingest {
     where
         K: Serialize + DeserializeOwned + Send + Sync + 'static,
     {
-        self.storage = (storage == Storage::Encoded).then(Encode::of::<K>);
+        self.storage = (storage != Storage::Decoded).then(|| Encode::of::<K>(storage));
     }
 
     /// Returns the source to read from. It is the source's variant with encoded objects, if the
@@ -77,7 +77,8 @@ impl Ingest {
     /// variant; otherwise the source itself.
     pub(super) fn source<K: 'static>(&self, source: Arc<dyn ListerWatcher<K>>) -> Arc<dyn ListerWatcher<K>> {
         let is_changed = self.transform.is_some() || self.transform_metadata.is_some();
-        let encoded = self.storage.as_ref().filter(|_| !is_changed).and_then(|_| source.encoded());
+        let encode = self.storage.as_ref().filter(|_| !is_changed);
+        let encoded = encode.and_then(|encode| source.with_storage(encode.storage));
         encoded.unwrap_or(source)
     }
 }

@@ -246,8 +246,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 }
 
-/// Returns whether a request without a resource version can succeed, because the requested version
-/// has expired, is newer than the server's state, or makes the URL of the request too long.
+/// Returns whether the error says that the server cannot serve the requested resource version: the
+/// version has expired, is newer than the server's state, or makes the URL too long. A request
+/// without a version can then succeed.
 pub(super) fn version_is_unavailable(error: &ListWatchError) -> bool {
     error.is_expired()
         || error.is_too_large_resource_version()

@@ -26,10 +26,11 @@ pub enum Trouble {
     ExpireWatches,
     /// At once: all open watches receive an internal error.
     FailWatches,
-    /// At once: the next event of each open watch is truncated, and the connection is aborted.
+    /// Without a duration: each open watch sends only half of its next event, and then aborts the
+    /// connection.
     CutNextEvent,
-    /// At once: the next event of each open watch is replaced by a line (or a frame in other
-    /// encodings) that is not an event. The watch continues.
+    /// Without a duration: instead of its next event, each open watch sends a line (or a frame in
+    /// other encodings) that is not an event. The watch continues.
     GarbleNextEvent,
     /// At once: the history is removed ([`Simulator::compact`]).
     Compact,

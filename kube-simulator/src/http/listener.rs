@@ -86,7 +86,7 @@ impl Port {
         }
     }
 
-    /// Serves a connection, once the protocol is negotiated.
+    /// Does the TLS handshake, if the server uses TLS, and then serves the connection.
     async fn serve_connection(self, stream: TcpStream) {
         // Watch events are small; Nagle's algorithm would delay them.
         if let Err(error) = stream.set_nodelay(true) {

@@ -76,7 +76,7 @@ fn listed(
 }
 
 fn encoded() -> Form {
-    Form::Encoded(Encoder::new(decode::<Pod>, &expected()))
+    Form::Decoded(decode::<Pod>).with_storage(Storage::Encoded, &expected())
 }
 
 #[test]

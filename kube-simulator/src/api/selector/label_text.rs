@@ -126,7 +126,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses the single value after a sign. The value can be empty.
+    /// Parses the single value after one of the operators `=`, `==`, `!=`, `<` and `>`. The value
+    /// can be empty.
     fn text(&mut self) -> Result<&'a str, String> {
         if matches!(self.peek(), Token::End | Token::Sign(",")) {
             return Ok("");

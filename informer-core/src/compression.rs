@@ -1,0 +1,177 @@
+//! [`Compressor`]: compresses the bytes of objects against those of similar objects.
+//!
+//! Objects of one family, for example the pods of one ReplicaSet, differ in few bytes. From its
+//! second object on, a family has a base: the bytes of that object, against which all later ones are
+//! compressed (LZ4 with the base as its dictionary). The base is freed with the last object that was
+//! compressed against it. An object without relatives is compressed against an arbitrary object of
+//! the same type.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use foldhash::fast::RandomState;
+use lz4_flex::block::{compress_with_dict, decompress_with_dict};
+use parking_lot::Mutex;
+
+/// The minimum number of families after which those without objects are removed.
+const MIN_SWEEP: usize = 1024;
+
+/// The bytes of an object.
+pub(crate) enum Bytes {
+    Plain(Box<[u8]>),
+    Compressed { bytes: Box<[u8]>, plain_len: u32, base: Arc<[u8]> },
+}
+
+impl Bytes {
+    /// Returns the bytes as they were before compression.
+    pub(crate) fn plain(&self) -> Cow<'_, [u8]> {
+        match self {
+            Self::Plain(bytes) => Cow::Borrowed(bytes),
+            Self::Compressed { bytes, plain_len, base } => {
+                let plain = decompress_with_dict(bytes, *plain_len as usize, base);
+                Cow::Owned(plain.expect("the bytes were compressed with this base"))
+            }
+        }
+    }
+
+    /// Returns the number of bytes in memory, without those of the base.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Plain(bytes) | Self::Compressed { bytes, .. } => bytes.len(),
+        }
+    }
+}
+
+/// Chooses the base of each object.
+#[derive(Default)]
+pub(crate) struct Compressor {
+    families: Mutex<Families>,
+}
+
+#[derive(Default)]
+struct Families {
+    by_name: HashMap<Box<str>, Family, RandomState>,
+    /// The base of objects without relatives.
+    common: Option<Arc<[u8]>>,
+    /// The number of families at which those without objects are removed.
+    sweep_at: usize,
+}
+
+enum Family {
+    /// One object has been compressed.
+    Begun,
+    Based(Weak<[u8]>),
+}
+
+impl Compressor {
+    /// Compresses an object. An empty family is that of an object without relatives. Bytes that
+    /// compression does not make smaller are returned as they are.
+    pub(crate) fn compress(&self, plain: &[u8], family: &str) -> Bytes {
+        let base = self.families.lock().base_of(plain, family);
+        let Ok(plain_len) = u32::try_from(plain.len()) else { return Bytes::Plain(plain.into()) };
+        let bytes = compress_with_dict(plain, &base);
+        if bytes.len() < plain.len() {
+            Bytes::Compressed { bytes: bytes.as_slice().into(), plain_len, base }
+        } else {
+            Bytes::Plain(plain.into())
+        }
+    }
+}
+
+impl Families {
+    fn base_of(&mut self, plain: &[u8], family: &str) -> Arc<[u8]> {
+        let common = Arc::clone(self.common.get_or_insert_with(|| plain.into()));
+        if family.is_empty() {
+            return common;
+        }
+        match self.by_name.get_mut(family) {
+            Some(known) => match known {
+                Family::Based(base) if base.strong_count() > 0 => base.upgrade().unwrap_or(common),
+                known => {
+                    let base: Arc<[u8]> = plain.into();
+                    *known = Family::Based(Arc::downgrade(&base));
+                    base
+                }
+            },
+            None => {
+                self.sweep();
+                self.by_name.insert(family.into(), Family::Begun);
+                common
+            }
+        }
+    }
+
+    /// Removes families without objects if there are many families.
+    fn sweep(&mut self) {
+        if self.by_name.len() < self.sweep_at.max(MIN_SWEEP) {
+            return;
+        }
+        self.by_name.retain(|_, family| matches!(family, Family::Based(base) if base.strong_count() > 0));
+        self.sweep_at = 2 * self.by_name.len();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Returns the content of a pod with a unique part.
+    fn content(family: usize, member: usize) -> Vec<u8> {
+        let mut random = fastrand::Rng::with_seed((family * 1000 + member) as u64);
+        let shared: String = (0..40).map(|n| format!("env-{family}-{n}={}\n", n * family)).collect();
+        let own: String = std::iter::repeat_with(|| random.alphanumeric()).take(40).collect();
+        format!("{shared}uid={own}\n").into_bytes()
+    }
+
+    #[test]
+    fn relatives_share_a_base_and_take_a_fraction_of_their_size() {
+        let compressor = Compressor::default();
+        let stored: Vec<_> = (0..20).map(|n| compressor.compress(&content(7, n), "rs-7")).collect();
+        for (n, bytes) in stored.iter().enumerate() {
+            assert_eq!(&*bytes.plain(), content(7, n).as_slice());
+        }
+        let bases: Vec<_> = stored[1..]
+            .iter()
+            .map(|bytes| match bytes {
+                Bytes::Compressed { base, .. } => Arc::as_ptr(base),
+                Bytes::Plain(_) => panic!("not compressed"),
+            })
+            .collect();
+        assert!(bases.windows(2).all(|pair| std::ptr::addr_eq(pair[0], pair[1])));
+        assert!(stored[2..].iter().all(|bytes| bytes.len() * 8 < content(7, 0).len()));
+    }
+
+    #[test]
+    fn base_is_freed_with_the_last_object_of_its_family() {
+        let compressor = Compressor::default();
+        drop(compressor.compress(&content(1, 0), "first"));
+        let family: Vec<_> = (0..3).map(|n| compressor.compress(&content(2, n), "rs-2")).collect();
+        let Bytes::Compressed { base, .. } = &family[2] else { panic!("not compressed") };
+        let base = Arc::downgrade(base);
+        drop(family);
+        assert!(base.upgrade().is_none());
+    }
+
+    #[test]
+    fn families_without_objects_are_forgotten() {
+        let compressor = Compressor::default();
+        for family in 0..3 * MIN_SWEEP {
+            drop(compressor.compress(&content(family, 0), &family.to_string()));
+        }
+        assert!(compressor.families.lock().by_name.len() <= MIN_SWEEP);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_restored(objects in prop::collection::vec((any::<Vec<u8>>(), "[ab]?"), 1..20)) {
+            let compressor = Compressor::default();
+            for (plain, family) in &objects {
+                let stored = compressor.compress(plain, family);
+                prop_assert!(*stored.plain() == plain[..]);
+            }
+        }
+    }
+}
