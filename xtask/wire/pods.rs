@@ -1,4 +1,4 @@
-//! [`Recipe`]: the content of a pod, determined by its number. The pods are those of ReplicaSets with 20 replicas each.
+//! [`Recipe`]: the content of a pod, determined by its number. The pods are those of `ReplicaSets` with 20 replicas each.
 
 use fastrand::Rng;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ mod parts;
 
 pub(crate) const NAMESPACES: usize = 50;
 
-/// The number of pods of one ReplicaSet.
+/// The number of pods of one `ReplicaSet`.
 const REPLICAS: usize = 20;
 
 /// The number of pods of one node.
@@ -132,8 +132,8 @@ impl Recipe {
     }
 }
 
-/// Returns a random application of which there is one ReplicaSet.
 impl Application {
+    /// Returns the application with this number.
     fn new(number: usize) -> Self {
         let mut random = Rng::with_seed(number as u64);
         let name = format!(

@@ -39,14 +39,14 @@ const COUNTS: [usize; 6] = [1, 1, 1, 1, 2, 3];
 /// Characters of names that the API server generates.
 const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// What all pods of a ReplicaSet have in common.
+/// The common content of the pods of a `ReplicaSet`.
 #[derive(Debug)]
 pub(crate) struct Application {
     pub(crate) name: String,
     /// The hash of the pod template.
     hash: String,
     version: String,
-    /// The UID of the ReplicaSet.
+    /// The UID of the `ReplicaSet`.
     pub(crate) owner: String,
     checksum: String,
     pub(crate) containers: Vec<ContainerSpec>,

@@ -62,7 +62,7 @@ impl Server {
         self.batches.send(Batch { events, rate }).context("the server has ended")
     }
 
-    /// Waits until the events are sent, and returns the time of each in nanoseconds.
+    /// Waits until events at a rate are sent, and returns the time of each in nanoseconds.
     pub(crate) fn sent(&self) -> anyhow::Result<Vec<u64>> {
         self.sent
             .recv_timeout(Duration::from_secs(600))
@@ -110,11 +110,10 @@ impl Replay {
             self.send_initial(connection)?;
         }
         while let Some(batch) = self.next_batch() {
-            let times = match batch.rate {
+            match batch.rate {
                 None => self.send_at_full_speed(connection, batch.events)?,
-                Some(rate) => self.send_at_rate(connection, batch.events, rate)?,
-            };
-            self.times.send(times)?;
+                Some(rate) => self.times.send(self.send_at_rate(connection, batch.events, rate)?)?,
+            }
         }
         Ok(())
     }
@@ -136,22 +135,16 @@ impl Replay {
         Ok(connection.write_all(&block)?)
     }
 
-    fn send_at_full_speed(
-        &self,
-        mut connection: &TcpStream,
-        events: Range<usize>,
-    ) -> anyhow::Result<Vec<u64>> {
-        let (mut times, mut block) = (Vec::new(), Vec::with_capacity(2 * BLOCK));
-        let last = events.end;
+    fn send_at_full_speed(&self, mut connection: &TcpStream, events: Range<usize>) -> anyhow::Result<()> {
+        let mut block = Vec::with_capacity(2 * BLOCK);
         for index in events {
             block.extend_from_slice(self.objects.event(index));
-            times.push(now());
-            if block.len() >= BLOCK || index + 1 == last {
+            if block.len() >= BLOCK {
                 connection.write_all(&block)?;
                 block.clear();
             }
         }
-        Ok(times)
+        Ok(connection.write_all(&block)?)
     }
 
     /// Sends each event with a write of its own, when it is due. If a write blocks, the next events are late; their

@@ -1,7 +1,7 @@
 //! The measurements of one client process: sync, then events at full speed or at fixed rates.
 
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
@@ -50,16 +50,14 @@ impl Run<'_> {
         let Synced { server, client, mut figures } = self.sync(command, &[])?;
         reset_peak(client.id())?;
         let (before, events) = (Usage::of(client.id())?, self.objects.events());
+        let start = Instant::now();
         server.send(0..events, None)?;
-        let sent = server.sent()?;
-        let start = *sent.first().context("the recording has no events")?;
-        let (_, received) = client.expect("done", self.signals)?;
-        let seconds = (super::clock::now() - start) as f64 / 1e9;
+        let (end, received) = client.expect("done", self.signals)?;
         self.signals.pause(SETTLE)?;
         let after = Usage::of(client.id())?;
         let handlers = self.handlers;
         let mut add = |name: &str, value| figures.push((format!("events.{handlers}.{name}"), value));
-        add("rate", events as f64 / seconds);
+        add("rate", events as f64 / (end - start).as_secs_f64());
         add("cpu", (after.cpu - before.cpu).as_secs_f64() / events as f64);
         add("peak", after.peak);
         add("received", received as f64 / (events * handlers) as f64);
@@ -107,7 +105,7 @@ impl Run<'_> {
             .args(further);
         let mut client = Client::start(&mut command)?;
         client.expect("ready", self.signals)?;
-        let (start, before) = (std::time::Instant::now(), Usage::of(client.id())?);
+        let (start, before) = (Instant::now(), Usage::of(client.id())?);
         client.tell("start")?;
         let (end, count) = client.expect("synced", self.signals)?;
         if count != self.objects.len() {
