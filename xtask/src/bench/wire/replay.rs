@@ -12,6 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 
 use super::clock::now;
+use super::forms::Encoding;
 use super::objects::Objects;
 
 /// The size of a write at full speed. A kernel's buffer for a connection is larger.
@@ -92,7 +93,7 @@ impl Replay {
         let request = Request::read(connection)?;
         connection.set_nodelay(true)?;
         let media_type = self.objects.encoding().media_type();
-        if request.path != PODS || !request.accept.contains(media_type) {
+        if request.path != PODS || !request.accepts(self.objects.encoding()) {
             connection.write_all(b"HTTP/1.1 406 Not Acceptable\r\nContent-Length: 0\r\n\r\n")?;
             bail!("a request for {}?{}, accepting {}", request.path, request.query, request.accept);
         }
@@ -200,6 +201,12 @@ impl Request {
         bail!("the request has incomplete headers")
     }
 
+    fn accepts(&self, encoding: Encoding) -> bool {
+        // Without a header, a server sends JSON. kube-rs watches like this.
+        let is_default = self.accept.is_empty() && encoding == Encoding::Json;
+        is_default || self.accept.contains(encoding.media_type())
+    }
+
     /// Returns whether a query parameter has one of these values.
     fn has(&self, name: &str, values: &[&str]) -> bool {
         let parameters = self.query.split('&').filter_map(|parameter| parameter.split_once('='));
@@ -217,5 +224,6 @@ mod tests {
         let request = Request::read(&text[..]).expect("well formed");
         assert_eq!((request.path.as_str(), request.accept.as_str()), (PODS, "a/b, c/d"));
         assert!(request.has("watch", &["1", "true"]) && !request.has("limit", &["1"]));
+        assert!(!request.accepts(Encoding::Json));
     }
 }
