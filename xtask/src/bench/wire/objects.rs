@@ -135,8 +135,7 @@ impl Objects {
 /// Replaces digits by digits and letters by letters; a hexadecimal number remains one.
 fn change(text: &mut [u8], clone: usize, part: usize) {
     for (position, byte) in text.iter_mut().enumerate() {
-        let mixed = ((clone * 64 + part) * 256 + position) as u64;
-        let shift = (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8;
+        let shift = mix(((clone * 64 + part) * 256 + position) as u64);
         let rotated = |first: u8, count: u8| {
             first + ((u16::from(*byte - first) + u16::from(shift)) % u16::from(count)) as u8
         };
@@ -147,6 +146,14 @@ fn change(text: &mut [u8], clone: usize, part: usize) {
             other => other,
         };
     }
+}
+
+/// Returns a byte that looks random: the end of the generator SplitMix64.
+fn mix(number: u64) -> u8 {
+    let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (mixed >> 56) as u8
 }
 
 #[cfg(test)]
