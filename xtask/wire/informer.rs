@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use informer_factory::informer_reflector::Storage;
+use informer_factory::informer_reflector::{ReflectorConfig, Storage};
 use informer_factory::{
     Cached, FactoryBuilder, Handlers, Informer, InformerScope, SharedInformerFactory, connect,
 };
@@ -53,7 +53,8 @@ pub(crate) fn main() -> anyhow::Result<()> {
     runtime.block_on(async {
         let config = kube::Config::new(plan.server.parse().context("SERVER is not a URL")?);
         let client = connect(config, |_, tcp| Ok(tcp))?;
-        let builder = SharedInformerFactory::builder(client);
+        let builder = SharedInformerFactory::builder(client)
+            .reflector(ReflectorConfig::new().streaming_lists(!plan.is_list));
         match plan.form.as_str() {
             "decoded" => run::<Pod>(&plan, builder).await,
             "packed" => {

@@ -7,10 +7,10 @@ mod protocol;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use futures::{StreamExt, TryStreamExt};
+use futures::{Stream, StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, ResourceExt};
-use kube_runtime::watcher::{Config, Event, watcher};
+use kube_runtime::watcher::{self, Config, Event, watcher};
 use kube_runtime::{WatchStreamExt, reflector};
 use tokio::sync::oneshot;
 
@@ -43,7 +43,14 @@ async fn run(plan: &Plan, prune: fn(&mut Pod)) -> anyhow::Result<()> {
     print("ready")?;
     wait_for_start()?;
     let (synced, is_synced) = oneshot::channel();
-    let task = tokio::spawn(follow(pods, prune, Arc::clone(&meter), synced));
+    let config = if plan.is_list {
+        // From the server's cache and in one piece, like client-go.
+        Config { page_size: None, ..Config::default().any_semantic() }
+    } else {
+        Config::default().streaming_lists()
+    };
+    let events = watcher(pods, config).map_ok(move |event| event.modify(prune));
+    let task = tokio::spawn(follow(events, Arc::clone(&meter), synced));
     let Ok(count) = is_synced.await else {
         return task.await.context("the handler panicked")?;
     };
@@ -56,13 +63,11 @@ async fn run(plan: &Plan, prune: fn(&mut Pod)) -> anyhow::Result<()> {
 
 /// Feeds the store, and counts events after the store has applied them.
 async fn follow(
-    pods: Api<Pod>,
-    prune: fn(&mut Pod),
+    events: impl Stream<Item = watcher::Result<Event<Pod>>> + Send,
     meter: Arc<Meter>,
     synced: oneshot::Sender<usize>,
 ) -> anyhow::Result<()> {
     let (store, writer) = reflector::store();
-    let events = watcher(pods, Config::default().streaming_lists()).map_ok(move |event| event.modify(prune));
     let mut events = reflector::reflector(writer, events).default_backoff().boxed();
     let mut synced = Some(synced);
     while let Some(event) = events.next().await {

@@ -17,6 +17,8 @@ pub(crate) struct Plan {
     pub(crate) server: String,
     /// The form of the objects, by its name in `cargo xtask bench wire`.
     pub(crate) form: String,
+    /// Whether the client lists and then watches, instead of requesting a streaming list.
+    pub(crate) is_list: bool,
     pub(crate) objects: usize,
     pub(crate) handlers: usize,
     /// The first resource version of the last update of each object.
@@ -26,13 +28,14 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Reads the arguments `SERVER FORM OBJECTS HANDLERS LAST_PASS [TIMES]`.
+    /// Reads the arguments `SERVER FORM MODE OBJECTS HANDLERS LAST_PASS [TIMES]`.
     pub(crate) fn from_args() -> anyhow::Result<Self> {
         let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
         let mut next = |name: &str| args.next().with_context(|| format!("the argument {name} is missing"));
         Ok(Self {
             server: next("SERVER")?,
             form: next("FORM")?,
+            is_list: next("MODE")? == "list",
             objects: next("OBJECTS")?.parse().context("OBJECTS is not a number")?,
             handlers: next("HANDLERS")?.parse().context("HANDLERS is not a number")?,
             last_pass: next("LAST_PASS")?.parse().context("LAST_PASS is not a number")?,

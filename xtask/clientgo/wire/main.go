@@ -56,10 +56,13 @@ func (m *meter) writeTimes() {
 }
 
 func main() {
-	objects, handlers := number(os.Args[3]), number(os.Args[4])
-	meter := &meter{lastPass: uint64(number(os.Args[5]))}
-	if len(os.Args) > 6 {
-		meter.path = os.Args[6]
+	if os.Args[3] == "list" {
+		must(os.Setenv("KUBE_FEATURE_WatchListClient", "false"))
+	}
+	objects, handlers := number(os.Args[4]), number(os.Args[5])
+	meter := &meter{lastPass: uint64(number(os.Args[6]))}
+	if len(os.Args) > 7 {
+		meter.path = os.Args[7]
 	}
 	meter.missing.Store(int64(objects * handlers))
 	meter.done.Add(1)

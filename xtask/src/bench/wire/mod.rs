@@ -170,6 +170,10 @@ impl<'a> Bench<'a> {
         match part {
             Part::Throughput => figures = self.run(form, 1, None).throughput(command()?)?,
             Part::Latency => figures = self.run(form, 1, None).latency(command()?)?,
+            Part::Lists => {
+                let run = Run { is_list: true, ..self.run(form, 1, None) };
+                figures = run.sync_only(command()?, "list")?.0;
+            }
             Part::Handlers if !form.has_handlers => {}
             Part::Handlers => {
                 for handlers in HANDLERS {
@@ -183,7 +187,8 @@ impl<'a> Bench<'a> {
                         eprintln!("{}: {size} objects do not fit into the memory", form.name);
                         break;
                     }
-                    let (of_size, peak) = self.run(form, 1, Some(size)).growth(command()?)?;
+                    let (of_size, peak) =
+                        self.run(form, 1, Some(size)).sync_only(command()?, &size.to_string())?;
                     figures.extend(of_size);
                     // The sizes grow by ten.
                     next_peak = 10.0 * peak;
@@ -205,6 +210,14 @@ impl<'a> Bench<'a> {
             None => Objects::recorded(recording),
             Some(count) => Objects::with_clones(recording, Arc::clone(&replayed.places), count),
         };
-        Run { form, objects, handlers, last_pass, versions: &self.versions, signals: self.signals }
+        Run {
+            form,
+            objects,
+            handlers,
+            is_list: false,
+            last_pass,
+            versions: &self.versions,
+            signals: self.signals,
+        }
     }
 }

@@ -7,6 +7,8 @@ use clap::ValueEnum;
 pub(crate) enum Part {
     /// The sync, and events at full speed
     Throughput,
+    /// The sync by a list that is not streaming
+    Lists,
     /// Events at full speed to 10 and 100 handlers
     Handlers,
     /// The time from the socket to a handler at fixed rates
@@ -59,12 +61,14 @@ pub(crate) struct Chart {
 }
 
 impl Part {
-    pub(crate) const ALL: [Self; 4] = [Self::Throughput, Self::Handlers, Self::Latency, Self::Growth];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Throughput, Self::Lists, Self::Handlers, Self::Latency, Self::Growth];
 
     /// The name of the part's markers.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Throughput => "throughput",
+            Self::Lists => "lists",
             Self::Handlers => "handlers",
             Self::Latency => "latency",
             Self::Growth => "growth",
@@ -74,6 +78,7 @@ impl Part {
     pub(crate) fn columns(self) -> &'static [Column] {
         match self {
             Self::Throughput => &THROUGHPUT,
+            Self::Lists => &LISTS,
             Self::Handlers => &TO_HANDLERS,
             Self::Latency => &LATENCY,
             Self::Growth => &GROWTH,
@@ -83,7 +88,7 @@ impl Part {
     pub(crate) fn charts(self) -> &'static [Chart] {
         match self {
             Self::Throughput => &THROUGHPUT_CHARTS,
-            Self::Handlers => &[],
+            Self::Lists | Self::Handlers => &[],
             Self::Latency => &LATENCY_CHARTS,
             Self::Growth => &GROWTH_CHARTS,
         }
@@ -100,6 +105,12 @@ const THROUGHPUT: [Column; 9] = [
     column("CPU per event", "events.1.cpu", MICROSECONDS),
     column("peak memory with events", "events.1.peak", MEGABYTES),
     column("events that reach the handler", "events.1.received", PERCENT),
+];
+
+const LISTS: [Column; 3] = [
+    column("sync, CPU", "list.sync.cpu", SECONDS),
+    column("sync, time", "list.sync.time", SECONDS),
+    column("sync, peak memory", "list.sync.peak", MEGABYTES),
 ];
 
 const TO_HANDLERS: [Column; 6] = [

@@ -30,6 +30,8 @@ pub(crate) struct Run<'a> {
     pub(crate) form: &'a Form,
     pub(crate) objects: Objects,
     pub(crate) handlers: usize,
+    /// Whether the client lists and then watches, instead of requesting a streaming list.
+    pub(crate) is_list: bool,
     /// The first version of the last update of each object.
     pub(crate) last_pass: u64,
     /// The resource version of each event.
@@ -64,12 +66,12 @@ impl Run<'_> {
         Ok(figures)
     }
 
-    /// Measures the sync only. Also returns the peak memory.
-    pub(crate) fn growth(&self, command: Command) -> anyhow::Result<(Figures, f64)> {
+    /// Measures the sync only. The names of figures get a prefix. Also returns the peak memory.
+    pub(crate) fn sync_only(&self, command: Command, prefix: &str) -> anyhow::Result<(Figures, f64)> {
         let figures = self.sync(command, &[])?.figures;
         let peak = figures.iter().find(|(name, _)| name == SYNC_PEAK).map_or(0.0, |(_, peak)| *peak);
-        let of_size = |(name, value): (String, f64)| (format!("{}.{name}", self.objects.len()), value);
-        Ok((figures.into_iter().map(of_size).collect(), peak))
+        let with_prefix = |(name, value): (String, f64)| (format!("{prefix}.{name}"), value);
+        Ok((figures.into_iter().map(with_prefix).collect(), peak))
     }
 
     /// Measures the time from the server's write to the handler's call.
@@ -99,7 +101,8 @@ impl Run<'_> {
     fn sync(&self, mut command: Command, further: &[&std::ffi::OsStr]) -> anyhow::Result<Synced> {
         let server = Server::start(self.objects.clone())?;
         command
-            .args([server.url(), self.form.argument.to_owned()])
+            .arg(server.url())
+            .args([self.form.argument, if self.is_list { "list" } else { "streaming" }])
             .args([self.objects.len(), self.handlers].map(|number| number.to_string()))
             .arg(self.last_pass.to_string())
             .args(further);
