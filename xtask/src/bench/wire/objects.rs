@@ -148,7 +148,7 @@ fn change(text: &mut [u8], clone: usize, part: usize) {
     }
 }
 
-/// Returns a byte that looks random: the end of the generator SplitMix64.
+/// Returns a byte that looks random: the end of the generator `SplitMix64`.
 fn mix(number: u64) -> u8 {
     let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
