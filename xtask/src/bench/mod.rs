@@ -9,6 +9,7 @@ mod machine;
 mod programs;
 mod table;
 mod types;
+mod wire;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -23,7 +24,11 @@ use crate::signals::Signals;
 
 /// Arguments of `cargo xtask bench`.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    other: Option<Other>,
+
     /// Measure one short round, for a first impression
     #[arg(long)]
     quick: bool,
@@ -45,8 +50,18 @@ pub(crate) struct Args {
     json: Option<PathBuf>,
 }
 
+/// Other measurements.
+#[derive(Debug, clap::Subcommand)]
+enum Other {
+    /// Replay recorded responses of a real API server to our informers, client-go and kube-rs, and compare them
+    Wire(wire::Args),
+}
+
 /// Builds everything, measures round by round, and prints the table.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
+    if let Some(Other::Wire(args)) = &args.other {
+        return wire::run(args, signals);
+    }
     if args.types {
         types::run(args.rounds, signals)?;
         return Ok(ExitCode::SUCCESS);

@@ -82,7 +82,7 @@ fn shown(value: f64, unit: Unit) -> String {
 }
 
 /// Rounds to three digits, the precision of these measurements.
-fn three_digits(value: f64) -> String {
+pub(super) fn three_digits(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return value.to_string();
     }

@@ -1,0 +1,68 @@
+//! The measured clients: one line for each library and form of objects.
+
+/// The encoding of responses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    Json,
+    Protobuf,
+}
+
+impl Encoding {
+    /// The extension of a recording's files.
+    pub(crate) fn extension(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Protobuf => "protobuf",
+        }
+    }
+
+    pub(crate) fn media_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Protobuf => "application/vnd.kubernetes.protobuf",
+        }
+    }
+}
+
+/// The program of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Program {
+    Ours,
+    OursWithSystemAllocator,
+    ClientGo,
+    KubeRs,
+}
+
+/// One column of the tables.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Form {
+    /// The name in tables, and for `--only`.
+    pub(crate) name: &'static str,
+    pub(crate) program: Program,
+    /// The name in the client's arguments.
+    pub(crate) argument: &'static str,
+    /// The encoding of the server's responses.
+    pub(crate) encoding: Encoding,
+    /// Whether the client supports several handlers.
+    pub(crate) has_handlers: bool,
+}
+
+const fn form(name: &'static str, program: Program, argument: &'static str, encoding: Encoding) -> Form {
+    let has_handlers = !matches!(program, Program::KubeRs);
+    Form { name, program, argument, encoding, has_handlers }
+}
+
+/// All forms. A new storage form of ours needs a line here and in `xtask/wire/informer.rs`.
+#[rustfmt::skip]
+pub(crate) const FORMS: &[Form] = &[
+    form("ours, decoded", Program::Ours, "decoded", Encoding::Protobuf),
+    form("ours, decoded, system allocator", Program::OursWithSystemAllocator, "decoded", Encoding::Protobuf),
+    form("ours, packed", Program::Ours, "packed", Encoding::Protobuf),
+    form("ours, slim view", Program::Ours, "slim", Encoding::Protobuf),
+    form("client-go", Program::ClientGo, "protobuf", Encoding::Protobuf),
+    form("ours, decoded, JSON", Program::Ours, "decoded", Encoding::Json),
+    form("ours, slim view, JSON", Program::Ours, "slim", Encoding::Json),
+    form("client-go, JSON", Program::ClientGo, "json", Encoding::Json),
+    form("kube-rs, JSON", Program::KubeRs, "whole", Encoding::Json),
+    form("kube-rs, JSON, managedFields dropped", Program::KubeRs, "pruned", Encoding::Json),
+];

@@ -1,0 +1,223 @@
+//! `cargo xtask bench wire`: replays recorded responses of a real API server to our informers, client-go and kube-rs, and
+//! compares CPU time, memory, speed and latency.
+//!
+//! All clients receive the same bytes. Each measurement has a new process, and the clients take turns in each round.
+
+mod chart;
+mod client;
+mod clock;
+mod forms;
+mod latency;
+mod objects;
+mod page;
+mod parts;
+mod programs;
+mod record;
+mod recording;
+mod replay;
+mod results;
+mod runs;
+mod usage;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context;
+
+use self::forms::{Encoding, FORMS, Form};
+use self::objects::{Objects, Places};
+use self::parts::{HANDLERS, Part, SIZES};
+use self::programs::Programs;
+use self::recording::{Recording, versions};
+use self::results::Results;
+use self::runs::{Figures, Run};
+use self::usage::available_memory;
+use super::machine::Machine;
+use crate::signals::Signals;
+use crate::{process, workspace};
+
+/// Arguments of `cargo xtask bench wire`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Measure 2,000 objects in one round, for a first impression
+    #[arg(long)]
+    quick: bool,
+
+    /// Number of recorded pods
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    objects: usize,
+
+    /// Number of rounds; the tables show medians
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..))]
+    rounds: u8,
+
+    /// Record again, even if a recording exists
+    #[arg(long)]
+    record: bool,
+
+    /// Measure only clients whose name contains this text; can be repeated. Writes no page
+    #[arg(long, value_name = "TEXT")]
+    only: Vec<String>,
+
+    /// Measure only these parts
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "PART", default_values_t = Part::ALL)]
+    part: Vec<Part>,
+}
+
+/// What all rounds have in common.
+struct Bench<'a> {
+    programs: Programs,
+    json: Replayed,
+    protobuf: Replayed,
+    versions: Vec<u64>,
+    forms: Vec<&'static Form>,
+    signals: &'a Signals,
+}
+
+/// A recording, with the random parts of its objects.
+struct Replayed {
+    recording: Arc<Recording>,
+    places: Arc<Places>,
+}
+
+/// Measures all clients, and writes the page.
+pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
+    if cfg!(debug_assertions) {
+        return run_optimized(signals);
+    }
+    let (objects, rounds) = if args.quick { (2_000, 1) } else { (args.objects, args.rounds) };
+    let programs = Programs::build(signals)?;
+    let (folder, description) = record::ensure(objects, args.record, &programs, signals)?;
+    let bench = Bench::new(&folder, programs, &args.only, signals)?;
+    let clients: Vec<&str> = bench.forms.iter().map(|form| form.name).collect();
+    let measured = format!(
+        "{}; {} pods of Kubernetes {}; medians of {rounds} rounds.",
+        Machine::here(clients.contains(&"client-go"))?,
+        description.objects,
+        description.server,
+    );
+    let root = workspace::root();
+    for part in &args.part {
+        let results = bench.rounds(*part, rounds)?;
+        println!("{measured}\n\n{}\n", results.table(*part, &clients));
+        let file = folder.join(part.name()).with_extension("json");
+        std::fs::write(&file, format!("{:#}\n", results.json()))
+            .with_context(|| format!("cannot write {}", file.display()))?;
+        if args.only.is_empty() && !args.quick {
+            page::write(&root, *part, &measured, &results, &clients)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs this command again in release mode, because the replaying server shares the cores with the clients.
+fn run_optimized(signals: &Signals) -> anyhow::Result<ExitCode> {
+    let mut command = workspace::cargo();
+    command
+        .args(["run", "--quiet", "--release", "--package", "xtask", "--"])
+        .args(std::env::args_os().skip(1));
+    Ok(process::exit_code(process::run(&mut command, signals, || Ok(()))?))
+}
+
+impl<'a> Bench<'a> {
+    fn new(folder: &Path, programs: Programs, only: &[String], signals: &'a Signals) -> anyhow::Result<Self> {
+        let json = Arc::new(Recording::read(folder, Encoding::Json)?);
+        let protobuf = Arc::new(Recording::read(folder, Encoding::Protobuf)?);
+        let replayed = |recording: Arc<Recording>| {
+            Ok::<_, anyhow::Error>(Replayed { places: Arc::new(Places::find(&json, &recording)?), recording })
+        };
+        let is_wanted = |form: &&Form| {
+            (only.is_empty() || only.iter().any(|text| form.name.contains(text.as_str())))
+                && programs.command(form.program).is_some()
+        };
+        Ok(Self {
+            versions: versions(&json)?,
+            protobuf: replayed(protobuf)?,
+            json: replayed(Arc::clone(&json))?,
+            forms: FORMS.iter().filter(is_wanted).collect(),
+            programs,
+            signals,
+        })
+    }
+
+    /// Measures a part. The first round is a warm-up: it reads programs and recordings into memory.
+    fn rounds(&self, part: Part, rounds: u8) -> anyhow::Result<Results> {
+        let mut results = Results::default();
+        for round in 0..=rounds {
+            eprintln!(
+                "== {}: round {round} of {rounds}{}",
+                part.name(),
+                if round == 0 { ", a warm-up" } else { "" }
+            );
+            for form in &self.forms {
+                let figures =
+                    self.measure(part, form).with_context(|| format!("cannot measure {}", form.name))?;
+                let shown: Vec<String> =
+                    figures.iter().map(|(name, value)| format!("{name} {value:.6}")).collect();
+                eprintln!("{}: {}", form.name, shown.join(", "));
+                if round > 0 {
+                    results.add(form.name, figures);
+                }
+            }
+        }
+        Ok(results)
+    }
+
+    fn measure(&self, part: Part, form: &'static Form) -> anyhow::Result<Figures> {
+        let command = || self.programs.command(form.program).context("the client is not built");
+        let mut figures = Figures::new();
+        match part {
+            Part::Throughput => figures = self.run(form, 1, None).throughput(command()?)?,
+            Part::Latency => figures = self.run(form, 1, None).latency(command()?)?,
+            Part::Lists => {
+                let run = Run { is_list: true, ..self.run(form, 1, None) };
+                figures = run.sync_only(command()?, "list")?.0;
+            }
+            Part::Handlers if !form.has_handlers => {}
+            Part::Handlers => {
+                for handlers in HANDLERS {
+                    figures.extend(self.run(form, handlers, None).throughput(command()?)?);
+                }
+            }
+            Part::Growth => {
+                let mut next_peak = 0.0;
+                for size in SIZES {
+                    if next_peak > available_memory()? {
+                        eprintln!("{}: {size} objects do not fit into the memory", form.name);
+                        break;
+                    }
+                    let (of_size, peak) =
+                        self.run(form, 1, Some(size)).sync_only(command()?, &size.to_string())?;
+                    figures.extend(of_size);
+                    // The sizes grow by ten.
+                    next_peak = 10.0 * peak;
+                }
+            }
+        }
+        Ok(figures)
+    }
+
+    /// Returns a run with this number of handlers, and with all recorded objects or another number of them.
+    fn run(&self, form: &'static Form, handlers: usize, objects: Option<usize>) -> Run<'_> {
+        let replayed = match form.encoding {
+            Encoding::Json => &self.json,
+            Encoding::Protobuf => &self.protobuf,
+        };
+        let recording = Arc::clone(&replayed.recording);
+        let last_pass = self.versions[self.versions.len() - recording.objects()];
+        let objects = match objects {
+            None => Objects::recorded(recording),
+            Some(count) => Objects::with_clones(recording, Arc::clone(&replayed.places), count),
+        };
+        Run {
+            form,
+            objects,
+            handlers,
+            is_list: false,
+            last_pass,
+            versions: &self.versions,
+            signals: self.signals,
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! [`Objects`]: any number of different objects from a recording of fewer.
+//!
+//! Behind the recorded objects come clones of them, whose random parts are other ones of the same length: names, UIDs,
+//! addresses and container IDs. So no storage form benefits from equal objects.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use anyhow::bail;
+use memchr::memmem;
+use serde_json::Value;
+
+use super::forms::Encoding;
+use super::recording::Recording;
+
+/// The places of the random parts of each recorded object, in one encoding.
+#[derive(Debug)]
+pub(crate) struct Places(Vec<Vec<Place>>);
+
+/// The place of a random part in a frame.
+#[derive(Debug, Clone, PartialEq)]
+struct Place {
+    /// The number of the part in the object. All places of a part get the same content.
+    part: usize,
+    bytes: Range<usize>,
+}
+
+impl Places {
+    /// Finds the places in `recording`. The objects are read from `json`, which has the same objects in the same order.
+    pub(crate) fn find(json: &Recording, recording: &Recording) -> anyhow::Result<Self> {
+        let places = (0..recording.objects()).map(|index| {
+            let event: Value = serde_json::from_slice(json.initial.get(index))?;
+            Ok(places(&random_parts(&event["object"]), recording.initial.get(index)))
+        });
+        Ok(Self(places.collect::<anyhow::Result<_>>()?))
+    }
+}
+
+fn random_parts(pod: &Value) -> Vec<&str> {
+    let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    // The hyphen makes other matches of the short random part of a name improbable.
+    let end_of = |name: &'static str| {
+        let name = text(name);
+        name.rfind('-').map_or("", |at| &name[at..])
+    };
+    let mut parts = vec![
+        text("/metadata/labels/pod-template-hash"),
+        end_of("/metadata/name"),
+        text("/metadata/uid"),
+        text("/metadata/ownerReferences/0/uid"),
+        text("/status/podIP"),
+        end_of("/spec/volumes/1/name"),
+    ];
+    let statuses = pod["status"]["containerStatuses"].as_array();
+    let ids = statuses
+        .into_iter()
+        .flatten()
+        .filter_map(|status| status["containerID"].as_str()?.rsplit('/').next());
+    parts.extend(ids);
+    parts
+}
+
+fn places(parts: &[&str], frame: &[u8]) -> Vec<Place> {
+    let parts = parts.iter().enumerate().filter(|(_, text)| !text.is_empty());
+    parts
+        .flat_map(|(part, text)| {
+            memmem::find_iter(frame, text.as_bytes())
+                .map(move |start| Place { part, bytes: start..start + text.len() })
+        })
+        .collect()
+}
+
+/// The objects of a server, and their events.
+#[derive(Debug, Clone)]
+pub(crate) struct Objects {
+    recording: Arc<Recording>,
+    places: Option<Arc<Places>>,
+    count: usize,
+}
+
+impl Objects {
+    /// Returns all recorded objects.
+    pub(crate) fn recorded(recording: Arc<Recording>) -> Self {
+        Self { count: recording.objects(), recording, places: None }
+    }
+
+    /// Returns this number of objects: some of the recorded ones, or all and clones of them.
+    pub(crate) fn with_clones(recording: Arc<Recording>, places: Arc<Places>, count: usize) -> Self {
+        Self { recording, places: Some(places), count }
+    }
+
+    pub(crate) fn encoding(&self) -> Encoding {
+        self.recording.encoding
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    pub(crate) fn event(&self, index: usize) -> &[u8] {
+        self.recording.events.get(index)
+    }
+
+    pub(crate) fn events(&self) -> usize {
+        self.recording.events.len()
+    }
+
+    pub(crate) fn bookmark(&self) -> &[u8] {
+        self.recording.bookmark()
+    }
+
+    /// Returns the list of all recorded objects.
+    pub(crate) fn list(&self) -> anyhow::Result<&[u8]> {
+        if self.count != self.recording.objects() {
+            bail!("a client has requested a list that is not streaming, of which there is no clone");
+        }
+        Ok(&self.recording.list)
+    }
+
+    /// Appends the frame of an object.
+    pub(crate) fn append(&self, index: usize, block: &mut Vec<u8>) {
+        let recorded = self.recording.objects();
+        let start = block.len();
+        block.extend_from_slice(self.recording.initial.get(index % recorded));
+        let clone = index / recorded;
+        if let Some(places) = self.places.as_ref().filter(|_| clone > 0) {
+            for place in &places.0[index % recorded] {
+                let bytes = start + place.bytes.start..start + place.bytes.end;
+                change(&mut block[bytes], clone, place.part);
+            }
+        }
+    }
+}
+
+/// Replaces digits by digits and letters by letters; a hexadecimal number remains one.
+fn change(text: &mut [u8], clone: usize, part: usize) {
+    for (position, byte) in text.iter_mut().enumerate() {
+        let shift = mix(((clone * 64 + part) * 256 + position) as u64);
+        let rotated = |first: u8, count: u8| {
+            first + ((u16::from(*byte - first) + u16::from(shift)) % u16::from(count)) as u8
+        };
+        *byte = match *byte {
+            b'0'..=b'9' => rotated(b'0', 10),
+            b'a'..=b'f' => rotated(b'a', 6),
+            b'g'..=b'z' => rotated(b'g', 20),
+            other => other,
+        };
+    }
+}
+
+/// Returns a byte that looks random: the end of the generator `SplitMix64`.
+fn mix(number: u64) -> u8 {
+    let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (mixed >> 56) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_places_of_a_part_are_found() {
+        let place = |part, bytes| Place { part, bytes };
+        assert_eq!(places(&["ab", "", "c"], b"ab-c-ab"), [place(0, 0..2), place(0, 5..7), place(2, 3..4)]);
+    }
+
+    #[test]
+    fn change_keeps_kinds_of_characters_and_differs() {
+        let of = |clone| {
+            let mut text = *b"0f7e-zz9";
+            change(&mut text, clone, 3);
+            text
+        };
+        let distinct: std::collections::HashSet<_> = (1..50).map(of).collect();
+        assert_eq!(distinct.len(), 49);
+        assert!(distinct.iter().all(|text| text[..4].iter().all(u8::is_ascii_hexdigit) && text[4] == b'-'));
+    }
+}

@@ -1,0 +1,86 @@
+//! The built client programs.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+use serde::Deserialize;
+
+use super::forms::Program;
+use crate::signals::Signals;
+use crate::{client_go, process, workspace};
+
+#[derive(Debug)]
+pub(crate) struct Programs {
+    /// The programs of `xtask/wire`, by the name of their target.
+    ours: HashMap<String, PathBuf>,
+    /// `None` if Go is not installed.
+    client_go: Option<PathBuf>,
+}
+
+/// The used part of a message of cargo.
+#[derive(Deserialize)]
+struct Message {
+    target: Option<Target>,
+    executable: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+}
+
+impl Programs {
+    /// Builds all programs in release mode, as their users do.
+    pub(crate) fn build(signals: &Signals) -> anyhow::Result<Self> {
+        let output = tempfile::NamedTempFile::new().context("cannot make a temporary file")?;
+        let mut command = workspace::cargo();
+        command
+            .args(["build", "--release", "--package", "wire-clients", "--benches"])
+            .arg("--message-format=json-render-diagnostics")
+            .stdout(Stdio::from(output.reopen()?));
+        if !process::run(&mut command, signals, || Ok(()))?.success() {
+            bail!("the clients do not build; see the message above");
+        }
+        let messages = std::fs::read_to_string(output.path()).context("cargo has written no text")?;
+        let client_go = client_go::build("./wire", "clientgowire", signals)?;
+        if client_go.is_none() {
+            eprintln!("Go is not installed; skipping client-go, which needs Go 1.26 or newer");
+        }
+        Ok(Self { ours: messages.lines().filter_map(executable).collect(), client_go })
+    }
+
+    /// Returns the recorder.
+    pub(crate) fn recorder(&self) -> &Path {
+        self.ours.get("wire-record").map_or(Path::new("wire-record"), PathBuf::as_path)
+    }
+
+    /// Returns the command for a client; `None` if it is not built.
+    pub(crate) fn command(&self, program: Program) -> Option<Command> {
+        let path = match program {
+            Program::Ours => self.ours.get("wire-ours"),
+            Program::OursWithSystemAllocator => self.ours.get("wire-ours-system"),
+            Program::KubeRs => self.ours.get("wire-kube-rs"),
+            Program::ClientGo => self.client_go.as_ref(),
+        };
+        path.map(Command::new)
+    }
+}
+
+fn executable(message: &str) -> Option<(String, PathBuf)> {
+    let message: Message = serde_json::from_str(message).ok()?;
+    Some((message.target?.name, message.executable?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn executable_is_read_from_a_message() {
+        let message = r#"{"reason":"compiler-artifact","target":{"name":"a"},"executable":"/b/a-1"}"#;
+        assert_eq!(executable(message), Some(("a".to_owned(), "/b/a-1".into())));
+        assert_eq!(executable(r#"{"reason":"build-finished","success":true}"#), None);
+    }
+}

@@ -1,0 +1,229 @@
+//! [`Server`]: replays a recording over HTTP/1.1 without TLS.
+//!
+//! It is no API server: it has pods only, and ignores selectors and versions. It sends events when its owner says so.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::ops::Range;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+
+use super::clock::now;
+use super::forms::Encoding;
+use super::objects::Objects;
+
+/// The size of a write at full speed. A kernel's buffer for a connection is larger.
+const BLOCK: usize = 64 * 1024;
+
+const PODS: &str = "/api/v1/pods";
+
+/// Events to send.
+#[derive(Debug)]
+struct Batch {
+    events: Range<usize>,
+    /// Events per second; `None` for full speed.
+    rate: Option<u32>,
+}
+
+/// A server for one client. Dropping it ends the responses.
+#[derive(Debug)]
+pub(crate) struct Server {
+    port: u16,
+    batches: Sender<Batch>,
+    sent: Receiver<Vec<u64>>,
+}
+
+impl Server {
+    /// Starts a server of these objects.
+    pub(crate) fn start(objects: Objects) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen on 127.0.0.1")?;
+        let port = listener.local_addr()?.port();
+        let (batches, next_batch) = mpsc::channel();
+        let (times, sent) = mpsc::channel();
+        let replay = Arc::new(Replay { objects, batches: Mutex::new(next_batch), times });
+        // The thread waits for connections until the process ends.
+        std::thread::spawn(move || {
+            for connection in listener.incoming().flatten() {
+                let replay = Arc::clone(&replay);
+                std::thread::spawn(move || replay.serve(&connection));
+            }
+        });
+        Ok(Self { port, batches, sent })
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Starts to send events to the watch, at full speed or at a rate per second.
+    pub(crate) fn send(&self, events: Range<usize>, rate: Option<u32>) -> anyhow::Result<()> {
+        self.batches.send(Batch { events, rate }).context("the server has ended")
+    }
+
+    /// Waits until events at a rate are sent, and returns the time of each in nanoseconds.
+    pub(crate) fn sent(&self) -> anyhow::Result<Vec<u64>> {
+        self.sent
+            .recv_timeout(Duration::from_secs(600))
+            .context("the client has no watch, or does not read it")
+    }
+}
+
+/// The state that all connections share.
+#[derive(Debug)]
+struct Replay {
+    objects: Objects,
+    batches: Mutex<Receiver<Batch>>,
+    times: Sender<Vec<u64>>,
+}
+
+impl Replay {
+    fn serve(&self, connection: &TcpStream) {
+        // A write error means that the client has ended.
+        if let Err(error) = self.answer(connection)
+            && !error.is::<std::io::Error>()
+        {
+            eprintln!("the replaying server cannot answer: {error:#}");
+        }
+    }
+
+    fn answer(&self, mut connection: &TcpStream) -> anyhow::Result<()> {
+        let request = Request::read(connection)?;
+        connection.set_nodelay(true)?;
+        let media_type = self.objects.encoding().media_type();
+        if request.path != PODS || !request.accepts(self.objects.encoding()) {
+            connection.write_all(b"HTTP/1.1 406 Not Acceptable\r\nContent-Length: 0\r\n\r\n")?;
+            bail!("a request for {}?{}, accepting {}", request.path, request.query, request.accept);
+        }
+        let is_watch = request.has("watch", &["1", "true"]);
+        let stream = if is_watch { ";stream=watch" } else { "" };
+        // Without a length, the body ends with the connection.
+        write!(
+            connection,
+            "HTTP/1.1 200 OK\r\nContent-Type: {media_type}{stream}\r\nConnection: close\r\n\r\n"
+        )?;
+        if !is_watch {
+            return Ok(connection.write_all(self.objects.list()?)?);
+        }
+        if request.has("sendInitialEvents", &["1", "true"]) {
+            self.send_initial(connection)?;
+        }
+        while let Some(batch) = self.next_batch() {
+            match batch.rate {
+                None => self.send_at_full_speed(connection, batch.events)?,
+                Some(rate) => self.times.send(self.send_at_rate(connection, batch.events, rate)?)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn next_batch(&self) -> Option<Batch> {
+        self.batches.lock().ok()?.recv().ok()
+    }
+
+    fn send_initial(&self, mut connection: &TcpStream) -> anyhow::Result<()> {
+        let mut block = Vec::with_capacity(2 * BLOCK);
+        for index in 0..self.objects.len() {
+            self.objects.append(index, &mut block);
+            if block.len() >= BLOCK {
+                connection.write_all(&block)?;
+                block.clear();
+            }
+        }
+        block.extend_from_slice(self.objects.bookmark());
+        Ok(connection.write_all(&block)?)
+    }
+
+    fn send_at_full_speed(&self, mut connection: &TcpStream, events: Range<usize>) -> anyhow::Result<()> {
+        let mut block = Vec::with_capacity(2 * BLOCK);
+        for index in events {
+            block.extend_from_slice(self.objects.event(index));
+            if block.len() >= BLOCK {
+                connection.write_all(&block)?;
+                block.clear();
+            }
+        }
+        Ok(connection.write_all(&block)?)
+    }
+
+    /// Sends each event with a write of its own, when it is due. If a write blocks, the next events are late; their
+    /// time is still when they were due, as for events of a server that does not wait.
+    fn send_at_rate(
+        &self,
+        mut connection: &TcpStream,
+        events: Range<usize>,
+        rate: u32,
+    ) -> anyhow::Result<Vec<u64>> {
+        let (start, mut times) = (now(), Vec::with_capacity(events.len()));
+        for (count, index) in events.enumerate() {
+            let due = start + count as u64 * 1_000_000_000 / u64::from(rate);
+            let mut time = now();
+            let is_late = time >= due;
+            while time < due {
+                std::thread::park_timeout(Duration::from_nanos(due - time));
+                time = now();
+            }
+            times.push(if is_late { due } else { time });
+            connection.write_all(self.objects.event(index))?;
+        }
+        Ok(times)
+    }
+}
+
+/// The used parts of a request.
+#[derive(Debug, PartialEq)]
+struct Request {
+    path: String,
+    query: String,
+    accept: String,
+}
+
+impl Request {
+    fn read(connection: impl std::io::Read) -> anyhow::Result<Self> {
+        let mut lines = BufReader::new(connection).lines();
+        let first = lines.next().context("the request is empty")??;
+        let target = first.split(' ').nth(1).context("the request has no target")?;
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let mut request = Self { path: path.to_owned(), query: query.to_owned(), accept: String::new() };
+        for line in lines {
+            let line = line?;
+            if line.is_empty() {
+                return Ok(request);
+            }
+            if let Some((name, value)) = line.split_once(':')
+                && name.eq_ignore_ascii_case("accept")
+            {
+                value.trim().clone_into(&mut request.accept);
+            }
+        }
+        bail!("the request has incomplete headers")
+    }
+
+    fn accepts(&self, encoding: Encoding) -> bool {
+        // Without a header, a server sends JSON. kube-rs watches like this.
+        let is_default = self.accept.is_empty() && encoding == Encoding::Json;
+        is_default || self.accept.contains(encoding.media_type())
+    }
+
+    /// Returns whether a query parameter has one of these values.
+    fn has(&self, name: &str, values: &[&str]) -> bool {
+        let parameters = self.query.split('&').filter_map(|parameter| parameter.split_once('='));
+        parameters.into_iter().any(|(other, value)| other == name && values.contains(&value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn request_has_path_query_and_accept() {
+        let text = b"GET /api/v1/pods?watch=true&limit=5 HTTP/1.1\r\nHost: a\r\naccept: a/b, c/d\r\n\r\n";
+        let request = Request::read(&text[..]).expect("well formed");
+        assert_eq!((request.path.as_str(), request.accept.as_str()), (PODS, "a/b, c/d"));
+        assert!(request.has("watch", &["1", "true"]) && !request.has("limit", &["1"]));
+        assert!(!request.accepts(Encoding::Json));
+    }
+}

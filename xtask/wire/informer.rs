@@ -1,0 +1,100 @@
+//! The client with an informer of this workspace, for each storage form.
+
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use informer_factory::informer_reflector::{ReflectorConfig, Storage};
+use informer_factory::{
+    Cached, FactoryBuilder, Handlers, Informer, InformerScope, SharedInformerFactory, connect,
+};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::meter::Meter;
+use crate::protocol::{Plan, print, wait_for_start};
+
+/// A pod with five fields and its labels.
+#[derive(Informer, Deserialize, Clone, Debug)]
+#[informer(group = "", version = "v1", kind = "Pod", namespaced)]
+#[informer(prune("metadata.annotations"))]
+struct SlimPod {
+    metadata: ObjectMeta,
+    #[allow(dead_code, reason = "like in a program that reads it")]
+    spec: Option<SlimSpec>,
+    #[allow(dead_code, reason = "like in a program that reads it")]
+    status: Option<SlimStatus>,
+}
+
+#[derive(Deserialize, Clone, Debug)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "like in a program that reads it")]
+struct SlimSpec {
+    node_name: Option<String>,
+    service_account_name: Option<String>,
+}
+
+#[derive(Deserialize, Clone, Debug)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "like in a program that reads it")]
+struct SlimStatus {
+    phase: Option<String>,
+    #[serde(rename = "podIP")]
+    pod_ip: Option<String>,
+    #[serde(rename = "hostIP")]
+    host_ip: Option<String>,
+}
+
+/// Runs the client.
+pub(crate) fn main() -> anyhow::Result<()> {
+    let plan = Plan::from_args()?;
+    let runtime = tokio::runtime::Runtime::new().context("cannot start a runtime")?;
+    runtime.block_on(async {
+        let config = kube::Config::new(plan.server.parse().context("SERVER is not a URL")?);
+        let client = connect(config, |_, tcp| Ok(tcp))?;
+        let builder = SharedInformerFactory::builder(client)
+            .reflector(ReflectorConfig::new().streaming_lists(!plan.is_list));
+        match plan.form.as_str() {
+            "decoded" => run::<Pod>(&plan, builder).await,
+            "packed" => {
+                run::<Pod>(&plan, builder.configure::<Pod>(|it| it.storage(|_| Storage::Packed))).await
+            }
+            "slim" => run::<SlimPod>(&plan, builder).await,
+            form => bail!("unknown form {form}"),
+        }
+    })
+}
+
+async fn run<K>(plan: &Plan, builder: FactoryBuilder) -> anyhow::Result<()>
+where
+    K: kube::Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
+    K::Scope: InformerScope,
+{
+    let meter = Arc::new(Meter::new(plan));
+    let factory = builder.build();
+    let pods = factory.informer::<K>();
+    let handlers: Vec<_> = (0..plan.handlers)
+        .map(|number| pods.add_event_handler(handler::<K>(number, Arc::clone(&meter))))
+        .collect();
+    print("ready")?;
+    wait_for_start()?;
+    factory.start();
+    factory.wait_for_cache_sync().await?;
+    for handler in &handlers {
+        handler.synced().wait().await?;
+    }
+    print(&format!("synced {}", pods.indexer().len()))?;
+    let events = meter.done().await;
+    meter.write_times(plan)?;
+    print(&format!("done {events}"))?;
+    std::future::pending().await
+}
+
+fn handler<K: Send + Sync + 'static>(number: usize, meter: Arc<Meter>) -> Handlers<K> {
+    Handlers::new().on_update(move |_, new: &Cached<K>| {
+        // All servers' versions are numbers.
+        let version = new.resource_version().to_string().parse().unwrap_or_default();
+        meter.observe(number, version);
+    })
+}

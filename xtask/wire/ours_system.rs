@@ -1,0 +1,9 @@
+//! An informer of this workspace, with the system's allocator.
+
+mod informer;
+mod meter;
+mod protocol;
+
+fn main() -> anyhow::Result<()> {
+    informer::main()
+}
