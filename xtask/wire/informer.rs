@@ -57,13 +57,16 @@ pub(crate) fn main() -> anyhow::Result<()> {
             .reflector(ReflectorConfig::new().streaming_lists(!plan.is_list));
         match plan.form.as_str() {
             "decoded" => run::<Pod>(&plan, builder).await,
-            "packed" => {
-                run::<Pod>(&plan, builder.configure::<Pod>(|it| it.storage(|_| Storage::Packed))).await
-            }
+            "encoded" => run::<Pod>(&plan, stored(builder, Storage::Encoded)).await,
+            "compressed" => run::<Pod>(&plan, stored(builder, Storage::Compressed)).await,
             "slim" => run::<SlimPod>(&plan, builder).await,
             form => bail!("unknown form {form}"),
         }
     })
+}
+
+fn stored(builder: FactoryBuilder, storage: Storage) -> FactoryBuilder {
+    builder.configure::<Pod>(move |it| it.storage(storage))
 }
 
 async fn run<K>(plan: &Plan, builder: FactoryBuilder) -> anyhow::Result<()>

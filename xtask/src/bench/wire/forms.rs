@@ -57,10 +57,12 @@ const fn form(name: &'static str, program: Program, argument: &'static str, enco
 pub(crate) const FORMS: &[Form] = &[
     form("ours, decoded", Program::Ours, "decoded", Encoding::Protobuf),
     form("ours, decoded, system allocator", Program::OursWithSystemAllocator, "decoded", Encoding::Protobuf),
-    form("ours, packed", Program::Ours, "packed", Encoding::Protobuf),
+    form("ours, encoded", Program::Ours, "encoded", Encoding::Protobuf),
+    form("ours, compressed", Program::Ours, "compressed", Encoding::Protobuf),
     form("ours, slim view", Program::Ours, "slim", Encoding::Protobuf),
     form("client-go", Program::ClientGo, "protobuf", Encoding::Protobuf),
     form("ours, decoded, JSON", Program::Ours, "decoded", Encoding::Json),
+    form("ours, encoded, JSON", Program::Ours, "encoded", Encoding::Json),
     form("ours, slim view, JSON", Program::Ours, "slim", Encoding::Json),
     form("client-go, JSON", Program::ClientGo, "json", Encoding::Json),
     form("kube-rs, JSON", Program::KubeRs, "whole", Encoding::Json),
