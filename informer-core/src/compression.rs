@@ -1,6 +1,6 @@
 //! [`Compressor`]: compresses the bytes of objects against those of similar objects.
 //!
-//! Objects of one family, for example the pods of one ReplicaSet, differ in few bytes. From its
+//! Objects of one family, for example the pods of one `ReplicaSet`, differ in few bytes. From its
 //! second object on, a family has a base: the bytes of that object, against which all later ones are
 //! compressed (LZ4 with the base as its dictionary). The base is freed with the last object that was
 //! compressed against it. An object without relatives is compressed against an arbitrary object of

@@ -36,7 +36,7 @@ pub enum Storage {
     /// decoded when they arrive, and are then encoded as JSON.
     Encoded,
     /// The same as [`Encoded`](Self::Encoded), and compressed. Objects with the same owner, such as
-    /// the pods of a ReplicaSet, are stored as their differences and take about a tenth of the
+    /// the pods of a `ReplicaSet`, are stored as their differences and take about a tenth of the
     /// memory. Adding and reading an object take some microseconds more.
     Compressed,
 }
