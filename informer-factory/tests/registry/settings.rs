@@ -314,23 +314,44 @@ async fn options_of_informer_with_override_the_factory() {
 #[tokio::test(start_paused = true)]
 async fn storage_form_of_a_type_is_invisible_to_readers() {
     let simulator = with_pods();
-    let encoding = builder(&simulator).configure::<Pod>(|it| it.storage(Storage::Encoded)).build();
     let plain = factory(&simulator);
-    let (encoded, decoded) = (encoding.core().v1().pods(), plain.core().v1().pods());
-    synced(&encoding).await;
+    let decoded = plain.core().v1().pods();
     synced(&plain).await;
-    assert_eq!(keys(&encoded), keys(&decoded));
-    for pod in &decoded.indexer().list() {
-        let other = encoded.get(pod.key()).expect("the encoded store has the pod");
-        assert_eq!(*other, **pod, "{}", pod.key());
-        assert_eq!((other.uid(), other.resource_version()), (pod.uid(), pod.resource_version()));
+    for storage in [Storage::Encoded, Storage::Compressed] {
+        let encoding = builder(&simulator).configure::<Pod>(move |it| it.storage(storage)).build();
+        let encoded = encoding.core().v1().pods();
+        synced(&encoding).await;
+        assert_eq!(keys(&encoded), keys(&decoded));
+        for pod in &decoded.indexer().list() {
+            let other = encoded.get(pod.key()).expect("the encoded store has the pod");
+            assert_eq!(*other, **pod, "{}", pod.key());
+            assert_eq!((other.uid(), other.resource_version()), (pod.uid(), pod.resource_version()));
+        }
+        let node = |pod: &Pod| pod.spec.as_ref()?.node_name.clone();
+        let by_node = encoded.add_index("node", node).expect("a valid name");
+        assert_eq!(by_node.get("node-of-web").len(), 2);
+        assert!(encoded.indexer().list().iter().all(Cached::is_encoded));
+        encoding.shutdown().await;
     }
-    let by_node =
-        encoded.add_index("node", |pod: &Pod| pod.spec.as_ref()?.node_name.clone()).expect("a valid name");
-    assert_eq!(by_node.get("node-of-web").len(), 2);
-    assert!(encoded.indexer().list().iter().all(Cached::is_encoded));
-    encoding.shutdown().await;
     plain.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn transformed_object_is_encoded_after_the_transform() {
+    let simulator = with_pods();
+    let mark = |pod: &mut Pod| -> Result<(), String> {
+        pod.metadata.annotations = Some([("transformed".to_owned(), "yes".to_owned())].into());
+        Ok(())
+    };
+    let factory =
+        builder(&simulator).configure::<Pod>(|it| it.storage(Storage::Encoded).transform(mark)).build();
+    let pods = factory.core().v1().pods();
+    synced(&factory).await;
+    let pod = pods.indexer().get_by_key("shop/web").expect("the object exists");
+    assert!(pod.is_encoded());
+    assert_eq!(pod.metadata().annotations.as_ref().map(|notes| notes["transformed"].as_str()), Some("yes"));
+    assert_eq!(pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()), Some("node-of-web"));
+    factory.shutdown().await;
 }
 
 /// Counts how often the content of a pod is decoded from JSON.
