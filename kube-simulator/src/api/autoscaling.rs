@@ -22,8 +22,8 @@ const ANNOTATIONS: [(&str, &str, &str); 4] = [
     ("status", "currentMetrics", "autoscaling.alpha.kubernetes.io/current-metrics"),
 ];
 
-/// A type of metric: the field that contains a metric of this type, and pairs for the fields of the
-/// metric: the name in v1 and the path in v2.
+/// A type of metric: the name of the field that contains a metric of this type, and one pair for
+/// each field of the metric. A pair consists of the name of the field in v1 and its path in v2.
 type Source = (&'static str, &'static [(&'static str, &'static str)]);
 
 /// The types of metrics in `spec.metrics`.
@@ -122,8 +122,8 @@ const CURRENT: [Source; 5] = [
     ),
 ];
 
-/// Returns the description of the autoscaler in `autoscaling/v1`, if `kind` is the autoscaler in
-/// v2.
+/// Returns the kind of horizontal pod autoscalers in `autoscaling/v1`, if `kind` is their kind in
+/// `autoscaling/v2`.
 pub(crate) fn first_version(kind: &ResourceKind) -> Option<ResourceKind> {
     let is_second = kind.group == "autoscaling" && kind.kind == KIND && kind.version == "v2";
     is_second.then(|| {

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::gate::Gate;
 use crate::http::ResponseBody;
 
-/// The behavior of a cut body after the allowed bytes.
+/// What happens after the allowed number of bytes of a body.
 #[derive(Clone, Debug)]
 pub(super) enum Then {
     Close,
@@ -30,7 +30,7 @@ struct Cut {
     stop: CancellationToken,
 }
 
-/// Limits a body to `after` bytes, and continues with `then`.
+/// Sends the first `after` bytes of a body, and then does what `then` says.
 pub(super) fn cut(body: ResponseBody, after: u64, then: Then, stop: CancellationToken) -> ResponseBody {
     let cut = Cut { body, left: after, then, held: None, stop };
     let pieces = stream::unfold(cut, |mut cut| async move { cut.next().await.map(|piece| (piece, cut)) });

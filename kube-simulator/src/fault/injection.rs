@@ -48,8 +48,8 @@ pub(crate) enum Ending {
 }
 
 impl WatchInjection {
-    /// Sends these bytes unchanged. A whole JSON event ends with a line feed. Over a WebSocket, the
-    /// bytes are one message.
+    /// Sends these bytes unchanged. To send a whole event in JSON, end the bytes with a line feed.
+    /// Over a WebSocket, the bytes are one message.
     #[must_use]
     pub fn bytes(bytes: impl Into<Bytes>) -> Self {
         Self::of(Content::Bytes(bytes.into()))

@@ -11,7 +11,7 @@ use futures::{Stream, StreamExt};
 /// Bodies up to this size, in bytes, are not compressed, as in the real server.
 pub(super) const THRESHOLD: usize = 128 * 1024;
 
-/// Compresses all pieces into one gzip member.
+/// Compresses all pieces of a body into one gzip member.
 pub(super) fn one_stream(
     pieces: impl Stream<Item = std::io::Result<Bytes>> + Send + 'static,
 ) -> BoxStream<'static, std::io::Result<Bytes>> {
@@ -30,8 +30,8 @@ pub(super) fn one_stream(
     .boxed()
 }
 
-/// Compresses each piece into its own gzip member, so that a client can decode each piece when it
-/// arrives.
+/// Compresses each piece of a body into its own gzip member, so that a client can decode each piece
+/// when it arrives.
 pub(super) fn member_by_member(
     pieces: BoxStream<'static, std::io::Result<Bytes>>,
 ) -> BoxStream<'static, std::io::Result<Bytes>> {

@@ -139,7 +139,8 @@ impl Port {
 #[derive(Clone)]
 struct ConnectionContext {
     port: Port,
-    /// Cancelled to refuse further requests on this connection: with `GOAWAY` on HTTP/2.
+    /// Cancelled when this connection must accept no more requests. On HTTP/2, the server then
+    /// sends a `GOAWAY`.
     leave: CancellationToken,
     progress: Progress,
 }

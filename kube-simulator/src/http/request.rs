@@ -104,7 +104,7 @@ impl RequestFilter {
     }
 
     /// Restricts the filter to requests whose query has this parameter, with any value. For
-    /// example, all requests for further pages of lists have `continue`.
+    /// example, the requests for the second and all later pages of a list have `continue`.
     #[must_use]
     pub fn has_parameter(mut self, name: &str) -> Self {
         self.parameters.push((name.to_owned(), None));

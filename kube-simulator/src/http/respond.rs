@@ -24,14 +24,14 @@ pub(super) type HttpResponse = Response<ResponseBody>;
 /// A response extension that marks the body as watch events.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Events {
-    /// Whether the events are text.
+    /// Whether the encoding of the events is text, so that a WebSocket sends text messages.
     #[cfg_attr(not(feature = "websocket"), expect(dead_code))]
     pub(super) text: bool,
 }
 
 /// Approximate piece size of JSON list bodies, in bytes. JSON lists are encoded piece by piece to
-/// save memory. Lists in other encodings are encoded as a whole, because some encodings begin with
-/// the length, and few such lists are large.
+/// save memory. Lists in other encodings are encoded as a whole, because some of these encodings
+/// need the length of the list at the beginning, and few such lists are large.
 const PIECE: usize = 128 * 1024;
 
 /// Builds a response with this media type.

@@ -119,9 +119,9 @@ impl SimulatorBuilder {
     /// Closes slow watches by the rule of a real server, instead of at a fixed
     /// [lag](Self::watch_buffer).
     ///
-    /// A watch is closed when its pending events exceed its channels and the time budget of its
-    /// resource is used up. The channels hold 20 to 2,000 events, depending on the write rate and
-    /// on the watch's scope. All watches of a resource share one budget, which grows by 50
+    /// A watch is closed when it has more pending events than its channels can hold, and the time
+    /// budget of its resource is used up. The channels hold 20 to 2,000 events, depending on the
+    /// write rate and on the watch's scope. All watches of a resource share one budget, which grows by 50
     /// milliseconds per second, to at most 100 milliseconds. `/metrics` counts the closed watches
     /// as `apiserver_terminated_watchers_total`.
     ///
@@ -279,7 +279,8 @@ impl SimulatorBuilder {
     }
 
     /// Starts the simulator without a socket, for clients in this process: [`Simulator::service`]
-    /// and [`Simulator::client`]. Its address has port 0, which accepts no connections.
+    /// and [`Simulator::client`]. The port in [`Simulator::url`] is 0, so no client can connect to
+    /// this URL.
     #[must_use]
     pub fn start_in_process(self) -> Simulator {
         let server = self.server(None);

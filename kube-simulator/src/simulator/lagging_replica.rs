@@ -89,8 +89,8 @@ impl LaggingReplica {
         kube::Client::new(self.service(), "default")
     }
 
-    /// Also serves the API on a free loopback port, until the simulator stops, and returns a
-    /// configuration for clients.
+    /// Serves the API on a free loopback port, in addition to the in-process service, until the
+    /// simulator stops. Returns a configuration for clients of that port.
     ///
     /// # Errors
     ///

@@ -46,8 +46,8 @@ impl Budget {
         Self(Mutex::new(Filling { left: Duration::ZERO, filled: now, waited: now }))
     }
 
-    /// Deducts the wait since `since` from the budget, and returns whether the budget was
-    /// sufficient.
+    /// Deducts the time since `since`, for which the server has waited for a slow watch, from the
+    /// budget. Returns whether the budget was sufficient.
     pub(super) fn spend(&self, since: Instant) -> bool {
         let mut filling = self.0.lock();
         let now = Instant::now();

@@ -134,8 +134,8 @@ impl Table {
         self.changed.listen()
     }
 
-    /// Returns the lowest resource version from which a watch can start on the API server `known`,
-    /// and a reader of the events after `resource_version`.
+    /// Returns the lowest resource version from which a watch can start on the API server with the
+    /// revision `known`, and a reader of the events after `resource_version`.
     pub(crate) fn start_after(
         &self,
         resource_version: u64,
@@ -159,8 +159,8 @@ impl Table {
         self.state.read().history.channel(most)
     }
 
-    /// Returns all objects in the state that the API server `known` has reached, the revision of
-    /// that state, and a reader of later events.
+    /// Returns all objects in the state that the API server with the revision `known` has reached,
+    /// the revision of that state, and a reader of later events.
     pub(crate) fn snapshot_and_reader(
         &self,
         known: &Revision,
@@ -172,8 +172,8 @@ impl Table {
         Ok((objects, version, Reader { cursor, joined, patience }))
     }
 
-    /// Returns a reader's next events that the API server `known` has received, and the revision up
-    /// to which these events are complete.
+    /// Returns a reader's next events up to the revision `known` of an API server, and the revision
+    /// up to which these events are complete.
     pub(crate) fn read(
         &self,
         reader: &Reader,
@@ -186,7 +186,7 @@ impl Table {
     }
 
     /// Returns whether the buffer of a reader is full. The buffer contains `taken` events, and the
-    /// unread events for which `counts` is true and which the API server `known` has received.
+    /// unread events up to the revision `known` of an API server for which `counts` is true.
     pub(crate) fn is_full(
         &self,
         reader: &Reader,

@@ -83,9 +83,9 @@ fn finish(api: &Api, definitions: &Served, object: &Object, definition: &Definit
     }
 }
 
-/// Serves the versions of a custom resource definition that have `served: true`, all from the same
-/// table. Watches of unchanged versions continue; watches of changed versions end, so that clients
-/// reconnect.
+/// Serves the versions of a custom resource definition that have `served: true`. All versions share
+/// one table, which stores the objects of the resource. Watches of unchanged versions continue;
+/// watches of changed versions end, so that clients reconnect.
 fn serve(api: &Api, definition: &Definition) {
     let table = match known(api, definition) {
         Some(known) => known.table.clone(),

@@ -18,8 +18,9 @@ use crate::storage::Object;
 /// The UIDs of the owners whose dependants are being deleted. The value for an owner is whether
 /// another pass over its dependants is requested.
 ///
-/// The removal of a dependant concerns its owner again. If a pass for the owner is in progress, the
-/// removal only requests another pass, because passes within passes could overflow the stack.
+/// After the removal of a dependant, a new pass for its owner is necessary. If a pass for the owner
+/// is in progress, the removal only requests another pass, because passes within passes could
+/// overflow the stack.
 #[derive(Debug, Default)]
 pub(crate) struct Collecting(Mutex<BTreeMap<Box<str>, bool>>);
 
@@ -186,7 +187,8 @@ fn staying_dependants(api: &Api, object: &Object) -> Vec<(Arc<Served>, Arc<Objec
     found
 }
 
-/// Returns whether an object has an owner, other than `going`, that is not in foreground deletion.
+/// Returns whether an object has an owner that keeps the object: an owner that is not in foreground
+/// deletion and whose UID is not `going`.
 fn is_held(api: &Api, object: &Object, going: &str) -> bool {
     let stays = |owner: &Object| *owner.uid != *going && !waits_for_dependants(owner);
     owners(api, object).iter().any(|(_, owner)| stays(owner))

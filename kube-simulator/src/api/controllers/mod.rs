@@ -1,9 +1,9 @@
 //! The consequences of a write: the actions that controllers take in a real cluster, and the
 //! actions that the API server takes when custom resource definitions change.
 //!
-//! All consequences take effect before the response, so that tests need not wait. Each step depends
-//! on the stored state and not on the event, so steps can be repeated and run in any order. No lock
-//! is held between steps.
+//! All consequences take effect before the response to the write, so that tests need not wait. Each
+//! consequence depends on the stored objects and not on the write itself, so consequences can be
+//! repeated and can happen in any order. No lock is held between two consequences.
 
 mod definitions;
 mod garbage;

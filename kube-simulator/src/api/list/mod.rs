@@ -40,7 +40,7 @@ pub(crate) struct List {
     pub(crate) remaining: Option<usize>,
 }
 
-/// The start and the state of a page.
+/// What to read for a page: the state of the table, the first storage key, and the limit.
 struct Start {
     at: At,
     /// The first storage key to consider.
@@ -177,8 +177,8 @@ async fn reach(cached: bool, revision: &Revision, version: u64) -> Result<(), Re
     Ok(reached?)
 }
 
-/// Adds a continue token for the latest state to the error, if the error concerns a later page of a
-/// paged list.
+/// Adds a continue token to the error of a page that is not the first page of its list. With the
+/// token, the client can list the remaining objects in their latest state.
 fn offer_remainder(
     mut refusal: Refusal,
     cached: bool,

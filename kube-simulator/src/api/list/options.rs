@@ -28,7 +28,7 @@ pub(crate) struct ListOptions {
     pub(crate) timeout: Option<Duration>,
     pub(crate) allow_bookmarks: bool,
     pub(crate) send_initial_events: Option<bool>,
-    /// The value of `resourceVersionMatch`, if it is unknown.
+    /// The value of `resourceVersionMatch`, if it is none of the values of [`VersionMatch`].
     unknown_match: Option<String>,
 }
 

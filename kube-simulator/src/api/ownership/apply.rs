@@ -86,7 +86,8 @@ pub(crate) fn duplicates(kind: &ResourceKind, applied: &Body) -> Vec<String> {
     described.take(MAX_DUPLICATES).collect()
 }
 
-/// Compares paths in the order of the real server's traversal: within one map, leaves come first.
+/// Compares paths in the order of the real server's traversal: within one map, leaves come before
+/// nested values.
 fn in_order_of_walk(left: &Path, right: &Path) -> Ordering {
     let differ = left.iter().zip(right).position(|(left, right)| left != right);
     let at = differ.unwrap_or(left.len().min(right.len()));

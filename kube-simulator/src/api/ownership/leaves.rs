@@ -15,8 +15,8 @@ use crate::kinds::ResourceKind;
 /// the parent in memory.
 pub(super) type Path = Vec<Arc<str>>;
 
-/// The leaves of an object, with their values. The step `.` stands for a list element itself, which
-/// has no value here.
+/// The leaves of an object, with their values. A path that ends with the step `.` denotes a list
+/// element itself, and has the value `None`.
 pub(super) type Leaves<'v> = BTreeMap<Path, Option<&'v Value>>;
 
 /// The fields of the metadata that have no owner.

@@ -132,9 +132,9 @@ pub(super) fn write(body: &mut Body, entries: &[Entry]) {
 /// Records the write that changed `before` into `after`: the manager becomes the only owner of the
 /// changed fields.
 ///
-/// If the client sends other `managedFields`, the sent entries replace the stored entries; a list
-/// with one empty entry removes all stored entries. If the client sends none, the stored entries
-/// remain.
+/// If the client sends `managedFields` that differ from the stored entries, the sent entries
+/// replace the stored entries; a list with one empty entry removes all stored entries. If the
+/// client sends no `managedFields`, the stored entries remain.
 pub(crate) fn record_write(kind: &ResourceKind, before: &Body, after: &mut Body, manager: &Manager<'_>) {
     if given(after) == Some(&[json!({})]) {
         write(after, &[]);

@@ -18,7 +18,8 @@ enum Token<'a> {
     End,
 }
 
-/// All signs. A longer sign precedes its prefixes.
+/// All signs. A longer sign precedes its prefixes, because the parser takes the first sign that
+/// fits.
 const SIGNS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
 
 impl<'a> Token<'a> {
@@ -30,7 +31,7 @@ impl<'a> Token<'a> {
         }
     }
 
-    /// Returns whether the token is this sign.
+    /// Returns whether the token is the given sign.
     fn is_sign(self, sign: &str) -> bool {
         self == Token::Sign(sign)
     }

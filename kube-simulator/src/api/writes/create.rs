@@ -14,7 +14,7 @@ use crate::api::status::{self, FieldError, Refusal};
 use crate::kinds::ResourceKind;
 use crate::storage::Object;
 
-/// Maximum length of a generated name. A longer prefix is shortened.
+/// Maximum length of a generated name. A `generateName` that is too long for this is shortened.
 const MAX_GENERATED_NAME: usize = 63;
 
 /// The source of a write.

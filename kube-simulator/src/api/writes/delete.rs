@@ -37,7 +37,7 @@ pub(crate) struct DeleteOptions {
     preconditions: Preconditions,
     pub(crate) dry_run: Vec<String>,
     pub(crate) propagation_policy: Option<Propagation>,
-    /// The deprecated form of `Orphan`.
+    /// The deprecated form of the propagation policy: whether dependants are orphaned.
     pub(crate) orphan_dependents: Option<bool>,
     pub(crate) grace_period_seconds: Option<i64>,
 }

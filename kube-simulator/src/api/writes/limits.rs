@@ -7,8 +7,9 @@ use crate::api::status::{self, Refusal};
 
 /// Maximum nesting of an object, in levels.
 ///
-/// A real server accepts 10,000 levels. Objects are stored as JSON here, which is parsed with a
-/// limit of 128 levels, and `managedFields` is nested a few levels deeper than the fields.
+/// A real server accepts 10,000 levels. The simulator stores objects as JSON, and its JSON parser
+/// accepts 128 levels. The limit is lower than 128 because `managedFields` is nested a few levels
+/// deeper than the fields that it describes.
 pub(super) const MAX_DEPTH: usize = 100;
 
 /// Maximum size of an object's JSON, in bytes: etcd's default `--max-request-bytes`.

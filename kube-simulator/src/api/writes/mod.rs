@@ -87,7 +87,8 @@ impl Writer<'_> {
         self.settled(update::update(self, name, body, part))
     }
 
-    /// Replaces an object without the rules for clients.
+    /// Replaces an object by `body` as given, without the rules for writes of clients. For example,
+    /// the status changes too, and the generation is not incremented.
     pub(crate) fn update_verbatim(&self, body: Body) -> Result<Outcome, Refusal> {
         self.settled(update::update_verbatim(self, body))
     }

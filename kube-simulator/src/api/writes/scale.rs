@@ -26,7 +26,7 @@ pub(super) fn get(writer: &Writer<'_>, name: &str) -> Result<Value, Refusal> {
     get_from(&writer.served.kind, &object)
 }
 
-/// Returns the `Scale` of a version of an object.
+/// Returns the `Scale` of an object, as it is in the given version of the object.
 pub(super) fn get_from(kind: &ResourceKind, object: &Object) -> Result<Value, Refusal> {
     Ok(show(paths(kind)?, &Value::Object(object.decode())))
 }

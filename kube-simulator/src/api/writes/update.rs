@@ -74,8 +74,9 @@ fn create_instead(writer: &Writer<'_>, name: &str, mut body: Body) -> Result<Out
     create::create(writer, body, Guard::Client)
 }
 
-/// Replaces an object without the rules for clients. A stale `resourceVersion` is an error. An
-/// object that is being deleted is removed when the update removes its last finalizer.
+/// Replaces an object by `body` as given, without the rules for writes of clients. A stale
+/// `resourceVersion` is still an error. An object that is being deleted is removed when the update
+/// removes its last finalizer.
 pub(super) fn update_verbatim(writer: &Writer<'_>, mut body: Body) -> Result<Outcome, Refusal> {
     let kind = &*writer.served.kind;
     check_type_and_namespace(kind, writer.namespace, &mut body)?;
@@ -136,8 +137,8 @@ impl Change {
     }
 }
 
-/// Replaces `old`, whose content is `before`, by the new version in `change`, under the rules for
-/// clients.
+/// Replaces `old`, whose content is `before`, by the new version in `change`. The rules for writes
+/// of clients apply, unlike in [`update_verbatim`].
 pub(super) fn replace(
     transaction: &mut Transaction<'_>,
     writer: &Writer<'_>,

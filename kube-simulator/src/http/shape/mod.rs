@@ -42,8 +42,8 @@ pub(crate) struct Shape {
     kind: Arc<ResourceKind>,
     form: Form,
     encoding: Encoding,
-    /// The beginning of each object's JSON, up to the requested `apiVersion`; `None` if objects are
-    /// stored in the requested version.
+    /// The beginning of each object's JSON, with `kind` and the requested `apiVersion`; `None` if
+    /// objects are stored in the requested version.
     converted: Option<Arc<str>>,
     rows: Rows,
 }

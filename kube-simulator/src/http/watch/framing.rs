@@ -36,7 +36,8 @@ impl Framing {
         self.append(buffer, &event);
     }
 
-    /// Appends an `ERROR` event, which has the same shape for all clients.
+    /// Appends an `ERROR` event. Its object is a whole `Status`, even if the client requested
+    /// tables or only metadata.
     pub(super) fn append_error(&self, buffer: &mut BytesMut, refusal: &Status) {
         self.append(buffer, &self.shape.encoding().event("ERROR", &status::encode(refusal)));
     }

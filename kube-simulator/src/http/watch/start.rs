@@ -86,7 +86,8 @@ pub(crate) struct Opening {
     /// The source of random delays of bookmarks.
     pub(crate) random: fastrand::Rng,
     pub(crate) stop: CancellationToken,
-    /// Cancelled when the resource is no longer served. Earlier events are still sent.
+    /// Cancelled when the resource is no longer served. Events from before the cancellation are
+    /// still sent.
     pub(crate) gone: CancellationToken,
 }
 

@@ -28,13 +28,14 @@ const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 /// The interval at which a server checks for due bookmarks. Bookmarks that become due between two
 /// checks are sent together.
 const TICK: Duration = Duration::from_secs(1);
-/// The maximum delay of a check for due bookmarks, as a multiple of [`TICK`].
+/// The maximum time from the moment when a bookmark becomes due to the next check for due
+/// bookmarks, as a multiple of [`TICK`].
 const MAX_TICK_DELAY: f64 = 1.25;
 
-/// Maximum wait. A much longer wait would overflow the clock.
+/// Maximum distance of a deadline from now. A much later deadline would overflow the clock.
 const MAX_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// Returns the time after `wait`, or after a year if `wait` is longer.
+/// Returns the time that is `wait` from now, or a year from now if `wait` is longer than a year.
 pub(super) fn ahead(wait: Duration) -> Instant {
     Instant::now() + wait.min(MAX_WAIT)
 }
@@ -109,7 +110,8 @@ impl Bookmarks {
 
     /// Schedules the next bookmark after one interval, or shortly before the deadline if that is
     /// sooner. The time is shifted at random by about a second, because a real server checks for
-    /// due bookmarks only once per second. The bookmark is not sent before `pause` has passed.
+    /// due bookmarks only once per second. The bookmark is sent at the earliest `pause` from now;
+    /// a `pause` longer than the time between two checks is shortened to that time.
     fn schedule(&mut self, pause: Duration) {
         let now = Instant::now();
         let regular = ahead(self.interval);
@@ -123,7 +125,8 @@ impl Bookmarks {
         self.next = (due + look).checked_sub(second).map_or(earliest, |next| next.max(earliest));
     }
 
-    /// Schedules the bookmark after the current one, at the earliest for the server's next check.
+    /// Schedules the bookmark after the current bookmark, at the earliest for the next time at
+    /// which a real server would check for due bookmarks.
     fn schedule_next(&mut self, rule: BookmarkRule) {
         self.interval = rule.interval();
         self.schedule(TICK);
@@ -276,9 +279,9 @@ impl WatchStream {
         }
     }
 
-    /// Returns the type and the object of the event for a client with these selectors; `None` if
-    /// the client does not receive the event. An object that starts or stops matching the selectors
-    /// is added or deleted.
+    /// Returns the type and the object of the event as the client of this watch receives it; `None`
+    /// if the client does not receive the event. For an object that starts or stops matching the
+    /// selectors of the watch, the type is `ADDED` or `DELETED`.
     fn view<'e>(&self, event: &'e Event) -> Option<(&'static str, &'e Object)> {
         let before = event.previous.as_ref().is_some_and(|previous| self.filter.matches(previous));
         let now = !event.is_deletion && self.filter.matches(&event.object);

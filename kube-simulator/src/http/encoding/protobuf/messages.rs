@@ -1,12 +1,12 @@
-//! The types of JSON fields, which are looked up in the table of protobuf messages.
+//! Finds the types of JSON fields in the descriptions of protobuf messages ([`kube_messages`]).
 
 use kube_messages::{Field, Messages, Shape};
 
 /// The type of a field.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldType {
-    /// The name of the type in the table of protobuf messages: a message such as `core.v1.PodSpec`,
-    /// or a letter such as `y` for bytes. For a list or a map, the type of its elements.
+    /// The name of the type in [`kube_messages`]: a message such as `core.v1.PodSpec`, or a letter
+    /// such as `y` for bytes. For a list or a map, the type of its elements.
     pub(crate) name: &'static str,
     /// Whether the value is a map.
     pub(crate) is_map: bool,
