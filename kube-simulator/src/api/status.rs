@@ -18,7 +18,7 @@ use crate::storage::ReadError;
 /// The error of a request.
 pub(crate) type Refusal = Box<Status>;
 
-/// Converts an unavailable state to the error that the real server returns.
+/// Converts the reason why a state cannot be read to the error that the real server returns.
 impl From<ReadError> for Refusal {
     fn from(error: ReadError) -> Self {
         match error {
@@ -272,7 +272,8 @@ pub(crate) fn not_acceptable(accepted: &str) -> Refusal {
     failure(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
 }
 
-/// Returns the error that ends a watch of etcd at the deletion of an object that cannot be read.
+/// Returns the error that ends a watch at the deletion of an object whose stored bytes are
+/// unreadable. Only watches that read from etcd, and not from the watch cache, end in this way.
 pub(crate) fn store_read_error() -> Refusal {
     let message = "saw a DELETED event, but object data is corrupt - data from the storage is not transformable \
                    revision=0: no matching prefix found";

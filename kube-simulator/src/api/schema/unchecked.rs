@@ -50,7 +50,7 @@ const FORMATS: [&str; 22] = [
     "uuid4",
 ];
 
-/// Maximum number of fields that are named per keyword.
+/// Maximum number of fields that the description of one keyword names.
 const MAX_NAMED: usize = 3;
 
 /// The fields to which a keyword applies.

@@ -21,8 +21,8 @@ use crate::storage::Object;
 /// The field manager that writes the status of a budget when a pod is evicted.
 const API_SERVER: &str = "kube-apiserver";
 
-/// Maximum number of evictions in `status.disruptedPods` of a budget that the disruption controller
-/// has not processed yet.
+/// Maximum number of evictions in `status.disruptedPods` of a budget. This field contains the
+/// evictions that the disruption controller has not processed yet.
 const MAX_NOTED: usize = 2_000;
 
 /// Deletes a pod and subtracts the eviction from the pod's disruption budget, or returns an error
