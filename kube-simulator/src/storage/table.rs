@@ -185,8 +185,8 @@ impl Table {
         Ok((state.history.read(reader, up_to, is_sent)?, up_to))
     }
 
-    /// Returns whether the buffer of a reader is full. The buffer contains `taken` events, and those
-    /// unread events for which `counts` is true, up to the revision `known` of an API server.
+    /// Returns whether the buffer of a reader is full. The buffer contains `taken` events, and
+    /// those unread events for which `counts` is true, up to the revision `known` of an API server.
     pub(crate) fn is_full(
         &self,
         reader: &Reader,
