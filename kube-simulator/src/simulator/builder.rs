@@ -121,9 +121,9 @@ impl SimulatorBuilder {
     ///
     /// A watch is closed when it has more pending events than its channels can hold, and the time
     /// budget of its resource is used up. The channels hold 20 to 2,000 events, depending on the
-    /// write rate and on the watch's scope. All watches of a resource share one budget, which grows by 50
-    /// milliseconds per second, to at most 100 milliseconds. `/metrics` counts the closed watches
-    /// as `apiserver_terminated_watchers_total`.
+    /// write rate and on the watch's scope. All watches of a resource share one budget, which grows
+    /// by 50 milliseconds per second, to at most 100 milliseconds. `/metrics` counts the closed
+    /// watches as `apiserver_terminated_watchers_total`.
     ///
     /// Watches of [lagging replicas](crate::Simulator::lagging_replica) and of Event objects (which
     /// have no watch cache) are not closed. This rule is not the default, because a test can write
