@@ -20,7 +20,7 @@ use crate::{Encoded, KeyError, ObjectKey, OwnedObject, ResourceVersion, Uid};
 /// A shared, immutable object that is cheap to clone.
 ///
 /// It dereferences to the object. Key, resource version and UID are computed once and stored in the
-/// same allocation.
+/// same allocation as the object.
 ///
 /// ```
 /// use informer_core::Cached;
@@ -82,7 +82,7 @@ impl AnyInner {
     }
 }
 
-/// A counted reference to an object, without the object's type.
+/// A reference-counted pointer to an object. Its type does not depend on the type of the object.
 pub(crate) struct Handle {
     pub(crate) inner: Arc<AnyInner>,
     /// The decoded form of an encoded object, once this handle has been dereferenced.
@@ -263,8 +263,8 @@ impl<K> Clone for Cached<K> {
 impl<K: 'static> Deref for Cached<K> {
     type Target = K;
 
-    /// Each handle is created with the type of its object, so this succeeds unless the handle was
-    /// [cast](Cached::cast) to a wrong type.
+    /// Panics only if the handle was [cast](Cached::cast) to a type other than the type of the
+    /// object.
     fn deref(&self) -> &K {
         self.handle.get().expect("a handle has the type of its object")
     }

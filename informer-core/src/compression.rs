@@ -1,10 +1,11 @@
-//! [`Compressor`]: compresses the bytes of objects against those of similar objects.
+//! [`Compressor`]: compresses the bytes of objects, with the bytes of similar objects as
+//! dictionaries.
 //!
-//! Objects of one family, for example the pods of one `ReplicaSet`, differ in few bytes. From its
-//! second object on, a family has a base: the bytes of that object, against which all later ones are
-//! compressed (LZ4 with the base as its dictionary). The base is freed with the last object that was
-//! compressed against it. An object without relatives is compressed against an arbitrary object of
-//! the same type.
+//! Objects of one family, for example the pods of one `ReplicaSet`, differ in few bytes. The bytes
+//! of a family's second object become the base of the family: the LZ4 dictionary with which all
+//! later objects of the family are compressed. The base is freed with the last object that was
+//! compressed with it. The first object of a family, and objects without a family, are compressed
+//! with the common base: the bytes of the first object of the same type.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,10 +15,10 @@ use foldhash::fast::RandomState;
 use lz4_flex::block::{compress_with_dict, decompress_with_dict};
 use parking_lot::Mutex;
 
-/// The minimum number of families after which those without objects are removed.
+/// While there are fewer families than this, families without objects are not removed.
 const MIN_SWEEP: usize = 1024;
 
-/// The bytes of an object.
+/// The bytes of an object, plain or compressed.
 pub(crate) enum Bytes {
     Plain(Box<[u8]>),
     Compressed { bytes: Box<[u8]>, plain_len: u32, base: Arc<[u8]> },
@@ -35,7 +36,8 @@ impl Bytes {
         }
     }
 
-    /// Returns the number of bytes in memory, without those of the base.
+    /// Returns the number of bytes that the object takes in memory, without the dictionary
+    /// (`base`), which it shares with other objects.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Plain(bytes) | Self::Compressed { bytes, .. } => bytes.len(),
@@ -43,7 +45,8 @@ impl Bytes {
     }
 }
 
-/// Chooses the base of each object.
+/// Compresses objects, and chooses the base of each object: the dictionary with which it is
+/// compressed.
 #[derive(Default)]
 pub(crate) struct Compressor {
     families: Mutex<Families>,
@@ -52,21 +55,22 @@ pub(crate) struct Compressor {
 #[derive(Default)]
 struct Families {
     by_name: HashMap<Box<str>, Family, RandomState>,
-    /// The base of objects without relatives.
+    /// The base of objects without a family, and of the first object of each family.
     common: Option<Arc<[u8]>>,
-    /// The number of families at which those without objects are removed.
+    /// Once there are this many families, families without objects are removed.
     sweep_at: usize,
 }
 
 enum Family {
-    /// One object has been compressed.
+    /// One object of the family has been compressed, with the common base. The next object becomes
+    /// the base of the family.
     Begun,
     Based(Weak<[u8]>),
 }
 
 impl Compressor {
-    /// Compresses an object. An empty family is that of an object without relatives. Bytes that
-    /// compression does not make smaller are returned as they are.
+    /// Compresses an object. `family` is the name of the object's family; empty if the object has
+    /// none. Returns the plain bytes if compression does not make them smaller.
     pub(crate) fn compress(&self, plain: &[u8], family: &str) -> Bytes {
         let base = self.families.lock().base_of(plain, family);
         let Ok(plain_len) = u32::try_from(plain.len()) else { return Bytes::Plain(plain.into()) };

@@ -25,7 +25,7 @@ pub enum Delta<K> {
     /// The object was deleted.
     Deleted(Deleted<K>),
     /// The object left the informer's scope, because its namespace is no longer watched. The object
-    /// has not been deleted. The field is its newest known state.
+    /// has not been deleted. The field contains the newest known state of the object.
     Released(Cached<K>),
 }
 

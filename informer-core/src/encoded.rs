@@ -35,19 +35,20 @@ pub enum Storage {
     /// If the informer has a transform, or if the source cannot return encoded objects, objects are
     /// decoded when they arrive, and are then encoded as JSON.
     Encoded,
-    /// The same as [`Encoded`](Self::Encoded), and compressed. Objects with the same owner, such as
-    /// the pods of a `ReplicaSet`, are stored as their differences and take about a tenth of the
-    /// memory. Adding and reading an object take some microseconds more.
+    /// The same as [`Encoded`](Self::Encoded), and compressed. An object is stored as its
+    /// differences from another object with the same owner, such as another pod of its
+    /// `ReplicaSet`, and then takes about a tenth of the memory. Adding and reading an object take
+    /// some microseconds more.
     Compressed,
 }
 
-/// The number of recently read objects that a [`Codec`] keeps decoded.
+/// The number of most recently decoded objects that a [`Codec`] keeps in memory.
 const RECENT: usize = 32;
 
 /// Decodes the bytes of objects of one type.
 pub trait DecodeBytes: Send + Sync + 'static {
-    /// Decodes an object. The bytes can be decoded: the caller of [`Encoded::new`] has checked
-    /// this.
+    /// Decodes an object. This method cannot fail: the caller of [`Encoded::new`] has checked that
+    /// `bytes` can be decoded.
     fn object(&self, bytes: &[u8]) -> OwnedObject<AnyObject>;
 
     /// Decodes the metadata of an object.
@@ -78,7 +79,8 @@ impl Codec {
         Self { decode: Box::new(decode), compressor, recent: Mutex::default() }
     }
 
-    /// Keeps a decoded object for some time, and drops the oldest one.
+    /// Adds an object to the recently decoded objects. Drops the oldest of them if there are more
+    /// than [`RECENT`].
     fn keep(&self, object: Arc<OwnedObject<AnyObject>>) {
         let mut recent = self.recent.lock();
         let oldest = if recent.objects.len() < RECENT {

@@ -28,9 +28,9 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
     /// in namespace "shop"`.
     fn description(&self) -> &str;
 
-    /// Returns the resource without its scope: `deployments.apps`. When streaming lists of a
-    /// resource fail, all reflectors of this resource use paged lists for some time. Default: the
-    /// [description](Self::description).
+    /// Returns the resource without its scope: `deployments.apps`. Sources of the same resource
+    /// return the same string: when a streaming list of one reflector fails, all reflectors of the
+    /// resource use paged lists for some time. Default: the [description](Self::description).
     fn resource(&self) -> &str {
         self.description()
     }
@@ -64,8 +64,8 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
         None
     }
 
-    /// Returns a source that returns the same objects in the given form. Default: `None`, if that is
-    /// not supported; the reflector then encodes the objects.
+    /// Returns a source that returns the same objects in the given form; `None` if this source does
+    /// not support the form. The reflector then encodes the objects itself. Default: `None`.
     fn with_storage(&self, storage: Storage) -> Option<Arc<dyn ListerWatcher<K>>> {
         let _ = storage;
         None

@@ -48,7 +48,8 @@ impl<K: Resource + Send + Sync + 'static> Indexer<K> {
     /// The index supports equality and `in` requirements. The lister looks up these requirements,
     /// intersects their results and the objects of the namespace, and compares only the remaining
     /// objects with the other requirements. If a selector has no supported requirement, the lister
-    /// reads all objects (of the namespace), as without an index.
+    /// reads all objects (all objects of the namespace, if it lists one namespace), as without an
+    /// index.
     ///
     /// The index is not added by default because of its cost. For pods with five labels, one of
     /// them with a unique value, it costs 600 to 900 bytes per pod and 1 µs per update. In a store

@@ -19,12 +19,12 @@
 //! data without a watch: its objects expire.
 //!
 //! Objects and indexes are persistent data structures (`persistent_vec.rs`, `slot_map.rs`,
-//! `posting.rs`), so a snapshot costs a few reference counts, and a write copies only the changed
-//! parts, and only while a snapshot exists.
+//! `posting.rs`), so taking a snapshot only increments a few reference counts. While a snapshot
+//! exists, a write copies the parts that it changes; otherwise it copies nothing.
 //!
-//! Only [`Lister`] requires Kubernetes objects:
-//! [`Cached::from_parts`](informer_core::Cached::from_parts) wraps any type under any key. Without
-//! a resource version, every put is a change.
+//! Only [`Lister`] requires Kubernetes objects. For other objects,
+//! [`Cached::from_parts`](informer_core::Cached::from_parts) wraps an object of any type with any
+//! key. If an object has no resource version, every [`Change::Put`] of it counts as a change.
 //!
 //! [`ReflectedStore`] makes a store the direct destination of a reflector, for programs without
 //! handlers.

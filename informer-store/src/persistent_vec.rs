@@ -6,8 +6,8 @@
 //! exists, writes change the vector in place.
 //!
 //! `LEAF` is the number of slots of a leaf. It should be small if copying a slot accesses other
-//! memory, as for handles of objects. Otherwise it should be large, so that fewer pointers lead to
-//! a slot.
+//! memory: copying a handle of an object changes a reference count. Otherwise it should be large,
+//! so that the vector consists of fewer leaves and pointers.
 
 use std::sync::Arc;
 

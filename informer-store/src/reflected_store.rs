@@ -60,8 +60,8 @@ impl<K: Send + Sync + 'static> ReflectedStore<K> {
         self.synced.clone()
     }
 
-    /// Returns a writer for one call. A shared writer would have to be locked while index functions
-    /// run.
+    /// Returns a new writer for one call. One writer for all calls would need a lock, which would
+    /// be held while index functions run.
     fn writer(&self) -> StoreWriter<K> {
         StoreWriter::over(Arc::clone(&self.shared))
     }

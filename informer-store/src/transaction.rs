@@ -2,8 +2,8 @@
 //! have run.
 //!
 //! A large transaction is applied to a copy of the state beforehand, and `commit` only swaps the
-//! states. A small transaction is applied by `commit` itself. So a reader waits until a few hundred
-//! changes have been applied, at most. client-go holds its lock while it rebuilds every index
+//! states. A small transaction is applied by `commit` itself. So a reader waits at most until a few
+//! hundred changes have been applied. client-go holds its lock while it rebuilds every index
 //! (`threadSafeMap.Replace`).
 
 use std::fmt;
@@ -35,7 +35,7 @@ pub struct PreparedTransaction<'a> {
     next: Option<State>,
     is_committed: bool,
     new_failures: Vec<IndexFailure>,
-    /// The failures of indexes under construction.
+    /// The failures of the functions of indexes under construction.
     joining_failures: Vec<IndexFailure>,
 }
 

@@ -165,8 +165,8 @@ impl<K> StoreWriter<K> {
 
     /// Replaces all objects of the store with `objects` and sets the watermark, in one step.
     ///
-    /// If the store has the same version of an object, it keeps its own copy. Returns the same as
-    /// [`transaction`](Self::transaction).
+    /// If the store already contains the same version of an object, the store keeps its copy of the
+    /// object. Returns the same as [`transaction`](Self::transaction).
     #[doc(alias = "Replace")]
     pub fn replace(
         &mut self,

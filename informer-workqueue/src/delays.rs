@@ -1,4 +1,5 @@
-//! [`Delays`]: the delayed keys, ordered by the time at which they will be added.
+//! [`Delays`]: the delayed keys, ordered by the time at which they will be added. A key is
+//! represented by the number of its slot in [`Slots`](crate::slots::Slots).
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,8 @@ use tokio::time::Instant;
 
 #[derive(Debug, Default)]
 pub(crate) struct Delays {
-    /// The slots of delayed keys, ordered by due time and then by insertion.
+    /// The slots of delayed keys, by the end of the delay, and then by a number that increases with
+    /// each insertion.
     by_time: BTreeMap<(Instant, u64), u32>,
     number: u64,
 }
@@ -26,8 +28,8 @@ impl Delays {
         self.by_time.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Adds a slot that is due at `at`. Returns the number with which [`remove`](Self::remove) can
-    /// remove it.
+    /// Adds the slot of a key whose delay ends at `at`. Returns a number: with `at` and this
+    /// number, [`remove`](Self::remove) removes the slot.
     pub(crate) fn insert(&mut self, at: Instant, id: u32) -> u64 {
         self.number += 1;
         self.by_time.insert((at, self.number), id);
@@ -38,7 +40,7 @@ impl Delays {
         self.by_time.remove(&(at, number));
     }
 
-    /// Removes and returns the slot with the earliest due time, if the slot is due.
+    /// Removes and returns the slot with the earliest end of a delay, if that delay is over.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<u32> {
         let first = self.by_time.first_entry()?;
         let is_due = first.key().0 <= now;

@@ -1,9 +1,9 @@
 //! The futures of a queue: [`Get`], which waits for an item, and [`Drain`], which waits until all
 //! items are processed.
 //!
-//! No task is needed for delayed keys. One of the tasks that wait for an item, the timekeeper,
-//! sleeps until the earliest delay is over. If no task waits, no timer is needed, because the next
-//! `get` finds the keys whose delay is over.
+//! The queue starts no task for delayed keys. Instead, one of the tasks that wait for an item, the
+//! timekeeper, sleeps until the earliest delay is over. If no task waits for an item, no timer is
+//! needed: the next `get` adds the keys whose delay is over before it takes an item.
 
 use std::fmt;
 use std::pin::Pin;

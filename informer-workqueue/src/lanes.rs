@@ -66,7 +66,8 @@ impl Lanes {
         self.lanes[self.next_level()?].next()
     }
 
-    /// Removes and returns the slot of the next key. This counts as a turn of its lane.
+    /// Removes and returns the slot of the next key. This counts as a turn of the lane from which
+    /// the key comes.
     pub(crate) fn pop<T>(&mut self, slots: &mut Slots<T>) -> Option<u32> {
         let level = self.next_level()?;
         let id = self.lanes[level].pop(slots)?;

@@ -53,8 +53,9 @@
 //!
 //! After a restart, all existing objects are queued, and urgent changes should not wait for all of
 //! them. So add initial objects and resyncs with [`Priority::Low`]. Keys of higher priorities are
-//! taken first, but cannot starve them: if a priority has queued keys and was skipped ten times in
-//! a row, its next key is taken. So a priority with queued keys gets at least one item in twelve.
+//! taken first, but cannot starve keys of lower priorities: if a priority has queued keys and was
+//! skipped ten times in a row, its next key is taken. So a priority with queued keys gets at least
+//! one item in twelve.
 //!
 //! ```
 //! use informer_workqueue::{Priority, Workqueue};
@@ -74,9 +75,9 @@
 //!
 //! # Time
 //!
-//! The queue uses tokio's clock, so tests can pause time. No task waits for delayed keys; one of
-//! the workers that wait in [`Workqueue::get`] sleeps until the earliest delay is over. Adding
-//! keys, with or without a delay, needs no runtime.
+//! The queue uses tokio's clock, so tests can pause time. The queue starts no task for delayed
+//! keys: one of the workers that wait in [`Workqueue::get`] sleeps until the earliest delay is
+//! over. Adding keys, with or without a delay, needs no runtime.
 //!
 //! # Differences from client-go
 //!

@@ -38,7 +38,7 @@ pub(crate) enum Place {
     },
 }
 
-/// The delay of a key that is added later.
+/// The delay of a key. The key is added when the delay is over.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Delay {
     pub(crate) at: Instant,

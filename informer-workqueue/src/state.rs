@@ -87,7 +87,7 @@ pub(crate) enum Next {
     At(Instant),
 }
 
-/// The effects of ending an item.
+/// The result of ending an item.
 pub(crate) struct Ended<T> {
     /// The key, if its slot was freed. It must be dropped while the lock is not held.
     pub(crate) key: Option<T>,
@@ -193,8 +193,8 @@ impl<T> State<T> {
         }
     }
 
-    /// Makes the keys pending whose delay is over. If `is_timed` is `true`, their waiting time is
-    /// measured from now on.
+    /// Adds the keys whose delay is over, which makes them pending. If `is_timed` is `true`, their
+    /// waiting time is measured from `now` on.
     pub(crate) fn promote(&mut self, now: Instant, is_timed: bool) {
         while let Some(id) = self.delays.pop_due(now) {
             if let Some(delay) = self.slots.get_mut(id).delay.take() {
@@ -203,7 +203,8 @@ impl<T> State<T> {
         }
     }
 
-    /// Ends an item, and in the same step adds, delays or releases its key.
+    /// Ends an item. In the same step, adds or delays its key as `next` requires, or frees the slot
+    /// of the key if the slot is not needed any more.
     pub(crate) fn end(&mut self, id: u32, next: Next, now: Option<Instant>) -> Ended<T> {
         self.running.remove(&mut self.slots, id);
         let slot = self.slots.get_mut(id);
@@ -276,7 +277,7 @@ impl<T> State<T> {
         (ticket, due)
     }
 
-    /// Returns the end of the earliest delay, if no timekeeper wakes up by then.
+    /// Returns the time at which the earliest delay ends, if no timekeeper wakes up by that time.
     fn unattended(&self) -> Option<Instant> {
         let earliest = self.delays.earliest()?;
         self.timekeeper.is_none_or(|keeper| earliest < keeper.wakes_at).then_some(earliest)

@@ -95,8 +95,8 @@ impl<K: 'static> Batch<K> {
     /// Requeues the item at `position` after all queued items. Call this if the item could not be
     /// processed.
     ///
-    /// If newer changes of the item's key are queued, the item's changes are obsolete and not
-    /// requeued, except a deletion or release, which is queued before the newer changes. Until the
+    /// If newer changes of the item's key are queued, the changes of the item are obsolete and are
+    /// not requeued. Only a deletion or release is requeued, before the newer changes. Until the
     /// item has been processed, no batch has a [`watermark`](Self::watermark), and an item of the
     /// initial list keeps the queue from being synced. Requeue items before you read
     /// [`watermark`](Self::watermark) and [`completes_initial_list`](Self::completes_initial_list),

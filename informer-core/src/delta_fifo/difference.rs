@@ -48,7 +48,7 @@ impl<K> Unprocessed<K> {
     }
 }
 
-/// A guard that prevents batches from being taken until it is dropped. It holds no lock.
+/// A guard. While the guard exists, no batch can be taken from the queue. The guard holds no lock.
 struct Hold<'a, K: 'static>(&'a Shared<K>);
 
 impl<'a, K: 'static> Hold<'a, K> {
@@ -85,8 +85,9 @@ impl<K: 'static> Shared<K> {
         self.queue(changes, |state| state.begin_list(listed), |state| state.end_list(listed, first));
     }
 
-    /// Queues the release of all objects of a namespace. Returns completions that must be set at
-    /// once; there are such completions only if nothing of the namespace has arrived.
+    /// Queues the release of all objects of a namespace. If nothing of the namespace has arrived,
+    /// there is nothing to process, and the completions of the namespace are returned: the caller
+    /// must set them.
     pub(super) fn release(&self, scope: &Scope) -> Vec<Completion> {
         let nothing = Listed::empty(scope.clone());
         let changes = self.difference(&nothing, |key, last| {
@@ -132,8 +133,8 @@ impl<K: 'static> Shared<K> {
         }
     }
 
-    /// Calls `change` with the locked state. `change` can look up keys in the batch in flight: the
-    /// index of a large batch is built before the queue is locked.
+    /// Calls `change` with the locked state. If the batch in flight is large, its index is built
+    /// before the queue is locked, so that `change` can look up keys in the batch quickly.
     pub(super) fn change_indexed(&self, change: impl FnOnce(&mut State<K>)) {
         let mut change = Some(change);
         while change.is_some() {

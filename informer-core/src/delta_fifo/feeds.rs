@@ -1,10 +1,11 @@
 //! [`Feeds`]: the progress of each namespace that has its own source. This code takes no lock and
 //! never waits.
 //!
-//! A queue with one source has no feeds. Each feed has its own initial list, its own resource
-//! version, and two completions: one is set when its initial list has been processed, the other
-//! when its release has been processed. A completion is set when the batch that carries the feed's
-//! progress has been processed, because that batch follows all changes of the feed.
+//! A queue with one source has no feeds. A feed is released when its namespace is no longer
+//! watched. Each feed has its own initial list, its own resource version, and two completions: one
+//! is set when its initial list has been processed, the other when its release has been processed.
+//! The queue reports the progress of a feed in a batch, after all changes that belong to this
+//! progress. So the completions are set when this batch has been processed.
 //!
 //! A namespace that is added again while its release is still queued gets a new feed. The changes
 //! of the new feed are queued after the releases of the old feed, and later progress of the old
@@ -104,7 +105,8 @@ impl Feeds {
         self.has_progress
     }
 
-    /// Adds the feed of a namespace. If all feeds have ended, the completions are given up at once.
+    /// Adds the feed of a namespace. If the feeds of the queue have ended (`end`), the completions
+    /// of the new feed are given up at once.
     pub(super) fn add(&mut self, namespace: Arc<str>) -> (FeedId, FeedCompletions) {
         let (id, completions) = (FeedId(self.next), FeedCompletions::default());
         self.next += 1;

@@ -14,8 +14,8 @@ pub(super) struct InFlight<K> {
     pub(super) items: Arc<Vec<Pending<K>>>,
     /// The number of items of the batch that belong to the initial list.
     pub(super) initial: usize,
-    /// The positions of items by key. The index is built on first use; for a large batch, while the
-    /// queue is not locked.
+    /// Maps each key to the position of its item in the batch. The index is built on first use; for
+    /// a large batch, while the queue is not locked.
     pub(super) index: Arc<OnceLock<HashMap<ObjectKey, usize>>>,
 }
 
@@ -56,13 +56,14 @@ pub(super) struct Taken<K> {
     pub(super) completes_initial: bool,
     pub(super) watermark: Option<ResourceVersion>,
     pub(super) namespaces: Vec<NamespaceProgress>,
-    /// The value of `State::arrivals` when the batch was taken. If changes stayed in the queue,
-    /// this is another number, so that `Batch::wait_for_more` does not wait.
+    /// The value of `State::arrivals` when the batch was taken, with which `Batch::wait_for_more`
+    /// detects new changes. If the batch left changes in the queue, this is a different number, so
+    /// that `wait_for_more` does not wait.
     pub(super) arrivals: u64,
 }
 
-/// The effects of a processed batch. They must be applied and dropped while the queue is not
-/// locked.
+/// The work that remains after a batch has been processed. It must be done, and this value dropped,
+/// while the queue is not locked.
 pub(super) struct Processed<K> {
     /// Whether the batch was the last part of the initial list.
     pub(super) completes_initial: bool,

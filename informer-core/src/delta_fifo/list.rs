@@ -92,7 +92,7 @@ pub(super) enum FirstList {
     OfQueue,
     /// The initial list of a namespace that was added after the queue's initial list.
     OfFeed,
-    /// No initial list, because it has ended: the arriving list is a relist.
+    /// No initial list: the initial list has ended, and the arriving list is a relist.
     Over,
 }
 
@@ -104,8 +104,8 @@ impl<K: 'static> State<K> {
     /// Replaces copies of unchanged objects in `objects` with the existing handles. Returns the
     /// copies, which must be dropped while the queue is not locked. If the queue has access to a
     /// store and the list is an initial list, the other objects are queued at once. Without a
-    /// store, only `replace` queues objects, because it could not detect that an object has been
-    /// queued and processed already.
+    /// store, `replace` queues them at the end of the list. If they were queued here, `replace`
+    /// could not detect that they have been queued and processed, and would queue them again.
     pub(super) fn list_part(
         &mut self,
         objects: &mut [Cached<K>],

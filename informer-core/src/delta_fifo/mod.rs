@@ -144,7 +144,8 @@ impl<K: 'static> Shared<K> {
         }
     }
 
-    /// Ends all waits with an error, because no further batch will be processed.
+    /// Gives up the completions of the queue and of its feeds, because no further batch will be
+    /// processed. Waits for these completions end with an error.
     fn give_up(&self) {
         // I12: every wait ends.
         let of_feeds = self.state.lock().feeds.end();
@@ -212,7 +213,7 @@ impl<K: 'static> DeltaFifo<K> {
         self.shared.resync();
     }
 
-    /// Waits for changes and takes all of them; `None` once the queue is closed and empty.
+    /// Waits for changes and takes all of them. Returns `None` once the queue is closed and empty.
     ///
     /// One batch is in flight at a time: this also waits until the previous batch has been dropped.
     ///
@@ -223,8 +224,8 @@ impl<K: 'static> DeltaFifo<K> {
         self.pop_with(State::take_all).await
     }
 
-    /// Waits for changes and takes the changes of the oldest key; `None` once the queue is closed
-    /// and empty. As with [`pop_batch`](Self::pop_batch), one batch is in flight at a time.
+    /// Waits for changes and takes the changes of the oldest key. Returns `None` once the queue is
+    /// closed and empty. As with [`pop_batch`](Self::pop_batch), one batch is in flight at a time.
     ///
     /// The batch has one item, or no item if only the [watermark](Batch::watermark) has changed.
     ///
@@ -353,7 +354,8 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
         drop(listed);
     }
 
-    /// Returns a future while 10,000 or more changes are queued, and `None` otherwise.
+    /// Returns a future that waits until fewer than 10,000 changes are queued; `None` if this is
+    /// already the case.
     fn wait_for_room(&self) -> Option<BoxFuture<'static, ()>> {
         let is_full = self.shared.is_full();
         is_full.then(|| Arc::clone(&self.shared).wait_for_room().boxed())

@@ -11,7 +11,7 @@ pub(super) enum Population {
     /// No part of the initial list has arrived yet.
     Awaited,
     Arriving {
-        /// Whether the whole list has been queued.
+        /// Whether all parts of the initial list have been queued.
         arrived: bool,
         /// The number of keys of the initial list that are queued.
         queued: usize,

@@ -21,8 +21,8 @@ impl<K> Tables<K> {
 
 impl<K: 'static> State<K> {
     /// Replaces `items` and `index` with the larger `tables`, which were allocated while the queue
-    /// was not locked. If moving the queued keys would take long, changes nothing. Returns the
-    /// unused tables, which must be dropped while the queue is not locked.
+    /// was not locked. If moving the queued keys to `tables` would take long, changes nothing.
+    /// Returns the unused tables, which must be dropped while the queue is not locked.
     fn make_room(&mut self, tables: Tables<K>) -> Tables<K> {
         if self.items.len() > SLICE || tables.items.capacity() <= self.items.capacity() {
             return tables;

@@ -1,9 +1,10 @@
 //! [`Coalesced`]: the pending events of a slow handler, coalesced to at most one [`NetChange`] per
 //! key.
 //!
-//! Skipped objects are returned to the caller, because their destructors are user code and must not
-//! run under a lock. A period is a run of consecutive batches. Merging the entries of two adjacent
-//! periods gives the same result as merging all events of these periods ([`Coalesced::absorb`]).
+//! Objects that handlers will not receive any more are returned to the caller, because their
+//! destructors are user code and must not run under a lock. A period is a run of consecutive
+//! batches. Merging the entries of two adjacent periods gives the same result as merging all events
+//! of these periods ([`Coalesced::absorb`]).
 
 use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
@@ -42,7 +43,8 @@ pub(super) type Released = HashSet<ObjectKey>;
 pub(super) enum Merge<'a> {
     /// The entries are merged for one handler.
     Handler { wants_resyncs: bool },
-    /// The entries are merged for all handlers whose backlog begins in this period or earlier.
+    /// The entries of one period are merged, for all handlers whose backlog includes the period.
+    /// The field contains the keys for which an earlier period can contain a release.
     Period(&'a Released),
 }
 

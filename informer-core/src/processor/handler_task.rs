@@ -48,7 +48,8 @@ struct HandlerTask {
     listener: ListenerGuard,
     stopwatch: Stopwatch,
     /// The number of calls so far, which decides when the task yields. It is not reset when the
-    /// task takes more events, because coalesced events are taken in small pieces.
+    /// task takes more events: coalesced events are taken in pieces of fewer than
+    /// [`MAX_CALLS_IN_A_ROW`] events, so the task would never yield.
     calls: usize,
     /// Whether slowness of the handler has been logged since its backlog was last empty.
     logged_slowness: bool,

@@ -186,7 +186,7 @@ impl<K> Mailbox<K> {
     }
 
     /// Counts one event in flight as finished. Only the consumer calls this function, so a load and
-    /// a store are enough.
+    /// a store suffice instead of an atomic subtraction.
     pub(super) fn finish_one(&self) {
         let left = self.in_flight.load(Ordering::Relaxed).saturating_sub(1);
         self.in_flight.store(left, Ordering::Relaxed);

@@ -24,9 +24,9 @@ pub(super) enum End<K> {
     Deleted(Deleted<K>),
     /// The object was released. The field is the last version that the handler received.
     Released(Cached<K>),
-    /// The object was added and deleted before the handler received it. Only a handler with a
-    /// pending release of the key in an earlier period receives an event for it: its release
-    /// becomes a deletion. See [`NetChange::Vanished`].
+    /// The object was added and deleted before the handler received it. If a handler has a pending
+    /// release of the key in an earlier period, that release becomes a deletion. Other handlers
+    /// receive nothing for the object. See [`NetChange::Vanished`].
     Vanished(Deleted<K>),
 }
 
@@ -123,9 +123,9 @@ impl<K> NetChange<K> {
         Some(merged)
     }
 
-    /// Replaces the old object of an update with the new object, for handlers that do not use the
-    /// old one. The entry then does not keep the old object in memory. The old object is moved to
-    /// `garbage`.
+    /// Replaces the old object of an update with the new object, for handlers that do not use old
+    /// objects, so that the pending update does not keep the old object in memory. Moves the old
+    /// object to `garbage`.
     pub(super) fn drop_old(&mut self, garbage: &mut Vec<Event<K>>) {
         if let Self::One(Event::Updated { old, new }) = self
             && !old.ptr_eq(new)

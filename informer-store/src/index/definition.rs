@@ -18,8 +18,9 @@ use crate::{Change, IndexFailure};
 /// The index values of one object; usually no value or one value.
 pub(crate) type Values<V> = SmallVec<[V; 1]>;
 
-/// For each slot of the store's [`SlotMap`](crate::slot_map::SlotMap), the numbers of the index
-/// values of the object in the slot. The index assigns a number to each value.
+/// The index values of each object, by the object's slot in the store's
+/// [`SlotMap`](crate::slot_map::SlotMap). A value is represented by the number that the index has
+/// assigned to it.
 pub(crate) type ValuesBySlot = Vec<SmallVec<[u32; 2]>>;
 
 type ObjectFunction<V> = Box<dyn Fn(&Cached<AnyObject>) -> Result<Values<V>, String> + Send + Sync>;
@@ -49,7 +50,8 @@ pub(crate) struct Applied<'a> {
     pub(crate) is_new: bool,
 }
 
-/// The values that an index function returned for several changes.
+/// The values that one index function returned for several changes: a `ComputedValues`, without the
+/// type of the values.
 pub(crate) type Computed = Box<dyn Any + Send>;
 
 /// The content of [`Computed`], for a user's function. It also collects unused and replaced values,
@@ -74,9 +76,9 @@ pub(crate) fn lasting(failures: Failures, changes: &[Change<AnyObject>]) -> Vec<
     failures.into_iter().filter(lasts).map(|(_, failure)| failure).collect()
 }
 
-/// The number of changes for which one index function after the other is called. At most the number
-/// of objects that stay decoded after a read, so that an encoded object is decoded once for all
-/// functions.
+/// The number of changes in a group. For each group of changes, all index functions are called, one
+/// after the other, before the next group begins. An informer keeps this number of recently read
+/// objects decoded, so an encoded object is decoded once and not once per index function.
 const COMPUTED_TOGETHER: usize = 32;
 
 /// Calls the index functions of all definitions for each change, and adds their errors to
@@ -105,7 +107,7 @@ pub(crate) trait AnyIndex: Send + Sync {
     /// without a lock.
     fn values_of(&self, object: &Cached<AnyObject>) -> Result<Computed, String>;
 
-    /// Returns room for the values of changes.
+    /// Returns an empty container for the index values of the given number of changes.
     fn new_computed(&self, changes: usize) -> Computed;
 
     /// Calls the index function for each change, and adds the values to `computed` and the errors
@@ -247,8 +249,9 @@ pub(crate) fn value_panicked(
     IndexFailure { index: index.to_owned(), key: key.clone(), resource_version, error }
 }
 
-/// Sets the index values of a slot, and updates only the postings of values that were added or
-/// removed. If the `Hash` or `Eq` of a value panics, the slot has no values afterwards.
+/// Sets the index values of the object in a slot. Updates only the
+/// [`Posting`](crate::posting::Posting)s of values that the object gains or loses. If the `Hash` or
+/// `Eq` of a value panics, the object has no values afterwards.
 fn set_values<V: IndexValue>(
     state: &mut IndexState<V>,
     by_slot: &mut ValuesBySlot,

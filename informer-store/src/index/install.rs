@@ -26,7 +26,8 @@ use crate::{Change, IndexError, IndexFailure};
 /// the index function.
 const ROUNDS: usize = 3;
 
-/// If a round indexes at most this number of objects, no further round follows.
+/// If a round had to index at most this number of objects, the index joins without another round:
+/// few changes are left to catch up with.
 const NEAR: usize = 1_000;
 
 /// Builds an index of the objects in the store, and adds it to the store.
@@ -55,8 +56,8 @@ fn build(shared: &Shared, definition: &Arc<dyn AnyIndex>) -> Result<IndexId, Ind
     Ok(join.finish(build))
 }
 
-/// An index under construction that has joined: the writer calls the index function and logs the
-/// results.
+/// An index under construction that has joined: for each transaction, the writer calls the index
+/// function and logs the results.
 pub(crate) struct Joining {
     id: IndexId,
     pub(crate) definition: Arc<dyn AnyIndex>,

@@ -119,8 +119,8 @@ impl<V: IndexValue> IndexState<V> {
         }
     }
 
-    /// Removes an object from a value's posting. If it was the last object, removes and returns the
-    /// value.
+    /// Removes an object from the objects that have a value. If no object has the value any more,
+    /// removes and returns the value.
     fn remove(&mut self, id: u32, slot: u32) -> Option<Arc<ValueEntry<V>>> {
         let entry = Arc::make_mut(self.values.get_mut(id)?);
         entry.posting.remove(slot);
@@ -138,8 +138,8 @@ pub(crate) trait AnyIndexState: Send + Sync {
     /// Returns the objects that have any of `values`, which must be [`Values`] of this index.
     fn union_of(&self, values: &dyn Any) -> Posting;
 
-    /// Replaces the old slots of objects with their new slots, after a compaction has moved the
-    /// objects.
+    /// Replaces the slots of objects with their new slots, after a compaction has moved the objects
+    /// to other slots.
     fn renumber(&mut self, by_slot: &mut ValuesBySlot, slots: &Renumbering);
 
     /// Returns whether the index has memory for many more values than it has.

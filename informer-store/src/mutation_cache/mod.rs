@@ -2,9 +2,9 @@
 //!
 //! A write arrives over the watch a little later. Code that reads the store before the write has
 //! arrived can do the same work twice. client-go: `tools/cache/mutation_cache.go`. Unlike in
-//! client-go, a written object is found under its new index values, the watermark shows that an
-//! added object has been deleted, versions without an order cause no panic, and deletions don't
-//! displace writes.
+//! client-go, queries by index find a written object by its new index values. The cache uses the
+//! watermark of the store to detect that an added object has been deleted. Versions without an
+//! order cause no panic, and recorded deletions don't displace recorded writes.
 //!
 //! The only lock protects the log of writes. No function of the store and no user code is called
 //! under this lock.
@@ -113,9 +113,9 @@ impl MutationCacheOptions {
 /// # When to use it
 /// An informer's `wait_until` is simpler, and also correct for effects of a write on other objects
 /// or indexes: it waits, usually for milliseconds, until the store reaches the version of the
-/// write. A mutation cache is for code that can't wait, such as a sync function or a loop that
-/// writes many objects. It contains only writes of this process, and drops old writes. The
-/// informer's transform and pruning are not applied to written objects.
+/// write. A mutation cache is for code that can't wait, such as a function that is not async, or a
+/// loop that writes many objects. It contains only writes of this process, and drops old writes.
+/// The informer's transform and pruning are not applied to written objects.
 #[doc(alias = "OnAddOrUpdate")]
 pub struct MutationCache<K> {
     shared: Arc<Shared<K>>,

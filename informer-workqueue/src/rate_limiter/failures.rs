@@ -18,14 +18,15 @@ use crate::slots::Hashing;
 /// The minimum number of keys at which the table is searched for expired keys.
 const SMALL: usize = 1_024;
 
-/// The minimum time for which the failures of a key are kept, even if the delays are short.
+/// The minimum time for which the failures of a key are kept, even if the longest wait of the
+/// limiter is short.
 const AT_LEAST: Duration = Duration::from_secs(600);
 
 pub(super) struct Failures<T> {
     table: Mutex<Table<T>>,
     /// Whether the table has no keys, so that a reset need not take the lock. `Relaxed` is enough:
-    /// a count and a reset of the same key synchronize through the queue's lock, or their order
-    /// does not matter.
+    /// if the order in which two threads count and reset failures of the same key matters, the lock
+    /// of the queue synchronizes these threads.
     is_empty: AtomicBool,
     /// The minimum time for which a key's failures are kept.
     keep: Duration,
@@ -43,8 +44,8 @@ struct Failed {
 }
 
 impl<T> Failures<T> {
-    /// Returns an empty table. A key is kept for at least twice `longest_delay`, so that a failure
-    /// after this delay adds to the earlier failures.
+    /// Returns an empty table. The failures of a key are kept for at least twice `longest_delay`,
+    /// so that a failure after the longest delay is added to the earlier failures.
     pub(super) fn new(longest_delay: Duration) -> Self {
         let table = Table { failures: HashMap::default(), search_at: SMALL };
         Self {
