@@ -105,8 +105,9 @@ where
     task.await.expect("the informer does not panic");
 }
 
-/// Reports a peak. If `is_goal`, panics if the peak is 1.3 times the idle memory or more. This
-/// limit is the same on every machine, because the benchmark counts bytes.
+/// Reports the peak memory of a case. If `is_goal`, the case has a limit: panics if the peak is 1.3
+/// times the idle memory or more. This limit is the same on every machine, because the benchmark
+/// counts bytes.
 fn report_peak(case: &str, over_steady: f64, is_goal: bool) {
     report(&format!("{case}: peak relative to idle memory"), over_steady, "times");
     assert!(
@@ -180,7 +181,8 @@ impl Server {
         }
     }
 
-    /// Returns a pod as JSON text. Its version is below that of all lists.
+    /// Returns the pod with this number as JSON text. The pod's version is lower than the version
+    /// of every list.
     fn pod(&self, number: usize) -> String {
         let [start, named, versioned, end] = &self.templates[number % self.templates.len()];
         let a_tenth =
@@ -190,7 +192,7 @@ impl Server {
         format!("{start}{number}{named}{version}{versioned}{number}{end}")
     }
 
-    /// Returns these pods as JSON text, in chunks. `write` formats each pod.
+    /// Returns the pods with these numbers as JSON text, in chunks. `write` formats each pod.
     fn pieces(
         &self,
         pods: std::ops::Range<usize>,

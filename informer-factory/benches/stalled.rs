@@ -5,8 +5,8 @@
 //! The benchmark counts the bytes that are allocated when the nine other handlers have received all
 //! events, and measures their throughput, with and without the stall. The difference in bytes is
 //! the memory of the stalled handler: for each key one pending event, and the last version that the
-//! handler received, unless `coalesce_drops_old` is set. The source returns one event at a time,
-//! like client-go's fake watcher.
+//! handler received, unless `HandlerOptions::coalesce_drops_old` is set. The source returns one
+//! event at a time, like client-go's fake watcher.
 
 mod prepared;
 

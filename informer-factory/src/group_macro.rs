@@ -6,10 +6,10 @@
 /// only its own type. For a group with several kinds, set `no_accessor` on each derive and list the
 /// kinds here. The kinds can be from any module or crate.
 ///
-/// You choose all names: the macro generates the trait and the types, and one method for each name
-/// in lower case. Do not give the group's method the name of a method of
-/// [`SharedInformerFactory`](crate::SharedInformerFactory), such as `core` or `start`, because the
-/// factory's own method would hide it.
+/// You choose all names: the macro generates the trait and the types, and a method for each name in
+/// lower case (in the example: `cars`, `v1`, `engines`, `v2`, `wheels`). Do not give the group's
+/// method the name of a method of [`SharedInformerFactory`](crate::SharedInformerFactory), such as
+/// `core` or `start`, because the factory's own method would hide it.
 ///
 /// ```
 /// use informer_factory::{Informer, SharedInformerFactory};

@@ -13,7 +13,7 @@ pub(super) const JITTER_FACTOR: f64 = 1.2;
 ///
 /// All candidates for a lease should use the same timing. But there is never more than one leader,
 /// even if the timing differs: a candidate waits for the duration that the holder has written into
-/// the lease, and not for its own lease duration.
+/// the lease, and not for the lease duration of its own configuration.
 ///
 /// client-go: `LeaderElectionConfig` of tools/leaderelection. There is no `ReleaseOnCancel`: the
 /// lease is always released when the work has ended. Coordinated leader election (KEP-4355) is not

@@ -24,8 +24,8 @@ use super::record::{self, Claim};
 pub(super) enum Request {
     Get,
     Create(Box<Lease>),
-    /// An update of the lease to this content. It fails if the resource version of the lease on the
-    /// server is no longer that of this content.
+    /// An update of the lease to this content. The server rejects the update if the lease has
+    /// changed since the resource version in this content.
     Replace(Box<Lease>),
 }
 

@@ -3,16 +3,17 @@
 //! client-go: tools/leaderelection, with `Lease`s only. The default timing is that of client-go,
 //! and candidates of both libraries can contend for one lease. client-go guarantees one leader
 //! while clocks run at nearly the same speed. Here, the guarantee includes the leader's work: the
-//! work ends before another candidate can lead. Other crates compare the dates in leases with their
-//! own clocks, so they do not guarantee one leader, or they do not support the version of kube that
-//! this crate uses.
+//! work ends before another candidate can lead. Other crates for leader election are not used: some
+//! compare the dates in leases with the local clock, and so do not guarantee one leader; others do
+//! not support the version of kube that this crate uses.
 //!
 //! Limit: a process that is suspended until its lease has ended can still send the request that it
 //! was about to send. Only fencing on the server could prevent this. If such a request has an
 //! outdated resource version, the server rejects it. After the lease has ended, the work is not
-//! polled again. On a suspended machine, the clock stops too (`Instant` of Linux), so the work
-//! continues until the next renewal detects the loss, which takes at most one retry period and the
-//! duration of one request.
+//! polled again. But while a machine is suspended, its clock (`Instant` on Linux) stands still, so
+//! after the machine resumes, the process does not see that the lease has ended. The work then
+//! continues until the next renewal detects the loss, for at most one retry period and the duration
+//! of one request.
 
 mod config;
 mod election;
@@ -86,8 +87,8 @@ pub struct LeaderElector {
 pub enum LeadershipEnd<T> {
     /// `shutdown` was cancelled before this candidate led.
     NeverLed,
-    /// The work has ended by itself or because `shutdown` was cancelled. This candidate held the
-    /// lease all the time.
+    /// The work has ended, by itself or because `shutdown` was cancelled, and this candidate held
+    /// the lease all the time. Contains the output of the work.
     Finished(T),
     /// The lease was lost. Contains the output of the work, or `None` if the work was dropped.
     Lost(Option<T>),

@@ -81,7 +81,8 @@ pub(super) fn version(lease: &Lease) -> (Option<&str>, Option<&str>) {
     (lease.metadata.uid.as_deref(), lease.metadata.resource_version.as_deref())
 }
 
-/// Truncates a date to the precision of a lease, so that the server returns the same date.
+/// Truncates a date to microseconds, the precision of dates in leases. So a date that the server
+/// returns equals the date that was written.
 pub(super) fn micro_time(date: Timestamp) -> MicroTime {
     MicroTime(Timestamp::from_microsecond(date.as_microsecond()).unwrap_or(date))
 }

@@ -117,8 +117,8 @@ impl ControllerRunner<ObjectKey> {
 
 impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner<T> {
     /// Returns a controller for keys of any type; otherwise the same as [`new`](Self::new).
-    /// `namespace_of` returns the namespace of the key's object and of its dependents, or `None`.
-    /// It must not block.
+    /// `namespace_of` returns the namespace of the key's object and of that object's dependents, or
+    /// `None` for a key without a namespace. `namespace_of` must not block.
     ///
     /// ```
     /// use informer_controller::{ControllerRunner, Workqueue};
@@ -196,9 +196,9 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
     ///
     /// `keys` is [`own_key`], [`controller_key`], [`keys_in_index`] or any closure that returns
     /// keys. For an update, `keys` also gets the old object, so that a change of the owner queues
-    /// both owners, in one step. For a deletion, `keys` gets the last known state and the state
-    /// before it. `keys` runs in a handler, so it must be quick and must not block. If it panics,
-    /// the event is lost and the panic is logged.
+    /// the old and the new owner, in one step. For a deletion, `keys` gets the last known state and
+    /// the state before it. `keys` runs in a handler, so it must be quick and must not block. If it
+    /// panics, the event is lost and the panic is logged.
     ///
     /// Existing objects and resyncs are queued with [`Priority::Low`], changes with
     /// [`Priority::Normal`]. A [released](informer_core::Event::Released) object queues no key,

@@ -47,7 +47,8 @@ enum Coverage {
         cache: usize,
         /// Set when the cache has listed the namespace, or watches it again.
         complete: Completion,
-        /// Cancelled when another cache stops watching the namespace.
+        /// One token for each cache that still watches the namespace, cancelled when that cache
+        /// stops watching it.
         removed: Vec<CancellationToken>,
     },
     /// All caches that watched the namespace have stopped watching it.
@@ -69,7 +70,7 @@ pub(super) enum Verdict {
 pub(super) struct View {
     /// Whether a cache had released the namespace before the call.
     is_released: bool,
-    /// Cancelled when a cache releases the namespace.
+    /// One token for each cache that watches the namespace, cancelled when that cache releases it.
     removed: Vec<CancellationToken>,
 }
 

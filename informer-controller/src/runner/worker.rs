@@ -33,7 +33,7 @@ pub(super) struct Worker<T, F> {
 /// The outcome of a reconcile call.
 enum Verdict {
     Reconciled(Reconciled),
-    /// Contains the text of the error.
+    /// The call returned an error with this text.
     Failed(String),
     TimedOut(Duration),
     Panicked(String),

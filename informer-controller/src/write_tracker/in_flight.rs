@@ -11,13 +11,16 @@ use super::pending::Awaited;
 use super::settlement::Settlement;
 use informer_factory::SharedIndexInformer;
 
-/// A guard for a write whose request has no response yet. Report the outcome of the write; if the
-/// guard is dropped without a report, the outcome is unknown.
+/// A guard for a write whose request has no response yet. Report the outcome when the response
+/// arrives. If the guard is dropped without a report, the outcome is unknown.
 ///
 /// The server has possibly applied a write with an unknown outcome, or can still apply it. So the
 /// key waits until the deadline, which counts from the drop of the guard. Drop the guard after an
-/// error without a response. Drop it also after a successful deletion, because the key must wait
-/// until the object has left the store.
+/// error without a response.
+///
+/// Also drop a guard from [`begin_deletion`](KeyWrites::begin_deletion) after a successful
+/// deletion: the key then waits until the store no longer has the object, or has it with a deletion
+/// timestamp, or until the deadline.
 #[must_use = "a dropped write counts as possibly applied; report its outcome"]
 pub struct WriteInFlight<T: Hash + Eq + Clone> {
     writes: KeyWrites<T>,

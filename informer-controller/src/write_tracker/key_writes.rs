@@ -37,9 +37,9 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     }
 
     /// Sends a create, update, patch or apply of `object`, and records the outcome. `informer` is
-    /// the informer whose cache the controller reads. Its objects can have another type than
-    /// `object`, such as a slim view, because only metadata is used. Of `object`, only the
-    /// namespace and the name are used.
+    /// the informer whose cache the controller reads. The objects in this cache can have another
+    /// type than `object`, such as a slim view, because only metadata is used. Of `object`, only
+    /// the namespace and the name are used.
     ///
     /// - After a response with an object, the key waits until the informer has this version of the
     ///   object.
@@ -47,9 +47,10 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     ///   status, or an `InternalError` of a webhook or an admission plugin, which runs before the
     ///   write.
     /// - After any other error, such as a lost connection, a timeout or a 5xx status, the outcome
-    ///   is unknown. The task that waits for the key reads the object's metadata from the server,
-    ///   and the key waits until the informer has that state. So a failed write delays its key for
-    ///   as long as a read takes, and not until the deadline.
+    ///   is unknown. [`ready`](Self::ready), which a [`ControllerRunner`](crate::ControllerRunner)
+    ///   awaits for each parked key, reads the object's metadata from the server, and the key waits
+    ///   until the informer has that state. So a failed write delays its key for as long as a read
+    ///   takes, and not until the deadline.
     /// - An object whose name the server generates cannot be read before its name is known. After
     ///   an unknown outcome, the key waits until the deadline.
     ///
@@ -103,8 +104,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     ///
     /// The content of the response does not matter; it can be an object or a `Status`. "Not found"
     /// means that the object was deleted; possibly the informer has not received the deletion yet.
-    /// After any other rejection, nothing was deleted. After an error with an unknown outcome, the
-    /// object is read, as [`track`](Self::track) does.
+    /// After any other rejection, nothing was deleted. After an error with an unknown outcome,
+    /// [`ready`](Self::ready) reads the object, as after [`track`](Self::track).
     ///
     /// # Errors
     /// The errors of the request, unchanged.
@@ -133,8 +134,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
 
     /// Records an applied write: the key waits until `informer` has the version that the server
     /// returned, or has removed the object because it is outside the selector. Nothing is recorded
-    /// if the informer will never receive the object, or if its version is not a number and cannot
-    /// be compared with others, such as the version after a dry run.
+    /// if the informer will never receive the object, or if the object's version is not a number
+    /// (as after a dry run), because such a version cannot be compared with others.
     ///
     /// Some requests return a `Status` and not the object. Do not record a `Status`, because it has
     /// no version.

@@ -67,7 +67,7 @@ pub use key_writes::KeyWrites;
 /// - when a deleted object, identified by its UID, has left the store or has a deletion timestamp
 ///   there;
 /// - at once, if the informer will never receive it: the object is in another namespace or has
-///   other labels, its version is not a number, or the informer has stopped;
+///   other labels, the object's version is not a number, or the informer has stopped;
 /// - when the server has rejected it;
 /// - when the store has the state that a [read of the object](KeyWrites::track) returned, after a
 ///   request with an unknown outcome, such as a lost connection, a timeout, or a 5xx status;
@@ -262,7 +262,8 @@ impl<T: Hash + Eq + Clone> Keys<T> {
         garbage
     }
 
-    /// Removes expired writes of one key, if the number of its writes has doubled.
+    /// Removes the expired writes of one key, if the number of these writes is a power of two. So a
+    /// sweep is rare for a key with many writes.
     fn sweep_key(&mut self, key: &T, now: Instant) -> Garbage {
         match self.pending.get(key) {
             Some(pending) if pending.len().is_power_of_two() => {

@@ -30,8 +30,10 @@ pub(super) struct Pending {
 pub(super) enum Awaited {
     /// The cache has reached this version.
     Version { watermarks: Watermarks, version: ResourceVersion },
-    /// The cache has reached this version, or lacks the object. If a write moves an object out of
-    /// the selector, the informer receives no events for later writes to the object.
+    /// The cache has reached this version, or lacks the object. The object is outside the selector,
+    /// or missing on the server: the informer receives at most the deletion of the object, and no
+    /// events for later writes. So the cache possibly reaches the version only with a later event
+    /// or bookmark.
     Leaving { watermarks: Watermarks, version: ResourceVersion, has_gone: Look },
     /// The cache has received the deletion of an object, and has reached the version that the
     /// object had before the deletion.
@@ -43,12 +45,13 @@ pub(super) enum Awaited {
     Outcome(Settlement),
 }
 
-/// Returns whether a store lacks an object, or has it with a deletion timestamp.
+/// Checks one object in a store. `has_gone` returns whether the store lacks the object; `is_known`
+/// also returns `true` if the object in the store has a deletion timestamp.
 pub(super) type Look = Arc<dyn Fn() -> bool + Send + Sync>;
 
 impl Awaited {
     /// Returns the condition for an object that was written; `None` if the informer will never
-    /// receive the object, or if its version is not comparable.
+    /// receive the object, or if the object's version is not comparable.
     pub(super) fn write<K: Send + Sync + 'static>(
         informer: &SharedIndexInformer<K>,
         written: &ObjectMeta,

@@ -1,8 +1,8 @@
 //! [`Settlement`]: reads the object of a write with an unknown outcome.
 //!
 //! The cache must reach the state that the server has after the failed request, whether or not the
-//! write was applied. The task that waits for the key sends the read request, so that no worker
-//! waits for an overloaded server.
+//! write was applied. `KeyWrites::ready` sends the read request. The runner awaits `ready` for
+//! parked keys only, so no worker waits for an overloaded server.
 
 use std::sync::Arc;
 use std::time::Duration;

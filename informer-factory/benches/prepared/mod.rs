@@ -205,8 +205,9 @@ pub(crate) struct Bench<K> {
 }
 
 impl<K: Sample> Bench<K> {
-    /// Starts an informer with an index by namespace and one by node, calls `and_add` to add more
-    /// handlers, and waits until the handlers are synced.
+    /// Starts an informer with an index by namespace and one by node, and with this number of
+    /// handlers that count. `and_add` can add other handlers. Waits until the counting handlers are
+    /// synced.
     pub(crate) fn start(
         handlers: usize,
         options: &HandlerOptions,

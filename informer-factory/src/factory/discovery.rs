@@ -22,7 +22,8 @@ const REMEMBERED: Duration = Duration::from_secs(10 * 60);
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ForResourceError {
-    /// The server does not serve this version of the group. A later call asks the server again.
+    /// The server does not serve the requested version of the group. A later call asks the server
+    /// again.
     #[error(
         "the server does not serve {api_version}, the group version of \"{resource}\"; check group and version, or install \
          the CustomResourceDefinition"

@@ -154,8 +154,9 @@ impl SharedInformerFactory {
         informer
     }
 
-    /// Starts the informers that were created after the first `start`. If idle informers are
-    /// stopped, callers cannot know that they got a new informer, which needs a start.
+    /// Starts the informers that were created after the first `start`. Needed only if the factory
+    /// stops idle informers: a caller then cannot know that it got a new informer, and so does not
+    /// call `start` again.
     fn start_new_informers(&self) {
         let starting = self.inner.starting.lock();
         let Some(runtime) = starting.as_ref().filter(|_| !self.inner.shutdown.is_cancelled()) else { return };

@@ -1,6 +1,7 @@
 //! [`Registry`]: the informers of a factory, one per resource, object type and scope.
 //!
-//! It is a concurrent map, because entries are independent of each other.
+//! The registry is a concurrent map: no operation needs a consistent view of several entries, so
+//! one lock for all of them is not necessary.
 
 use std::any::{TypeId, type_name};
 use std::time::Duration;

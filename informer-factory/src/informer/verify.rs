@@ -1,8 +1,9 @@
 //! [`SharedIndexInformer::verify`]: compares the store with the server, and corrects differences.
 //!
 //! It compares a snapshot of the store at its watermark with the server's metadata at exactly this
-//! resource version. So concurrent changes are no differences, and each difference is a violation
-//! of I9 by the server, the network or this library. client-go: `CheckDataConsistency` of
+//! resource version. So changes during the comparison do not appear as differences, and each
+//! difference is a fault of the server, the network or this library: it violates I9 (a store has
+//! all changes up to its watermark). client-go: `CheckDataConsistency` of
 //! `util/consistencydetector` lists a second time after each list, and panics if the two lists
 //! differ.
 //!
@@ -31,8 +32,8 @@ use listing::{Listed, ask_for_newest, list};
 /// The maximum number of comparisons, if the server has compacted the compared resource version.
 const TRIES: usize = 3;
 
-/// The timeout of a request, of each part of a list after the first, and of the wait for a
-/// bookmark. API servers time out after a minute, and send bookmarks about once a minute.
+/// The timeout for the response to a request, for each later part of a list, and for a bookmark.
+/// API servers end a request after a minute, and send bookmarks about once a minute.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(64);
 
 /// The result of comparing a store with the server.

@@ -39,7 +39,7 @@
 //!
 //! kube-runtime's `Controller` reads the kind that it reconciles from its own store. So objects of
 //! this kind are in memory twice: in that store and in the informer. Objects of kinds that the
-//! controller only owns or watches are not.
+//! controller only owns or watches are in memory once.
 
 mod reader;
 mod watcher;

@@ -10,8 +10,8 @@ use ::kube_runtime::reflector::ObjectRef;
 
 use crate::SharedIndexInformer;
 
-/// Reads an informer's store with the methods of `kube_runtime::reflector::Store`. It returns
-/// [`Cached<K>`] instead of `Arc<K>`: both are immutable counted references that dereference to
+/// Reads an informer's store with the methods of `kube_runtime::reflector::Store`. The methods
+/// return [`Cached<K>`] instead of `Arc<K>`; both are reference-counted pointers to an immutable
 /// `K`.
 ///
 /// `find` and `state_filter` scan all objects. The informer's

@@ -1,7 +1,8 @@
 //! [`watcher_events`]: converts an informer's events to events of `kube_runtime::watcher`.
 //!
 //! kube-runtime has no event for a deletion between `Init` and `InitDone`: its readers collect the
-//! applied objects, and use them after `InitDone`. So these deletions are sent after `InitDone`.
+//! applied objects, and use them after `InitDone`. An earlier `Delete` would not remove the object
+//! from this collection. So these deletions are sent after `InitDone`.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -22,9 +23,10 @@ use crate::SharedIndexInformer;
 /// Objects are cloned, because kube-runtime's events own their objects. The stream has no errors,
 /// because the informer itself relists and resumes. For a missed deletion, the stream has a
 /// `Delete`; kube-runtime's own watcher sends none. A [resync](Event::Resynced) is an `Apply`. A
-/// [release](Event::Released) has no equivalent in kube-runtime and is a `Delete`: readers drop
-/// their copies, and finalizers protect against mistaken cleanups. If more than 1,024 events are
-/// pending for a reader, later events are coalesced to one per object.
+/// [release](Event::Released) has no equivalent in kube-runtime and is a `Delete`, so readers drop
+/// their copies of an object that still exists. Do cleanups in finalizers and not after a `Delete`.
+/// If more than 1,024 events are pending for a reader, later events are coalesced to one per
+/// object.
 ///
 /// The stream ends when the informer stops.
 pub fn watcher_events<K: Clone + Send + Sync + 'static>(

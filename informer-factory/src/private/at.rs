@@ -14,19 +14,19 @@ use informer_store::IndexValue;
 
 /// A type that contains any number of index values, such as `Option` or `Vec`.
 pub trait IndexValues<'a> {
-    /// The type of the values.
+    /// The type of the index values.
     type Item: 'a;
 
-    /// Returns the values.
+    /// Returns the index values that this value contains.
     fn informer_each(self) -> impl Iterator<Item = &'a Self::Item>;
 }
 
 /// Fallback for all other types: the value itself is the only index value.
 pub trait AsSingleValue<'a> {
-    /// The type of the value.
+    /// The type of the index value.
     type Item: 'a;
 
-    /// Returns the value.
+    /// Returns this value itself, as the only index value.
     fn informer_each(self) -> iter::Once<&'a Self::Item>;
 }
 
@@ -99,7 +99,7 @@ pub trait HoldsEntries<'a> {
     /// The type of the values.
     type Item: 'a;
 
-    /// Returns the value for `key`, if the map has one.
+    /// Returns the value for `key`, if the map has this key.
     fn informer_entry(self, key: &str) -> Option<&'a Self::Item>;
 }
 
@@ -142,7 +142,7 @@ impl<'a, K: Borrow<str> + Eq + Hash, T, S: BuildHasher> HoldsEntries<'a> for &'a
     note = "if `{Self}` can be hashed and compared, add `value = {Self}` to the index; else write `with = function`"
 )]
 pub trait ValueAt<V> {
-    /// Returns the index value for this field, which is the last one of the index's path.
+    /// Returns the index value of this field, the last field in the path of the index.
     fn value_at(&self) -> V;
 }
 
@@ -163,7 +163,7 @@ pub fn call<'a, K, R>(object: &'a K, function: impl FnOnce(&'a K) -> R) -> R {
 pub struct Returned<R>(pub R);
 
 impl<I, E> Returned<Result<I, E>> {
-    /// Returns the values, or the function's error.
+    /// Returns the index values, or the error of the index function.
     ///
     /// # Errors
     /// The function's error, as text.
@@ -181,7 +181,7 @@ impl<I, E> Returned<Result<I, E>> {
 
 /// Provides `into_values` for index functions that return no `Result`.
 pub trait NeverFails<V> {
-    /// Returns the values.
+    /// Returns the index values.
     ///
     /// # Errors
     /// Never fails.

@@ -29,7 +29,7 @@ pub trait Derived: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync +
     /// The default resync period.
     const DEFAULT_RESYNC: Option<Duration>;
 
-    /// Adds the derive's indexes that the informer does not have.
+    /// Adds the indexes of `#[derive(Informer)]` that the informer does not have.
     fn add_indices(informer: &SharedIndexInformer<Self>);
 }
 
@@ -50,7 +50,7 @@ where
     informer
 }
 
-/// Creates an informer with the derive's settings, and its task.
+/// Creates an informer and its task, with the settings of `#[derive(Informer)]`.
 pub fn new_informer<K: Derived>(
     list_watch: KubeListWatch<K>,
     options: InformerOptions<K>,
@@ -59,8 +59,8 @@ pub fn new_informer<K: Derived>(
     informer_over(Arc::new(list_watch.cast()), options)
 }
 
-/// Creates an informer from any source, with the derive's settings except pruned fields, and its
-/// task.
+/// Creates an informer and its task from any source, with the settings of `#[derive(Informer)]`,
+/// except pruned fields.
 pub fn new_informer_from<K: Derived>(
     lister_watcher: Arc<dyn ListerWatcher<K>>,
     options: InformerOptions<K>,

@@ -1,4 +1,5 @@
-//! Queries of informer-controller's `WriteTracker` about written objects.
+//! Functions with which the `WriteTracker` of informer-controller queries an informer about written
+//! objects.
 
 use informer_core::{ListWatchError, ObjectKey, ResourceVersion};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

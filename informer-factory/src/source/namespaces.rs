@@ -184,7 +184,7 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
         Ok(synced)
     }
 
-    /// Adds a namespace to the set. If another thread has added it before, releases `member` and
+    /// Adds a namespace to the set. If another thread has added it before, discards `member` and
     /// returns the completion of the other thread's member.
     fn join(&self, namespace: Arc<str>, mut member: Member<K>, mut work: Joining<K>) -> Option<Completion> {
         let mut state = self.state.lock();
@@ -264,7 +264,8 @@ impl<K: 'static> Namespaces<K> {
     }
 
     /// Removes a namespace from the set and returns it, with its work if the task has not started
-    /// the work. If the namespace is not in the set, returns the completion of its last release.
+    /// the work. If the namespace is not in the set, returns the completion of the namespace's last
+    /// release.
     fn take_out(&self, name: &str) -> Result<(Member<K>, Option<Joining<K>>), Completion> {
         let mut state = self.state.lock();
         state.leaving.retain(|_, leaving| !leaving.gone.has_synced());
@@ -282,7 +283,8 @@ impl<K: 'static> Namespaces<K> {
         Ok((member, work))
     }
 
-    /// Ends a namespace that was taken out of the set. It can have been added again meanwhile.
+    /// Ends the watch of a namespace that was taken out of the set. Another thread can have added
+    /// the namespace again meanwhile; the new watch is not affected.
     fn end_member(&self, member: &Member<K>, work: Option<Joining<K>>) -> Completion {
         member.removed.cancel();
         if work.is_some() {

@@ -34,7 +34,8 @@ enum Of {
 struct View {
     description: Arc<str>,
     members: watch::Receiver<Members>,
-    /// The namespaces whose health changes [`health_changed`](View::health_changed) returns.
+    /// The namespaces at the last update, for [`health_changed`](View::health_changed), which waits
+    /// for changes of their health.
     seen: BTreeMap<Arc<str>, MemberStatus>,
     has_ended: bool,
 }
@@ -76,7 +77,8 @@ impl SourceStatus {
 
     /// Returns the current health. For several namespaces, this is the worst health among them. The
     /// order, from the worst: forbidden, not served, backing off, connecting, syncing, live with
-    /// the oldest last event. Without namespaces, it is [`Health::Connecting`].
+    /// the oldest last event. If the set of namespaces is empty, the health is
+    /// [`Health::Connecting`].
     #[must_use]
     pub fn health(&self) -> Health {
         match &self.of {

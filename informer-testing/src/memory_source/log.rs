@@ -1,8 +1,8 @@
 //! [`Log`]: the history of a source, and the position of each open watch in it.
 //!
 //! Watches read from the log, so a change is one entry, however many watches are open. Events that
-//! only open watches receive, such as their end, are entries too, so that they come after all
-//! earlier changes.
+//! only open watches receive, such as bookmarks and errors, are entries too, so that a watch
+//! receives them after all earlier changes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -62,8 +62,8 @@ struct Reader {
     cursor: u64,
     /// The number of the first entry after the watch was opened.
     opened: u64,
-    /// The watch skips changes up to this version, which can be higher than that of the last
-    /// change.
+    /// The version at which the watch starts: it skips changes up to this version, even changes
+    /// that are made later, if the version is higher than the latest one.
     after: u64,
     bookmarks: bool,
 }
@@ -108,7 +108,7 @@ impl<K> Log<K> {
         self.readers.len()
     }
 
-    /// Returns all events since the watch's last read, up to its end.
+    /// Returns all events since the last read of this watch, up to the end of the watch.
     pub(super) fn read(&mut self, id: ReaderId) -> Reading<K> {
         let Some(reader) = self.readers.get_mut(&id) else { return Reading::Closed };
         let mut events = Vec::new();

@@ -61,7 +61,8 @@ impl<K> State<K> {
         self.version
     }
 
-    /// Forgets the history and returns its entries, which must be dropped without the lock.
+    /// Forgets the history. Returns the removed entries; drop them while the lock is not held.
+    /// Entries that an open watch has not read yet stay in the log.
     pub(super) fn expire(&mut self) -> Vec<Entry<K>> {
         self.floor = self.version;
         self.log.trim()

@@ -87,8 +87,8 @@ fn lister(part: &Part<AnyObject>, ingest: &Ingest) -> (Arc<dyn ListerWatcher<Any
     }
 }
 
-/// Returns the error for a list at another resource version. Some proxies and API server
-/// substitutes ignore the requested version.
+/// Returns the error for a list at another resource version than the requested one. Some proxies
+/// and API server substitutes ignore the requested version.
 fn another_state(asked_for: &ResourceVersion, given: &ResourceVersion) -> ListWatchError {
     ListWatchError::Protocol(format!(
         "the server returned a list at resource version {given} instead of exactly {asked_for}, so the store cannot be \

@@ -1,7 +1,8 @@
 //! [`ReleasedNames`]: the names of the namespaces that were removed from an informer. It has no
 //! lock and never waits.
 //!
-//! If the store lacks an object of a removed namespace, the object was released, not deleted.
+//! The names distinguish releases from deletions: if the store lacks an object of a removed
+//! namespace, the object was possibly released, and not deleted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
