@@ -1,5 +1,5 @@
-//! Responses in `KubeListWatch`, plain and compressed: gzip members begin and end anywhere, and compressed bodies can be
-//! invalid.
+//! The body of a list or watch, read by `KubeListWatch`: a body that is compressed in any number of gzip members gives
+//! the same result as the plain body, and reading an invalid compressed body ends.
 #![no_main]
 
 use std::io::Write;

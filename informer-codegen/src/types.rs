@@ -31,8 +31,8 @@ const TIMES: [(&str, &str); 2] =
 /// The start of the derives of kopium's spec type, from which kube derives the type of the objects.
 const SPEC: &str = "#[derive(CustomResource, ";
 
-/// Returns the name of kopium's type for a kind: `HTTPRoute` becomes `HttpRoute`. kopium uses the
-/// same crate for this conversion.
+/// Returns the name of kopium's type for a kind: `HTTPRoute` becomes `HttpRoute`. kopium converts
+/// names with the same crate (heck) as this function.
 pub(crate) fn root_name(kind: &str) -> String {
     kind.to_upper_camel_case()
 }

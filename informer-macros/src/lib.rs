@@ -59,7 +59,7 @@ use proc_macro::TokenStream;
 /// | `own_resource` | the type implements `kube::Resource` itself | |
 /// | `index(name = "by_image", …)` | an index, see below | none |
 /// | `prune("spec.template", …)` | JSON fields to skip when decoding, besides `metadata.managedFields` | none |
-/// | `default_resync = "10m"` | the resync period of the type's informers | the factory's |
+/// | `default_resync = "10m"` | the resync period of the type's informers | the resync period of the factory |
 /// | `accessor = "cron_tabs"` | the name of the accessor | for a view the plural of the type's name, otherwise of the kind |
 /// | `crate = path` | the path of informer-factory | `::informer_factory` |
 ///
@@ -69,9 +69,9 @@ use proc_macro::TokenStream;
 /// `Vec`, sets and the values of maps, also if one of these contains another, as in
 /// `Option<Vec<_>>`. An object has one index value for each value at the path.
 /// `metadata.labels["app"]` is one entry of a map. `with = function` takes a function or closure of
-/// `&CronTab` that returns an iterable, or a `Result` of an iterable. An object whose function
-/// returns an error is listed in `Indexer::index_failures`. By default, the values are `String`s;
-/// `value = i32` sets another type.
+/// `&CronTab` that returns an iterable, or a `Result` of an iterable. An object for which the
+/// function returns an error is listed in `Indexer::index_failures`. By default, the values are
+/// `String`s; `value = i32` sets another type.
 ///
 /// # Several kinds of one group
 ///

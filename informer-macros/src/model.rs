@@ -54,7 +54,8 @@ pub(crate) struct Identity {
 }
 
 impl Model {
-    /// Reads and checks an item. Returns `None` for an error that kube's own derive reports.
+    /// Reads and checks an item. Returns `None` if the item has an error that kube's own derive
+    /// reports.
     pub(crate) fn read(input: &DeriveInput) -> Result<Option<Self>> {
         let attributes = Attributes::read(&input.attrs)?;
         let of_kube = KubeAttribute::exists(&input.attrs);

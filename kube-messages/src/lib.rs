@@ -26,10 +26,9 @@
 //! message. A line `apps.v1.Deployment` begins a message, and its fields follow: `2 spec
 //! apps.v1.DeploymentSpec`, that is, number, JSON name and type. A type is a message, or `s`, `b`,
 //! `i`, `l`, `d`, `y` for strings, booleans, integers of 32 and 64 bits, floating-point numbers and
-//! bytes. Its prefix is `[`
-//! for lists, `{` for maps, `*` for optional fields, and `!` for fields that are in JSON even if they
-//! are empty. The JSON name `-` marks a message whose fields are inlined. The word `choice` after the
-//! name of a message marks [`Message::is_choice`].
+//! bytes. The type has the prefix `[` for lists, `{` for maps, `*` for optional fields, and `!` for
+//! fields that are in JSON even if they are empty. The JSON name `-` marks a message whose fields
+//! are inlined. The word `choice` after the name of a message marks [`Message::is_choice`].
 
 mod wire;
 mod write;

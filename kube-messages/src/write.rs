@@ -12,7 +12,8 @@ pub fn put_double(out: &mut Vec<u8>, field: u64, number: f64) {
     out.extend_from_slice(&number.to_le_bytes());
 }
 
-/// Appends a field with a message that is encoded in place.
+/// Appends a field with a message. `write` appends the encoded message directly to `out`, without a
+/// copy in another buffer.
 pub fn put_nested(out: &mut Vec<u8>, field: u64, write: impl FnOnce(&mut Vec<u8>)) {
     put_varint(out, field << 3 | 2);
     let start = out.len();

@@ -1,5 +1,5 @@
-//! The program of `cargo xtask definitions`. It installs Gateway API's definition files on the temporary server of
-//! `$KUBECONFIG`, and watches each of its kinds with generated types and accessors.
+//! The program of `cargo xtask definitions`. It installs the custom resource definitions of Gateway API on the
+//! temporary server of `$KUBECONFIG`, and watches each kind of Gateway API with generated types and accessors.
 
 mod groups;
 
@@ -118,7 +118,8 @@ where
     Ok(())
 }
 
-/// Installs the definition files of the command line, and waits until their kinds are served.
+/// Installs the custom resource definitions in the files that the command line names, and waits until the server serves
+/// their kinds.
 async fn install(client: &Client) -> Result<usize, Failure> {
     let definitions = Api::<CustomResourceDefinition>::all(client.clone());
     let mut names = Vec::new();

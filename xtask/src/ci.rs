@@ -44,7 +44,7 @@ enum Step {
 /// The README's first command.
 const QUICKSTART: &[&str] = &["run", "-p", "quickstart", "--example", "quickstart", "--", "--for", "15s"];
 
-/// The steps. Quick checks come first.
+/// The steps of `cargo xtask ci`. Quick checks come first.
 const STEPS: [(&str, Step); 19] = [
     ("fmt", Step::Cargo(&["fmt", "--all", "--check"])),
     ("clippy", Step::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
@@ -72,7 +72,7 @@ const STEPS: [(&str, Step); 19] = [
     ("definitions", Step::Definitions(&definitions::Args::CI)),
 ];
 
-/// The steps of `--long`, which take too long for every change.
+/// The additional steps of `--long`, which take too long to run for every change.
 const LONG_STEPS: [(&str, Step); 5] = [
     ("long e2e", Step::LongE2e),
     ("fuzz", Step::Fuzz),

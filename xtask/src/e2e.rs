@@ -17,10 +17,12 @@ use crate::workspace;
 /// KUBECONFIG, which can name the user's current cluster.
 const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 
-/// The environment variable with the URL of etcd. The wire scenarios compact etcd's history.
+/// The environment variable with the URL of etcd. The wire scenarios (`kube-simulator/tests/wire`) use it to compact
+/// etcd's history.
 const ETCD: &str = "INFORMER_E2E_ETCD";
 
-/// The environment variable that is set for the wire scenarios if a controller-manager runs.
+/// The environment variable that is set for the wire scenarios (`kube-simulator/tests/wire`) if a controller-manager
+/// runs.
 const CONTROLLERS: &str = "INFORMER_E2E_CONTROLLERS";
 
 /// Flags that make the servers send a `GOAWAY` from time to time, and allow the deletion of unreadable objects.

@@ -84,7 +84,7 @@ fn signal(child: &Child, group: bool, name: &str) {
     drop(status);
 }
 
-/// Returns the exit code of an ended command, as a shell does.
+/// Returns the exit code of an ended command; as in a shell, 128 plus the signal's number if a signal ended it.
 pub(crate) fn exit_code(status: ExitStatus) -> ExitCode {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {

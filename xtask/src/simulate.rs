@@ -22,10 +22,10 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The arguments of CI.
+    /// The arguments of `cargo xtask ci` without `--long`.
     pub(crate) const CI: Self = Self::of(2_000, 0);
 
-    /// The arguments of `cargo xtask ci --long`, with other seeds than CI.
+    /// The arguments of `cargo xtask ci --long`. The seeds follow those of [`Self::CI`], so that no seed runs twice.
     pub(crate) const LONG: Self = Self::of(10_000, 2_000);
 
     pub(crate) const fn of(seeds: u64, from: u64) -> Self {

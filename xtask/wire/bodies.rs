@@ -27,7 +27,7 @@ fn line(bytes: &[u8]) -> Option<usize> {
     Some(bytes.iter().position(|byte| *byte == b'\n')? + 1)
 }
 
-/// A frame begins with its length in four bytes.
+/// Returns the length of the first frame, including the four bytes before it that contain its length.
 fn length_prefixed(bytes: &[u8]) -> Option<usize> {
     let (length, _) = bytes.split_first_chunk::<4>()?;
     let end = 4 + usize::try_from(u32::from_be_bytes(*length)).ok()?;
@@ -59,7 +59,7 @@ impl Recorder {
         self.write(&format!("initial.{}", encoding.name), &body)
     }
 
-    /// Starts to record the next events.
+    /// Starts a watch without initial objects, and returns a task that records its next `count` events.
     pub(crate) async fn events(
         &self,
         encoding: &Encoding,

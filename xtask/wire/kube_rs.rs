@@ -1,5 +1,5 @@
-//! A client with kube-runtime: a watcher with streaming lists, and a reflector's store. The consumer of the stream is the
-//! handler. It uses the allocator mimalloc, like ours.
+//! A client with kube-runtime: a watcher with streaming lists, and a reflector's store. The consumer of the stream is
+//! the handler. Like the client with our informer, it uses the allocator mimalloc.
 
 mod meter;
 mod protocol;

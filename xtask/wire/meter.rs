@@ -14,7 +14,7 @@ use crate::protocol::{Plan, now};
 pub(crate) struct Meter {
     last_pass: u64,
     received: AtomicUsize,
-    /// The number of last states that handlers have not received.
+    /// The number of last states of objects that handlers have not received yet: at first, objects times handlers.
     missing: AtomicUsize,
     /// Version and time of each event; `None` if times are not recorded.
     times: Option<Mutex<Vec<(u64, u64)>>>,
@@ -32,7 +32,7 @@ impl Meter {
         }
     }
 
-    /// Counts an update.
+    /// Counts an event that a handler has received. `version` is the resource version of the object.
     pub(crate) fn observe(&self, handler: usize, version: u64) {
         self.received.fetch_add(1, Ordering::Relaxed);
         if let Some(times) = self.times.as_ref().filter(|_| handler == 0)

@@ -97,7 +97,8 @@ impl Recipe {
         })
     }
 
-    /// Returns the status that a kubelet reports: after the start, then not ready, and ready again.
+    /// Returns the status that a kubelet reports in an update pass: ready after the start (pass 0), then not ready (1),
+    /// then ready again (2).
     pub(crate) fn status(&self, pass: usize) -> Value {
         let is_ready = pass != 1;
         let time = |minute: usize| {

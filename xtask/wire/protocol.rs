@@ -21,7 +21,8 @@ pub(crate) struct Plan {
     pub(crate) is_list: bool,
     pub(crate) objects: usize,
     pub(crate) handlers: usize,
-    /// The first resource version of the last update of each object.
+    /// The resource version of the first event of the last pass. In a pass, each object is updated once, so an object
+    /// has its last state if its version is not smaller.
     pub(crate) last_pass: u64,
     /// The file for the time of each event.
     pub(crate) times: Option<PathBuf>,
@@ -51,7 +52,8 @@ pub(crate) fn print(line: &str) -> anyhow::Result<()> {
     output.flush().context("cannot write to the standard output")
 }
 
-/// Waits for the first line. Then, the process ends with its standard input, so that it does not outlive its parent.
+/// Waits for the first line on standard input. From then on, the process ends when its standard input ends, so that it
+/// does not outlive its parent.
 pub(crate) fn wait_for_start() -> anyhow::Result<()> {
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).context("cannot read the standard input")?;

@@ -1,4 +1,5 @@
-//! Fills an API server with pods, and records its responses: `FOLDER OBJECTS`, with the server in `KUBECONFIG`.
+//! Fills the API server of `KUBECONFIG` with pods, and records its responses. The arguments are `FOLDER OBJECTS`: the
+//! folder of the recording, and the number of pods.
 //!
 //! The files are raw bodies: `list`, `initial` (a streaming list up to its bookmark) and `events` (a watch of two updates
 //! of each pod), each in JSON and protobuf.

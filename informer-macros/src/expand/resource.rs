@@ -1,4 +1,4 @@
-//! Generates `kube::Resource` for a slim view.
+//! Implements `kube::Resource` for a slim view, a type with only some fields of a resource.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};

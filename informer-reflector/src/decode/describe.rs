@@ -13,8 +13,8 @@ use super::tape::{Tape, Token};
 const MAX_DEPTH: usize = 16;
 
 impl Tape<'_> {
-    /// Returns the path of the token at an index, such as `spec.containers[2].image`, with at most
-    /// [`MAX_DEPTH`] levels.
+    /// Returns the path of the field whose token has this index on the tape, such as
+    /// `spec.containers[2].image`, with at most [`MAX_DEPTH`] levels.
     pub(super) fn path(&self, index: usize) -> String {
         let (mut path, mut at) = (String::new(), 0);
         for depth in 0.. {

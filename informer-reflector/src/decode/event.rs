@@ -1,4 +1,5 @@
-//! [`decode_event`]: one line of a watch, `{"type": …, "object": …}`, and [`decode_protobuf_event`].
+//! [`decode_event`] decodes one line of a watch in JSON, `{"type": …, "object": …}`, and
+//! [`decode_protobuf_event`] decodes one event of a watch in protobuf.
 //!
 //! Note: the object of a bookmark has the watched type and is incomplete, with Go's zero values
 //! such as `"containers": null`. So only its metadata is decoded.

@@ -140,6 +140,7 @@ struct Owner {
 
 impl Identity {
     /// Returns a name that similar objects have in common: the UID of the owner, or `generateName`.
+    /// Compressed storage uses one dictionary for all objects with the same name.
     fn family(&self) -> &str {
         let owner = self.owner_references.iter().flatten().find_map(|owner| owner.uid.as_deref());
         owner.or(self.generate_name.as_deref()).unwrap_or_default()

@@ -13,7 +13,7 @@ use super::tape::{Span, Tape, Token};
 /// The maximum depth of nested arrays and objects.
 pub(super) const MAX_DEPTH: usize = 128;
 
-/// The problem of an object with more levels.
+/// The problem of an object with more levels than [`MAX_DEPTH`].
 pub(super) const TOO_DEEP: &str = "more than 128 levels of arrays and objects";
 
 /// A JSON value without its pruned fields.
@@ -203,7 +203,7 @@ impl<'j> Scanner<'j> {
     }
 
     /// Reads an object, and calls `member` with the name of each member. `member` must read the
-    /// value.
+    /// value of the member.
     pub(super) fn members(
         &mut self,
         mut member: impl FnMut(&mut Self, &str) -> Result<(), NoValue>,
@@ -233,7 +233,7 @@ impl<'j> Scanner<'j> {
         Ok(&self.text[start..self.at])
     }
 
-    /// Reads a value.
+    /// Reads a value without writing it to a tape.
     fn skip(&mut self) -> Result<(), NoValue> {
         match self.next_byte()? {
             b'"' => self.string().map(drop),
@@ -302,7 +302,8 @@ impl<'j> Scanner<'j> {
 struct Written<'j> {
     /// The string as it is written.
     inner: &'j str,
-    /// Whether it has neither escapes nor control characters, which JSON forbids.
+    /// Whether the string has no escapes, and no control characters (which JSON forbids in
+    /// strings).
     is_plain: bool,
 }
 
@@ -320,7 +321,8 @@ fn end_of_string(json: &[u8], mut at: usize) -> Option<usize> {
 
 /// Returns the position of the next quotation mark, backslash or control character.
 ///
-/// Compares eight bytes at a time: most strings are shorter than the setup of a vectorized search.
+/// Compares eight bytes at a time: most strings are so short that a vectorized search would need
+/// more time for its setup than it saves.
 fn next_special(json: &[u8], mut at: usize) -> Option<usize> {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);

@@ -53,9 +53,9 @@ pub struct ListDecoder<K> {
     buffer: Vec<u8>,
     /// The number of bytes at the start of the buffer that are already decoded.
     read: usize,
-    /// The minimum number of bytes to collect, and the number at which the rest of the buffer is
-    /// next decoded.
+    /// The minimum of `look_at`, in bytes.
     slice: usize,
+    /// The number of undecoded bytes at which decoding continues.
     look_at: usize,
     max_object_size: usize,
     state: State,
@@ -145,7 +145,7 @@ impl<K> ListDecoder<K> {
         self
     }
 
-    /// Rejects lists of other types.
+    /// Makes the decoder reject lists whose type is not `expected`.
     pub(crate) fn expecting(mut self, expected: ExpectedType) -> Self {
         self.skipped.change(|paths| expected.paths(paths));
         self.expected = Some(expected);
@@ -266,7 +266,7 @@ impl<K> ListDecoder<K> {
 }
 
 impl<K> fmt::Debug for ListDecoder<K> {
-    /// Shows the position, not the content.
+    /// Shows the decoder's position in the body, and not the content, which can be secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ListDecoder")
             .field("state", &self.state)

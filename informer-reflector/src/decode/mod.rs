@@ -39,8 +39,8 @@ pub use list::ListDecoder;
 pub use prune_paths::{PrunePathError, PrunePaths};
 pub use watch::WatchDecoder;
 
-/// Turns the tape of an object into the object. If there is a vector, adds to it the index of each
-/// value in the tape whose field the type does not have.
+/// Turns the tape of an object into the object. If a vector is given, the index of each value whose
+/// field the type does not have is added to the vector.
 pub(crate) type Decode =
     fn(&Tape<'_>, Option<&mut Vec<usize>>) -> Result<OwnedObject<AnyObject>, DecodeError>;
 

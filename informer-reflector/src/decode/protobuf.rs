@@ -1,8 +1,9 @@
 //! [`read`]: reads an object from protobuf into a [`Tape`], without the pruned fields.
 //!
 //! [`kube_messages`] describes the fields of each message; other fields are skipped. The tape
-//! equals the tape of the object's JSON, except that fields with `null` are missing. An object is
-//! rejected if other fields are between the elements of a list or map: no server writes that.
+//! equals the tape of the object's JSON, except that fields with `null` are missing. The elements
+//! of a list or map must follow each other without another field between them, as servers write
+//! them; otherwise the object is rejected.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;

@@ -175,7 +175,8 @@ impl Default for PrunePaths {
 impl FromStr for PrunePaths {
     type Err = PrunePathError;
 
-    /// Parses one path.
+    /// Parses one path. The result prunes only this path, and not the default path
+    /// `metadata.managedFields`.
     ///
     /// # Errors
     /// Those of [`with_path`](Self::with_path).

@@ -247,7 +247,8 @@ fn append(json: &mut String, value: impl std::fmt::Display) {
     let _ = write!(json, "{value}");
 }
 
-/// Bodies are smaller than 4 GiB, and a token needs at least one byte of it.
+/// Converts an index or length. It fits in 32 bits, because a body is smaller than 4 GiB and each
+/// token needs at least one byte of the body.
 fn u32_of(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }

@@ -85,7 +85,7 @@ impl<K> WatchDecoder<K> {
         self
     }
 
-    /// Rejects watches of other types.
+    /// Makes the decoder reject objects whose type is not `expected`.
     pub(crate) fn expecting(mut self, expected: ExpectedType) -> Self {
         self.skipped.change(|paths| expected.paths(paths));
         self.expected = Some(expected);
@@ -237,7 +237,7 @@ impl<K> WatchDecoder<K> {
 }
 
 impl<K> fmt::Debug for WatchDecoder<K> {
-    /// Shows the position, not the content.
+    /// Shows the decoder's position in the body, and not the content, which can be secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WatchDecoder").field("partial", &self.partial.len()).finish_non_exhaustive()
     }

@@ -1,7 +1,7 @@
 //! [`list`] and [`watch`]: turn the body of a response into a stream of decoded parts or events.
 //!
-//! The bytes come from [`Slices`]. A list is useless without its end, so the end is a separate
-//! part, after the last items.
+//! The bytes come from [`Slices`]. The end of a list is a separate part after the last items: only
+//! this part shows that the list is complete.
 
 use futures::{Stream, stream};
 use informer_core::{ListEnd, ListPart, ListWatchError, OwnedObject, RejectedObject, WatchEvent};

@@ -329,8 +329,9 @@ impl<K: 'static> ListerWatcher<K> for KubeListWatch<K> {
 }
 
 impl<K> KubeListWatch<K> {
-    /// Sends a request that prefers protobuf, unless the kind has no message or the server has
-    /// refused protobuf. If the server refuses protobuf now, sends the request again for JSON.
+    /// Sends a request that prefers protobuf, unless no protobuf message of the kind is known, or
+    /// the server has refused protobuf. If the server refuses protobuf now, sends the request again
+    /// for JSON.
     async fn send(
         &self,
         content_encodings: &HeaderValue,

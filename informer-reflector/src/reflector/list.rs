@@ -121,8 +121,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 
     /// Returns whether the requested resource version can be the cause of the error. A bad request
-    /// can also have this cause: the version can be from another server, which has replaced the
-    /// earlier one and cannot parse it.
+    /// (400) can also have this cause: the server can have been replaced by another one, which
+    /// cannot parse the versions of the earlier server.
     fn can_be_due_to_version(&self, error: &ListWatchError) -> bool {
         version_is_unavailable(error) || (error.is_bad_request() && !self.history.last_seen.is_empty())
     }
@@ -274,8 +274,8 @@ fn empty_pages() -> ListWatchError {
     ListWatchError::Protocol("the server sent many pages without items, so the list may never end".into())
 }
 
-/// Returns the error for a continue token that expired again. It does not count as expired, so that
-/// the reflector waits before the next list.
+/// Returns the error for a continue token that expired again. The returned error does not count as
+/// an expired version, so that the reflector waits before the next list.
 fn expired_again(error: &ListWatchError) -> ListWatchError {
     ListWatchError::Interrupted(
         format!("a continue token expired again, in a list that was requested without a limit: {error}")

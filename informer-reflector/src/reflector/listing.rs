@@ -16,8 +16,8 @@ pub(super) struct Listing<K> {
     objects: Vec<Cached<K>>,
     /// The number of objects at which the list is next checked for repetitions.
     check_at: usize,
-    /// The state of each object for which a streaming list sent an event after its first change.
-    /// `None`: the object was deleted. These states replace those in `objects`.
+    /// The state of each object that a streaming list sent after the stream's first modification or
+    /// deletion. `None`: the object was deleted. These states replace those in `objects`.
     changes: BTreeMap<ObjectKey, Option<Cached<K>>>,
     has_changes: bool,
     quarantined: BTreeSet<ObjectKey>,
@@ -60,7 +60,8 @@ impl<K> Listing<K> {
     /// an endless list is bounded.
     ///
     /// # Errors
-    /// If more than half of the objects are repetitions: the list is a cycle.
+    /// If more than half of the objects are repetitions: the server returns the same objects again
+    /// and again, and the list would never end.
     pub(super) fn check_for_repetitions(&mut self) -> Result<(), ListWatchError> {
         if self.objects.len() < self.check_at {
             return Ok(());

@@ -25,8 +25,8 @@ pub(super) struct Reporter {
     /// The time of the first log line about an expired version in the current minute, and the
     /// number of these lines since then.
     expired: (Option<Instant>, u32),
-    /// The start of the current list. `None` if no list is running, or if it failed and waits for
-    /// its retry.
+    /// The start of the current list. `None` if no list is running, also while the reflector waits
+    /// to retry a failed list.
     list_began: Option<Instant>,
 }
 
@@ -105,7 +105,8 @@ impl Reporter {
 
     /// Records a failed request; the next one follows after `wait`. `is_own` means that only this
     /// resource fails; otherwise the whole server is unavailable, and `Outage` logs that. The first
-    /// interrupted response is logged at debug level, because an outage can begin with one.
+    /// interrupted response is logged only at debug level: it can be the beginning of an outage,
+    /// which `Outage` then logs.
     pub(super) fn trouble(&mut self, error: ListWatchError, wait: Duration, is_own: bool) {
         self.list_began = None;
         let is_interruption = is_own && matches!(error, ListWatchError::Interrupted(_));

@@ -13,8 +13,9 @@ use tokio::time::Instant;
 
 use super::outage::{Outage, Recovery, Trouble};
 
-/// The minimum time without streaming lists of a resource after one failed. The maximum is three
-/// times as long; the time is random, so that not all reflectors try an upgraded server at once.
+/// The minimum time for which streaming lists of a resource are disabled after one failed. The
+/// maximum is three times as long. The time is random, so that not all reflectors request streaming
+/// lists from an upgraded server at once.
 const UNSUPPORTED_FOR: Duration = Duration::from_secs(10 * 60);
 
 /// The state of a server that all reflectors of a client share. A clone is another handle to the
@@ -30,9 +31,10 @@ const UNSUPPORTED_FOR: Duration = Duration::from_secs(10 * 60);
 ///   the time for which the next reflector has been failing, between 0.3 and 5 seconds. Reflectors
 ///   with the most recent success go first, so that resources with a permanent failure delay no
 ///   others.
-/// - A reflector that gets a response lets two waiting reflectors send their requests immediately,
-///   after their `Retry-After` if the server requested one. The next failed request stops this. So
-///   recovery is as quick as the server allows.
+/// - A reflector that gets a response lets two waiting reflectors send their requests without
+///   waiting for their turns. Only a `Retry-After` that the server requested still delays a
+///   request. After the next failed request, reflectors wait for their turns again. So recovery is
+///   as quick as the server allows.
 ///
 /// If streaming lists of a resource fail, all reflectors make paged lists of it for the next 10 to
 /// 30 minutes.

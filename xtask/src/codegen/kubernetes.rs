@@ -73,7 +73,7 @@ struct Resource {
     categories: Vec<String>,
 }
 
-/// A kind in the output of the Go program.
+/// A kind in the output of the Go program `xtask/controlplane/kinds`.
 #[derive(Deserialize)]
 struct Printed {
     group: String,

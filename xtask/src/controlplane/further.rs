@@ -6,12 +6,12 @@ use super::flags::Flags;
 /// An additional API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Further {
-    /// Has other feature gates and its own etcd prefix. No controller uses this server.
+    /// Has other feature gates than the main server, and its own etcd prefix. No controller uses this server.
     OtherGates,
     /// Shuts down slowly on a signal: it first continues to serve, then rejects requests, then ends its watches one by one.
     Leaving,
-    /// Shuts down at once on a signal, which is the default. Its limit for requests in flight is 20 seconds and not the
-    /// default of a minute, so that it does not wait longer for them.
+    /// Begins to shut down immediately on a signal, as a server with default flags does. It then waits for requests in
+    /// flight. Requests time out after 20 seconds and not after the default of a minute, to keep this wait short.
     LeavingAtOnce,
 }
 

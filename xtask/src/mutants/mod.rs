@@ -15,7 +15,7 @@ use self::table::MUTANTS;
 use crate::signals::Signals;
 use crate::{process, simulate, workspace};
 
-/// Timeout of the simulation or the test with a bug.
+/// Timeout of one run of the simulation, or of a test, with a planted bug.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The seeds of the simulation for each bug.

@@ -1,4 +1,4 @@
-//! The planted bugs. A bug at the interface between client and reflector is in
+//! The planted bugs. Bugs in the lists and watches that a source returns to the reflector are not here, but in
 //! `informer-factory/tests/simulation/bugs.rs`.
 
 use super::{FoundBy, Mutant};

@@ -33,7 +33,8 @@ const VARIABLES: [&str; 10] = [
     "TENANT_ID",
 ];
 
-/// The numbers of containers of an application, of which each is equally probable.
+/// The numbers of containers that an application can have. Each entry is equally probable, so most applications have
+/// one container.
 const COUNTS: [usize; 6] = [1, 1, 1, 1, 2, 3];
 
 /// Characters of names that the API server generates.

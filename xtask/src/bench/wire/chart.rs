@@ -81,7 +81,8 @@ fn rectangle(body: &mut String, [x, y, width, height]: [f64; 4], color: &str) {
     writeln!(body, r#"<rect {place} fill="{color}"/>"#).ok();
 }
 
-/// The background is white, because a page with a dark background shows the file as it is.
+/// Returns an SVG image. It has a white background, because its black text would be unreadable on a page with a dark
+/// background.
 fn image(title: &str, height: f64, body: &str) -> String {
     format!(
         r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="13">

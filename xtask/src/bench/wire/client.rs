@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use crate::process;
 use crate::signals::Signals;
 
-/// The time for one step of a client. The slowest takes minutes to receive a million objects.
+/// The maximum time for one step of a client. The slowest takes minutes to receive a million objects.
 const DEADLINE: Duration = Duration::from_secs(900);
 
 /// The interval of the checks for an interrupt.

@@ -1,4 +1,4 @@
-//! The clock that all processes share.
+//! The clock that all processes share, so that times from the server and from a client can be compared.
 
 use std::time::Duration;
 

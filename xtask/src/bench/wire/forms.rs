@@ -1,4 +1,4 @@
-//! The measured clients: one line for each library and form of objects.
+//! The measured clients: one line in [`FORMS`] for each library and form in which the library stores objects.
 
 /// The encoding of responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(crate) enum Program {
     KubeRs,
 }
 
-/// One column of the tables.
+/// A measured client: a library with a form of stored objects. It is a row of the tables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {
     /// The name in tables, and for `--only`.
@@ -52,7 +52,8 @@ const fn form(name: &'static str, program: Program, argument: &'static str, enco
     Form { name, program, argument, encoding, has_handlers }
 }
 
-/// All forms. A new storage form of ours needs a line here and in `xtask/wire/informer.rs`.
+/// All measured clients. A new form in which our informers store objects needs a line here and in
+/// `xtask/wire/informer.rs`.
 #[rustfmt::skip]
 pub(crate) const FORMS: &[Form] = &[
     form("ours, decoded", Program::Ours, "decoded", Encoding::Protobuf),

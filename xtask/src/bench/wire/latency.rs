@@ -23,8 +23,8 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Times> {
     Ok(numbers.chunks_exact(2).map(|pair| (number(&pair[0]), number(&pair[1]))).collect())
 }
 
-/// Returns percentiles of the latency in seconds, and the share of events that the handler received. The handler of a
-/// client that is behind does not receive states that a newer one replaces.
+/// Returns percentiles of the latency in seconds, and the share of events that the handler received. A client that is
+/// behind skips states of an object that a newer state has already replaced.
 pub(crate) fn figures(rate: u32, sent: &Times, received: &Times) -> anyhow::Result<Vec<(String, f64)>> {
     let mut latencies: Vec<u64> = sent
         .iter()

@@ -81,7 +81,7 @@ struct Replayed {
     places: Arc<Places>,
 }
 
-/// Measures all clients, and writes the page.
+/// Measures all clients, and writes the results to docs/benchmarks.md.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     if cfg!(debug_assertions) {
         return run_optimized(signals);

@@ -1,7 +1,7 @@
 //! [`Objects`]: any number of different objects from a recording of fewer.
 //!
-//! Behind the recorded objects come clones of them, whose random parts are other ones of the same length: names, UIDs,
-//! addresses and container IDs. So no storage form benefits from equal objects.
+//! After the recorded objects come clones of them. In a clone, the random parts (names, UIDs, addresses and container
+//! IDs) are replaced by others of the same length. So no storage form benefits from equal objects.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,7 +26,8 @@ struct Place {
 }
 
 impl Places {
-    /// Finds the places in `recording`. The objects are read from `json`, which has the same objects in the same order.
+    /// Finds the places of the random parts in `recording`. The objects are read from `json`, which has the same
+    /// objects in the same order.
     pub(crate) fn find(json: &Recording, recording: &Recording) -> anyhow::Result<Self> {
         let places = (0..recording.objects()).map(|index| {
             let event: Value = serde_json::from_slice(json.initial.get(index))?;
@@ -148,7 +149,7 @@ fn change(text: &mut [u8], clone: usize, part: usize) {
     }
 }
 
-/// Returns a byte that looks random: the end of the generator `SplitMix64`.
+/// Returns a pseudorandom byte, made from `number` by the last step of the generator `SplitMix64`.
 fn mix(number: u64) -> u8 {
     let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -9,11 +9,11 @@ use super::chart;
 use super::parts::{Chart, Part};
 use super::results::Results;
 
-/// The page, and the folder of its charts beside it.
+/// The page with the results. The folder [`CHARTS`] beside it has the charts of the page.
 const PAGE: &str = "docs/benchmarks.md";
 const CHARTS: &str = "docs/benchmarks";
 
-/// Writes a part. `measured` describes machine, versions and date.
+/// Writes the tables and charts of a part to the page. `measured` describes machine, versions and date.
 pub(crate) fn write(
     root: &Path,
     part: Part,

@@ -23,7 +23,8 @@ pub(crate) const HANDLERS: [usize; 2] = [10, 100];
 /// The numbers of objects of [`Part::Growth`].
 pub(crate) const SIZES: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
 
-/// A unit, and the factor from the unit of figures: seconds, bytes, or none.
+/// A unit of the tables, and the factor that converts a figure to this unit. Figures are in seconds, bytes or plain
+/// numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unit {
     pub(crate) name: &'static str,

@@ -31,7 +31,7 @@ impl Frames {
         self.ends.len()
     }
 
-    /// Returns one frame, with its length or its line break.
+    /// Returns one frame, including the length before it (protobuf) or the line break after it (JSON).
     pub(crate) fn get(&self, index: usize) -> &[u8] {
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.bytes[start..self.ends[index]]
@@ -42,7 +42,7 @@ fn lines(bytes: &[u8]) -> Vec<usize> {
     bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect()
 }
 
-/// A frame begins with the length of the rest in four bytes.
+/// Returns the ends of all frames. Each frame begins with the length of its rest, in four bytes.
 fn length_prefixed(bytes: &[u8]) -> Vec<usize> {
     let (mut ends, mut end) = (Vec::new(), 0);
     while let Some((length, _)) = bytes[end..].split_first_chunk::<4>() {

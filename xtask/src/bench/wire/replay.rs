@@ -1,6 +1,7 @@
 //! [`Server`]: replays a recording over HTTP/1.1 without TLS.
 //!
-//! It is no API server: it has pods only, and ignores selectors and versions. It sends events when its owner says so.
+//! It is no API server: it has pods only, and ignores selectors and versions. It sends events only when
+//! [`Server::send`] is called.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -148,8 +149,9 @@ impl Replay {
         Ok(connection.write_all(&block)?)
     }
 
-    /// Sends each event with a write of its own, when it is due. If a write blocks, the next events are late; their
-    /// time is still when they were due, as for events of a server that does not wait.
+    /// Sends each event with a write of its own, when it is due. Returns the time of each event. If a write blocks, the
+    /// next events are late. For a late event, this is the time at which it was due, so that the measured latency
+    /// includes the delay.
     fn send_at_rate(
         &self,
         mut connection: &TcpStream,

@@ -16,7 +16,8 @@ use crate::signals::Signals;
 /// The time after which a client is at rest: it has freed memory, and collected garbage that was due.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// The rates at which latency is measured, in events per second, and the share of the events at each rate.
+/// The rates at which latency is measured, in events per second, each with its share of the events: 5 means a fifth of
+/// all events, and 1 means the remaining events.
 const RATES: [(u32, usize); 2] = [(1_000, 5), (5_000, 1)];
 
 const SYNC_PEAK: &str = "sync.peak";
@@ -32,7 +33,8 @@ pub(crate) struct Run<'a> {
     pub(crate) handlers: usize,
     /// Whether the client lists and then watches, instead of requesting a streaming list.
     pub(crate) is_list: bool,
-    /// The first version of the last update of each object.
+    /// The resource version of the first event of the last pass. In a pass, each object is updated once, so an object
+    /// has its last state if its version is not smaller.
     pub(crate) last_pass: u64,
     /// The resource version of each event.
     pub(crate) versions: &'a [u64],

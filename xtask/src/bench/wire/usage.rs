@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-/// A snapshot.
+/// The CPU time and the memory of a process at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Usage {
     /// The CPU time since the start of the process, of all threads.
@@ -50,7 +50,7 @@ fn read(process: u32, file: &str) -> anyhow::Result<String> {
         .with_context(|| format!("cannot read {}; this needs Linux, and the client must run", path.display()))
 }
 
-/// Returns the CPU time of ended and running threads, in units of 10 ms.
+/// Returns the CPU time of ended and running threads from `/proc/PID/stat`, which counts it in units of 10 ms.
 fn ticks(stat: &str) -> anyhow::Result<Duration> {
     // The fields after the program's name, which can contain blanks: proc_pid_stat(5), from field 3.
     let (_, fields) = stat.rsplit_once(')').context("/proc/PID/stat has an unknown format")?;
@@ -58,7 +58,8 @@ fn ticks(stat: &str) -> anyhow::Result<Duration> {
     Ok(Duration::from_millis(10 * ticks.sum::<u64>()))
 }
 
-/// Returns the CPU time of the running threads, in nanoseconds. It is more exact as long as no thread has ended.
+/// Returns the CPU time of the running threads only, which Linux counts in nanoseconds. As long as no thread has ended,
+/// it is more exact than [`ticks`].
 fn of_threads(process: u32) -> Duration {
     let threads = std::fs::read_dir(path(process, "task")).into_iter().flatten().flatten();
     let times = threads.filter_map(|thread| {
