@@ -262,8 +262,8 @@ impl<T: Hash + Eq + Clone> Keys<T> {
         garbage
     }
 
-    /// Removes the expired writes of one key, if the number of these writes is a power of two. So a
-    /// sweep is rare for a key with many writes.
+    /// Removes the expired writes of one key, if the key's number of pending writes is a power of
+    /// two. So a key with many writes is swept rarely.
     fn sweep_key(&mut self, key: &T, now: Instant) -> Garbage {
         match self.pending.get(key) {
             Some(pending) if pending.len().is_power_of_two() => {

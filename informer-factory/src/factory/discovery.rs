@@ -1,7 +1,8 @@
 //! [`Discovery`]: finds kind and scope of a resource by its name, and caches the server's response.
 //!
-//! client-go: `ForResource` of informers/generic.go supports only built-in resources. For others,
-//! programs combine a `RESTMapper` (restmapper/discovery.go) with a dynamic factory, as here.
+//! client-go: `ForResource` of informers/generic.go supports only built-in resources. For other
+//! resources, client-go programs combine a `RESTMapper` (restmapper/discovery.go) with a dynamic
+//! factory; [`Discovery`] corresponds to the `RESTMapper`.
 
 use std::sync::Arc;
 use std::time::Duration;

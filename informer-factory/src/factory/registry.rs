@@ -1,7 +1,7 @@
 //! [`Registry`]: the informers of a factory, one per resource, object type and scope.
 //!
-//! The registry is a concurrent map: no operation needs a consistent view of several entries, so
-//! one lock for all of them is not necessary.
+//! The registry is a concurrent map: its entries are independent of each other, so they need no
+//! common lock.
 
 use std::any::{TypeId, type_name};
 use std::time::Duration;

@@ -288,8 +288,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         }
     }
 
-    /// Returns whether the informer has a handler, or there is another handle of the informer, its
-    /// store or an index.
+    /// Returns whether the informer has a handler, or whether the program holds a handle of the
+    /// informer (besides `self`), of its store or of one of its indexes.
     pub(crate) fn is_in_use(&self) -> bool {
         Arc::strong_count(&self.shared) > 1
             || self.shared.indexer.handle_count() > self.shared.own_handles

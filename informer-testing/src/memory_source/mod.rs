@@ -108,8 +108,8 @@ impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Makes reflectors of all clones request streaming lists. Default: they request plain lists.
-    /// The source answers both kinds of requests in either case.
+    /// Makes reflectors that use this source, or any of its clones, request streaming lists.
+    /// Default: they request plain lists. The source answers both kinds of requests in either case.
     #[must_use]
     pub fn streaming_lists(self) -> Self {
         self.shared.can_stream.store(true, Ordering::Relaxed);
