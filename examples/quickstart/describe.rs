@@ -5,7 +5,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 /// An object with a short description.
 pub(crate) trait Describe {
-    /// Returns the location of the object with a leading space, or an empty string if it has none.
+    /// Returns the location of the object with a leading space, such as ` on node-1`; empty if the object has no
+    /// location.
     fn place(&self) -> String;
 
     /// Describes the differences from an earlier version of the object.

@@ -14,7 +14,7 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(list(&[body]), list(&pieces));
 });
 
-/// Returns the events as text, or the error.
+/// Decodes the body of a watch. Returns the events as text, or the error.
 fn watch(pieces: &[&[u8]]) -> String {
     let mut decoder = WatchDecoder::<Pod>::new(PrunePaths::default()).encoding(Encoding::Protobuf);
     let mut events = Vec::new();
@@ -30,7 +30,7 @@ fn watch(pieces: &[&[u8]]) -> String {
     }
 }
 
-/// Returns the event with the content of its object.
+/// Returns the event, with the content of its object, as text.
 fn event_text(event: &WatchEvent<Pod>) -> String {
     match event {
         WatchEvent::Added(pod) | WatchEvent::Modified(pod) | WatchEvent::Deleted(pod) => {
@@ -40,7 +40,7 @@ fn event_text(event: &WatchEvent<Pod>) -> String {
     }
 }
 
-/// Returns the items and the end of the list as text, or the error.
+/// Decodes the body of a list. Returns the items and the end of the list as text, or the error.
 fn list(pieces: &[&[u8]]) -> String {
     let mut decoder = ListDecoder::<Pod>::new(PrunePaths::default()).encoding(Encoding::Protobuf);
     let mut items = Vec::new();

@@ -23,12 +23,12 @@ impl Mistakes {
         }
     }
 
-    /// Returns the value, or records the error.
+    /// Returns the value of `result`; `None` if `result` is an error, which is recorded.
     pub(crate) fn take<T>(&mut self, result: syn::Result<T>) -> Option<T> {
         result.map_err(|error| self.add(error)).ok()
     }
 
-    /// Returns all recorded errors as one.
+    /// Fails with all recorded errors, combined into one, if there are any.
     pub(crate) fn done(self) -> syn::Result<()> {
         self.all.map_or(Ok(()), Err)
     }

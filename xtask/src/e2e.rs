@@ -121,7 +121,8 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Returns the command that runs the tests of large controllers. In `cargo test`, they run against the simulator.
+/// Returns the command that runs the tests `scheduler_cache` and `endpoint_slices`, which are large controllers. In
+/// `cargo test`, these tests run against the simulator.
 fn controllers() -> Command {
     let mut command = workspace::cargo();
     command.args([

@@ -1,4 +1,5 @@
-//! Turns Ctrl-C and termination signals into an error. The error ends the current wait, and unwinding drops all servers.
+//! Turns Ctrl-C and termination signals into an error. The error ends the current wait. While it is returned to `main`,
+//! all servers are dropped, which stops them.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};

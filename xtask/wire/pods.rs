@@ -29,7 +29,7 @@ pub(crate) struct Recipe {
     ip: String,
     host: usize,
     containers: usize,
-    /// The container ids, without their prefix.
+    /// The container IDs, without the prefix `containerd://`.
     ids: Vec<String>,
     volume: String,
 }

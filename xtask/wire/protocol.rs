@@ -45,7 +45,7 @@ impl Plan {
     }
 }
 
-/// Prints a line.
+/// Prints a line to standard output, and flushes it, so that the parent process receives the line immediately.
 pub(crate) fn print(line: &str) -> anyhow::Result<()> {
     let mut output = std::io::stdout().lock();
     writeln!(output, "{line}")?;

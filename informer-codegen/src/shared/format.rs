@@ -12,8 +12,9 @@ use crate::shared::expand::{Module, Part};
 /// The Rust edition of the workspace, which also determines rustfmt's style.
 const EDITION: &str = "2024";
 
-/// Returns the formatted content of a file. The rustfmt settings of `folder` apply. `origin` names
-/// the source of the file in a comment.
+/// Returns the formatted content of a file. The rustfmt settings of `folder` apply. `origin` is
+/// written as a comment at the start of the file: it marks the file as generated, and names the
+/// generator.
 pub fn source(folder: &Path, origin: &str, module: &Module) -> anyhow::Result<String> {
     let mut text = String::new();
     for line in &module.docs {

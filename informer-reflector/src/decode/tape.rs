@@ -76,7 +76,7 @@ impl<'b> Tape<'b> {
         Self { tokens: Vec::with_capacity(TYPICAL_TOKENS), body, ..Self::default() }
     }
 
-    /// Returns a tape without tokens, with memory for decoded texts.
+    /// Returns a tape without tokens, with memory for this number of bytes of decoded texts.
     pub(super) fn with_texts(body: &'b str, bytes: usize) -> Self {
         Self { decoded: String::with_capacity(bytes), ..Self::new(body) }
     }
@@ -94,7 +94,7 @@ impl<'b> Tape<'b> {
         Span { start: u32_of(range.start), len: u32_of(range.len()) }
     }
 
-    /// Adds a text that differs from the body.
+    /// Adds a text that is not a part of the body as written.
     pub(super) fn decoded(&mut self, text: &str) -> Span {
         let start = self.body.len() + self.decoded.len();
         self.decoded.push_str(text);

@@ -267,8 +267,8 @@ impl<K: 'static> ListerWatcher<K> for KubeListWatch<K> {
         true
     }
 
-    /// Evaluates the namespace, label selectors, and field selectors about `metadata.name` and
-    /// `metadata.namespace`.
+    /// Compares the object with the namespace and the label selector of this source, and with the
+    /// parts of the field selector about `metadata.name` and `metadata.namespace`.
     fn covers(&self, object: &ObjectMeta) -> bool {
         self.coverage.includes(object)
     }

@@ -39,7 +39,7 @@ impl Backoff {
         wait.max(clamped(retry_after))
     }
 
-    /// Returns the first wait with the maximum jitter.
+    /// Returns the first wait at its longest, that is, with the maximum jitter.
     pub(super) fn longest_first(&self) -> Duration {
         self.first * 2
     }

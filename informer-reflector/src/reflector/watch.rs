@@ -71,8 +71,8 @@ impl Default for Pulse {
 }
 
 impl Pulse {
-    /// Returns the maximum time without data: the configured one, or a longer one after silent
-    /// connections.
+    /// Returns the maximum time without data: the configured time `silence` or, after several
+    /// silent connections in a row, at least [`FIRST_BOOKMARK`].
     fn limit(&self, silence: Duration) -> Duration {
         if self.silences < MAX_QUICK_REPLACEMENTS { silence } else { silence.max(FIRST_BOOKMARK) }
     }

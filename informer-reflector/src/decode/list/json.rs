@@ -141,7 +141,9 @@ impl<K> ListDecoder<K> {
         Ok(true)
     }
 
-    /// Decodes the next value of the list itself, or returns `None` if more bytes are needed.
+    /// Decodes the name or the value of a field of the list itself, such as `metadata`, and returns
+    /// it with its length. `None` if more bytes are needed. `otherwise` is the problem if the type
+    /// of the value is wrong.
     fn typed<T: DeserializeOwned>(
         &self,
         rest: &str,

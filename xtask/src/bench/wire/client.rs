@@ -16,7 +16,7 @@ const DEADLINE: Duration = Duration::from_secs(900);
 /// The interval of the checks for an interrupt.
 const CHECK: Duration = Duration::from_millis(200);
 
-/// A client that ends on drop.
+/// A running client process. Dropping it ends the process.
 #[derive(Debug)]
 pub(crate) struct Client {
     child: Child,
@@ -53,12 +53,13 @@ impl Client {
         self.child.id()
     }
 
-    /// Sends a line.
+    /// Sends a line to the standard input of the client.
     pub(crate) fn tell(&mut self, line: &str) -> anyhow::Result<()> {
         writeln!(self.input, "{line}").context("the client has ended; see its message above")
     }
 
-    /// Waits for a line that begins with this word, and returns its time and its number, if it has one.
+    /// Waits for the next line that the client prints, and fails if it does not begin with `word`. Returns the time of
+    /// the line and the number after the word; 0 if there is no number.
     pub(crate) fn expect(&self, word: &str, signals: &Signals) -> anyhow::Result<(Instant, usize)> {
         let start = Instant::now();
         loop {

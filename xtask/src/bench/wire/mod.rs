@@ -65,7 +65,7 @@ pub(crate) struct Args {
     part: Vec<Part>,
 }
 
-/// What all rounds have in common.
+/// The programs, recordings and clients that all rounds use.
 struct Bench<'a> {
     programs: Programs,
     json: Replayed,

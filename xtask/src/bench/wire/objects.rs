@@ -110,7 +110,8 @@ impl Objects {
         self.recording.bookmark()
     }
 
-    /// Returns the list of all recorded objects.
+    /// Returns the recorded body of the list. Fails if these objects are not exactly the recorded ones, because lists
+    /// of other objects were not recorded.
     pub(crate) fn list(&self) -> anyhow::Result<&[u8]> {
         if self.count != self.recording.objects() {
             bail!("a client has requested a list that is not streaming, of which there is no clone");
@@ -118,7 +119,7 @@ impl Objects {
         Ok(&self.recording.list)
     }
 
-    /// Appends the frame of an object.
+    /// Appends to `block` the frame of a recorded object or of a clone.
     pub(crate) fn append(&self, index: usize, block: &mut Vec<u8>) {
         let recorded = self.recording.objects();
         let start = block.len();

@@ -52,7 +52,7 @@ fn length_prefixed(bytes: &[u8]) -> Vec<usize> {
     ends
 }
 
-/// The responses of a server.
+/// The recorded responses of an API server, in one encoding.
 #[derive(Debug)]
 pub(crate) struct Recording {
     pub(crate) encoding: Encoding,
@@ -83,7 +83,7 @@ impl Recording {
         self.initial.len() - 1
     }
 
-    /// Returns the end of the initial events.
+    /// Returns the frame of the bookmark that ends the streaming list.
     pub(crate) fn bookmark(&self) -> &[u8] {
         self.initial.get(self.objects())
     }

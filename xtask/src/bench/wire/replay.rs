@@ -16,7 +16,7 @@ use super::clock::now;
 use super::forms::Encoding;
 use super::objects::Objects;
 
-/// The size of a write at full speed. A kernel's buffer for a connection is larger.
+/// The size of a write at full speed, in bytes. It is smaller than the kernel's buffer for a connection.
 const BLOCK: usize = 64 * 1024;
 
 const PODS: &str = "/api/v1/pods";
@@ -64,7 +64,8 @@ impl Server {
         self.batches.send(Batch { events, rate }).context("the server has ended")
     }
 
-    /// Waits until events at a rate are sent, and returns the time of each in nanoseconds.
+    /// Waits until the events of the last call of [`send`](Self::send) with a rate are sent. Returns the time of each
+    /// event in nanoseconds.
     pub(crate) fn sent(&self) -> anyhow::Result<Vec<u64>> {
         self.sent
             .recv_timeout(Duration::from_secs(600))

@@ -68,7 +68,7 @@ impl Run<'_> {
         Ok(figures)
     }
 
-    /// Measures the sync only. The names of figures get a prefix. Also returns the peak memory.
+    /// Measures the sync only. Prepends `prefix` to the names of the figures. Also returns the peak memory.
     pub(crate) fn sync_only(&self, command: Command, prefix: &str) -> anyhow::Result<(Figures, f64)> {
         let figures = self.sync(command, &[])?.figures;
         let peak = figures.iter().find(|(name, _)| name == SYNC_PEAK).map_or(0.0, |(_, peak)| *peak);
