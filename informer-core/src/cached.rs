@@ -82,7 +82,8 @@ impl AnyInner {
     }
 }
 
-/// A reference-counted pointer to an object. Its type does not depend on the type of the object.
+/// A reference-counted pointer to an object of any type. Unlike [`Cached`], it has no type
+/// parameter.
 pub(crate) struct Handle {
     pub(crate) inner: Arc<AnyInner>,
     /// The decoded form of an encoded object, once this handle has been dereferenced.

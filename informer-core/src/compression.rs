@@ -45,7 +45,7 @@ impl Bytes {
     }
 }
 
-/// Compresses objects, and chooses the base of each object: the dictionary with which it is
+/// Compresses objects, and chooses the base of each object: the dictionary with which the object is
 /// compressed.
 #[derive(Default)]
 pub(crate) struct Compressor {

@@ -21,7 +21,7 @@ pub struct ContinueTokens {
 }
 
 impl ContinueTokens {
-    /// Returns an empty set.
+    /// Returns a set without tokens, for a list whose first page has not been requested yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -19,8 +19,8 @@ use crate::{IndexError, Indexer};
 /// The name of the index that [`Indexer::add_label_index`] adds.
 pub const LABEL_INDEX: &str = "labels";
 
-/// The key and the value of a label, in one string. The length of the key is stored, because no
-/// separator is safe.
+/// The key and the value of a label, in one string. The length of the key is stored instead of a
+/// separator, because the key or the value could contain the separator.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Label {
     text: Box<str>,

@@ -1,4 +1,5 @@
-//! [`Posting`]: the slots of the objects that have an index value in common, as a sorted set.
+//! [`Posting`]: the objects that have an index value in common, as a sorted set of their slots in
+//! the store's [`SlotMap`](crate::slot_map::SlotMap).
 
 use std::sync::Arc;
 

@@ -34,7 +34,7 @@ async fn take_and_end(queue: &Workqueue<Key>) {
     item.done();
 }
 
-/// Measures the time that a task needs for one step.
+/// Runs a benchmark that measures the duration of one call of `step` in a task.
 fn bench(c: &mut Criterion, name: &str, mut step: impl AsyncFnMut()) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     c.bench_function(name, |b| {
@@ -90,7 +90,7 @@ fn one_thread(c: &mut Criterion) {
     });
 }
 
-/// Measures the features of the queue: metrics, delays, groups and priorities.
+/// Measures the cost of the features of the queue: metrics, delays, groups and priorities.
 fn in_use(c: &mut Criterion) {
     let keys = keys(1_001);
     let add_get_done = |c: &mut Criterion, name: &str, queue: &Workqueue<Key>| {

@@ -144,7 +144,8 @@ impl Lane {
 #[derive(Debug, Default)]
 struct Turns {
     groups: HashMap<u64, Group, Hashing>,
-    /// The groups by their next turn. Contains exactly the groups that have queued keys.
+    /// The groups, by the number of their next turn; the group with the lowest number is next.
+    /// Contains exactly the groups that have queued keys.
     order: BTreeMap<u64, u64>,
     turn: u64,
 }
@@ -172,7 +173,7 @@ impl Turns {
         group.list.push(slots, id);
     }
 
-    /// Removes and returns the next slot. This counts as a turn of its group.
+    /// Removes and returns the slot of the next key. This counts as a turn of the group of the key.
     fn pop<T>(&mut self, slots: &mut Slots<T>) -> Option<u32> {
         let (turn, number) = self.order.pop_first()?;
         let group = self.groups.get_mut(&number)?;

@@ -31,8 +31,8 @@ pub(crate) enum Place {
     /// freed.
     Idle,
     Queued,
-    /// A worker has the item. If the key was added meanwhile, `again` is the priority with which it
-    /// will be queued again.
+    /// A worker has the item. If the key was added meanwhile, `again` is the priority with which
+    /// the key will be queued again.
     Running {
         again: Option<Priority>,
     },

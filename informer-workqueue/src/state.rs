@@ -45,7 +45,7 @@ struct Timekeeper {
 pub(crate) struct State<T> {
     slots: Slots<T>,
     lanes: Lanes,
-    /// The items that workers have, in the order in which they were taken.
+    /// The slots of the items that workers have, in the order in which the items were taken.
     running: List,
     /// The number of items that workers have and whose keys were added meanwhile. These keys are
     /// queued again when their items end.

@@ -1,10 +1,10 @@
-//! [`Waiters`]: the waiting tasks in order, and the number of tasks that have been woken and are
-//! still registered.
+//! [`Waiters`]: the tasks that wait, oldest first, and the number of tasks that have been woken and
+//! have not unregistered yet.
 //!
 //! Waiters are part of the locked state of the queue, so that a change of the state and the
 //! selection of the tasks to wake are one step. A waiter is removed from the list when it is
-//! selected to be woken. At its next poll, it unregisters with its ticket, and then checks the
-//! state again.
+//! selected to be woken. At its next poll, the waiter unregisters with the ticket that it received
+//! when it registered, and then checks the state again.
 
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -21,7 +21,7 @@ pub(crate) struct Waiters {
 pub(crate) struct Ticket(u64);
 
 impl Waiters {
-    /// Returns whether no waiter can be woken.
+    /// Returns whether no task waits, not counting tasks that have been woken.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()

@@ -43,9 +43,10 @@ impl<K> Clone for Pending<K> {
 /// Changes that the consumer has taken from a [`DeltaFifo`](crate::DeltaFifo), with one item per
 /// key.
 ///
-/// A batch is in flight until it is dropped: the queue compares lists with the batch, and the next
-/// pop waits. Drop a batch only after its changes have been applied to the store. If a batch is
-/// dropped by a panic, its items are requeued.
+/// A batch is in flight until it is dropped. Until then, the next pop waits. When the queue
+/// compares a list with the store, it treats the changes of the batch as not yet applied to the
+/// store. Drop a batch only after its changes have been applied to the store. If a batch is dropped
+/// by a panic, its items are requeued.
 pub struct Batch<K: 'static> {
     queue: Arc<Shared<K>>,
     taken: Taken<K>,

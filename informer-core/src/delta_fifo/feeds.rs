@@ -248,7 +248,8 @@ impl Feeds {
         minimum.cloned().unwrap_or_default()
     }
 
-    /// Takes the progress of all feeds, for a batch that empties the queue.
+    /// Returns the progress that no batch has reported yet, for a batch that empties the queue.
+    /// From now on, the progress counts as reported.
     pub(super) fn take_progress(&mut self) -> Progress {
         if !std::mem::take(&mut self.has_progress) {
             return Progress::default();
@@ -276,8 +277,9 @@ impl Feeds {
         }
     }
 
-    /// Applies the progress that a processed batch has reported. Returns the completions that must
-    /// be set while the queue is not locked.
+    /// Removes the feeds whose release was in a processed batch. `namespaces` is the progress that
+    /// the batch has reported. Returns the completions that the caller must set while the queue is
+    /// not locked.
     pub(super) fn processed(&mut self, namespaces: &[NamespaceProgress]) -> Vec<Completion> {
         let mut completed = Vec::new();
         for progress in namespaces {
@@ -293,7 +295,8 @@ impl Feeds {
         completed
     }
 
-    /// Ends all feeds. Returns the completions that must be given up while the queue is not locked.
+    /// Ends all feeds. Returns the completions that the caller must give up while the queue is not
+    /// locked.
     pub(super) fn end(&mut self) -> Vec<Completion> {
         self.is_over = true;
         self.feeds.iter().flat_map(|feed| feed.released.iter().chain([&feed.synced])).cloned().collect()

@@ -127,7 +127,7 @@ impl<K: 'static> NamespaceFeed<K> {
         is_own
     }
 
-    /// Removes and returns the items of other namespaces.
+    /// Removes the items of other namespaces from `items`, and returns them.
     fn remove_foreign<T>(&self, items: &mut Vec<T>, key: impl Fn(&T) -> &ObjectKey) -> Vec<T> {
         items.extract_if(.., |item| !self.is_own(key(item))).collect()
     }

@@ -32,8 +32,8 @@ pub(super) struct State<K> {
     /// The number of queued deltas, without requeued deltas. If requeued deltas counted, producers
     /// would be blocked while items fail repeatedly; a number that is too low is harmless.
     deltas: usize,
-    /// The batch that was taken and has not been processed yet. Its changes are neither queued nor
-    /// in the store, so lists are compared with this batch, too.
+    /// The batch that was taken and has not been processed yet. The changes of this batch are
+    /// neither queued nor in the store, so lists are compared with the batch, too.
     in_flight: Option<InFlight<K>>,
     next_batch: u64,
     /// The number of all deltas that have been queued so far, without requeued deltas.
@@ -42,11 +42,11 @@ pub(super) struct State<K> {
     pub(super) is_arrival_awaited: bool,
     /// Whether a producer waits until fewer changes are queued.
     pub(super) is_room_awaited: bool,
-    /// The resource version after the last queued change, until a batch that empties the queue
-    /// takes it.
+    /// The resource version after the last queued change. `None` after a batch that emptied the
+    /// queue has taken the version.
     watermark: Option<ResourceVersion>,
-    /// The resource version after the last queued change. Unlike `watermark`, it is kept after a
-    /// batch has taken it.
+    /// The resource version after the last queued change. Unlike `watermark`, this version is kept
+    /// when a batch takes it.
     newest: Option<ResourceVersion>,
     pub(super) population: Population,
     /// The feeds of namespaces that have their own source. Empty if all objects come from one
@@ -56,8 +56,9 @@ pub(super) struct State<K> {
     /// objects are user code.
     pub(super) garbage: Vec<Delta<K>>,
     pub(super) closed: bool,
-    /// The number of lists that are being queued in slices. Until they are complete, no batch can
-    /// be taken, because a part of a list is not a state of the server.
+    /// The number of lists that are being queued in slices. No batch can be taken before all slices
+    /// of these lists are queued, because a store with only a part of a list would not equal any
+    /// state of the server.
     holds: usize,
 }
 
@@ -332,8 +333,8 @@ impl<K: 'static> State<K> {
         (self.watermark.take().or(minimum), namespaces)
     }
 
-    /// Requeues one item of the batch in flight. The batch loses its watermark, because the
-    /// consumer's state without this item is not a state of the server.
+    /// Requeues one item of the batch in flight. The batch loses its watermark, because without
+    /// this item, the consumer's store does not equal any state of the server.
     ///
     /// If newer changes of the key are queued, only the item's deletion or release is kept, and is
     /// queued before the newer changes. The newer changes make the other deltas obsolete, but the

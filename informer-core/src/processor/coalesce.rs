@@ -24,8 +24,9 @@ pub(super) struct Coalesced<K> {
     index: HashTable<usize>,
     /// The number of entries that have been removed at the front of `entries`.
     taken: usize,
-    /// Whether a pending update keeps the object that the handler received last as its old object.
-    /// If `false`, the new object is also the old object, so that the earlier object can be freed.
+    /// Whether the old object of a pending update is the object that the handler received last. If
+    /// `false`, the old object is the same as the new object, so that the earlier object can be
+    /// freed.
     keeps_old: bool,
     /// The place after the last entry of the initial list, until the handler has taken that entry.
     initial_end: Option<usize>,
@@ -74,7 +75,8 @@ impl<K> Coalesced<K> {
         self.len
     }
 
-    /// Returns the number of entries, including holes, as [`absorb`](Self::absorb) counts them.
+    /// Returns the number of entries, including holes (`None`). [`absorb`](Self::absorb) counts
+    /// places in the same way.
     pub(super) fn places(&self) -> usize {
         self.entries.len()
     }
@@ -85,8 +87,8 @@ impl<K> Coalesced<K> {
         self.has_special
     }
 
-    /// Adds an event. Returns whether the event was merged into a pending event. Skipped objects
-    /// are moved to `garbage`.
+    /// Adds an event. Returns whether the event was merged into a pending event. Objects that the
+    /// handler will not receive any more are moved to `garbage`.
     ///
     /// Usually, an add and a delete of an object leave no entry. If an earlier period can contain a
     /// release of the key, they leave a [`NetChange::Vanished`].
@@ -213,8 +215,8 @@ impl<K> Coalesced<K> {
         merged.saturating_sub(1) as u64
     }
 
-    /// Removes the holes once they outnumber the other entries, so that memory is proportional to
-    /// the number of keys.
+    /// Removes the holes (`None`) from `entries` once they outnumber the other entries, so that
+    /// memory is proportional to the number of keys.
     fn close_holes(&mut self) {
         if self.entries.len() < 2 * self.len + 64 {
             return;
@@ -237,7 +239,7 @@ impl<K> Coalesced<K> {
         self.initial_end = Some(self.taken + self.entries.len());
     }
 
-    /// Returns `true` once, when all entries of the initial list have been taken.
+    /// Returns whether all entries of the initial list have been taken. Returns `true` only once.
     pub(super) fn take_initial_end(&mut self) -> bool {
         self.initial_end.take_if(|end| *end <= self.taken).is_some()
     }
@@ -247,8 +249,8 @@ impl<K> Coalesced<K> {
         self.len == 0 && self.initial_end.is_none()
     }
 
-    /// Takes the oldest entries in order and returns their events, which are about `limit` events.
-    /// Later events can still be merged into the remaining entries.
+    /// Takes the oldest entries in order, and returns the events of these entries: about `limit`
+    /// events. Later events can still be merged into the remaining entries.
     pub(super) fn take(&mut self, limit: usize) -> Vec<Event<K>> {
         let mut events = Vec::with_capacity(limit.min(self.len));
         while events.len() < limit

@@ -14,7 +14,7 @@ pub(super) struct Cursor<K> {
     replay: Option<Replay<K>>,
     replay_completes: bool,
     batches: VecDeque<SharedBatch<K>>,
-    /// The number of events that the cursor has returned from the first batch.
+    /// The number of events of the first of `batches` that the cursor has returned already.
     position: usize,
     own: std::vec::IntoIter<Event<K>>,
     own_completes: bool,

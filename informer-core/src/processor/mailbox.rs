@@ -151,8 +151,8 @@ impl<K> Mailbox<K> {
         outcome
     }
 
-    /// Coalesces up to `limit` events of the backlog. Then calls `then` with the pending events,
-    /// with whether the whole backlog has been coalesced, and with the threshold.
+    /// Coalesces up to `limit` events of the backlog. Then calls `then` with three arguments: the
+    /// pending events, whether the whole backlog has been coalesced, and the threshold.
     fn coalesce<R>(&self, limit: usize, then: impl FnOnce(&mut Pending<K>, bool, Option<usize>) -> R) -> R {
         let mut garbage = Garbage::none();
         let mut pending = self.pending.lock();

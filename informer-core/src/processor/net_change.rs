@@ -2,8 +2,8 @@
 //! the current object.
 //!
 //! It upholds invariants I1 and I4 for slow handlers: the order of states, and the order of adds,
-//! updates and deletes. Skipped objects are returned to the caller, which drops them while no lock
-//! is held.
+//! updates and deletes. Objects that the handler will not receive any more are returned to the
+//! caller, which drops them while no lock is held.
 
 use crate::{Cached, Deleted, Event, ObjectKey};
 
@@ -61,8 +61,8 @@ impl<K> NetChange<K> {
     }
 
     /// Merges the event `next` into this change. Returns `None` if no event is left to deliver.
-    /// Skipped events and skipped objects are moved to `garbage`; objects are wrapped in resync
-    /// events, because `garbage` contains events.
+    /// Events and objects that the handler will not receive any more are moved to `garbage`.
+    /// Objects are wrapped in resync events, because `garbage` contains events.
     pub(super) fn then(self, next: &Event<K>, garbage: &mut Vec<Event<K>>) -> Option<Self> {
         let merged = match (self, next) {
             // A resync adds nothing to a pending event of the object.

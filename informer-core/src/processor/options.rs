@@ -21,9 +21,9 @@ pub struct HandlerOptions {
     /// Whether a coalesced update contains the new object also as its old object. Default: `false`;
     /// the old object is then the last version that the handler received.
     ///
-    /// Usually, only the waiting event keeps that last version in memory. If every object changes
-    /// while a handler is blocked, memory contains two versions of every object. Set this for a
-    /// handler that only needs keys or current objects.
+    /// By default, a waiting update keeps the old object in memory, often as the only user of that
+    /// object. If every object changes while a handler is blocked, memory contains two versions of
+    /// every object. Set this option for a handler that only needs keys or current objects.
     /// [`Deleted::previous`](crate::Deleted::previous) of a coalesced deletion is then the last
     /// known object. The option is ignored if
     /// [`EventHandler::needs_old_states`](crate::EventHandler::needs_old_states) returns `true`.

@@ -4,8 +4,8 @@
 //! Consecutive batches form a period; a new period begins where the backlog of a handler begins. A
 //! handler merges the periods of its backlog in its own task. Publishing only appends the batch, so
 //! its cost does not depend on the number of slow handlers. Later, when the publisher has released
-//! the store's locks, it coalesces the batch. If a handler holds the lock `periods` at that moment,
-//! the handler's task coalesces the batch instead.
+//! the store's locks, it coalesces the batch. If the task of a handler holds the lock `periods` at
+//! that moment, this task coalesces the batch, and the publisher does not wait.
 //!
 //! Lock order: `Mailbox::pending`, `periods`, `Mailbox::state`, `staged`. Objects are dropped while
 //! none of these locks is held.
@@ -27,7 +27,8 @@ pub(super) struct Backlogs<K> {
     dropping_old: Arc<SharedBacklog<K>>,
 }
 
-/// The coalesced events of all slow handlers that have the same setting for old objects.
+/// The batches and coalesced events of all slow handlers that have the same effective value of
+/// [`coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old).
 pub(super) struct SharedBacklog<K> {
     staged: Mutex<Staged<K>>,
     periods: Mutex<Periods<K>>,
@@ -172,8 +173,8 @@ impl<K> SharedBacklog<K> {
         self.staged.lock().handlers_behind -= 1;
     }
 
-    /// Returns the periods of the batches `from..to`, which are the backlog of a handler. The
-    /// shared backlog no longer keeps these periods for that handler.
+    /// Returns the periods that consist of the batches `from..to`, the backlog of a handler. From
+    /// now on, the shared backlog does not keep these periods for this handler.
     pub(super) fn take(&self, from: Sequence, to: Sequence, garbage: &mut Garbage<K>) -> Vec<Arc<Period<K>>> {
         let taken = {
             let mut periods = self.periods.lock();
@@ -199,7 +200,8 @@ impl<K> SharedBacklog<K> {
         self.settle(garbage);
     }
 
-    /// Coalesces the published batches, unless another thread is doing so.
+    /// Coalesces the published batches. If another thread is doing so, returns at once, and that
+    /// thread coalesces these batches, too.
     pub(super) fn settle(&self, garbage: &mut Garbage<K>) {
         // A thread that holds `periods` checks `batches` again after it has released this lock.
         while !self.staged.lock().batches.is_empty()

@@ -71,7 +71,7 @@ pub(crate) struct Logged {
     pub(crate) failures: Vec<IndexFailure>,
 }
 
-/// A change in the log; [`Applied`] with an owned key.
+/// A change in the log of a [`Joining`] index: the data of an [`Applied`], but with an owned key.
 pub(crate) struct LoggedChange {
     pub(crate) key: ObjectKey,
     pub(crate) resource_version: ResourceVersion,
