@@ -149,7 +149,7 @@ async fn failure_and_recovery_are_logged_once_each() {
     assert_eq!(log.lines.lock().len(), 1, "{:?}", log.lines);
     tokio::time::sleep(Duration::from_secs(11)).await;
     let lines = log.lines.lock();
-    assert!(lines[0].contains("not serve") && lines[1].contains("again"), "{lines:?}");
+    assert!(lines[0].contains("not serve") && lines[1].contains("recovered"), "{lines:?}");
 }
 
 #[tokio::test(start_paused = true)]
