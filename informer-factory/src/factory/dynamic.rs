@@ -84,7 +84,7 @@ pub struct DynamicInformers<'a> {
 }
 
 impl DynamicInformers<'_> {
-    /// Returns the informer of a resource, and creates it on first use. `scope` says whether the
+    /// Returns the informer of a resource, and creates it on first use. `scope` tells whether the
     /// resource is namespaced. kube's discovery returns both arguments.
     ///
     /// This sends no request. If the server doesn't serve the resource in that scope, the
