@@ -1,7 +1,7 @@
 //! [`OwnedObject`]: a newly decoded object with a single owner.
 //!
-//! Objects are large: a pod without content has 2.4 KB. So an object is decoded into its final
-//! place in memory, and only the handle is moved. client-go's sources create pointers for the same
+//! Objects are large: even an empty `Pod` takes 2.4 KB. So an object is decoded into its final
+//! place in memory, and only the handle is moved. client-go passes pointers to objects for the same
 //! reason.
 
 use std::fmt;

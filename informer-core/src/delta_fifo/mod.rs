@@ -145,7 +145,7 @@ impl<K: 'static> Shared<K> {
     }
 
     /// Gives up the completions of the queue and of its feeds, because no further batch will be
-    /// processed. Waits for these completions end with an error.
+    /// processed. Every wait for one of these completions then ends with an error.
     fn give_up(&self) {
         // I12: every wait ends.
         let of_feeds = self.state.lock().feeds.end();
@@ -265,8 +265,8 @@ impl<K: 'static> DeltaFifo<K> {
     }
 
     /// Closes the queue. Queued changes can still be taken, even those that are queued after this
-    /// call. Once the queue is empty, every `pop` returns `None`, and waits for
-    /// [`synced`](Self::synced) end with an error.
+    /// call. Once the queue is empty, every `pop` returns `None`, and every wait for
+    /// [`synced`](Self::synced) ends with an error.
     pub fn close(&self) {
         let is_over = {
             let mut state = self.shared.state.lock();
@@ -281,8 +281,8 @@ impl<K: 'static> DeltaFifo<K> {
         }
     }
 
-    /// Closes the queue after its consumer has ended. Waits for [`synced`](Self::synced) end with
-    /// an error at once.
+    /// Closes the queue after its consumer has ended. Every wait for [`synced`](Self::synced) ends
+    /// with an error at once.
     pub fn abandon(&self) {
         self.close();
         self.shared.give_up();

@@ -177,7 +177,7 @@ impl<K> SharedProcessor<K> {
     }
 
     /// Removes all handlers; [`run`](Self::run) also does this when it ends. No handler is called
-    /// any more, and waits for [`HandlerRegistration::synced`] end with an error.
+    /// any more, and every wait for [`HandlerRegistration::synced`] ends with an error.
     pub fn stop(&self) {
         self.shared.stop();
     }

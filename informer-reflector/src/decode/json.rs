@@ -68,7 +68,8 @@ impl<'j> Scanner<'j> {
         Ok(Value { tape, len: self.at - before })
     }
 
-    /// Adds the value to a tape whose body is another text.
+    /// Reads the value of this scanner's text and adds the value to an existing tape. The tape was
+    /// created for another text, so this text is copied into the decoded texts of the tape.
     pub(super) fn append_to(mut self, tape: &mut Tape<'_>, depth: usize) -> Result<(), NoValue> {
         self.start = tape.decoded(self.text).start();
         self.write_value(tape, None, depth)

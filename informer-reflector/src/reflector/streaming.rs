@@ -3,9 +3,9 @@
 //!
 //! Such a list costs the server less memory and saves a request. Note: servers, proxies and fakes
 //! without streaming lists ignore the parameters and return an ordinary watch, so the bookmark
-//! never arrives. client-go waits for it forever. Here, a paged list follows a stream that stalls,
-//! and the next lists of the resource are paged, too. A watch can resume only from the bookmark's
-//! version, because the objects before the bookmark arrive in any order.
+//! never arrives. client-go waits for the bookmark forever. This reflector makes a paged list after
+//! a stream that stalls, and the next lists of the resource are paged, too. A watch can resume only
+//! from the bookmark's version, because the objects before the bookmark arrive in any order.
 
 use std::time::Duration;
 
@@ -22,11 +22,13 @@ use super::status::Health;
 use super::watch::{GRACE, OpenWatch};
 use super::{Reflector, Request, Step};
 
-/// The time that each object adds to the allowance. So a stream with fewer than 200 objects a
-/// second must end soon. An ordinary watch has fewer than 200 events a second, because no cluster
-/// changes objects of one type at that rate for long. A streaming list over a slow link can also be
-/// slower; paged lists are better there, because servers before 1.37 compress lists and not
-/// watches.
+/// The time that each received object adds to the allowance. A stream that delivers fewer than 200
+/// objects a second uses up its allowance, and the reflector then makes a paged list.
+///
+/// This limit detects servers that return an ordinary watch: no cluster changes objects of one type
+/// 200 times a second for long. A streaming list over a slow link can also be slower than the
+/// limit. Paged lists are better for a slow link, because servers before 1.37 compress lists but
+/// not watches.
 const PER_OBJECT: Duration = Duration::from_millis(5);
 
 /// The allowance is capped at this multiple of `list_stall_timeout`. Otherwise many objects at the

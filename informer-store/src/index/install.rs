@@ -95,8 +95,8 @@ struct Join<'a> {
 }
 
 impl<'a> Join<'a> {
-    /// Adds the index to `WriterNotes::joining`. Returns the objects at this moment; the writer
-    /// logs only later changes.
+    /// Adds the index to `WriterNotes::joining`, so that the writer adds all later changes to
+    /// [`Joining::log`]. Returns the objects without these later changes.
     fn begin(
         shared: &'a Shared,
         definition: &Arc<dyn AnyIndex>,

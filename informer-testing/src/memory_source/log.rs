@@ -21,14 +21,14 @@ pub(super) enum What<K> {
     Change {
         kind: ChangeKind,
         object: Cached<K>,
-        /// Whether watches that were open at the time receive the change.
+        /// Whether watches that are open when the entry is added receive the change.
         seen: bool,
     },
-    /// A bookmark for watches that were open at the time.
+    /// A bookmark for watches that are open when the entry is added.
     Bookmark,
-    /// The end of watches that were open at the time.
+    /// The end of watches that are open when the entry is added.
     Closed,
-    /// An error that ends watches that were open at the time.
+    /// An error that ends watches that are open when the entry is added.
     Failed(Arc<ListWatchError>),
 }
 

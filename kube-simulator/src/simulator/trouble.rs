@@ -76,8 +76,9 @@ impl Simulator {
         self.server.watches.change_bookmarks(|rule| rule.lost = lost);
     }
 
-    /// Sets whether bookmarks are sent a tenth as often. The change takes effect for each watch
-    /// after its next bookmark.
+    /// Sets whether the time between two bookmarks of a watch is ten times as long as the
+    /// [configured one](Self::set_bookmark_interval). The change takes effect for each watch after
+    /// its next bookmark.
     pub fn delay_bookmarks(&self, delayed: bool) {
         self.server.watches.change_bookmarks(|rule| rule.delayed = delayed);
     }

@@ -33,7 +33,7 @@ pub(crate) struct Args {
 enum FoundBy {
     /// Some seed of the simulation. A timeout also counts as found.
     Simulation,
-    /// One test of an invariant, and no other test is run. It must fail; a timeout is not enough.
+    /// One test of an invariant, which must fail; a timeout is not enough. No other test is run.
     Test {
         package: &'static str,
         /// The cargo arguments that select the test's target, such as `--lib`.
@@ -43,7 +43,7 @@ enum FoundBy {
     },
 }
 
-/// A bug: replaces a text that occurs once in a file.
+/// A bug to plant: `becomes` replaces `text`, which must occur exactly once in `file`.
 struct Mutant {
     found_by: FoundBy,
     name: &'static str,

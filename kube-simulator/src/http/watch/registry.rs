@@ -35,9 +35,9 @@ struct Open {
 /// bookmark.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BookmarkRule {
-    /// The time between two bookmarks.
+    /// The time between two bookmarks, unless they are delayed.
     pub(crate) interval: Duration,
-    /// Whether bookmarks are sent a tenth as often.
+    /// Whether the time between two bookmarks is ten times `interval`.
     pub(crate) delayed: bool,
     /// Whether periodic bookmarks are silently dropped.
     pub(crate) lost: bool,

@@ -101,11 +101,11 @@ enum Start {
     Now,
 }
 
-/// Opens a watch, or returns an error for invalid parameters. The caller must have called
-/// [`StreamingLists::settle`].
+/// Opens a watch. The caller must have called [`StreamingLists::settle`].
 ///
-/// As on the real server, an error after the validation is an `ERROR` event in a stream that then
-/// ends. Only an unready watch cache gives an HTTP error.
+/// Returns an error, which becomes the HTTP response, if a parameter is invalid or the watch cache
+/// is not ready. As on the real server, the stream reports any later error as an `ERROR` event, and
+/// then ends.
 pub(crate) async fn open(
     opening: Opening,
     options: &ListOptions,
