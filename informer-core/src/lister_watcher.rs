@@ -20,7 +20,7 @@ use crate::{AnyObject, ListWatchError, ObjectKey, OwnedObject, ResourceVersion, 
 /// Each instance is for one resource in one scope: its namespace, selectors and credentials are
 /// fixed.
 ///
-/// Objects are returned as [`OwnedObject`], in their final place in memory; `object.into()` creates
+/// Objects are returned as [`OwnedObject`], which keeps them on the heap. `object.into()` creates
 /// an `OwnedObject`.
 #[async_trait]
 pub trait ListerWatcher<K>: Send + Sync + 'static {

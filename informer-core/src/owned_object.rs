@@ -1,7 +1,7 @@
 //! [`OwnedObject`]: a newly decoded object with a single owner.
 //!
-//! Objects are large: even an empty `Pod` takes 2.4 KB. So an object is decoded into its final
-//! place in memory, and only the handle is moved. client-go passes pointers to objects for the same
+//! Objects are large: even an empty `Pod` takes 2.4 KB. So the decoder puts each object on the heap
+//! at once, and later code moves only the handle. client-go passes pointers to objects for the same
 //! reason.
 
 use std::fmt;
@@ -12,8 +12,8 @@ use std::sync::Arc;
 use crate::cached::{AnyInner, Handle, Inner};
 use crate::{Cached, Encoded, ObjectKey, ResourceVersion, Uid};
 
-/// An object in its final place in memory, with a single owner. The owner can change the object
-/// until it becomes a [`Cached`].
+/// An object on the heap, with a single owner. The owner can change the object until it becomes a
+/// [`Cached`], which uses the same allocation.
 ///
 /// A [`ListerWatcher`](crate::ListerWatcher) returns objects in this form. `object.into()` creates
 /// an `OwnedObject`, which dereferences to the object.
@@ -35,7 +35,7 @@ pub struct OwnedObject<K> {
 }
 
 impl<K: Send + Sync + 'static> OwnedObject<K> {
-    /// Moves an object to its final place in memory.
+    /// Moves an object to the heap.
     #[must_use]
     pub fn new(object: K) -> Self {
         let key = ObjectKey::placeholder();

@@ -100,7 +100,7 @@ mod model {
         }
     }
 
-    /// A timer for the clock of a model.
+    /// A timer that becomes ready once a test has advanced the [`Clock`] far enough.
     #[derive(Debug, Default)]
     pub(crate) struct Timer;
 

@@ -43,7 +43,8 @@ pub struct Verification {
     /// The compared resource version: the store's watermark. With several namespaces, each is
     /// compared at its own watermark, and this is the lowest of these watermarks.
     pub resource_version: ResourceVersion,
-    /// The number of objects that the server has at that version.
+    /// The number of objects that the server has at the compared resource version. With several
+    /// namespaces, this is the total of all namespaces.
     pub objects: usize,
     /// The number of quarantined objects. They were not compared.
     pub quarantined: usize,
@@ -271,7 +272,7 @@ impl Verifier {
     }
 
     /// Waits until the store has reached another version than `resource_version`. Returns `false`
-    /// if that does not happen in time.
+    /// if the store does not reach another version in time.
     async fn moves_on(
         &self,
         part: &Part<AnyObject>,

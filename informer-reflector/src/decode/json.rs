@@ -287,7 +287,7 @@ impl<'j> Scanner<'j> {
         Ok(())
     }
 
-    /// Skips blanks, and returns the next byte without reading it.
+    /// Skips blanks, and returns the next byte without consuming it.
     fn next_byte(&mut self) -> Result<u8, NoValue> {
         while let Some(byte) = self.json.get(self.at) {
             if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {

@@ -56,8 +56,8 @@ fn build(shared: &Shared, definition: &Arc<dyn AnyIndex>) -> Result<IndexId, Ind
     Ok(join.finish(build))
 }
 
-/// An index under construction that has joined: for each transaction, the writer calls the index
-/// function and logs the results.
+/// An index under construction, from the time when the writer begins to call its index function.
+/// The writer appends the results of each transaction to `log`.
 pub(crate) struct Joining {
     id: IndexId,
     pub(crate) definition: Arc<dyn AnyIndex>,

@@ -40,8 +40,8 @@ impl ReleasedNames {
         }
     }
 
-    /// Removes the name of a namespace that is added again. Returns the [`Completion`] for which
-    /// waiters wait, if there are any.
+    /// Removes the name of a namespace, because the namespace is added again. Returns the
+    /// [`Completion`] that the caller must set for the waiters; `None` if there are no waiters.
     pub(super) fn remove(&mut self, name: &str) -> Option<Completion> {
         self.names.remove(name)?.again
     }
