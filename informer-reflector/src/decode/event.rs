@@ -1,5 +1,5 @@
-//! [`decode_event`] decodes one line of a watch in JSON, `{"type": …, "object": …}`, and
-//! [`decode_protobuf_event`] decodes one event of a watch in protobuf.
+//! [`EventDecoder`]: decodes the events of a watch. In JSON, an event is a line such as
+//! `{"type": …, "object": …}`; in protobuf, it is a message.
 //!
 //! Note: the object of a bookmark has the watched type and is incomplete, with Go's zero values
 //! such as `"containers": null`. So only its metadata is decoded.
@@ -11,6 +11,7 @@ use kube::core::Status;
 use kube_messages::{Content, Fields, Malformed};
 use serde::Deserialize;
 
+use super::Encoding;
 use super::describe::invalid_json;
 use super::deserialize::deserialize;
 use super::envelope::Unknown;
@@ -19,55 +20,84 @@ use super::expected::ExpectedType;
 use super::form::{Arrived, Form};
 use super::identity::rejected;
 use super::json::{NoValue, Scanner, Value, is_json};
-use super::protobuf::read_object;
+use super::protobuf::{Extract, read_object};
 use super::prune_paths::{Level, NOTHING_PRUNED};
 use super::repair::{INVALID_UTF8, Repaired};
 use super::skipped::Skipped;
 use super::tape::Tape;
 
-/// Decodes one line of a watch. An undecodable object is a [`WatchEvent::RejectedObject`].
-///
-/// # Errors
-/// If the object is not of the expected type.
-pub(super) fn decode_event<K>(
-    line: &[u8],
-    skipped: &mut Skipped,
-    expected: Option<&ExpectedType>,
-    form: &Form,
-) -> Result<WatchEvent<K>, ListWatchError> {
-    let broken = || Ok(unknown(rejected(&Tape::default(), invalid_json(line))));
-    let repaired = Repaired::new(line);
-    let text = &*repaired.text;
-    match Envelope::read(text, skipped) {
-        Ok(Envelope { event_type: Some(event_type), object: Some(mut object) }) => {
-            if repaired.is_repaired(0..text.len()) {
-                object.tape.reject(INVALID_UTF8);
-            }
-            let object = Arrived { tape: object.tape, protobuf: None };
-            decode_object(event_type, &object, skipped, expected, form)
-        }
-        Ok(_) if is_json(text) => Ok(not_an_event(text)),
-        _ => broken(),
-    }
+/// Decodes the events of one watch.
+pub(super) struct EventDecoder {
+    pub(super) encoding: Encoding,
+    pub(super) skipped: Skipped,
+    /// The expected type of the objects.
+    pub(super) expected: Option<ExpectedType>,
+    pub(super) form: Form,
 }
 
-/// Decodes one `WatchEvent` of protobuf. An undecodable object is a [`WatchEvent::RejectedObject`].
-///
-/// # Errors
-/// If the object is not of the expected type.
-pub(super) fn decode_protobuf_event<K>(
-    event: &[u8],
-    skipped: &mut Skipped,
-    expected: Option<&ExpectedType>,
-    form: &Form,
-) -> Result<WatchEvent<K>, ListWatchError> {
-    match read_protobuf_event(event) {
-        Ok((event_type, object)) => {
-            let tape = read_object(&object, event_type.skipped(skipped));
-            let protobuf = object.message().map(|message| (message, object.raw));
-            decode_object(event_type, &Arrived { tape, protobuf }, skipped, expected, form)
+impl EventDecoder {
+    /// Decodes one event: a line without blanks around it, or a message of protobuf. An undecodable
+    /// object is a [`WatchEvent::RejectedObject`].
+    ///
+    /// # Errors
+    /// If the object is not of the expected type.
+    pub(super) fn decode<K>(&mut self, event: &[u8]) -> Result<WatchEvent<K>, ListWatchError> {
+        match self.encoding {
+            Encoding::Json => self.decode_line(event),
+            Encoding::Protobuf => self.decode_protobuf(event),
         }
-        Err(error) => Ok(unknown(rejected(&Tape::default(), error.to_string()))),
+    }
+
+    fn decode_line<K>(&mut self, line: &[u8]) -> Result<WatchEvent<K>, ListWatchError> {
+        let broken = || Ok(unknown(rejected(&Tape::default(), invalid_json(line))));
+        let repaired = Repaired::new(line);
+        let text = &*repaired.text;
+        match Envelope::read(text, &self.skipped) {
+            Ok(Envelope { event_type: Some(event_type), object: Some(mut object) }) => {
+                if repaired.is_repaired(0..text.len()) {
+                    object.tape.reject(INVALID_UTF8);
+                }
+                self.decode_object(event_type, &Arrived { tape: object.tape, protobuf: None })
+            }
+            Ok(_) if is_json(text) => Ok(not_an_event(text)),
+            _ => broken(),
+        }
+    }
+
+    fn decode_protobuf<K>(&mut self, event: &[u8]) -> Result<WatchEvent<K>, ListWatchError> {
+        match read_protobuf_event(event) {
+            Ok((event_type, object)) => {
+                let extract = if event_type.is_data() { self.form.extract() } else { Extract::All };
+                let tape = read_object(&object, event_type.skipped(&self.skipped), extract);
+                let protobuf = object.message().map(|message| (message, object.raw));
+                self.decode_object(event_type, &Arrived { tape, protobuf })
+            }
+            Err(error) => Ok(unknown(rejected(&Tape::default(), error.to_string()))),
+        }
+    }
+
+    fn decode_object<K>(
+        &mut self,
+        event_type: EventType,
+        arrived: &Arrived<'_>,
+    ) -> Result<WatchEvent<K>, ListWatchError> {
+        let object = &arrived.tape;
+        let expected = self.expected.as_ref().filter(|_| event_type.is_data());
+        if let Some(why) = expected.and_then(|expected| expected.refusal(object)) {
+            return Err(ListWatchError::Protocol(format!("the watch is not of what was asked for: {why}")));
+        }
+        let mut formed = || self.form.object(arrived, &mut self.skipped).map(OwnedObject::cast);
+        let decoded = match event_type {
+            EventType::Added => formed().map(WatchEvent::Added),
+            EventType::Modified => formed().map(WatchEvent::Modified),
+            EventType::Deleted => formed().map(WatchEvent::Deleted),
+            EventType::Bookmark => {
+                deserialize::<Marked>(object).map(|marked| WatchEvent::Bookmark(marked.into()))
+            }
+            EventType::Error => deserialize::<Status>(object).map(Box::new).map(WatchEvent::Error),
+            EventType::Unknown => Ok(unknown(rejected(object, "an event of an unknown type".to_owned()))),
+        };
+        Ok(decoded.unwrap_or_else(|error| undecodable(event_type, object, &error)))
     }
 }
 
@@ -152,38 +182,12 @@ impl EventType {
     /// Returns the fields to skip in the event's object: `skipped` for added, modified and deleted
     /// objects, and none for others, such as bookmarks and errors.
     fn skipped(self, skipped: &Skipped) -> &Level {
-        match self {
-            Self::Added | Self::Modified | Self::Deleted => skipped.root(),
-            Self::Bookmark | Self::Error | Self::Unknown => &NOTHING_PRUNED,
-        }
+        if self.is_data() { skipped.root() } else { &NOTHING_PRUNED }
     }
-}
 
-/// Decodes the object of an event.
-fn decode_object<K>(
-    event_type: EventType,
-    arrived: &Arrived<'_>,
-    skipped: &mut Skipped,
-    expected: Option<&ExpectedType>,
-    form: &Form,
-) -> Result<WatchEvent<K>, ListWatchError> {
-    let object = &arrived.tape;
-    let is_data = matches!(event_type, EventType::Added | EventType::Modified | EventType::Deleted);
-    if let Some(why) = expected.filter(|_| is_data).and_then(|expected| expected.refusal(object)) {
-        return Err(ListWatchError::Protocol(format!("the watch is not of what was asked for: {why}")));
+    fn is_data(self) -> bool {
+        matches!(self, Self::Added | Self::Modified | Self::Deleted)
     }
-    let mut formed = || form.object(arrived, skipped).map(OwnedObject::cast);
-    let decoded = match event_type {
-        EventType::Added => formed().map(WatchEvent::Added),
-        EventType::Modified => formed().map(WatchEvent::Modified),
-        EventType::Deleted => formed().map(WatchEvent::Deleted),
-        EventType::Bookmark => {
-            deserialize::<Marked>(object).map(|marked| WatchEvent::Bookmark(marked.into()))
-        }
-        EventType::Error => deserialize::<Status>(object).map(Box::new).map(WatchEvent::Error),
-        EventType::Unknown => Ok(unknown(rejected(object, "an event of an unknown type".to_owned()))),
-    };
-    Ok(decoded.unwrap_or_else(|error| undecodable(event_type, object, &error)))
 }
 
 /// The usable part of a bookmark's object.

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use super::deserialize::deserialize;
 use super::error::DecodeError;
 use super::expected::ExpectedType;
+use super::protobuf::Extract;
 use super::prune_paths::{Level, NOTHING_PRUNED, PrunePaths};
 use super::skipped::Skipped;
 use super::tape::Tape;
@@ -23,7 +24,7 @@ pub(crate) enum Form {
     Encoded(Encoder),
 }
 
-/// An arrived object: its tape and, if it arrived in protobuf, its message with the bytes.
+/// An arrived object: its tape, which contains what [`Form::extract`] says, and, if it arrived in protobuf, its message with the bytes.
 pub(super) struct Arrived<'b> {
     pub(super) tape: Tape<'b>,
     pub(super) protobuf: Option<(&'static Message, &'b [u8])>,
@@ -38,6 +39,14 @@ impl Form {
         match storage {
             Storage::Encoded | Storage::Compressed => Self::Encoded(Encoder::new(decode, expected, storage)),
             _ => Self::Decoded(decode),
+        }
+    }
+
+    /// Returns the part of an object in protobuf that must be on the tape.
+    pub(super) fn extract(&self) -> Extract {
+        match self {
+            Self::Encoded(Encoder { protobuf: Some(_), .. }) => Extract::Identity,
+            _ => Extract::All,
         }
     }
 

@@ -1,30 +1,42 @@
-//! [`read`]: reads an object from protobuf into a [`Tape`], without the pruned fields.
+//! Reads an object from protobuf into a [`Tape`], without the pruned fields.
 //!
 //! [`kube_messages`] describes the fields of each message; other fields are skipped. The tape
 //! equals the tape of the object's JSON, except that fields with `null` are missing. The elements
 //! of a list or map must follow each other without another field between them, as servers write
 //! them; otherwise the object is rejected.
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
-use k8s_openapi::jiff::Timestamp;
+mod values;
+
 use kube_messages::{Content, Field, Fields, Malformed, Message, Messages, Shape, Type, put_nested};
 
 use super::envelope::Unknown;
-use super::json::{MAX_DEPTH, Scanner, TOO_DEEP};
+use super::json::{MAX_DEPTH, TOO_DEEP};
 use super::prune_paths::{self, Level};
-use super::repair::INVALID_UTF8;
-use super::tape::{Tape, Token};
+use super::tape::{TYPICAL_TOKENS, Tape, Token};
+use values::only_field;
 
 /// The largest field number in the table of [`kube_messages`].
 const MAX_FIELD_NUMBER: u64 = 127;
 
-/// The start of year 1, in seconds since 1970: Go's zero time, which is the earliest time.
-const FIRST_SECOND: i64 = -62_135_596_800;
+/// The part of an object that is written to the tape. The other fields are only checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extract {
+    /// The whole object.
+    All,
+    /// `kind`, `apiVersion`, and the fields [`IDENTITY`] of `metadata`.
+    Identity,
+}
+
+/// The fields of `metadata` that encoded storage needs to know.
+const IDENTITY: [&str; 6] =
+    ["name", "namespace", "uid", "resourceVersion", "generateName", "ownerReferences"];
+
+/// An identity has this many tokens or less, and this many bytes of texts.
+const TYPICAL_IDENTITY: (usize, usize) = (64, 512);
 
 /// Reads an object into a tape, including its `kind` and `apiVersion`.
-pub(super) fn read_object(unknown: &Unknown<'_>, pruned: &Level) -> Tape<'static> {
-    let mut object = Object::new(unknown.raw);
+pub(super) fn read_object(unknown: &Unknown<'_>, pruned: &Level, extract: Extract) -> Tape<'static> {
+    let mut object = Object::new(unknown.raw, extract);
     let opened = object.tape.open();
     for (name, text) in [("kind", unknown.kind), ("apiVersion", unknown.api_version)] {
         for text in [name, text] {
@@ -73,9 +85,14 @@ fn keep(message: &Message, bytes: &[u8], pruned: &Level, kept: &mut Vec<u8>) {
     }
 }
 
-/// Reads an item of a list into a tape. Items have no `kind` and no `apiVersion`.
+/// Reads a whole message into a tape.
 pub(super) fn read(message: &Message, bytes: &[u8], pruned: &Level) -> Tape<'static> {
-    let mut object = Object::new(bytes);
+    read_item(message, bytes, pruned, Extract::All)
+}
+
+/// Reads an item of a list into a tape. Items have no `kind` and no `apiVersion`.
+pub(super) fn read_item(message: &Message, bytes: &[u8], pruned: &Level, extract: Extract) -> Tape<'static> {
+    let mut object = Object::new(bytes, extract);
     object.message(message, bytes, Some(pruned), MAX_DEPTH);
     object.tape
 }
@@ -83,12 +100,27 @@ pub(super) fn read(message: &Message, bytes: &[u8], pruned: &Level) -> Tape<'sta
 /// An object that is being written to a tape.
 struct Object {
     tape: Tape<'static>,
+    extract: Extract,
 }
 
 impl Object {
-    fn new(bytes: &[u8]) -> Self {
-        // Texts take most of the bytes.
-        Self { tape: Tape::with_texts(Messages::text(), bytes.len()) }
+    fn new(bytes: &[u8], extract: Extract) -> Self {
+        let (tokens, texts) = match extract {
+            // Texts take most of the bytes.
+            Extract::All => (TYPICAL_TOKENS, bytes.len()),
+            Extract::Identity => TYPICAL_IDENTITY,
+        };
+        Self { tape: Tape::with_capacity(Messages::text(), tokens, texts), extract }
+    }
+
+    /// Returns whether a field is only checked. `depth` is that of the field's message.
+    fn is_only_checked(&self, field: &Field, depth: usize) -> bool {
+        self.extract == Extract::Identity
+            && match MAX_DEPTH - depth {
+                1 => field.name != "metadata",
+                2 => !IDENTITY.contains(&field.name),
+                _ => false,
+            }
     }
 
     /// Writes a message. `depth` is the number of levels that the message can have.
@@ -141,6 +173,8 @@ impl Object {
             if is_absent(field, content) {
                 continue;
             }
+            let was_silent = self.tape.is_silent();
+            self.tape.set_silent(was_silent || self.is_only_checked(field, depth));
             self.tape.push(Token::Text(Tape::span(field.name_at..field.name_at + field.name.len())));
             match field.shape {
                 Shape::List => self.list(field, content, &mut fields, depth),
@@ -150,7 +184,8 @@ impl Object {
                     self.value(field, content, inner, depth);
                 }
             }
-            len += 1;
+            len += usize::from(!self.tape.is_silent());
+            self.tape.set_silent(was_silent);
         }
     }
 
@@ -229,7 +264,7 @@ impl Object {
             (Type::Message(index), Content::Bytes(bytes)) => {
                 self.message(Messages::all().at(index), bytes, pruned, depth);
             }
-            (Type::Bytes, Content::Bytes(bytes)) => self.text(BASE64_STANDARD.encode(bytes).as_bytes()),
+            (Type::Bytes, Content::Bytes(bytes)) => self.bytes(bytes),
             (Type::Time, Content::Bytes(bytes)) => self.time(bytes, false),
             (Type::MicroTime, Content::Bytes(bytes)) => self.time(bytes, true),
             (Type::Quantity, Content::Bytes(bytes)) => self.text(only_field(bytes)),
@@ -237,90 +272,6 @@ impl Object {
             (Type::IntOrString, Content::Bytes(bytes)) => self.int_or_string(bytes),
             _ => self.reject(&Malformed.to_string()),
         }
-    }
-
-    /// Rejects the object, and writes `null` for a value that can't be read.
-    fn reject(&mut self, problem: &str) {
-        self.tape.reject(problem);
-        self.tape.push(Token::Null);
-    }
-
-    fn text(&mut self, bytes: &[u8]) {
-        match str::from_utf8(bytes) {
-            Ok(text) => {
-                let text = self.tape.decoded(text);
-                self.tape.push(Token::Text(text));
-            }
-            // Not null, because the text can be the name of a member.
-            Err(_) => {
-                let text = self.tape.decoded("");
-                self.tape.push(Token::Text(text));
-                self.tape.reject(INVALID_UTF8);
-            }
-        }
-    }
-
-    fn int(&mut self, number: i64) {
-        match i32::try_from(number) {
-            Ok(_) => self.tape.push_number(number),
-            Err(_) => self.reject("an integer that is out of range"),
-        }
-    }
-
-    fn double(&mut self, number: f64) {
-        if number.is_finite() {
-            // Debug writes a fraction even if it is zero.
-            let text = self.tape.decoded(&format!("{number:?}"));
-            self.tape.push(Token::Number(text));
-        } else {
-            self.reject("a number that is not finite");
-        }
-    }
-
-    fn time(&mut self, bytes: &[u8], is_micro: bool) {
-        if bytes.is_empty() {
-            return self.tape.push(Token::Null);
-        }
-        let (mut seconds, mut nanoseconds) = (0, 0);
-        let mut fields = Fields(bytes);
-        while let Ok(Some((number, Content::Number(value)))) = fields.next() {
-            if number == 1 { seconds = value.cast_signed() } else { nanoseconds = value }
-        }
-        let nanoseconds = if is_micro { i32::try_from(nanoseconds).unwrap_or(-1) } else { 0 };
-        match Timestamp::new(seconds, nanoseconds) {
-            Ok(_) if seconds < FIRST_SECOND => self.reject("a time that is out of range"),
-            Ok(time) if is_micro => self.text(time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string().as_bytes()),
-            Ok(time) => self.text(time.to_string().as_bytes()),
-            Err(_) => self.reject("a time that is out of range"),
-        }
-    }
-
-    fn json(&mut self, bytes: &[u8], depth: usize) {
-        let Ok(text) = str::from_utf8(bytes) else { return self.reject(INVALID_UTF8) };
-        if text.is_empty() {
-            return self.tape.push(Token::Null);
-        }
-        // A number needs a byte behind it.
-        let text = format!("{text}\n");
-        let before = self.tape.len();
-        if Scanner::new(&text).append_to(&mut self.tape, depth).is_err() {
-            self.tape.truncate(before);
-            self.reject("invalid JSON in protobuf");
-        }
-    }
-
-    fn int_or_string(&mut self, bytes: &[u8]) {
-        let (mut is_text, mut number, mut text) = (false, 0, &[][..]);
-        let mut fields = Fields(bytes);
-        while let Ok(Some((field, content))) = fields.next() {
-            match (field, content) {
-                (1, Content::Number(kind)) => is_text = kind == 1,
-                (2, Content::Number(value)) => number = value.cast_signed(),
-                (3, Content::Bytes(value)) => text = value,
-                _ => {}
-            }
-        }
-        if is_text { self.text(text) } else { self.int(number) }
     }
 
     /// Writes the value of a [choice](Message::is_choice): its last present field.
@@ -372,17 +323,6 @@ fn next_of_run<'b>(field: &Field, fields: &mut Fields<'b>) -> Option<Content<'b>
         // The reader of the message finds an error again.
         _ => None,
     }
-}
-
-/// Returns the content of field 1 of a message; empty if the field is missing.
-fn only_field(bytes: &[u8]) -> &[u8] {
-    let mut fields = Fields(bytes);
-    while let Ok(Some((number, content))) = fields.next() {
-        if let (1, Content::Bytes(bytes)) = (number, content) {
-            return bytes;
-        }
-    }
-    &[]
 }
 
 /// The numbers of the fields of a message that have been read.

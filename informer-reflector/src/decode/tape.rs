@@ -13,7 +13,7 @@ use std::ops::Range;
 use serde_json::Value;
 
 /// A typical object has this many tokens or less.
-const TYPICAL_TOKENS: usize = 512;
+pub(super) const TYPICAL_TOKENS: usize = 512;
 
 /// An object in tokens.
 #[derive(Debug, Default)]
@@ -29,6 +29,8 @@ pub(crate) struct Tape<'b> {
     /// Whether protobuf fields with values are missing on the tape, because [`kube_messages`] does
     /// not describe them.
     lacks_fields: bool,
+    /// Whether tokens and texts are dropped, because this part of the object is only checked.
+    is_silent: bool,
 }
 
 /// A value, or the start of an array or object. The members of an object are pairs of a text and a
@@ -73,20 +75,34 @@ impl Span {
 impl<'b> Tape<'b> {
     /// Returns a tape without tokens. The body must have less than 4 GiB.
     pub(super) fn new(body: &'b str) -> Self {
-        Self { tokens: Vec::with_capacity(TYPICAL_TOKENS), body, ..Self::default() }
+        Self::with_capacity(body, TYPICAL_TOKENS, 0)
     }
 
-    /// Returns a tape without tokens, with memory for this number of bytes of decoded texts.
-    pub(super) fn with_texts(body: &'b str, bytes: usize) -> Self {
-        Self { decoded: String::with_capacity(bytes), ..Self::new(body) }
+    /// Returns a tape without tokens, with memory for these numbers of tokens and of bytes of decoded
+    /// texts.
+    pub(super) fn with_capacity(body: &'b str, tokens: usize, bytes: usize) -> Self {
+        let (tokens, decoded) = (Vec::with_capacity(tokens), String::with_capacity(bytes));
+        Self { tokens, decoded, body, ..Self::default() }
     }
 
     pub(super) fn len(&self) -> usize {
         self.tokens.len()
     }
 
+    /// Makes the tape drop all tokens and texts from now on, or stops this. An array or object that
+    /// begins in one of the two states must end in the same state.
+    pub(super) fn set_silent(&mut self, is_silent: bool) {
+        self.is_silent = is_silent;
+    }
+
+    pub(super) fn is_silent(&self) -> bool {
+        self.is_silent
+    }
+
     pub(super) fn push(&mut self, token: Token) {
-        self.tokens.push(token);
+        if !self.is_silent {
+            self.tokens.push(token);
+        }
     }
 
     /// Returns the span of a part of the body.
@@ -97,11 +113,16 @@ impl<'b> Tape<'b> {
     /// Adds a text that is not a part of the body as written.
     pub(super) fn decoded(&mut self, text: &str) -> Span {
         let start = self.body.len() + self.decoded.len();
-        self.decoded.push_str(text);
+        if !self.is_silent {
+            self.decoded.push_str(text);
+        }
         Self::span(start..start + text.len())
     }
 
     pub(super) fn push_number(&mut self, number: i64) {
+        if self.is_silent {
+            return;
+        }
         let start = self.decoded.len();
         append(&mut self.decoded, number);
         let start = self.body.len() + start;
@@ -110,16 +131,23 @@ impl<'b> Tape<'b> {
 
     /// Starts an array or object.
     pub(super) fn open(&mut self) -> Opened {
-        self.tokens.push(Token::Null);
-        Opened(self.tokens.len() - 1)
+        let opened = Opened(self.tokens.len());
+        self.push(Token::Null);
+        opened
     }
 
     pub(super) fn close_array(&mut self, opened: Opened, len: usize) {
-        self.tokens[opened.0] = Token::Array(Extent { len: u32_of(len), end: u32_of(self.tokens.len()) });
+        self.close(opened, Token::Array(Extent { len: u32_of(len), end: u32_of(self.tokens.len()) }));
     }
 
     pub(super) fn close_object(&mut self, opened: Opened, len: usize) {
-        self.tokens[opened.0] = Token::Object(Extent { len: u32_of(len), end: u32_of(self.tokens.len()) });
+        self.close(opened, Token::Object(Extent { len: u32_of(len), end: u32_of(self.tokens.len()) }));
+    }
+
+    fn close(&mut self, opened: Opened, token: Token) {
+        if !self.is_silent {
+            self.tokens[opened.0] = token;
+        }
     }
 
     /// Removes all tokens from an index on.

@@ -1,7 +1,7 @@
 //! [`WatchDecoder`]: decodes the events of a watch. In JSON, each event is a line; in protobuf, four
 //! bytes with its length precede it.
 //!
-//! Note: a chunk of the body can contain several events, or a part of one. Complete events are
+//! Note: a piece of the body can contain several events, or a part of one. Complete events are
 //! decoded in place; only an incomplete event is copied.
 
 use std::fmt;
@@ -10,21 +10,15 @@ use std::marker::PhantomData;
 use informer_core::{ListWatchError, WatchEvent};
 use serde::de::{DeserializeOwned, IgnoredAny};
 
-use super::event::{decode_event, decode_protobuf_event};
+use super::event::EventDecoder;
 use super::expected::ExpectedType;
 use super::form::Form;
 use super::prune_paths::PrunePaths;
 use super::skipped::Skipped;
 use super::{BYTE_ORDER_MARK, DEFAULT_MAX_OBJECT_SIZE, Encoding, decode};
 
-/// The maximum capacity that is kept for incomplete events.
-const KEPT_CAPACITY: usize = 1024 * 1024;
-
 /// The number of bytes of the length before an event in protobuf.
 const LENGTH: usize = size_of::<u32>();
-
-/// An event, and the bytes behind it.
-type Split<'b> = (&'b [u8], &'b [u8]);
 
 /// Decodes the body of a watch incrementally.
 ///
@@ -42,16 +36,12 @@ type Split<'b> = (&'b [u8], &'b [u8]);
 /// # Ok::<_, informer_core::ListWatchError>(())
 /// ```
 pub struct WatchDecoder<K> {
-    encoding: Encoding,
-    skipped: Skipped,
+    events: EventDecoder,
     /// The start of an incomplete event.
     partial: Vec<u8>,
     max_object_size: usize,
     /// Whether the body is known to be a watch, because one of its lines was an event.
     recognized: bool,
-    /// The expected type of the objects.
-    expected: Option<ExpectedType>,
-    form: Form,
     _object: PhantomData<fn() -> K>,
 }
 
@@ -67,13 +57,15 @@ impl<K> WatchDecoder<K> {
     /// Returns a decoder that returns objects in the given form.
     pub(crate) fn with(form: Form, paths: PrunePaths) -> Self {
         Self {
-            encoding: Encoding::Json,
-            skipped: Skipped::new(paths),
+            events: EventDecoder {
+                encoding: Encoding::Json,
+                skipped: Skipped::new(paths),
+                expected: None,
+                form,
+            },
             partial: Vec::new(),
             max_object_size: DEFAULT_MAX_OBJECT_SIZE,
             recognized: false,
-            expected: None,
-            form,
             _object: PhantomData,
         }
     }
@@ -81,14 +73,14 @@ impl<K> WatchDecoder<K> {
     /// Sets the encoding of the body. Default: JSON.
     #[must_use]
     pub fn encoding(mut self, encoding: Encoding) -> Self {
-        self.encoding = encoding;
+        self.events.encoding = encoding;
         self
     }
 
     /// Makes the decoder reject objects whose type is not `expected`.
     pub(crate) fn expecting(mut self, expected: ExpectedType) -> Self {
-        self.skipped.change(|paths| expected.paths(paths));
-        self.expected = Some(expected);
+        self.events.skipped.change(|paths| expected.paths(paths));
+        self.events.expected = Some(expected);
         self
     }
 
@@ -106,54 +98,47 @@ impl<K> WatchDecoder<K> {
     /// [`ListWatchError::Protocol`] if an event is too large or the body is no watch. Do not use
     /// the decoder after an error.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<WatchEvent<K>>, ListWatchError> {
-        match self.encoding {
+        match self.events.encoding {
             Encoding::Json => self.push_lines(bytes),
             Encoding::Protobuf => self.push_frames(bytes),
         }
     }
 
     fn push_lines(&mut self, bytes: &[u8]) -> Result<Vec<WatchEvent<K>>, ListWatchError> {
-        let mut events = Vec::new();
-        let mut rest = bytes;
-        while let Some(newline) = memchr::memchr(b'\n', rest) {
-            let (end_of_line, after) = (&rest[..newline], &rest[newline + 1..]);
+        let (mut events, mut start) = (Vec::new(), 0);
+        for newline in memchr::memchr_iter(b'\n', bytes) {
+            let end_of_line = &bytes[start..newline];
+            start = newline + 1;
             if self.partial.is_empty() {
-                events.extend(self.decode(end_of_line)?);
+                events.extend(self.decode_line(end_of_line)?);
             } else {
                 self.gather(end_of_line)?;
                 let line = std::mem::take(&mut self.partial);
-                events.extend(self.decode(&line)?);
-                self.reuse(line);
+                events.extend(self.decode_line(&line)?);
             }
-            rest = after;
         }
-        self.gather(rest)?;
+        self.gather(&bytes[start..])?;
         Ok(events)
     }
 
     fn push_frames(&mut self, bytes: &[u8]) -> Result<Vec<WatchEvent<K>>, ListWatchError> {
-        let mut events = Vec::new();
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            if self.partial.is_empty()
-                && let Some((event, after)) = self.split_frame(rest)?
-            {
-                events.push(self.decode_frame(event)?);
-                rest = after;
-                continue;
-            }
+        let (mut events, mut rest) = (Vec::new(), bytes);
+        while !self.partial.is_empty() && !rest.is_empty() {
             let (piece, after) = rest.split_at(self.missing_bytes().min(rest.len()));
             self.partial.extend_from_slice(piece);
             rest = after;
-            let frame = std::mem::take(&mut self.partial);
-            match self.split_frame(&frame)? {
-                Some((event, _)) => {
-                    events.push(self.decode_frame(event)?);
-                    self.reuse(frame);
-                }
-                None => self.partial = frame,
+            if self.frame_length(&self.partial)? == Some(self.partial.len()) {
+                let frame = std::mem::take(&mut self.partial);
+                events.push(self.events.decode(&frame[LENGTH..])?);
             }
         }
+        while let Some(len) = self.frame_length(rest)?
+            && let Some((frame, after)) = rest.split_at_checked(len)
+        {
+            events.push(self.events.decode(&frame[LENGTH..])?);
+            rest = after;
+        }
+        self.partial.extend_from_slice(rest);
         Ok(events)
     }
 
@@ -166,16 +151,13 @@ impl<K> WatchDecoder<K> {
         }
     }
 
-    /// Splits the bytes after the first event; `None` if more bytes are needed.
-    fn split_frame<'b>(&self, bytes: &'b [u8]) -> Result<Option<Split<'b>>, ListWatchError> {
-        let Some((len, rest)) = bytes.split_first_chunk() else { return Ok(None) };
+    /// Returns the length of the first event, including the four bytes with the length; `None` if
+    /// more bytes are needed to determine it.
+    fn frame_length(&self, bytes: &[u8]) -> Result<Option<usize>, ListWatchError> {
+        let Some(len) = bytes.first_chunk() else { return Ok(None) };
         let len = u32::from_be_bytes(*len) as usize;
         self.check_length(len)?;
-        Ok(rest.split_at_checked(len))
-    }
-
-    fn decode_frame(&mut self, event: &[u8]) -> Result<WatchEvent<K>, ListWatchError> {
-        decode_protobuf_event(event, &mut self.skipped, self.expected.as_ref(), &self.form)
+        Ok(Some(LENGTH + len))
     }
 
     /// Ends the body and returns the last event, if no newline followed it.
@@ -185,11 +167,11 @@ impl<K> WatchDecoder<K> {
     /// [`ListWatchError::Protocol`] if it is no watch.
     pub fn finish(mut self) -> Result<Option<WatchEvent<K>>, ListWatchError> {
         let interrupted = || Err(ListWatchError::Interrupted("the watch ended within an event".into()));
-        if self.encoding == Encoding::Protobuf {
+        if self.events.encoding == Encoding::Protobuf {
             return if self.partial.is_empty() { Ok(None) } else { interrupted() };
         }
         let line = std::mem::take(&mut self.partial);
-        let event = self.decode(&line)?;
+        let event = self.decode_line(&line)?;
         let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&line);
         match serde_json::from_slice::<IgnoredAny>(line) {
             Err(error) if error.is_eof() && event.is_some() => interrupted(),
@@ -203,7 +185,7 @@ impl<K> WatchDecoder<K> {
         Ok(())
     }
 
-    fn decode(&mut self, line: &[u8]) -> Result<Option<WatchEvent<K>>, ListWatchError> {
+    fn decode_line(&mut self, line: &[u8]) -> Result<Option<WatchEvent<K>>, ListWatchError> {
         self.check_length(line.len())?;
         let line = match line.strip_prefix(BYTE_ORDER_MARK) {
             Some(line) if !self.recognized => line,
@@ -218,7 +200,7 @@ impl<K> WatchDecoder<K> {
             return Err(ListWatchError::Protocol(error.to_owned()));
         }
         self.recognized = true;
-        decode_event(line, &mut self.skipped, self.expected.as_ref(), &self.form).map(Some)
+        self.events.decode(line).map(Some)
     }
 
     fn check_length(&self, len: usize) -> Result<(), ListWatchError> {
@@ -227,12 +209,6 @@ impl<K> WatchDecoder<K> {
         }
         let error = format!("an event of the watch is larger than {} bytes", self.max_object_size);
         Err(ListWatchError::Protocol(error))
-    }
-
-    fn reuse(&mut self, mut line: Vec<u8>) {
-        line.clear();
-        line.shrink_to(KEPT_CAPACITY);
-        self.partial = line;
     }
 }
 

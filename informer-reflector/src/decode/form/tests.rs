@@ -143,6 +143,8 @@ fn i10_damaged_message_is_rejected_or_decodes() {
         }
         let tape = protobuf::read(of_pods, &damaged, &NOTHING_PRUNED);
         prop_assert!(tape.problem().is_some() || decode::<Pod>(&tape, None).is_ok());
+        let checked = protobuf::read_item(of_pods, &damaged, &NOTHING_PRUNED, Extract::Identity);
+        prop_assert_eq!(checked.problem(), tape.problem());
     });
 }
 

@@ -1,0 +1,120 @@
+//! Writes the values of protobuf fields to the tape. If the tape is silent, the values are only
+//! checked.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use k8s_openapi::jiff::Timestamp;
+use kube_messages::{Content, Fields};
+
+use super::Object;
+use crate::decode::json::Scanner;
+use crate::decode::repair::INVALID_UTF8;
+use crate::decode::tape::Token;
+
+/// The start of year 1, in seconds since 1970: Go's zero time, which is the earliest time.
+const FIRST_SECOND: i64 = -62_135_596_800;
+
+/// Values whose bytes are not a value of the field's type reject the object.
+impl Object {
+    /// Rejects the object, and writes `null` for a value that can't be read.
+    pub(super) fn reject(&mut self, problem: &str) {
+        self.tape.reject(problem);
+        self.tape.push(Token::Null);
+    }
+
+    pub(super) fn text(&mut self, bytes: &[u8]) {
+        match str::from_utf8(bytes) {
+            Ok(text) => {
+                let text = self.tape.decoded(text);
+                self.tape.push(Token::Text(text));
+            }
+            // Not null, because the text can be the name of a member.
+            Err(_) => {
+                let text = self.tape.decoded("");
+                self.tape.push(Token::Text(text));
+                self.tape.reject(INVALID_UTF8);
+            }
+        }
+    }
+
+    pub(super) fn int(&mut self, number: i64) {
+        match i32::try_from(number) {
+            Ok(_) => self.tape.push_number(number),
+            Err(_) => self.reject("an integer that is out of range"),
+        }
+    }
+
+    pub(super) fn double(&mut self, number: f64) {
+        if !number.is_finite() {
+            self.reject("a number that is not finite");
+        } else if !self.tape.is_silent() {
+            // Debug writes a fraction even if it is zero.
+            let text = self.tape.decoded(&format!("{number:?}"));
+            self.tape.push(Token::Number(text));
+        }
+    }
+
+    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+        if !self.tape.is_silent() {
+            self.text(BASE64_STANDARD.encode(bytes).as_bytes());
+        }
+    }
+
+    pub(super) fn time(&mut self, bytes: &[u8], is_micro: bool) {
+        if bytes.is_empty() {
+            return self.tape.push(Token::Null);
+        }
+        let (mut seconds, mut nanoseconds) = (0, 0);
+        let mut fields = Fields(bytes);
+        while let Ok(Some((number, Content::Number(value)))) = fields.next() {
+            if number == 1 { seconds = value.cast_signed() } else { nanoseconds = value }
+        }
+        let nanoseconds = if is_micro { i32::try_from(nanoseconds).unwrap_or(-1) } else { 0 };
+        match Timestamp::new(seconds, nanoseconds) {
+            Ok(_) if seconds < FIRST_SECOND => self.reject("a time that is out of range"),
+            Ok(_) if self.tape.is_silent() => {}
+            Ok(time) if is_micro => self.text(time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string().as_bytes()),
+            Ok(time) => self.text(time.to_string().as_bytes()),
+            Err(_) => self.reject("a time that is out of range"),
+        }
+    }
+
+    pub(super) fn json(&mut self, bytes: &[u8], depth: usize) {
+        let Ok(text) = str::from_utf8(bytes) else { return self.reject(INVALID_UTF8) };
+        if text.is_empty() {
+            return self.tape.push(Token::Null);
+        }
+        // A number needs a byte behind it.
+        let text = format!("{text}\n");
+        let before = self.tape.len();
+        if Scanner::new(&text).append_to(&mut self.tape, depth).is_err() {
+            self.tape.truncate(before);
+            self.reject("invalid JSON in protobuf");
+        }
+    }
+
+    pub(super) fn int_or_string(&mut self, bytes: &[u8]) {
+        let (mut is_text, mut number, mut text) = (false, 0, &[][..]);
+        let mut fields = Fields(bytes);
+        while let Ok(Some((field, content))) = fields.next() {
+            match (field, content) {
+                (1, Content::Number(kind)) => is_text = kind == 1,
+                (2, Content::Number(value)) => number = value.cast_signed(),
+                (3, Content::Bytes(value)) => text = value,
+                _ => {}
+            }
+        }
+        if is_text { self.text(text) } else { self.int(number) }
+    }
+}
+
+/// Returns the content of field 1 of a message; empty if the field is missing.
+pub(super) fn only_field(bytes: &[u8]) -> &[u8] {
+    let mut fields = Fields(bytes);
+    while let Ok(Some((number, content))) = fields.next() {
+        if let (1, Content::Bytes(bytes)) = (number, content) {
+            return bytes;
+        }
+    }
+    &[]
+}
