@@ -5,12 +5,11 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use informer_factory::informer_reflector::{ReflectorConfig, Storage};
 use informer_factory::{
-    Cached, FactoryBuilder, Handlers, Informer, InformerScope, SharedInformerFactory, connect,
+    Cached, FactoryBuilder, Handlers, Informer, SharedIndexInformer, SharedInformerFactory, connect,
 };
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 
 use crate::meter::Meter;
 use crate::protocol::{Plan, print, wait_for_start};
@@ -55,11 +54,12 @@ pub(crate) fn main() -> anyhow::Result<()> {
         let client = connect(config, |_, tcp| Ok(tcp))?;
         let builder = SharedInformerFactory::builder(client)
             .reflector(ReflectorConfig::new().streaming_lists(!plan.is_list));
+        let pods = |factory: &SharedInformerFactory| factory.core().v1().pods();
         match plan.form.as_str() {
-            "decoded" => run::<Pod>(&plan, builder).await,
-            "encoded" => run::<Pod>(&plan, stored(builder, Storage::Encoded)).await,
-            "compressed" => run::<Pod>(&plan, stored(builder, Storage::Compressed)).await,
-            "slim" => run::<SlimPod>(&plan, builder).await,
+            "decoded" => run(&plan, builder, pods).await,
+            "encoded" => run(&plan, stored(builder, Storage::Encoded), pods).await,
+            "compressed" => run(&plan, stored(builder, Storage::Compressed), pods).await,
+            "slim" => run(&plan, builder, |factory| factory.core().v1().slim_pods()).await,
             form => bail!("unknown form {form}"),
         }
     })
@@ -69,14 +69,17 @@ fn stored(builder: FactoryBuilder, storage: Storage) -> FactoryBuilder {
     builder.configure::<Pod>(move |it| it.storage(storage))
 }
 
-async fn run<K>(plan: &Plan, builder: FactoryBuilder) -> anyhow::Result<()>
+async fn run<K>(
+    plan: &Plan,
+    builder: FactoryBuilder,
+    informer: fn(&SharedInformerFactory) -> SharedIndexInformer<K>,
+) -> anyhow::Result<()>
 where
-    K: kube::Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
-    K::Scope: InformerScope,
+    K: kube::Resource + Send + Sync + 'static,
 {
     let meter = Arc::new(Meter::new(plan));
     let factory = builder.build();
-    let pods = factory.informer::<K>();
+    let pods = informer(&factory);
     let handlers: Vec<_> = (0..plan.handlers)
         .map(|number| pods.add_event_handler(handler::<K>(number, Arc::clone(&meter))))
         .collect();
