@@ -26,6 +26,10 @@ use events::Lines;
 use report::Report;
 use source::Source;
 
+/// Frees objects of other threads faster than glibc's allocator.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[tokio::main]
 async fn main() -> ExitCode {
     let args = match Args::parse() {

@@ -105,7 +105,6 @@ struct Reader {
     coalesce_drops_old: bool,
     /// Objects that existed when the reader joined and that it has not received.
     replay: BTreeMap<ObjectKey, u64>,
-    joined_late: bool,
     known: BTreeMap<ObjectKey, u64>,
     /// The newest received state of each key.
     newest: BTreeMap<ObjectKey, u64>,
@@ -231,7 +230,6 @@ impl World {
             wants_resyncs,
             coalesce_drops_old,
             replay: self.truth.iter().map(|(key, object)| (key.clone(), **object)).collect(),
-            joined_late: self.list_complete,
             known: BTreeMap::new(),
             newest: BTreeMap::new(),
             released: BTreeSet::new(),
@@ -311,8 +309,6 @@ impl Reader {
         if self.stream.registration().has_synced() {
             // I6.
             assert!(list_complete && self.replay.is_empty());
-        } else if self.joined_late && self.known.is_empty() && self.replay.is_empty() {
-            assert!(list_complete);
         }
     }
 }

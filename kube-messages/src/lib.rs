@@ -100,9 +100,9 @@ pub enum Type {
     Text,
     /// A boolean.
     Bool,
-    /// An integer with a sign and 32 bits.
+    /// A signed 32-bit integer.
     Int,
-    /// An integer with a sign and 64 bits.
+    /// A signed 64-bit integer.
     Long,
     /// A floating-point number.
     Double,

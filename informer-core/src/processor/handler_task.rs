@@ -164,7 +164,7 @@ impl HandlerTask {
                 handler = %self.listener.name(),
                 pending = backlog.pending,
                 took_ms = took.as_millis(),
-                "handler is slow; its backlog is coalesced to one event per key, unless the handler has no threshold"
+                "handler is slow; its backlog is coalesced to one event per key, unless its threshold is `None`"
             );
         }
     }

@@ -145,9 +145,9 @@ impl Entry {
         !matches!(*self.work.lock(), Work::Waiting(_))
     }
 
-    /// Returns whether the informer has been unused for `period`. Call this method periodically,
-    /// because it only sees whether the informer is in use at the time of the call.
-    pub(super) fn is_idle_for(&self, period: Duration) -> bool {
+    /// Records whether the informer is in use now. Returns whether it was unused at all calls during
+    /// the last `period`, so this method must be called periodically.
+    pub(super) fn observe_idleness(&self, period: Duration) -> bool {
         let mut since = self.idle_since.lock();
         if self.informer.is_in_use() || !matches!(*self.work.lock(), Work::Started(_)) {
             *since = None;

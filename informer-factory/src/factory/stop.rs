@@ -66,7 +66,7 @@ impl SharedInformerFactory {
 impl Inner {
     /// Stops the informers that have been unused for `period`.
     fn stop_idle(&self, period: Duration) {
-        let is_idle = |entry: &super::Entry| entry.is_idle_for(period);
+        let is_idle = |entry: &super::Entry| entry.observe_idleness(period);
         let idle: Vec<_> =
             self.informers.iter().filter(|entry| is_idle(entry)).map(|entry| entry.key().clone()).collect();
         for key in idle {

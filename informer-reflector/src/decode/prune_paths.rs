@@ -35,7 +35,7 @@ const NEEDED: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
 const READ: [(&str, &str); 3] = [
     ("labels", "selectors and label indices"),
     ("ownerReferences", "`controller_key` and maps from an object to its owner"),
-    ("deletionTimestamp", "waits for an own deletion"),
+    ("deletionTimestamp", "checks whether a deletion of this process has reached the cache"),
 ];
 
 /// The maximum number of pruned fields at one level. Additional fields are not pruned, because each

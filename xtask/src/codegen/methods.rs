@@ -17,7 +17,8 @@ pub(crate) fn of(root: &Path, type_name: &str) -> anyhow::Result<BTreeSet<String
     collect(&root.join("informer-factory/src"), type_name, &mut methods)?;
     if methods.is_empty() {
         bail!(
-            "informer-factory has no public methods of `{type_name}`; correct `xtask/src/codegen/built_in.rs`"
+            "found no public methods of `{type_name}` in informer-factory/src; correct the name of the type in \
+             `xtask/src/codegen/built_in.rs`"
         );
     }
     methods.extend(OF_TRAITS.map(str::to_owned));

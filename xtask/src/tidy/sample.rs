@@ -65,6 +65,10 @@ fn doc_comments(source: &Source) -> Vec<Text> {
     let mut block: Vec<&str> = Vec::new();
     for (number, line) in source.lines().filter(|(number, _)| !source.is_test(*number)) {
         let line = line.trim();
+        // In `quote!`, the text follows in an attribute.
+        if line == "///" && block.is_empty() {
+            continue;
+        }
         if line.starts_with("///") || line.starts_with("//!") {
             block.push(line);
         } else if !block.is_empty() && !line.starts_with("#[") {
@@ -117,6 +121,7 @@ fn literals(code: &str) -> Vec<String> {
                         let rest = letters.as_str().trim_start();
                         letters = rest.chars();
                     }
+                    Some('n') => literal.push('\n'),
                     Some(escaped) => literal.push(escaped),
                     None => {}
                 },

@@ -28,7 +28,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_generation_counts_changes_of_the_spec),
         scenario(a_generation_counts_annotations_of_deployments),
         scenario(a_generation_counts_labels_of_endpoint_slices),
-        scenario(a_type_of_secret_is_for_ever).differs("The simulator does not enforce immutable fields."),
+        scenario(type_of_a_secret_is_immutable).differs("The simulator does not enforce immutable fields."),
         scenario(two_writers_from_one_version_can_not_both_win),
     ]
 }
@@ -217,7 +217,7 @@ async fn a_generation_counts_labels_of_endpoint_slices(server: Server) {
     assert_eq!(generations(&server, &format!("{path}/a")).await, [2, 2]);
 }
 
-async fn a_type_of_secret_is_for_ever(server: Server) {
+async fn type_of_a_secret_is_immutable(server: Server) {
     server.create_secrets(&["a"]).await;
     let mut object = secret("a");
     object["type"] = "wire.test/other".into();

@@ -114,7 +114,9 @@ impl Objects {
     /// of other objects were not recorded.
     pub(crate) fn list(&self) -> anyhow::Result<&[u8]> {
         if self.count != self.recording.objects() {
-            bail!("a client has requested a list that is not streaming, of which there is no clone");
+            bail!(
+                "a client requested a list that is not streaming, which is recorded only for the recorded number of objects"
+            );
         }
         Ok(&self.recording.list)
     }

@@ -97,7 +97,12 @@ impl Replay {
         let media_type = self.objects.encoding().media_type();
         if request.path != PODS || !request.accepts(self.objects.encoding()) {
             connection.write_all(b"HTTP/1.1 406 Not Acceptable\r\nContent-Length: 0\r\n\r\n")?;
-            bail!("a request for {}?{}, accepting {}", request.path, request.query, request.accept);
+            bail!(
+                "unexpected path or media type in a request for {}?{} with Accept {:?}",
+                request.path,
+                request.query,
+                request.accept
+            );
         }
         let is_watch = request.has("watch", &["1", "true"]);
         let stream = if is_watch { ";stream=watch" } else { "" };
