@@ -4,18 +4,18 @@
 //! handler that writes through such a pointer corrupts the cache, so client-go has a mutation
 //! detector. A [`Cached`] is immutable, so it needs no detector.
 
-use std::any::Any;
+use std::any::TypeId;
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_core::Resource;
 use ref_cast::{RefCastCustom, ref_cast_custom};
 
-use crate::{Encoded, KeyError, ObjectKey, OwnedObject, ResourceVersion, Uid};
+use crate::handle::Handle;
+use crate::{KeyError, ObjectKey, ResourceVersion, Uid};
 
 /// A shared, immutable object that is cheap to clone.
 ///
@@ -38,8 +38,8 @@ use crate::{Encoded, KeyError, ObjectKey, OwnedObject, ResourceVersion, Uid};
 /// ```
 ///
 /// An informer can store objects [encoded](crate::Storage::Encoded). Dereferencing a handle to an
-/// encoded object decodes the object, and the handle keeps the decoded object until the handle is
-/// dropped. [`read`](Self::read) does not keep the decoded object in the handle.
+/// encoded object decodes the object, and the decoded object stays in memory until this handle and
+/// its clones are dropped. [`read`](Self::read) does not keep the decoded object.
 #[derive(RefCastCustom)]
 #[repr(transparent)]
 pub struct Cached<K> {
@@ -56,73 +56,6 @@ pub struct Cached<K> {
 #[derive(Debug)]
 pub enum AnyObject {}
 
-// `repr(C)` keeps the fields in this order, so the key is next to the reference count of the `Arc`.
-// A lookup reads only these two; the rest of a large object is on other pages.
-#[repr(C)]
-pub(crate) struct Inner<O: ?Sized> {
-    key: ObjectKey,
-    resource_version: ResourceVersion,
-    uid: Uid,
-    pub(crate) object: O,
-}
-
-impl<O> Inner<O> {
-    pub(crate) fn new(key: ObjectKey, resource_version: ResourceVersion, uid: Uid, object: O) -> Self {
-        Self { key, resource_version, uid, object }
-    }
-}
-
-/// The identity of an object, and the decoded object or its [`Encoded`] form.
-pub(crate) type AnyInner = Inner<dyn Any + Send + Sync>;
-
-impl AnyInner {
-    /// Sets the identity of the object: its key, resource version and UID.
-    pub(crate) fn identify(&mut self, key: ObjectKey, resource_version: ResourceVersion, uid: Uid) {
-        (self.key, self.resource_version, self.uid) = (key, resource_version, uid);
-    }
-}
-
-/// A reference-counted pointer to an object of any type. Unlike [`Cached`], it has no type
-/// parameter.
-pub(crate) struct Handle {
-    pub(crate) inner: Arc<AnyInner>,
-    /// The decoded form of an encoded object, once this handle has been dereferenced.
-    decoded: OnceLock<Arc<OwnedObject<AnyObject>>>,
-}
-
-impl Handle {
-    pub(crate) fn new(inner: Arc<AnyInner>) -> Self {
-        Self { inner, decoded: OnceLock::new() }
-    }
-
-    /// Returns the object if it has type `T`; decodes it first if necessary.
-    pub(crate) fn get<T: 'static>(&self) -> Option<&T> {
-        match self.inner.object.downcast_ref() {
-            None => self.decoded()?.handle.get(),
-            object => object,
-        }
-    }
-
-    /// Returns the encoded form, if the object has one.
-    pub(crate) fn encoded(&self) -> Option<&Encoded> {
-        self.inner.object.downcast_ref()
-    }
-
-    #[cold]
-    fn decoded(&self) -> Option<&OwnedObject<AnyObject>> {
-        let encoded = self.encoded()?;
-        Some(self.decoded.get_or_init(|| encoded.decoded()))
-    }
-}
-
-/// A clone refers to the same object, but does not keep the decoded form of an encoded object in
-/// memory.
-impl Clone for Handle {
-    fn clone(&self) -> Self {
-        Self::new(Arc::clone(&self.inner))
-    }
-}
-
 impl<K: Resource + Send + Sync + 'static> Cached<K> {
     /// Wraps a Kubernetes object. The key is `namespace/name`, or `name` for a cluster-scoped
     /// object.
@@ -135,6 +68,24 @@ impl<K: Resource + Send + Sync + 'static> Cached<K> {
         let resource_version = meta.resource_version.as_deref().into();
         let uid = meta.uid.as_deref().into();
         Ok(Self::from_parts(key, resource_version, uid, object))
+    }
+}
+
+impl Cached<AnyObject> {
+    /// Returns a handle that can be dereferenced, as [`Self::cast`] does.
+    pub(crate) fn opened(self) -> Self {
+        Self::from_handle(self.handle.open())
+    }
+
+    /// Calls a function with the handle as a `Cached<T>` that can be dereferenced.
+    #[doc(hidden)]
+    pub fn with_type<T: 'static, R>(&self, function: impl FnOnce(&Cached<T>) -> R) -> R {
+        if self.is_closed() { function(&self.clone().cast()) } else { function(self.cast_ref()) }
+    }
+
+    /// Returns whether the handle must be [opened](Self::opened) before it is dereferenced.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.handle.is_closed()
     }
 }
 
@@ -157,7 +108,7 @@ impl<K: Send + Sync + 'static> Cached<K> {
     /// Wraps any object with the given key, resource version and UID.
     #[must_use]
     pub fn from_parts(key: ObjectKey, resource_version: ResourceVersion, uid: Uid, object: K) -> Self {
-        Self::from_handle(Handle::new(Arc::new(Inner::new(key, resource_version, uid, object))))
+        Self::from_handle(Handle::new(key, resource_version, uid, object))
     }
 }
 
@@ -166,15 +117,23 @@ impl<K> Cached<K> {
         Self { handle, _type: PhantomData }
     }
 
-    /// Changes the type of the handle, to or from [`AnyObject`]. Dereferencing a handle panics if
-    /// the type of the handle is not the type of the object.
+    /// Changes the type of the handle, to or from [`AnyObject`]. The result can be dereferenced if
+    /// `T` is the type of the object; a handle to an encoded object is opened for this.
     #[doc(hidden)]
     #[must_use]
-    pub fn cast<T>(self) -> Cached<T> {
+    pub fn cast<T: 'static>(self) -> Cached<T> {
+        let is_erased = TypeId::of::<T>() == TypeId::of::<AnyObject>();
+        Cached::from_handle(if is_erased { self.handle.close() } else { self.handle.open() })
+    }
+
+    /// Changes only the static type of the handle: unlike [`cast`](Self::cast), neither opens nor
+    /// closes the handle.
+    pub(crate) fn retype<T>(self) -> Cached<T> {
         Cached::from_handle(self.handle)
     }
 
-    /// The same as [`cast`](Self::cast), for a reference.
+    /// Changes the type of the handle, but does not open a handle to an encoded object: such a
+    /// handle must not be dereferenced.
     #[doc(hidden)]
     #[must_use]
     pub fn cast_ref<T>(&self) -> &Cached<T> {
@@ -187,43 +146,43 @@ impl<K> Cached<K> {
     /// Returns the object's key.
     #[must_use]
     pub fn key(&self) -> &ObjectKey {
-        &self.handle.inner.key
+        &self.handle.identity().key
     }
 
     /// Returns the object's name.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.handle.inner.key.name()
+        self.handle.identity().key.name()
     }
 
     /// Returns the object's namespace, or `None` for a cluster-scoped object.
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {
-        self.handle.inner.key.namespace()
+        self.handle.identity().key.namespace()
     }
 
     /// Returns the object's resource version.
     #[must_use]
     pub fn resource_version(&self) -> &ResourceVersion {
-        &self.handle.inner.resource_version
+        &self.handle.identity().resource_version
     }
 
     /// Returns the object's UID.
     #[must_use]
     pub fn uid(&self) -> &Uid {
-        &self.handle.inner.uid
+        &self.handle.identity().uid
     }
 
     /// Returns whether the object is stored [encoded](crate::Encoded).
     #[must_use]
     pub fn is_encoded(&self) -> bool {
-        self.handle.encoded().is_some()
+        self.handle.as_encoded().is_some()
     }
 
     /// Returns whether `self` and `other` are handles to the same object in memory.
     #[must_use]
     pub fn ptr_eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.handle.inner, &other.handle.inner)
+        self.handle.ptr_eq(&other.handle)
     }
 
     /// Returns whether `self` and `other` are the same version of the same object: their UIDs and
@@ -240,7 +199,7 @@ impl<K: 'static> Cached<K> {
     /// Calls a function with the object. An encoded object is decoded for this call, and this
     /// handle does not keep the decoded object.
     pub fn read<R>(&self, function: impl FnOnce(&K) -> R) -> R {
-        if self.is_encoded() { function(&self.clone()) } else { function(self) }
+        function(&Self::from_handle(self.handle.closed().clone().open()))
     }
 }
 
@@ -248,7 +207,7 @@ impl<K: Resource + 'static> Cached<K> {
     /// Returns the object's metadata. Of an encoded object, only the metadata is decoded.
     #[must_use]
     pub fn metadata(&self) -> Cow<'_, ObjectMeta> {
-        match self.handle.encoded() {
+        match self.handle.as_encoded() {
             Some(encoded) => Cow::Owned(encoded.metadata()),
             None => Cow::Borrowed(self.meta()),
         }

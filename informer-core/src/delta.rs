@@ -119,15 +119,27 @@ impl<K> Deleted<K> {
     }
 
     fn new(key: ObjectKey, last_known: Option<Cached<K>>, exact: bool) -> Self {
-        let parts = Parts { key, last_known: last_known.map(Cached::cast), previous: None, exact };
+        let parts = Parts { key, last_known: last_known.map(Cached::retype), previous: None, exact };
         Self { inner: parts, _type: PhantomData }
     }
 
-    /// Changes only the static type of the object, as [`Cached::cast`] does.
+    /// Changes the type of the object, as [`Cached::cast`] does.
     #[doc(hidden)]
     #[must_use]
-    pub fn cast<T>(self) -> Deleted<T> {
-        Deleted { inner: self.inner, _type: PhantomData }
+    pub fn cast<T: 'static>(self) -> Deleted<T> {
+        self.map(|object| object.retype::<AnyObject>().cast::<T>())
+    }
+
+    pub(crate) fn map<T>(self, change: impl Fn(Cached<K>) -> Cached<T>) -> Deleted<T> {
+        let change = |object: Cached<AnyObject>| change(object.retype()).retype();
+        let Parts { key, last_known, previous, exact } = self.inner;
+        let inner = Parts { key, last_known: last_known.map(change), previous: previous.map(change), exact };
+        Deleted { inner, _type: PhantomData }
+    }
+
+    /// Returns whether a handle in this deletion must be opened before it is dereferenced.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.inner.last_known.iter().chain(&self.inner.previous).any(Cached::is_closed)
     }
 
     /// The same as [`cast`](Self::cast), for a reference.
@@ -192,7 +204,7 @@ impl<K> Deleted<K> {
     /// has no last known state.
     #[must_use]
     pub fn after(mut self, previous: Cached<K>) -> Self {
-        let previous: Cached<AnyObject> = previous.cast();
+        let previous: Cached<AnyObject> = previous.retype();
         self.inner.last_known.get_or_insert_with(|| previous.clone());
         self.inner.previous = Some(previous);
         self

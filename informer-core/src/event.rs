@@ -1,6 +1,6 @@
 //! [`Event`]: a change of the store, and [`EventBatch`]: the changes of one transaction.
 
-use crate::{Cached, Deleted, ObjectKey};
+use crate::{AnyObject, Cached, Deleted, ObjectKey};
 
 /// A change of the store, in the form that handlers receive.
 #[derive(Debug)]
@@ -47,17 +47,36 @@ impl<K> Event<K> {
         }
     }
 
-    /// Changes only the static type of the object, as [`Cached::cast`] does.
-    pub(crate) fn cast<T>(self) -> Event<T> {
+    /// Changes the type of the objects, as [`Cached::cast`] does.
+    pub(crate) fn cast<T: 'static>(self) -> Event<T> {
+        self.map(Cached::cast)
+    }
+
+    fn map<T>(self, change: fn(Cached<AnyObject>) -> Cached<T>) -> Event<T> {
+        let change = |object: Cached<K>| change(object.retype());
         match self {
             Self::Added { object, is_in_initial_list } => {
-                Event::Added { object: object.cast(), is_in_initial_list }
+                Event::Added { object: change(object), is_in_initial_list }
             }
-            Self::Updated { old, new } => Event::Updated { old: old.cast(), new: new.cast() },
-            Self::Resynced(object) => Event::Resynced(object.cast()),
-            Self::Deleted(deleted) => Event::Deleted(deleted.cast()),
-            Self::Released(object) => Event::Released(object.cast()),
+            Self::Updated { old, new } => Event::Updated { old: change(old), new: change(new) },
+            Self::Resynced(object) => Event::Resynced(change(object)),
+            Self::Deleted(deleted) => Event::Deleted(deleted.map(change)),
+            Self::Released(object) => Event::Released(change(object)),
         }
+    }
+}
+
+impl Event<AnyObject> {
+    /// Returns the event with handles that can be dereferenced; `None` if this is such an event.
+    pub(crate) fn opened(&self) -> Option<Self> {
+        let is_closed = match self {
+            Self::Added { object, .. } | Self::Resynced(object) | Self::Released(object) => {
+                object.is_closed()
+            }
+            Self::Updated { old, new } => old.is_closed() || new.is_closed(),
+            Self::Deleted(deleted) => deleted.is_closed(),
+        };
+        is_closed.then(|| self.clone().map(Cached::opened))
     }
 }
 
@@ -86,7 +105,7 @@ pub struct EventBatch<K> {
 
 impl<K> EventBatch<K> {
     /// Changes the type of the objects, as [`Cached::cast`] does.
-    pub(crate) fn cast<T>(self) -> EventBatch<T> {
+    pub(crate) fn cast<T: 'static>(self) -> EventBatch<T> {
         let events = self.events.into_iter().map(Event::cast).collect();
         EventBatch { events, completes_initial_list: self.completes_initial_list }
     }

@@ -29,6 +29,7 @@ mod delta_fifo;
 mod encoded;
 mod error;
 mod event;
+mod handle;
 mod handler;
 mod key;
 mod key_function;

@@ -7,10 +7,10 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use crate::cached::{AnyInner, Handle, Inner};
-use crate::{Cached, Encoded, ObjectKey, ResourceVersion, Uid};
+use crate::handle::Handle;
+use crate::{AnyObject, Cached, Encoded, ObjectKey, ResourceVersion, Uid};
 
 /// An object on the heap, with a single owner. The owner can change the object until it becomes a
 /// [`Cached`], which uses the same allocation.
@@ -30,7 +30,9 @@ use crate::{Cached, Encoded, ObjectKey, ResourceVersion, Uid};
 /// ```
 pub struct OwnedObject<K> {
     /// The only handle to the object. There are no weak handles either.
-    pub(crate) handle: Handle,
+    handle: Handle,
+    /// The decoded form of an encoded object, once it has been read.
+    decoded: OnceLock<Arc<OwnedObject<AnyObject>>>,
     _type: PhantomData<fn() -> K>,
 }
 
@@ -38,60 +40,65 @@ impl<K: Send + Sync + 'static> OwnedObject<K> {
     /// Moves an object to the heap.
     #[must_use]
     pub fn new(object: K) -> Self {
-        let key = ObjectKey::placeholder();
-        Self::of(Arc::new(Inner::new(key, ResourceVersion::empty(), Uid::default(), object)))
+        Self::of(Handle::new(ObjectKey::placeholder(), ResourceVersion::empty(), Uid::default(), object))
     }
 }
 
 impl<K> OwnedObject<K> {
-    fn of(inner: Arc<AnyInner>) -> Self {
-        Self { handle: Handle::new(inner), _type: PhantomData }
+    fn of(handle: Handle) -> Self {
+        Self { handle, decoded: OnceLock::new(), _type: PhantomData }
     }
 
     /// Returns an encoded object with the given key, resource version and UID.
     #[doc(hidden)]
     #[must_use]
     pub fn encoded(key: ObjectKey, resource_version: ResourceVersion, uid: Uid, object: Encoded) -> Self {
-        Self::of(Arc::new(Inner::new(key, resource_version, uid, object)))
+        Self::of(Handle::new(key, resource_version, uid, object))
     }
 
-    /// Changes the type of the handle, as [`Cached::cast`] does.
+    /// Changes the type of the handle, to or from [`AnyObject`].
     #[doc(hidden)]
     #[must_use]
     pub fn cast<T>(self) -> OwnedObject<T> {
-        OwnedObject { handle: self.handle, _type: PhantomData }
+        OwnedObject::of(self.handle)
     }
 
     /// Returns the object if it has type `T`, whatever the type of the handle.
     #[doc(hidden)]
     #[must_use]
     pub fn downcast_ref<T: 'static>(&self) -> Option<&T> {
-        self.handle.get()
+        match self.handle.as_encoded() {
+            Some(encoded) => self.decoded.get_or_init(|| encoded.decoded()).downcast_ref(),
+            None => self.handle.get(),
+        }
     }
 
     /// The same as [`downcast_ref`](Self::downcast_ref), but mutable.
     #[doc(hidden)]
     #[must_use]
     pub fn downcast_mut<T: 'static>(&mut self) -> Option<&mut T> {
-        if let Some(encoded) = self.handle.encoded() {
+        if let Some(encoded) = self.handle.as_encoded() {
             *self = encoded.decode().cast();
         }
-        self.inner_mut().object.downcast_mut()
+        self.handle.get_mut()
     }
 
     /// Turns this handle into a [`Cached`] with the given key, resource version and UID, without
     /// moving the object.
     #[must_use]
-    pub fn into_cached(mut self, key: ObjectKey, resource_version: ResourceVersion, uid: Uid) -> Cached<K> {
-        self.inner_mut().identify(key, resource_version, uid);
-        Cached::from_handle(self.handle)
+    pub fn into_cached(mut self, key: ObjectKey, resource_version: ResourceVersion, uid: Uid) -> Cached<K>
+    where
+        K: 'static,
+    {
+        self.handle.identify(key, resource_version, uid);
+        Cached::<AnyObject>::from_handle(self.handle).cast()
     }
 
     /// Returns whether the object is [encoded](Encoded).
     #[doc(hidden)]
     #[must_use]
     pub fn is_encoded(&self) -> bool {
-        self.handle.encoded().is_some()
+        self.handle.is_closed()
     }
 
     /// Turns this handle into a [`Cached`], if the object is encoded.
@@ -100,12 +107,8 @@ impl<K> OwnedObject<K> {
     /// Returns this handle unchanged if the object is decoded, because the handle then does not
     /// contain the key, resource version and UID.
     #[doc(hidden)]
-    pub fn into_cached_if_encoded(self) -> Result<Cached<K>, Self> {
-        if self.handle.encoded().is_some() { Ok(Cached::from_handle(self.handle)) } else { Err(self) }
-    }
-
-    fn inner_mut(&mut self) -> &mut AnyInner {
-        Arc::get_mut(&mut self.handle.inner).expect("a fresh object has one handle")
+    pub fn into_cached_if_encoded(self) -> Result<Cached<AnyObject>, Self> {
+        if self.is_encoded() { Ok(Cached::from_handle(self.handle)) } else { Err(self) }
     }
 }
 

@@ -38,7 +38,7 @@ pub struct Indexer<K> {
     _type: PhantomData<fn() -> K>,
 }
 
-impl<K> Indexer<K> {
+impl<K: 'static> Indexer<K> {
     pub(crate) fn from_shared(shared: Arc<Shared>) -> Self {
         Self { shared, _type: PhantomData }
     }
@@ -46,7 +46,7 @@ impl<K> Indexer<K> {
     /// Changes only the static type of the objects, as [`Cached::cast_ref`] does.
     #[doc(hidden)]
     #[must_use]
-    pub fn cast_ref<T>(&self) -> &Indexer<T> {
+    pub fn cast_ref<T: 'static>(&self) -> &Indexer<T> {
         Indexer::from_shared_ref(&self.shared)
     }
 
@@ -333,7 +333,7 @@ fn unknown_index(name: &str, state: &State) -> IndexError {
 }
 
 impl State {
-    pub(crate) fn in_namespace<K>(&self, namespace: &str) -> Objects<K> {
+    pub(crate) fn in_namespace<K: 'static>(&self, namespace: &str) -> Objects<K> {
         Objects::of_posting(self, self.namespace_posting(namespace))
     }
 
@@ -347,7 +347,7 @@ impl State {
     }
 }
 
-impl<K> Snapshot<K> {
+impl<K: 'static> Snapshot<K> {
     /// Returns the objects in a namespace.
     #[must_use]
     pub fn in_namespace(&self, namespace: &str) -> Objects<K> {
@@ -377,13 +377,13 @@ impl<K: Send + Sync + 'static> KnownObjects<K> for Indexer<K> {
     }
 }
 
-impl<K> Clone for Indexer<K> {
+impl<K: 'static> Clone for Indexer<K> {
     fn clone(&self) -> Self {
         Self::from_shared(Arc::clone(&self.shared))
     }
 }
 
-impl<K> fmt::Debug for Indexer<K> {
+impl<K: 'static> fmt::Debug for Indexer<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Indexer")
             .field("len", &self.len())

@@ -144,13 +144,13 @@ fn select_any(
     }
 }
 
-impl<K> Clone for Lister<K> {
+impl<K: 'static> Clone for Lister<K> {
     fn clone(&self) -> Self {
         Self { indexer: self.indexer.clone() }
     }
 }
 
-impl<K> fmt::Debug for Lister<K> {
+impl<K: 'static> fmt::Debug for Lister<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lister").field("indexer", &self.indexer).finish()
     }

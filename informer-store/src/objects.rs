@@ -1,7 +1,6 @@
 //! [`Objects`]: the result of a query.
 
 use std::fmt;
-use std::marker::PhantomData;
 use std::sync::OnceLock;
 
 use informer_core::{AnyObject, Cached, ObjectKey};
@@ -19,11 +18,10 @@ pub struct Objects<K> {
     entries: Entries<Cached<AnyObject>>,
     slots: Slots,
     len: usize,
-    /// If the objects are encoded, clones of the handles in the store, for [`iter`](Self::iter). A
-    /// dereferenced handle keeps the decoded object, so the handles in the store must not be
-    /// dereferenced.
-    own: OnceLock<Vec<Cached<AnyObject>>>,
-    _type: PhantomData<fn() -> K>,
+    has_encoded: bool,
+    /// If the objects are encoded, handles for [`iter`](Self::iter): a handle that is dereferenced
+    /// keeps the decoded object, so the handles in the store can't be dereferenced.
+    own: OnceLock<Vec<Cached<K>>>,
 }
 
 enum Slots {
@@ -31,18 +29,18 @@ enum Slots {
     Of(Posting),
 }
 
-impl<K> Objects<K> {
+impl<K: 'static> Objects<K> {
     pub(crate) fn all(state: &State) -> Self {
-        Self::new(state.objects.entries().clone(), Slots::All, state.objects.len())
+        Self::new(state.objects.entries().clone(), Slots::All, state.objects.len(), state.has_encoded)
     }
 
     pub(crate) fn of_posting(state: &State, posting: Posting) -> Self {
         let len = posting.len();
-        Self::new(state.objects.entries().clone(), Slots::Of(posting), len)
+        Self::new(state.objects.entries().clone(), Slots::Of(posting), len, state.has_encoded)
     }
 
-    fn new(entries: Entries<Cached<AnyObject>>, slots: Slots, len: usize) -> Self {
-        Self { entries, slots, len, own: OnceLock::new(), _type: PhantomData }
+    fn new(entries: Entries<Cached<AnyObject>>, slots: Slots, len: usize, has_encoded: bool) -> Self {
+        Self { entries, slots, len, has_encoded, own: OnceLock::new() }
     }
 
     /// Returns the number of objects.
@@ -60,10 +58,9 @@ impl<K> Objects<K> {
     /// Iterates over the objects. Encoded objects that are dereferenced stay decoded until this
     /// result is dropped. Iterate by value, or use [`Cached::read`], to decode one at a time.
     pub fn iter(&self) -> impl Iterator<Item = &Cached<K>> {
-        let is_encoded = self.stored().next().is_some_and(Cached::is_encoded);
-        let own = is_encoded.then(|| self.own.get_or_init(|| self.stored().cloned().collect()));
-        let stored = own.is_none().then(|| self.stored());
-        own.into_iter().flatten().chain(stored.into_iter().flatten()).map(Cached::cast_ref)
+        let own = self.has_encoded.then(|| self.own.get_or_init(|| self.to_vec()));
+        let stored = own.is_none().then(|| self.stored().map(Cached::cast_ref));
+        own.into_iter().flatten().chain(stored.into_iter().flatten())
     }
 
     /// Iterates over the handles in the store.
@@ -86,10 +83,10 @@ impl<K> Objects<K> {
     }
 }
 
-impl<K> Objects<K> {
-    /// Changes only the static type of the objects, as [`Cached::cast`] does.
-    pub(crate) fn cast<T>(self) -> Objects<T> {
-        Objects::new(self.entries, self.slots, self.len)
+impl<K: 'static> Objects<K> {
+    /// Changes the type of the objects, as [`Cached::cast`] does.
+    pub(crate) fn cast<T: 'static>(self) -> Objects<T> {
+        Objects::new(self.entries, self.slots, self.len, self.has_encoded)
     }
 
     pub(crate) fn sorted_keys(&self) -> Vec<ObjectKey> {
@@ -99,17 +96,17 @@ impl<K> Objects<K> {
     }
 }
 
-impl<K> Clone for Objects<K> {
+impl<K: 'static> Clone for Objects<K> {
     fn clone(&self) -> Self {
         let slots = match &self.slots {
             Slots::All => Slots::All,
             Slots::Of(posting) => Slots::Of(posting.clone()),
         };
-        Self::new(self.entries.clone(), slots, self.len)
+        Self::new(self.entries.clone(), slots, self.len, self.has_encoded)
     }
 }
 
-impl<'a, K> IntoIterator for &'a Objects<K> {
+impl<'a, K: 'static> IntoIterator for &'a Objects<K> {
     type Item = &'a Cached<K>;
     type IntoIter = Box<dyn Iterator<Item = &'a Cached<K>> + 'a>;
 
@@ -118,7 +115,7 @@ impl<'a, K> IntoIterator for &'a Objects<K> {
     }
 }
 
-impl<K> IntoIterator for Objects<K> {
+impl<K: 'static> IntoIterator for Objects<K> {
     type Item = Cached<K>;
     type IntoIter = IntoIter<K>;
 
@@ -136,7 +133,7 @@ pub struct IntoIter<K> {
     position: usize,
 }
 
-impl<K> Iterator for IntoIter<K> {
+impl<K: 'static> Iterator for IntoIter<K> {
     type Item = Cached<K>;
 
     fn next(&mut self) -> Option<Cached<K>> {

@@ -121,7 +121,7 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for ReflectedStore<K> {
     }
 }
 
-impl<K> fmt::Debug for ReflectedStore<K> {
+impl<K: 'static> fmt::Debug for ReflectedStore<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReflectedStore")
             .field("indexer", &Indexer::<K>::from_shared(Arc::clone(&self.shared)))

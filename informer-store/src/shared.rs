@@ -48,6 +48,8 @@ impl Shared {
 /// reference counts.
 pub(crate) struct State {
     pub(crate) objects: SlotMap<Cached<AnyObject>>,
+    /// Whether an encoded object has been added.
+    pub(crate) has_encoded: bool,
     pub(crate) indices: Vec<NamedIndex>,
     pub(crate) watermark: ResourceVersion,
     /// The watermarks of namespaces that are watched separately; `watermark` is then their minimum.
@@ -102,6 +104,7 @@ impl Clone for State {
     fn clone(&self) -> Self {
         Self {
             objects: self.objects.clone(),
+            has_encoded: self.has_encoded,
             indices: self.indices.clone(),
             watermark: self.watermark.clone(),
             watermarks: Arc::clone(&self.watermarks),

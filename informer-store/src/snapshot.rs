@@ -16,7 +16,7 @@ pub struct Snapshot<K> {
     _type: PhantomData<fn() -> K>,
 }
 
-impl<K> Snapshot<K> {
+impl<K: 'static> Snapshot<K> {
     pub(crate) fn new(state: State) -> Self {
         Self { state, _type: PhantomData }
     }
@@ -24,11 +24,11 @@ impl<K> Snapshot<K> {
     /// Returns the object with this key.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<Cached<K>> {
-        self.stored(key).cloned()
+        self.state.get(key).map(|(_, object)| object.clone().cast())
     }
 
-    /// Returns the store's own handle to the object. Callers must not dereference it, because the
-    /// store would keep the decoded form of an encoded object.
+    /// Returns the store's own handle to the object. A handle to an encoded object must not be
+    /// dereferenced before it is [cast](Cached::cast).
     #[doc(hidden)]
     #[must_use]
     pub fn stored(&self, key: &ObjectKey) -> Option<&Cached<K>> {
@@ -82,13 +82,13 @@ impl<K> Snapshot<K> {
     }
 }
 
-impl<K> Clone for Snapshot<K> {
+impl<K: 'static> Clone for Snapshot<K> {
     fn clone(&self) -> Self {
         Self::new(self.state.clone())
     }
 }
 
-impl<K> fmt::Debug for Snapshot<K> {
+impl<K: 'static> fmt::Debug for Snapshot<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Snapshot")
             .field("len", &self.len())

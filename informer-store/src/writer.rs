@@ -26,9 +26,9 @@ pub enum Change<K> {
     Remove(ObjectKey),
 }
 
-impl<K> Change<K> {
-    /// Changes only the static type of the object, as [`Cached::cast`] does.
-    fn cast<T>(self) -> Change<T> {
+impl<K: 'static> Change<K> {
+    /// Changes the type of the object, as [`Cached::cast`] does.
+    fn cast<T: 'static>(self) -> Change<T> {
         match self {
             Self::Put(object) => Change::Put(object.cast()),
             Self::Remove(key) => Change::Remove(key),
@@ -95,6 +95,7 @@ fn new_shared() -> Arc<Shared> {
     let by_namespace: Arc<dyn AnyIndex> = Arc::new(by_namespace);
     let state = State {
         objects: SlotMap::new(),
+        has_encoded: false,
         indices: vec![NamedIndex {
             id,
             definition: Arc::clone(&by_namespace),
@@ -108,7 +109,7 @@ fn new_shared() -> Arc<Shared> {
     Arc::new(Shared { state: RwLock::new(state), write: Mutex::new(notes), joined: Condvar::new() })
 }
 
-impl<K> StoreWriter<K> {
+impl<K: 'static> StoreWriter<K> {
     pub(crate) fn over(shared: Arc<Shared>) -> Self {
         Self { writer: Writer::over(shared), _type: PhantomData }
     }
@@ -258,7 +259,7 @@ impl Writer {
     }
 }
 
-impl<K> fmt::Debug for StoreWriter<K> {
+impl<K: 'static> fmt::Debug for StoreWriter<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StoreWriter")
             .field("len", &self.shared().state.read().objects.len())

@@ -9,7 +9,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use informer_core::{
-    Cached, DeltaFifo, NamespaceFeed, ObjectKey, ReflectorStore, Replacement, ResourceVersion, Uid,
+    AnyObject, Cached, Codec, DecodeBytes, DeltaFifo, Encoded, NamespaceFeed, ObjectKey, OwnedObject,
+    ReflectorStore, Replacement, ResourceVersion, Storage, Uid,
 };
 use informer_store::{Change, Index, IndexError, Indexer, StoreWriter, store};
 
@@ -768,4 +769,61 @@ fn i9_each_namespace_has_its_own_watermark() {
     b.release();
     follow();
     assert_eq!((indexer.watermarks().get("b"), indexer.watermark()), (None, 7.into()));
+}
+
+/// Decodes items with one tag, and counts the decoded items that have not been freed.
+struct Counting(Arc<()>);
+
+/// An item that counts.
+struct Counted {
+    tag: u8,
+    _count: Arc<()>,
+}
+
+impl DecodeBytes for Counting {
+    fn object(&self, bytes: &[u8]) -> OwnedObject<AnyObject> {
+        OwnedObject::new(Counted { tag: bytes[0], _count: Arc::clone(&self.0) }).cast()
+    }
+
+    fn metadata(&self, _: &[u8]) -> k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
+        Default::default()
+    }
+}
+
+#[test]
+fn decoded_objects_are_freed_with_the_readers_of_a_store() {
+    const OBJECTS: u8 = 100;
+    let count = Arc::new(());
+    let codec = Arc::new(Codec::new(Counting(Arc::clone(&count)), Storage::Encoded));
+    let encoded = |tag: u8| {
+        let (key, encoded) =
+            (ObjectKey::cluster_scoped(&tag.to_string()), Encoded::new(&[tag], "", Arc::clone(&codec)));
+        OwnedObject::<Counted>::encoded(key.clone(), 1.into(), Uid::default(), encoded).into_cached(
+            key,
+            1.into(),
+            Uid::default(),
+        )
+    };
+    let (mut writer, indexer) = store::<Counted>();
+    let by_tag = indexer.add_index("tag", |item: &Counted| Some(item.tag)).expect("a free name");
+    let key = ObjectKey::cluster_scoped("decoded");
+    let decoded = Counted { tag: 0, _count: Arc::new(()) };
+    writer.put(Cached::from_parts(key.clone(), 1.into(), Uid::default(), decoded));
+    writer.transaction((1..=OBJECTS).map(|tag| Change::Put(encoded(tag))).collect(), None);
+
+    let total = u64::from(OBJECTS) * (u64::from(OBJECTS) + 1) / 2;
+    let sum = |tags: &mut dyn Iterator<Item = u8>| tags.map(u64::from).sum::<u64>();
+    let all = indexer.list();
+    let readers: [u64; 5] = [
+        sum(&mut all.iter().map(|item| item.tag)),
+        sum(&mut all.to_vec().iter().map(|item| item.tag)),
+        sum(&mut all.clone().into_iter().map(|item| item.tag)),
+        sum(&mut all.iter().map(|item| indexer.get(item.key()).expect("it is stored").tag)),
+        sum(&mut (0..=OBJECTS).map(|tag| by_tag.get(&tag).iter().next().expect("it is stored").tag)),
+    ];
+    assert_eq!(readers, [total; 5]);
+    assert_eq!(Arc::strong_count(&count), 2 + usize::from(OBJECTS), "`all` keeps the objects");
+    drop(all);
+    let kept = Arc::strong_count(&count) - 2;
+    assert!(kept < usize::from(OBJECTS) / 2, "only recent objects stay decoded: {kept}");
 }

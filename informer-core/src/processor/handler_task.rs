@@ -103,6 +103,8 @@ impl HandlerTask {
             if self.listener.is_removed() {
                 return;
             }
+            let opened = event.opened();
+            let event = opened.as_ref().unwrap_or(event);
             // I4: only this task calls the handler. I12: a panic only ends this call.
             let called = match catch_unwind(AssertUnwindSafe(|| self.handler.call(event))) {
                 Ok(None) => Called::Returned,

@@ -51,7 +51,7 @@ impl<K> EventStream<K> {
     }
 }
 
-impl<K> Stream for EventStream<K> {
+impl<K: 'static> Stream for EventStream<K> {
     type Item = Event<K>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event<K>>> {

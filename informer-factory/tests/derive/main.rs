@@ -36,7 +36,7 @@ async fn within<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Returns the names of the objects, sorted.
-fn names<K>(objects: &Objects<K>) -> Vec<String> {
+fn names<K: 'static>(objects: &Objects<K>) -> Vec<String> {
     let mut names: Vec<String> =
         objects.iter().map(|object: &Cached<K>| object.key().name().to_owned()).collect();
     names.sort_unstable();

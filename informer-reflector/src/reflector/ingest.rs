@@ -102,7 +102,7 @@ impl fmt::Debug for Ingest {
 
 impl Ingest {
     /// Turns a decoded object into a cached one, or rejects it (I10).
-    pub(super) fn take<K>(&self, object: OwnedObject<K>) -> Result<Cached<K>, RejectedObject> {
+    pub(super) fn take<K: 'static>(&self, object: OwnedObject<K>) -> Result<Cached<K>, RejectedObject> {
         self.take_any(object.cast()).map(Cached::cast)
     }
 

@@ -137,7 +137,7 @@ impl<V: IndexValue> Definition<V> {
         name: String,
         function: impl Fn(&Cached<K>) -> Result<Values<V>, String> + Send + Sync + 'static,
     ) -> Self {
-        let function = move |object: &Cached<AnyObject>| function(object.cast_ref::<K>());
+        let function = move |object: &Cached<AnyObject>| object.with_type(&function);
         Self { name, function: Function::OfObject(Box::new(function)) }
     }
 

@@ -24,7 +24,7 @@ pub struct Index<K, V> {
     types: PhantomData<fn() -> (K, V)>,
 }
 
-impl<K, V: IndexValue> Index<K, V> {
+impl<K: 'static, V: IndexValue> Index<K, V> {
     pub(crate) fn new(shared: Arc<Shared>, id: IndexId, name: &str) -> Self {
         Self { shared, id, name: name.into(), types: PhantomData }
     }

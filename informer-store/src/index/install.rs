@@ -31,7 +31,7 @@ const ROUNDS: usize = 3;
 const NEAR: usize = 1_000;
 
 /// Builds an index of the objects in the store, and adds it to the store.
-pub(crate) fn install<K, V: IndexValue>(
+pub(crate) fn install<K: 'static, V: IndexValue>(
     shared: &Arc<Shared>,
     definition: Definition<V>,
 ) -> Result<Index<K, V>, IndexError> {

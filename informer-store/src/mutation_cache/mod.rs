@@ -128,7 +128,7 @@ struct Shared<K> {
     memory: RwLock<WriteLog<K>>,
 }
 
-impl<K> MutationCache<K> {
+impl<K: 'static> MutationCache<K> {
     /// Returns a cache that reads this store, with the default options.
     #[must_use]
     #[doc(alias = "NewIntegerResourceVersionMutationCache")]
@@ -159,6 +159,7 @@ impl<K> MutationCache<K> {
     /// Returns `false` and records nothing if the store or a known deletion has the same or a later
     /// version, or if an earlier call has recorded a later version.
     #[doc(alias = "Mutation")]
+    #[expect(clippy::must_use_candidate, reason = "most callers do not need the result")]
     pub fn record(&self, object: Cached<K>) -> bool {
         let now = self.shared.clock.now();
         if !is_ahead(&self.shared.indexer.snapshot(), &object) {
@@ -263,7 +264,7 @@ impl<K> MutationCache<K> {
 }
 
 /// Returns whether a write is later than a state of the store.
-fn is_ahead<K>(state: &Snapshot<K>, written: &Cached<K>) -> bool {
+fn is_ahead<K: 'static>(state: &Snapshot<K>, written: &Cached<K>) -> bool {
     // I9: the store has all objects up to its watermark, so a missing object has been deleted.
     if state.watermark_for(written.key()).is_at_least(written.resource_version()) {
         return false;
@@ -296,13 +297,13 @@ impl<K: Send + Sync + 'static> EventHandler<K> for MutationCache<K> {
     }
 }
 
-impl<K> Clone for MutationCache<K> {
+impl<K: 'static> Clone for MutationCache<K> {
     fn clone(&self) -> Self {
         Self { shared: Arc::clone(&self.shared) }
     }
 }
 
-impl<K> fmt::Debug for MutationCache<K> {
+impl<K: 'static> fmt::Debug for MutationCache<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MutationCache")
             .field("len", &self.len())

@@ -94,7 +94,7 @@ fn encoded_object_equals_the_decoded_one() {
             let plain = listed(&body, encoding, Form::Decoded(decode::<Pod>), &paths).expect("a pod");
             let object = listed(&body, encoding, encoded(), &paths).expect("a pod");
             assert!(object.is_encoded(), "{encoding:?}");
-            let object: Cached<Pod> = object.into_cached_if_encoded().expect("it is encoded");
+            let object: Cached<Pod> = object.into_cached_if_encoded().expect("it is encoded").cast();
             assert_eq!(object.metadata().into_owned(), plain.metadata, "{encoding:?} {paths:?}");
             assert_eq!(*object, *plain, "{encoding:?} {paths:?}");
             assert_eq!(object.key().as_str(), "shop/web");
