@@ -99,7 +99,6 @@ mod item;
 mod lanes;
 mod metrics;
 mod priority;
-mod queue_metrics;
 mod rate_limiter;
 mod shared;
 mod slots;
@@ -112,7 +111,6 @@ pub use builder::WorkqueueBuilder;
 pub use item::Item;
 pub use metrics::{Metrics, UnfinishedWork};
 pub use priority::Priority;
-pub use queue_metrics::QueueMetrics;
 pub use rate_limiter::{
     Bucket, ItemExponential, ItemFastSlow, MaxOf, RateLimiter, WithMaxWait, default_controller_rate_limiter,
     default_item_based_rate_limiter,

@@ -26,8 +26,8 @@ use std::time::Duration;
 /// Calls of several threads can come in any order: `taken` can be called before `added` for the
 /// same key. So use these methods for counters, and read gauges from the queue.
 ///
-/// [`QueueMetrics`](crate::QueueMetrics) provides the metrics under these names. Implement this
-/// trait only to use another metrics library.
+/// `QueueMetrics` of the crate informer-monitor provides the metrics under these names, for
+/// Prometheus. Implement this trait only to use another metrics library.
 ///
 /// ```
 /// use std::sync::Arc;

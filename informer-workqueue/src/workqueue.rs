@@ -218,8 +218,16 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.shared.unfinished()
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared<T>> {
-        &self.shared
+    /// Returns a function that returns the number of queued keys and the
+    /// [unfinished work](Self::unfinished_work), or `None` once the queue has been dropped. Metrics
+    /// use it, because it does not keep the queue.
+    #[must_use]
+    pub fn observer(&self) -> impl Fn() -> Option<(usize, Option<UnfinishedWork>)> + Send + Sync + use<T> {
+        let shared = Arc::downgrade(&self.shared);
+        move || {
+            let shared = shared.upgrade()?;
+            Some((shared.len(), shared.unfinished()))
+        }
     }
 
     /// Returns the name of the queue; empty if no name was set.

@@ -8,13 +8,14 @@ use crate::signals::Signals;
 use crate::{process, workspace};
 
 /// The examples that end by themselves and run on either server.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "custom_resource",
     "dynamic",
     "index_lookup",
     "informer_alone",
     "kube_runtime",
     "metadata_only",
+    "monitor",
     "multi_namespace",
     "own_resync",
     "reflector_alone",

@@ -37,6 +37,8 @@ pub(super) struct ProcessorListener {
     panicked: AtomicU64,
     /// The duration of the longest call, in nanoseconds.
     slowest: AtomicU64,
+    /// The duration of all calls, in nanoseconds.
+    busy: AtomicU64,
 }
 
 /// Statistics of one handler.
@@ -55,6 +57,8 @@ pub struct HandlerStats {
     pub panicked: u64,
     /// The duration of the longest call so far. Always zero for a stream.
     pub slowest: Duration,
+    /// The duration of all calls so far. Always zero for a stream.
+    pub busy: Duration,
 }
 
 impl ProcessorListener {
@@ -76,6 +80,7 @@ impl ProcessorListener {
             delivered: AtomicU64::new(0),
             panicked: AtomicU64::new(0),
             slowest: AtomicU64::new(0),
+            busy: AtomicU64::new(0),
         }
     }
 
@@ -146,6 +151,7 @@ impl ProcessorListener {
             coalesced: merged,
             panicked: self.panicked.load(Ordering::Relaxed),
             slowest: Duration::from_nanos(self.slowest.load(Ordering::Relaxed)),
+            busy: Duration::from_nanos(self.busy.load(Ordering::Relaxed)),
         }
     }
 
@@ -164,6 +170,7 @@ impl ProcessorListener {
 
     pub(super) fn record_duration(&self, took: Duration) {
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.busy.store(self.busy.load(Ordering::Relaxed).saturating_add(nanos), Ordering::Relaxed);
         if nanos > self.slowest.load(Ordering::Relaxed) {
             self.slowest.store(nanos, Ordering::Relaxed);
         }

@@ -159,6 +159,12 @@ impl<K> SharedProcessor<K> {
         self.shared.handler_count()
     }
 
+    /// Returns the names and statistics of all handlers and streams.
+    #[must_use]
+    pub fn handlers(&self) -> Vec<(String, HandlerStats)> {
+        self.shared.handlers()
+    }
+
     /// Marks the handlers whose resync is due now, and returns whether a handler is due. Until the
     /// next check, only marked handlers receive resyncs.
     #[doc(alias = "shouldResync")]

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::handler_task;
 use super::inbox::Replay;
-use super::listener::ProcessorListener;
+use super::listener::{HandlerStats, ProcessorListener};
 use super::options::{HandlerOptions, Resync};
 use super::publish_guard::PublishGuard;
 use super::registration::HandlerRegistration;
@@ -82,6 +82,12 @@ impl Shared {
 
     pub(super) fn handler_count(&self) -> usize {
         self.registry.lock().listeners.len()
+    }
+
+    pub(super) fn handlers(&self) -> Vec<(String, HandlerStats)> {
+        // Copied, because counting a backlog can take time.
+        let listeners = self.registry.lock().listeners.clone();
+        listeners.iter().map(|listener| (listener.name().to_owned(), listener.stats())).collect()
     }
 
     pub(super) fn is_stopped(&self) -> bool {

@@ -105,6 +105,10 @@ impl Entry {
             has_synced: informer.has_synced(),
             health: informer.health(),
             status: informer.status().clone(),
+            objects: informer.indexer().len(),
+            watermark: informer.watermark(),
+            queued: informer.queued(),
+            handlers: informer.handlers(),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::any::TypeId;
 use std::fmt;
 
+use informer_core::{HandlerStats, ResourceVersion};
 use informer_reflector::Health;
 
 use crate::cache_sync::waiting_for;
@@ -23,9 +24,20 @@ pub struct InformerReport {
     pub state: InformerState,
     /// Whether the initial list is in the store.
     pub has_synced: bool,
-    /// The status of listing and watching.
+    /// The health of listing and watching.
     pub health: Health,
-    pub(super) status: SourceStatus,
+    /// The status of listing and watching, with the quarantined objects and the numbers of requests
+    /// and events.
+    pub status: SourceStatus,
+    /// The number of objects in the store.
+    pub objects: usize,
+    /// The resource version that the store has reached.
+    pub watermark: ResourceVersion,
+    /// The number of objects with queued changes.
+    pub queued: usize,
+    /// The handlers and event streams, by name, with their statistics. Several can have the same
+    /// name.
+    pub handlers: Vec<(String, HandlerStats)>,
 }
 
 impl InformerReport {

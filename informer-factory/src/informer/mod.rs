@@ -259,6 +259,19 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         &self.shared.status
     }
 
+    /// Returns the number of objects whose changes are queued: they have arrived, and the store does
+    /// not have them yet.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.shared.queue.len()
+    }
+
+    /// Returns the names and statistics of all handlers and event streams.
+    #[must_use]
+    pub fn handlers(&self) -> Vec<(String, HandlerStats)> {
+        self.shared.processor.handlers()
+    }
+
     /// Returns the resource version that the store has reached. For an informer of several
     /// namespaces, this is the lowest version that the store has reached in any of them, and empty
     /// until all of them have been listed.

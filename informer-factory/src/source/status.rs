@@ -8,7 +8,7 @@ use std::sync::Arc;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use informer_core::{Completion, FeedId, RejectedObject, ResourceVersion};
-use informer_reflector::{Health, ReflectorStatus};
+use informer_reflector::{Health, ReflectorCounts, ReflectorStatus};
 use tokio::sync::watch;
 
 /// The status of the lists and watches of an informer or a
@@ -143,6 +143,14 @@ impl SourceStatus {
     #[must_use]
     pub fn quarantined_total(&self) -> u64 {
         self.reflectors().iter().map(ReflectorStatus::quarantined_total).sum()
+    }
+
+    /// Returns the numbers of requests, objects, events and failures so far, in the namespaces that
+    /// are watched now.
+    #[must_use]
+    pub fn counts(&self) -> ReflectorCounts {
+        let counts = self.reflectors().into_iter().map(|status| status.counts());
+        counts.fold(ReflectorCounts::default(), |sum, counts| sum.plus(&counts))
     }
 
     fn reflectors(&self) -> Vec<ReflectorStatus> {

@@ -222,6 +222,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
                     self.pause_in_bursts(count).await;
                 }
                 ListPart::End(end) => {
+                    self.reporter.count(|counts| counts.pages += 1);
                     self.report_progress(listing, end.remaining_item_count);
                     return Ok(end);
                 }

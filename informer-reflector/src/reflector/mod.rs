@@ -9,6 +9,7 @@
 
 mod backoff;
 mod config;
+mod counts;
 mod encode;
 mod failure;
 mod ingest;
@@ -35,6 +36,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 pub use config::ReflectorConfig;
+pub use counts::{EventCounts, ReflectorCounts};
 pub use failure::{ListWatchFailure, NextRequest};
 pub use ingest::Ingest;
 pub use relist::RelistHandle;
@@ -311,6 +313,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     fn report_failure(&self, error: &ListWatchError, next: Request, wait: Duration) {
         let description = self.lister_watcher.description();
         let failure = ListWatchFailure { description, error, next: next.into(), wait };
+        self.reporter.count(|counts| counts.count_failure(error));
         failure::report(self.config.on_failure.as_ref(), &failure);
     }
 

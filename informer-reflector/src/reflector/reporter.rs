@@ -8,6 +8,7 @@ use informer_core::{ListWatchError, ObjectKey, RejectedObject, ResourceVersion};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::counts::{EventCounts, ReflectorCounts};
 use super::status::{Health, ReflectorStatus};
 
 /// Sets the status of a reflector. Logs each failure and each recovery once, and not each retry.
@@ -88,6 +89,7 @@ impl Reporter {
 
     /// Records a complete list.
     pub(super) fn listed(&mut self, objects: usize) {
+        self.count(|counts| counts.count_list(objects));
         let took = self.list_began.take().map(|began| began.elapsed());
         if let Some(took) = took.filter(|took| *took > LONG_LIST) {
             tracing::info!(resource = %self.status.description, objects, ?took, "list was slow");
@@ -142,9 +144,21 @@ impl Reporter {
     }
 
     pub(super) fn synced_to(&self, resource_version: &ResourceVersion) {
+        self.applied(&EventCounts::default(), resource_version);
+    }
+
+    /// Records that these events of a watch have been passed to the store.
+    pub(super) fn applied(&self, events: &EventCounts, resource_version: &ResourceVersion) {
+        let mut notes = self.status.notes.lock();
+        notes.counts.count_events(events);
         if !resource_version.is_empty() {
-            self.status.notes.lock().last_sync_resource_version = resource_version.clone();
+            notes.last_sync_resource_version.clone_from(resource_version);
         }
+    }
+
+    /// Changes the [numbers](ReflectorStatus::counts) in the status.
+    pub(super) fn count(&self, change: impl FnOnce(&mut ReflectorCounts)) {
+        change(&mut self.status.notes.lock().counts);
     }
 
     /// Adds a rejected object to the status, and logs it.

@@ -10,6 +10,8 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::counts::ReflectorCounts;
+
 /// The health of a reflector.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -78,6 +80,22 @@ impl Health {
         }
     }
 
+    /// Returns the name of the variant, for metrics: `connecting`, `syncing`, `live`, `backing-off`,
+    /// `awaiting-turn`, `not-served`, `forbidden` or `stopped`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Connecting => "connecting",
+            Self::Syncing { .. } => "syncing",
+            Self::Live { .. } => "live",
+            Self::BackingOff { .. } => "backing-off",
+            Self::AwaitingTurn { .. } => "awaiting-turn",
+            Self::NotServed { .. } => "not-served",
+            Self::Forbidden { .. } => "forbidden",
+            Self::Stopped => "stopped",
+        }
+    }
+
     /// Returns whether a watch is open or being resumed.
     #[must_use]
     pub fn is_live(&self) -> bool {
@@ -119,6 +137,7 @@ pub(super) struct Notes {
     pub(super) last_sync_resource_version: ResourceVersion,
     pub(super) quarantined: HashMap<ObjectKey, RejectedObject>,
     pub(super) quarantined_total: u64,
+    pub(super) counts: ReflectorCounts,
 }
 
 impl ReflectorStatus {
@@ -171,6 +190,12 @@ impl ReflectorStatus {
     #[must_use]
     pub fn quarantined_total(&self) -> u64 {
         self.notes.lock().quarantined_total
+    }
+
+    /// Returns the numbers of requests, objects, events and failures so far.
+    #[must_use]
+    pub fn counts(&self) -> ReflectorCounts {
+        self.notes.lock().counts.clone()
     }
 }
 

@@ -12,6 +12,7 @@ use informer_core::{
 };
 use tokio::time::{Instant, timeout_at};
 
+use super::counts::EventCounts;
 use super::list::{is_stated, version_is_unavailable};
 use super::outage::Outcome;
 use super::status::Health;
@@ -103,8 +104,8 @@ const MAX_GATHERED: usize = 100;
 /// The changes of the next call of [`ReflectorStore::apply`](informer_core::ReflectorStore::apply).
 struct PendingApply<K> {
     changes: Vec<Delta<K>>,
-    /// The number of events, including those without a change.
-    count: usize,
+    /// The numbers of events, including those without a change.
+    events: EventCounts,
 }
 
 /// The end of a watch.
@@ -128,6 +129,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         };
         let from = self.history.last_seen.clone();
         self.pulse.last_data = Instant::now();
+        self.reporter.count(|counts| counts.watches += 1);
         self.reporter.set(Health::Live { last_event: self.pulse.last_data });
         let ending = self.follow_until_end(&mut watch).await;
         let was_useful = self.history.last_seen != from || watch.opened.elapsed() >= VERY_SHORT;
@@ -228,17 +230,17 @@ impl<K: Send + Sync + 'static> Reflector<K> {
                 self.pulse.last_data = Instant::now();
             }
             let first = events.next().await;
-            let mut gathered = PendingApply { changes: Vec::new(), count: 0 };
+            let mut gathered = PendingApply { changes: Vec::new(), events: EventCounts::default() };
             let mut ending = self.take_piece(first, &mut gathered);
             // Take all available events without waiting. To pass them to the store together costs
             // little more than to pass a single event.
             while ending.is_none()
-                && gathered.count < MAX_GATHERED
+                && gathered.events.total() < MAX_GATHERED
                 && let Poll::Ready(next) = poll!(events.next())
             {
                 ending = self.take_piece(next, &mut gathered);
             }
-            let count = gathered.count;
+            let count = gathered.events.total();
             self.apply_changes(gathered);
             if ending.is_some() {
                 return ending;
@@ -295,9 +297,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             Some(Err(error)) => return Some(Ending::Failed(error)),
             Some(Ok(events)) => events,
         };
-        gathered.count += events.len();
         gathered.changes.reserve(events.len());
         for event in events {
+            gathered.events.count(&event);
             match self.take_event(event) {
                 Ok(change) => gathered.changes.extend(change),
                 Err(ending) => return Some(ending),
@@ -306,12 +308,12 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         None
     }
 
-    fn apply_changes(&mut self, PendingApply { changes, count }: PendingApply<K>) {
-        if count == 0 {
+    fn apply_changes(&mut self, PendingApply { changes, events }: PendingApply<K>) {
+        if events.total() == 0 {
             return;
         }
         self.store.apply(changes, &self.history.last_seen);
-        self.reporter.synced_to(&self.history.last_seen);
+        self.reporter.applied(&events, &self.history.last_seen);
     }
 
     fn take_event(&mut self, event: WatchEvent<K>) -> Result<Option<Delta<K>>, Ending> {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use informer_workqueue::{ItemExponential, Metrics, QueueMetrics, Workqueue};
+use informer_workqueue::{ItemExponential, Metrics, Workqueue};
 use tokio::time::advance;
 
 use crate::{ms, soon, take};
@@ -128,88 +128,4 @@ async fn dropped_queue_drops_its_metrics() {
     queue.shut_down();
     drop(queue);
     assert_eq!(Arc::strong_count(&log), 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn prometheus_text_has_client_go_names() {
-    let metrics = Arc::new(QueueMetrics::new());
-    let limiter = ItemExponential::new(ms(1), ms(1_000));
-    let queue = Workqueue::builder().name("pods").rate_limiter(limiter).metrics(Arc::clone(&metrics)).build();
-    metrics.follow(&queue);
-    queue.add("done");
-    queue.add("in hand");
-    queue.add("waits");
-    advance(ms(50)).await;
-    let done = take(&queue).expect("an item");
-    let in_hand = take(&queue).expect("an item");
-    advance(ms(2_000)).await;
-    done.done();
-    advance(ms(500)).await;
-    queue.add_rate_limited("later");
-    let text = metrics.to_string();
-    for expected in [
-        "# TYPE workqueue_depth gauge\nworkqueue_depth{name=\"pods\"} 1\n",
-        "# TYPE workqueue_adds_total counter\nworkqueue_adds_total{name=\"pods\"} 3\n",
-        "# TYPE workqueue_retries_total counter\nworkqueue_retries_total{name=\"pods\"} 1\n",
-        "# TYPE workqueue_queue_duration_seconds histogram\n",
-        "workqueue_queue_duration_seconds_bucket{name=\"pods\",le=\"0.01\"} 0\n",
-        "workqueue_queue_duration_seconds_bucket{name=\"pods\",le=\"0.1\"} 2\n",
-        "workqueue_queue_duration_seconds_bucket{name=\"pods\",le=\"+Inf\"} 2\n",
-        "workqueue_queue_duration_seconds_sum{name=\"pods\"} 0.1\n",
-        "workqueue_queue_duration_seconds_count{name=\"pods\"} 2\n",
-        "workqueue_work_duration_seconds_bucket{name=\"pods\",le=\"1\"} 0\n",
-        "workqueue_work_duration_seconds_bucket{name=\"pods\",le=\"10\"} 1\n",
-        "workqueue_work_duration_seconds_sum{name=\"pods\"} 2\n",
-        "# TYPE workqueue_unfinished_work_seconds gauge\nworkqueue_unfinished_work_seconds{name=\"pods\"} 2.5\n",
-        "workqueue_longest_running_processor_seconds{name=\"pods\"} 2.5\n",
-    ] {
-        assert!(text.contains(expected), "{expected} is not in\n{text}");
-    }
-    in_hand.done();
-    drop(queue);
-    assert!(!metrics.to_string().contains("unfinished_work_seconds{"), "the queue was dropped");
-}
-
-#[test]
-fn queue_name_is_escaped_in_labels() {
-    let metrics = QueueMetrics::new();
-    metrics.added("a\"b\\c\nd");
-    let text = metrics.to_string();
-    assert!(text.contains(r#"workqueue_depth{name="a\"b\\c\nd"} 1"#), "{text}");
-}
-
-#[test]
-fn depth_stays_correct_when_a_take_is_reported_first() {
-    let metrics = QueueMetrics::new();
-    metrics.taken("pods", ms(0));
-    assert!(metrics.to_string().contains("workqueue_depth{name=\"pods\"} 0\n"));
-    metrics.added("pods");
-    assert!(metrics.to_string().contains("workqueue_depth{name=\"pods\"} 0\n"));
-}
-
-#[tokio::test(start_paused = true)]
-async fn depth_of_followed_queue_is_its_length() {
-    let metrics = Arc::new(QueueMetrics::new());
-    let build = || Workqueue::builder().name("pods").metrics(Arc::clone(&metrics)).build();
-    let depth = |expected: u32| {
-        let line = format!("workqueue_depth{{name=\"pods\"}} {expected}\n");
-        assert!(metrics.to_string().contains(&line), "{line} is not in\n{metrics}");
-    };
-    let (queue, other) = (build(), build());
-    metrics.follow(&queue);
-    metrics.follow(&other);
-    depth(0);
-    queue.add_all(["a", "b", "a"], informer_workqueue::Priority::Normal);
-    other.add("c");
-    queue.add_after("d", ms(10));
-    depth(3);
-    let item = take(&queue).expect("an item");
-    depth(2);
-    queue.add(*item.key());
-    depth(2);
-    item.done();
-    advance(ms(20)).await;
-    depth(4);
-    drop((queue, other));
-    depth(0);
 }

@@ -1,0 +1,79 @@
+//! Prometheus metrics and health endpoints of informers and work queues.
+//!
+//! Metrics are read when Prometheus requests them, so an informer without metrics costs nothing,
+//! and the series of an informer or queue end when it is dropped. Register the metrics of a factory
+//! once, and encode the registry for each request:
+//!
+//! ```no_run
+//! use informer_factory::SharedInformerFactory;
+//! use informer_monitor::InformerMetrics;
+//! use prometheus_client::encoding::text::encode;
+//! use prometheus_client::registry::Registry;
+//!
+//! # fn metrics(factory: &SharedInformerFactory) -> Result<String, std::fmt::Error> {
+//! let mut registry = Registry::default();
+//! registry.register_collector(Box::new(InformerMetrics::new(factory)));
+//!
+//! // For each request to /metrics:
+//! let mut page = String::new();
+//! encode(&mut page, &registry)?;
+//! # Ok(page)
+//! # }
+//! ```
+//!
+//! With the feature `router` (off by default), `router` returns an axum router with `/healthz`,
+//! `/readyz` and `/metrics`.
+//!
+//! The crate uses [`prometheus_client`] and not the facade `metrics`, because most programs on kube
+//! already use it, because only its collectors can remove the series of a dropped informer, and
+//! because its counters need no global recorder.
+//!
+//! Names are client-go's where it has such a metric. All counters end in `_total`.
+
+mod informers;
+mod queues;
+#[cfg(feature = "router")]
+mod router;
+
+pub use informers::InformerMetrics;
+pub use queues::QueueMetrics;
+#[cfg(feature = "router")]
+pub use router::router;
+
+/// Compiles the example in the README.
+#[cfg(all(doctest, feature = "router"))]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
+use std::fmt;
+
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+
+/// Writes the samples of a counter.
+fn counter<L: EncodeLabelSet>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    samples: impl IntoIterator<Item = (L, f64)>,
+) -> fmt::Result {
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (labels, value) in samples {
+        metric.encode_family(&labels)?.encode_counter::<NoLabelSet, _, f64>(&value, None)?;
+    }
+    Ok(())
+}
+
+/// Writes the samples of a gauge.
+fn gauge<L: EncodeLabelSet>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    samples: impl IntoIterator<Item = (L, f64)>,
+) -> fmt::Result {
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    for (labels, value) in samples {
+        metric.encode_family(&labels)?.encode_gauge(&value)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,239 @@
+//! [`QueueMetrics`]: the metrics of work queues, with client-go's names.
+//!
+//! client-go: `MetricsProvider` of `util/workqueue/metrics.go`. Names and histogram buckets are
+//! those of `component-base/metrics/prometheus/workqueue`, which Kubernetes' own programs use.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use informer_workqueue::{Metrics, UnfinishedWork, Workqueue};
+use parking_lot::Mutex;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::histogram::Histogram;
+
+use crate::{counter, gauge};
+
+/// The metrics of any number of work queues. A clone is another handle to the same metrics.
+///
+/// Names and buckets are client-go's, so dashboards and alerts for controllers in Go work
+/// unchanged. Each series has the label `name` for the queue.
+///
+/// ```
+/// use informer_monitor::QueueMetrics;
+/// use informer_workqueue::Workqueue;
+/// use prometheus_client::registry::Registry;
+///
+/// let metrics = QueueMetrics::new();
+/// let mut registry = Registry::default();
+/// registry.register_collector(Box::new(metrics.clone()));
+///
+/// let queue = Workqueue::builder().name("pods").metrics(metrics.clone()).build();
+/// metrics.follow(&queue);
+/// queue.add("shop/apple");
+///
+/// let mut page = String::new();
+/// prometheus_client::encoding::text::encode(&mut page, &registry)?;
+/// assert!(page.contains("workqueue_adds_total{name=\"pods\"} 1"));
+/// # Ok::<(), std::fmt::Error>(())
+/// ```
+#[derive(Clone, Default)]
+#[doc(alias = "MetricsProvider")]
+pub struct QueueMetrics {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    queues: Mutex<BTreeMap<String, Numbers>>,
+    followed: Mutex<Vec<Followed>>,
+}
+
+/// A queue whose gauges are part of the metrics. `gauges` returns `None` once the queue has been
+/// dropped.
+struct Followed {
+    name: String,
+    gauges: Box<dyn Fn() -> Option<Gauges> + Send + Sync>,
+}
+
+/// The gauges of all queues with the same name.
+#[derive(Default)]
+struct Gauges {
+    depth: u64,
+    /// The unfinished work of the queues; `None` if the queues record no times.
+    unfinished: Option<UnfinishedWork>,
+}
+
+impl Gauges {
+    fn merge(&mut self, other: &Self) {
+        self.depth += other.depth;
+        if let Some(more) = &other.unfinished {
+            let work = self.unfinished.get_or_insert_default();
+            work.items += more.items;
+            work.total += more.total;
+            work.longest = work.longest.max(more.longest);
+        }
+    }
+}
+
+/// The counters and histograms of all queues with the same name.
+struct Numbers {
+    /// Whether a queue with this name was passed to [`QueueMetrics::follow`].
+    is_followed: bool,
+    adds: u64,
+    takes: u64,
+    retries: u64,
+    waited: Histogram,
+    worked: Histogram,
+}
+
+impl Default for Numbers {
+    fn default() -> Self {
+        // From 10 ns to 10 s.
+        let histogram = || Histogram::new((-8..=1).map(|exponent| 10_f64.powi(exponent)));
+        Self {
+            is_followed: false,
+            adds: 0,
+            takes: 0,
+            retries: 0,
+            waited: histogram(),
+            worked: histogram(),
+        }
+    }
+}
+
+impl Numbers {
+    /// Returns the number of queued keys. If no gauge is available, computes the number from the
+    /// reported adds and takes.
+    fn depth(&self, gauges: Option<&Gauges>) -> u64 {
+        let reported = if self.is_followed { 0 } else { self.adds.saturating_sub(self.takes) };
+        gauges.map_or(reported, |gauges| gauges.depth)
+    }
+}
+
+impl QueueMetrics {
+    /// Returns metrics that contain no queue yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the gauges of `queue`, until the queue is dropped: its exact depth, and its unfinished
+    /// work. Build the queue with these or other
+    /// [metrics](informer_workqueue::WorkqueueBuilder::metrics). A queue without metrics records no
+    /// times, and its unfinished work is missing.
+    ///
+    /// When the last followed queue with a name has been dropped, all series of this name end. For
+    /// queues that are not passed to this method, the depth is the difference between the reported
+    /// adds and takes, and the series do not end.
+    pub fn follow<T: Hash + Eq + Clone + Send + 'static>(&self, queue: &Workqueue<T>) {
+        let observe = queue.observer();
+        let gauges = Box::new(move || {
+            let (depth, unfinished) = observe()?;
+            Some(Gauges { depth: depth as u64, unfinished })
+        });
+        self.change(queue.name(), |numbers| numbers.is_followed = true);
+        self.shared.followed.lock().push(Followed { name: queue.name().to_owned(), gauges });
+    }
+
+    fn change(&self, queue: &str, change: impl FnOnce(&mut Numbers)) {
+        let mut queues = self.shared.queues.lock();
+        if let Some(numbers) = queues.get_mut(queue) {
+            return change(numbers);
+        }
+        change(queues.entry(queue.to_owned()).or_default());
+    }
+
+    /// Reads the gauges of the queues that have not been dropped.
+    fn gauges(&self) -> BTreeMap<String, Gauges> {
+        let mut followed = self.shared.followed.lock();
+        let mut found = BTreeMap::<String, Gauges>::new();
+        followed.retain(|queue| {
+            let gauges = (queue.gauges)();
+            let is_there = gauges.is_some();
+            gauges.iter().for_each(|gauges| found.entry(queue.name.clone()).or_default().merge(gauges));
+            is_there
+        });
+        found
+    }
+}
+
+impl Metrics for QueueMetrics {
+    fn added(&self, queue: &str) {
+        self.change(queue, |numbers| numbers.adds += 1);
+    }
+
+    fn taken(&self, queue: &str, waited: Duration) {
+        self.change(queue, |numbers| {
+            numbers.takes += 1;
+            numbers.waited.observe(waited.as_secs_f64());
+        });
+    }
+
+    fn finished(&self, queue: &str, worked: Duration) {
+        self.change(queue, |numbers| numbers.worked.observe(worked.as_secs_f64()));
+    }
+
+    fn retried(&self, queue: &str) {
+        self.change(queue, |numbers| numbers.retries += 1);
+    }
+}
+
+type Labels<'a> = [(&'a str, &'a str); 1];
+
+fn label(queue: &str) -> Labels<'_> {
+    [("name", queue)]
+}
+
+impl Collector for QueueMetrics {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        // The gauges are read while `queues` is not locked.
+        let gauges = self.gauges();
+        let mut queues = self.shared.queues.lock();
+        queues.retain(|queue, numbers| !numbers.is_followed || gauges.contains_key(queue));
+        let encoder = &mut encoder;
+        let depths = queues.iter().map(|(queue, it)| (label(queue), it.depth(gauges.get(queue)) as f64));
+        gauge(encoder, "workqueue_depth", "Number of queued keys", depths)?;
+        let adds = queues.iter().map(|(queue, it)| (label(queue), it.adds as f64));
+        counter(encoder, "workqueue_adds", "Number of keys that were queued", adds)?;
+        let retries = queues.iter().map(|(queue, it)| (label(queue), it.retries as f64));
+        counter(encoder, "workqueue_retries", "Number of keys that were added with a delay or retried", retries)?;
+
+        let (name, help) = ("workqueue_queue_duration_seconds", "Time that keys waited for a worker");
+        histogram(encoder, name, help, queues.iter().map(|(queue, it)| (label(queue), &it.waited)))?;
+        let (name, help) = ("workqueue_work_duration_seconds", "Time that workers took to process items");
+        histogram(encoder, name, help, queues.iter().map(|(queue, it)| (label(queue), &it.worked)))?;
+
+        let timed = || gauges.iter().filter_map(|(queue, it)| Some((label(queue), it.unfinished.as_ref()?)));
+        let totals = timed().map(|(label, work)| (label, work.total.as_secs_f64()));
+        let (name, help) = ("workqueue_unfinished_work_seconds", "Total age of the items that workers have");
+        gauge(encoder, name, help, totals)?;
+        let longest = timed().map(|(label, work)| (label, work.longest.as_secs_f64()));
+        let name = "workqueue_longest_running_processor_seconds";
+        gauge(encoder, name, "Age of the oldest item that a worker has", longest)
+    }
+}
+
+fn histogram<'a>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    samples: impl Iterator<Item = (Labels<'a>, &'a Histogram)>,
+) -> fmt::Result {
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
+    for (labels, histogram) in samples {
+        histogram.encode(metric.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+impl fmt::Debug for QueueMetrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let queues: Vec<_> = self.shared.queues.lock().keys().cloned().collect();
+        f.debug_struct("QueueMetrics").field("queues", &queues).finish_non_exhaustive()
+    }
+}

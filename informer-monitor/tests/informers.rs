@@ -1,0 +1,95 @@
+//! The metrics of informers, on the API server simulator.
+
+use std::time::Duration;
+
+use informer_core::HandlerOptions;
+use informer_factory::{Handlers, SharedInformerFactory};
+use informer_monitor::InformerMetrics;
+use informer_testing::Simulator;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, Patch, PatchParams};
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+use serde_json::{Value, json};
+
+fn config_map(name: &str, colour: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "namespace": "shop", "name": name }, "data": { "colour": colour },
+    })
+}
+
+fn page(registry: &Registry) -> String {
+    let mut page = String::new();
+    encode(&mut page, registry).expect("a string");
+    page
+}
+
+/// Returns the value of a series, which is the line that begins with `metric` and has `labels`.
+fn value(page: &str, metric: &str, labels: &[&str]) -> Option<f64> {
+    let is_it = |line: &&str| {
+        line.starts_with(&format!("{metric}{{")) && labels.iter().all(|label| line.contains(label))
+    };
+    page.lines().find(is_it)?.rsplit(' ').next()?.parse().ok()
+}
+
+async fn until(what: &str, condition: impl Fn() -> bool) {
+    let wait = async {
+        while !condition() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), wait).await.unwrap_or_else(|_| panic!("{what}"));
+}
+
+#[tokio::test]
+async fn metrics_follow_an_informer_from_its_list_to_its_end() {
+    let simulator = Simulator::builder().built_in_kinds().start().await.expect("a free port");
+    let client = simulator.client().expect("a client");
+    for name in ["a", "b"] {
+        simulator.create(&config_map(name, "green")).expect("a new object");
+    }
+    let factory = SharedInformerFactory::new(client.clone());
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(InformerMetrics::new(&factory)));
+    let informer = factory.core().v1().config_maps();
+    let options = HandlerOptions::default().name("colours");
+    informer.add_event_handler_with(Handlers::new(), &options).detach();
+    let number = |metric: &str, labels: &[&str]| value(&page(&registry), metric, labels);
+    assert_eq!(number("informer_synced", &["resource=\"configmaps\""]), Some(0.0));
+    assert_eq!(number("informer_health", &["state=\"connecting\""]), Some(1.0));
+
+    factory.start();
+    factory.wait_for_cache_sync().await.expect("the informer syncs");
+    let api = Api::<ConfigMap>::namespaced(client, "shop");
+    let patch = Patch::Merge(json!({ "data": { "colour": "red" } }));
+    api.patch("a", &PatchParams::default(), &patch).await.expect("the object exists");
+    let handler = ["resource=\"configmaps\"", "handler=\"colours\""];
+    until("the handler gets all events", || {
+        number("informer_handler_delivered_events_total", &handler) == Some(3.0)
+    })
+    .await;
+
+    let resource_version: f64 = informer.watermark().as_str().parse().expect("a number");
+    for (metric, labels, expected) in [
+        ("informer_synced", &[][..], 1.0),
+        ("informer_health", &["state=\"live\""], 1.0),
+        ("informer_store_objects", &["object=\"k8s_openapi"], 2.0),
+        ("informer_store_resource_version", &[], resource_version),
+        ("informer_queued_items", &[], 0.0),
+        ("informer_quarantined_objects", &[], 0.0),
+        ("informer_handler_pending_events", &handler, 0.0),
+        ("informer_handler_panics_total", &handler, 0.0),
+        ("reflector_lists_total", &[], 1.0),
+        ("reflector_listed_objects_total", &[], 2.0),
+        ("reflector_watches_total", &[], 1.0),
+        ("reflector_watch_events_total", &["type=\"MODIFIED\""], 1.0),
+    ] {
+        assert_eq!(number(metric, labels), Some(expected), "{metric} {labels:?} in\n{}", page(&registry));
+    }
+    assert!(number("informer_last_event_age_seconds", &[]).is_some_and(|age| age < 30.0));
+
+    factory.stop(&informer).await;
+    drop(informer);
+    assert!(!page(&registry).contains("configmaps"), "the informer was dropped:\n{}", page(&registry));
+}

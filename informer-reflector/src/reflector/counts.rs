@@ -1,0 +1,122 @@
+//! [`ReflectorCounts`]: the numbers of a reflector's requests, objects, events and failures.
+
+use std::collections::BTreeMap;
+
+use informer_core::{ListWatchError, WatchEvent};
+
+/// The numbers of a reflector's requests, objects, events and failures since its creation. They
+/// never decrease.
+///
+/// client-go: `MetricsProvider` of tools/cache/reflector_metrics.go, which nothing calls.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReflectorCounts {
+    /// The number of complete lists: streaming lists, and lists in pages.
+    pub lists: u64,
+    /// The number of received pages of lists in pages.
+    pub pages: u64,
+    /// The number of objects in the complete lists.
+    pub listed_objects: u64,
+    /// The number of opened watches. A streaming list that continues as a watch is one of them.
+    pub watches: u64,
+    /// The numbers of events that watches have delivered.
+    pub events: EventCounts,
+    /// The numbers of failed requests and interrupted watches, by cause: `expired`, `unauthorized`,
+    /// `forbidden`, `not-found`, `too-many-requests`, `unavailable`, `other-status`,
+    /// `invalid-request`, `interrupted` or `protocol`.
+    pub failures: BTreeMap<&'static str, u64>,
+}
+
+/// The numbers of events that watches have delivered, by type. Events with objects that can't be
+/// decoded are included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EventCounts {
+    /// The number of `ADDED` events.
+    pub added: u64,
+    /// The number of `MODIFIED` events.
+    pub modified: u64,
+    /// The number of `DELETED` events.
+    pub deleted: u64,
+    /// The number of `BOOKMARK` events.
+    pub bookmarks: u64,
+    /// The number of `ERROR` events, and of events whose objects can't be decoded.
+    pub other: u64,
+}
+
+impl EventCounts {
+    pub(super) fn count<K>(&mut self, event: &WatchEvent<K>) {
+        *match event {
+            WatchEvent::Added(_) => &mut self.added,
+            WatchEvent::Modified(_) => &mut self.modified,
+            WatchEvent::Deleted(_) => &mut self.deleted,
+            WatchEvent::Bookmark(_) => &mut self.bookmarks,
+            _ => &mut self.other,
+        } += 1;
+    }
+
+    /// Returns the number of all events.
+    pub(super) fn total(&self) -> usize {
+        (self.added + self.modified + self.deleted + self.bookmarks + self.other) as usize
+    }
+
+    fn add(&mut self, more: &Self) {
+        self.added += more.added;
+        self.modified += more.modified;
+        self.deleted += more.deleted;
+        self.bookmarks += more.bookmarks;
+        self.other += more.other;
+    }
+}
+
+impl ReflectorCounts {
+    pub(super) fn count_list(&mut self, objects: usize) {
+        self.lists += 1;
+        self.listed_objects += objects as u64;
+    }
+
+    pub(super) fn count_events(&mut self, events: &EventCounts) {
+        self.events.add(events);
+    }
+
+    pub(super) fn count_failure(&mut self, error: &ListWatchError) {
+        *self.failures.entry(cause(error)).or_default() += 1;
+    }
+
+    /// Adds the numbers of another reflector.
+    #[must_use]
+    pub fn plus(mut self, other: &Self) -> Self {
+        self.lists += other.lists;
+        self.pages += other.pages;
+        self.listed_objects += other.listed_objects;
+        self.watches += other.watches;
+        self.events.add(&other.events);
+        for (cause, count) in &other.failures {
+            *self.failures.entry(cause).or_default() += count;
+        }
+        self
+    }
+}
+
+fn cause(error: &ListWatchError) -> &'static str {
+    if error.is_expired() {
+        "expired"
+    } else if error.is_unauthorized() {
+        "unauthorized"
+    } else if error.is_forbidden() {
+        "forbidden"
+    } else if error.is_not_found() {
+        "not-found"
+    } else if error.is_too_many_requests() {
+        "too-many-requests"
+    } else if error.is_unavailable() {
+        "unavailable"
+    } else {
+        match error {
+            ListWatchError::InvalidRequest(_) => "invalid-request",
+            ListWatchError::Interrupted(_) => "interrupted",
+            ListWatchError::Protocol(_) => "protocol",
+            _ => "other-status",
+        }
+    }
+}
