@@ -83,8 +83,10 @@ impl Cached<AnyObject> {
         if self.is_closed() { function(&self.clone().cast()) } else { function(self.cast_ref()) }
     }
 
-    /// Returns whether the handle must be [opened](Self::opened) before it is dereferenced.
-    pub(crate) fn is_closed(&self) -> bool {
+    /// Returns whether the object is encoded and the handle must be cast before it is dereferenced.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
         self.handle.is_closed()
     }
 }
@@ -112,18 +114,27 @@ impl<K: Send + Sync + 'static> Cached<K> {
     }
 }
 
-impl<K> Cached<K> {
-    pub(crate) fn from_handle(handle: Handle) -> Self {
-        Self { handle, _type: PhantomData }
-    }
-
+impl<K: 'static> Cached<K> {
     /// Changes the type of the handle, to or from [`AnyObject`]. The result can be dereferenced if
     /// `T` is the type of the object; a handle to an encoded object is opened for this.
     #[doc(hidden)]
     #[must_use]
     pub fn cast<T: 'static>(self) -> Cached<T> {
-        let is_erased = TypeId::of::<T>() == TypeId::of::<AnyObject>();
-        Cached::from_handle(if is_erased { self.handle.close() } else { self.handle.open() })
+        // The compiler knows these types, so the conditions cost nothing.
+        let (from, to) = (TypeId::of::<K>(), TypeId::of::<T>());
+        Cached::from_handle(if from == to {
+            self.handle
+        } else if to == TypeId::of::<AnyObject>() {
+            self.handle.close()
+        } else {
+            self.handle.open()
+        })
+    }
+}
+
+impl<K> Cached<K> {
+    pub(crate) fn from_handle(handle: Handle) -> Self {
+        Self { handle, _type: PhantomData }
     }
 
     /// Changes only the static type of the handle: unlike [`cast`](Self::cast), neither opens nor
@@ -182,7 +193,9 @@ impl<K> Cached<K> {
     /// Returns whether `self` and `other` are handles to the same object in memory.
     #[must_use]
     pub fn ptr_eq(&self, other: &Self) -> bool {
-        self.handle.ptr_eq(&other.handle)
+        self.handle.is_same(&other.handle)
+            || (self.resource_version() == other.resource_version()
+                && self.handle.closed().is_same(other.handle.closed()))
     }
 
     /// Returns whether `self` and `other` are the same version of the same object: their UIDs and
@@ -199,7 +212,7 @@ impl<K: 'static> Cached<K> {
     /// Calls a function with the object. An encoded object is decoded for this call, and this
     /// handle does not keep the decoded object.
     pub fn read<R>(&self, function: impl FnOnce(&K) -> R) -> R {
-        function(&Self::from_handle(self.handle.closed().clone().open()))
+        if self.is_encoded() { function(&Self::from_handle(self.handle.reopened())) } else { function(self) }
     }
 }
 

@@ -126,8 +126,11 @@ impl<K> Deleted<K> {
     /// Changes the type of the object, as [`Cached::cast`] does.
     #[doc(hidden)]
     #[must_use]
-    pub fn cast<T: 'static>(self) -> Deleted<T> {
-        self.map(|object| object.retype::<AnyObject>().cast::<T>())
+    pub fn cast<T: 'static>(self) -> Deleted<T>
+    where
+        K: 'static,
+    {
+        self.map(Cached::cast)
     }
 
     pub(crate) fn map<T>(self, change: impl Fn(Cached<K>) -> Cached<T>) -> Deleted<T> {

@@ -48,12 +48,14 @@ impl<K> Event<K> {
     }
 
     /// Changes the type of the objects, as [`Cached::cast`] does.
-    pub(crate) fn cast<T: 'static>(self) -> Event<T> {
+    pub(crate) fn cast<T: 'static>(self) -> Event<T>
+    where
+        K: 'static,
+    {
         self.map(Cached::cast)
     }
 
-    fn map<T>(self, change: fn(Cached<AnyObject>) -> Cached<T>) -> Event<T> {
-        let change = |object: Cached<K>| change(object.retype());
+    fn map<T>(self, change: fn(Cached<K>) -> Cached<T>) -> Event<T> {
         match self {
             Self::Added { object, is_in_initial_list } => {
                 Event::Added { object: change(object), is_in_initial_list }
@@ -69,14 +71,23 @@ impl<K> Event<K> {
 impl Event<AnyObject> {
     /// Returns the event with handles that can be dereferenced; `None` if this is such an event.
     pub(crate) fn opened(&self) -> Option<Self> {
-        let is_closed = match self {
+        self.is_closed().then(|| self.clone().map(Cached::opened))
+    }
+
+    /// Returns whether this event adds an object whose handle must be opened before it is
+    /// dereferenced. The objects of other events have been added by earlier events.
+    pub(crate) fn adds_closed(&self) -> bool {
+        matches!(self, Self::Added { object, .. } | Self::Updated { new: object, .. } if object.is_closed())
+    }
+
+    fn is_closed(&self) -> bool {
+        match self {
             Self::Added { object, .. } | Self::Resynced(object) | Self::Released(object) => {
                 object.is_closed()
             }
             Self::Updated { old, new } => old.is_closed() || new.is_closed(),
             Self::Deleted(deleted) => deleted.is_closed(),
-        };
-        is_closed.then(|| self.clone().map(Cached::opened))
+        }
     }
 }
 
@@ -105,7 +116,10 @@ pub struct EventBatch<K> {
 
 impl<K> EventBatch<K> {
     /// Changes the type of the objects, as [`Cached::cast`] does.
-    pub(crate) fn cast<T: 'static>(self) -> EventBatch<T> {
+    pub(crate) fn cast<T: 'static>(self) -> EventBatch<T>
+    where
+        K: 'static,
+    {
         let events = self.events.into_iter().map(Event::cast).collect();
         EventBatch { events, completes_initial_list: self.completes_initial_list }
     }

@@ -1,6 +1,6 @@
 //! [`Handle`]: a pointer to an object of any type, with the object's identity.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::sync::{Arc, OnceLock};
 
 use crate::{AnyObject, Encoded, ObjectKey, OwnedObject, ResourceVersion, Uid};
@@ -73,7 +73,12 @@ impl Handle {
 
     /// Returns the encoded form, if the object has one.
     pub(crate) fn as_encoded(&self) -> Option<&Encoded> {
-        self.closed().0.object.downcast_ref()
+        // One call finds the type, and for a decoded object nothing else is called.
+        match self.0.object.type_id() {
+            closed if closed == TypeId::of::<Encoded>() => self.0.object.downcast_ref(),
+            open if open == TypeId::of::<Opened>() => self.closed().0.object.downcast_ref(),
+            _ => None,
+        }
     }
 
     fn as_opened(&self) -> Option<&Opened> {
@@ -90,6 +95,11 @@ impl Handle {
         let Inner { key, resource_version, uid, .. } = self.identity();
         let (key, resource_version, uid) = (key.clone(), resource_version.clone(), uid.clone());
         Self::new(key, resource_version, uid, Opened { encoded: self, decoded: OnceLock::new() })
+    }
+
+    /// Returns a new open handle to this encoded object, which has not decoded the object yet.
+    pub(crate) fn reopened(&self) -> Self {
+        self.closed().clone().open()
     }
 
     /// Returns whether the handle must be [opened](Self::open) before it is dereferenced.
@@ -110,9 +120,9 @@ impl Handle {
         self.as_opened().map_or(self, |opened| &opened.encoded)
     }
 
-    /// Returns whether both are handles to the same object in memory.
-    pub(crate) fn ptr_eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.closed().0, &other.closed().0)
+    /// Returns whether both are clones of the same handle.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 }
 

@@ -67,10 +67,10 @@ impl<K> OwnedObject<K> {
     #[doc(hidden)]
     #[must_use]
     pub fn downcast_ref<T: 'static>(&self) -> Option<&T> {
-        match self.handle.as_encoded() {
-            Some(encoded) => self.decoded.get_or_init(|| encoded.decoded()).downcast_ref(),
-            None => self.handle.get(),
-        }
+        self.handle.get().or_else(|| {
+            let encoded = self.handle.as_encoded()?;
+            self.decoded.get_or_init(|| encoded.decoded()).downcast_ref()
+        })
     }
 
     /// The same as [`downcast_ref`](Self::downcast_ref), but mutable.

@@ -169,7 +169,7 @@ impl<'a> Transaction<'a> {
     fn apply(&mut self, state: &mut State, notes: &mut WriterNotes) {
         let mut cursor = Cursor::default();
         for change in &self.changes {
-            state.has_encoded |= matches!(change, Change::Put(object) if object.is_encoded());
+            state.has_encoded |= matches!(change, Change::Put(object) if object.is_closed());
             self.slots.push(apply_change(&mut state.objects, change, &mut cursor, &mut self.replaced));
         }
         let indices = state.indices.iter_mut().zip(&mut notes.indices).zip(&mut self.computed);

@@ -8,6 +8,7 @@
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -46,6 +47,8 @@ struct HandlerTask {
     // its handler.
     handler: Box<dyn AnyHandler>,
     listener: ListenerGuard,
+    /// Whether events of shared batches can contain encoded objects.
+    has_encoded: Arc<AtomicBool>,
     stopwatch: Stopwatch,
     /// The number of calls so far, which decides when the task yields. It is not reset when the
     /// task takes more events: coalesced events are taken in pieces of fewer than
@@ -64,11 +67,21 @@ enum Called {
     Abandoned,
 }
 
-pub(super) fn new(listener: Arc<ProcessorListener>, handler: Box<dyn AnyHandler>) -> BoxFuture<'static, ()> {
+pub(super) fn new(
+    listener: Arc<ProcessorListener>,
+    handler: Box<dyn AnyHandler>,
+    has_encoded: Arc<AtomicBool>,
+) -> BoxFuture<'static, ()> {
     let id = listener.id();
     let listener = ListenerGuard(listener);
-    let task =
-        HandlerTask { handler, listener, stopwatch: Stopwatch::new(), calls: 0, logged_slowness: false };
+    let task = HandlerTask {
+        handler,
+        listener,
+        has_encoded,
+        stopwatch: Stopwatch::new(),
+        calls: 0,
+        logged_slowness: false,
+    };
     Box::pin(CALLING.scope(id, task.run()))
 }
 
@@ -90,10 +103,11 @@ impl HandlerTask {
 
     async fn deliver(&mut self, mut cursor: Cursor<AnyObject>) {
         self.stopwatch.restart();
+        let has_encoded = self.has_encoded.load(Ordering::Relaxed);
         while let Some(next) = cursor.next() {
-            let event = match &next {
-                Next::Shared(event) => *event,
-                Next::Own(event) => event,
+            let (event, opened) = match &next {
+                Next::Shared(event) => (*event, has_encoded.then(|| event.opened()).flatten()),
+                Next::Own(event) => (event, event.opened()),
                 Next::InitialComplete => {
                     // I6: the handler has returned from all initial adds.
                     self.listener.synced.set();
@@ -103,7 +117,6 @@ impl HandlerTask {
             if self.listener.is_removed() {
                 return;
             }
-            let opened = event.opened();
             let event = opened.as_ref().unwrap_or(event);
             // I4: only this task calls the handler. I12: a panic only ends this call.
             let called = match catch_unwind(AssertUnwindSafe(|| self.handler.call(event))) {

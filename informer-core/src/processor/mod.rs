@@ -140,7 +140,10 @@ impl<K> SharedProcessor<K> {
     /// Dropping the returned guard wakes the handlers. A caller that holds a lock must release the
     /// lock before it drops the guard.
     #[doc(alias = "distribute")]
-    pub fn publish(&self, batch: EventBatch<K>, commit: impl FnOnce()) -> PublishGuard {
+    pub fn publish(&self, batch: EventBatch<K>, commit: impl FnOnce()) -> PublishGuard
+    where
+        K: 'static,
+    {
         self.shared.publish(batch.cast(), commit)
     }
 

@@ -1,6 +1,7 @@
 //! [`Shared`]: the part of the processor that does not depend on the type of the objects. It
 //! contains the registry of listeners.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -19,11 +20,13 @@ use super::resync::CheckPeriod;
 use super::shared_backlog::Backlogs;
 use crate::handler::AnyHandler;
 use crate::sync::{Mutex, Notify};
-use crate::{AnyObject, EventBatch};
+use crate::{AnyObject, Event, EventBatch};
 
 pub(super) struct Shared {
     pub(super) registry: Mutex<Registry>,
     backlogs: Backlogs<AnyObject>,
+    /// Whether an encoded object has been published. If not, handlers need not open the events.
+    has_encoded: Arc<AtomicBool>,
     /// Wakes `run` when a task has been added that must be spawned.
     task_added: Notify,
     default_resync: Option<Duration>,
@@ -70,6 +73,7 @@ impl Shared {
         Arc::new(Self {
             registry: Mutex::new(registry),
             backlogs: Backlogs::new(),
+            has_encoded: Arc::default(),
             task_added: Notify::new(),
             default_resync,
             source: OnceLock::new(),
@@ -105,7 +109,7 @@ impl Shared {
         let mut options = options.clone();
         options.coalesce_drops_old &= !needs_old_states;
         let listener = self.new_listener(name, &options);
-        let task = handler_task::new(Arc::clone(&listener), handler);
+        let task = handler_task::new(Arc::clone(&listener), handler, Arc::clone(&self.has_encoded));
         self.register(&listener, Some(task), &options, snapshot);
         HandlerRegistration::new(listener)
     }
@@ -163,6 +167,10 @@ impl Shared {
     }
 
     pub(super) fn publish(&self, batch: EventBatch<AnyObject>, commit: impl FnOnce()) -> PublishGuard {
+        if !self.has_encoded.load(Ordering::Relaxed) && batch.events.iter().any(Event::adds_closed) {
+            // A handler takes the batch under a lock that is taken later, so it reads the new value.
+            self.has_encoded.store(true, Ordering::Relaxed);
+        }
         let has_content = !batch.events.is_empty() || batch.completes_initial_list;
         let mut guard = PublishGuard::new(batch, self.backlogs.clone());
         let mut registry = self.registry.lock();
