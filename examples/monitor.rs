@@ -57,7 +57,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     for line in page.lines().filter(|line| line.contains("config") || line.contains("example-maps")) {
         println!("{line}");
     }
-    assert!(page.contains("informer_synced{") && page.contains("workqueue_adds_total{name=\"example-maps\"}"));
+    assert!(
+        page.contains("informer_synced{") && page.contains("workqueue_adds_total{name=\"example-maps\"}")
+    );
 
     factory.shutdown().await;
     endpoints.abort();

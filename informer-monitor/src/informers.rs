@@ -72,13 +72,15 @@ const INFORMER_GAUGES: [(&str, &str, fn(&Informer) -> Option<f64>); 6] = [
     ("informer_synced", "Whether the initial list is in the store", |it| {
         Some(f64::from(u8::from(it.report.has_synced)))
     }),
-    ("informer_last_event_age_seconds", "Time since the last event or bookmark", |it| match it.report.health {
-        Health::Live { last_event } => Some(last_event.elapsed().as_secs_f64()),
-        _ => None,
+    ("informer_last_event_age_seconds", "Time since the last event or bookmark", |it| {
+        match it.report.health {
+            Health::Live { last_event } => Some(last_event.elapsed().as_secs_f64()),
+            _ => None,
+        }
     }),
     ("informer_store_objects", "Number of objects in the store", |it| Some(it.report.objects as f64)),
     ("informer_store_resource_version", "Last 15 digits of the store's resource version", |it| {
-        last_digits(it.report.watermark.as_str())
+        last_digits(&it.report.watermark.to_string())
     }),
     ("informer_queued_items", "Number of objects with queued changes", |it| Some(it.report.queued as f64)),
     ("informer_quarantined_objects", "Number of objects that can't be decoded or transformed", |it| {
@@ -171,7 +173,11 @@ impl Collector for InformerMetrics {
             counter(encoder, name, help, informers.iter().map(|it| (it.labels(), value(it))))?;
         }
         for (label, name, help, values) in LABELLED_COUNTERS {
-            let of = |it| values(it).into_iter().map(move |(text, number)| (Informer::labels_with(it, label, text), number));
+            let of = |it| {
+                values(it)
+                    .into_iter()
+                    .map(move |(text, number)| (Informer::labels_with(it, label, text), number))
+            };
             counter(encoder, name, help, informers.iter().flat_map(of))?;
         }
         let handlers = || {

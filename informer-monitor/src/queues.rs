@@ -95,14 +95,7 @@ impl Default for Numbers {
     fn default() -> Self {
         // From 10 ns to 10 s.
         let histogram = || Histogram::new((-8..=1).map(|exponent| 10_f64.powi(exponent)));
-        Self {
-            is_followed: false,
-            adds: 0,
-            takes: 0,
-            retries: 0,
-            waited: histogram(),
-            worked: histogram(),
-        }
+        Self { is_followed: false, adds: 0, takes: 0, retries: 0, waited: histogram(), worked: histogram() }
     }
 }
 
@@ -201,7 +194,12 @@ impl Collector for QueueMetrics {
         let adds = queues.iter().map(|(queue, it)| (label(queue), it.adds as f64));
         counter(encoder, "workqueue_adds", "Number of keys that were queued", adds)?;
         let retries = queues.iter().map(|(queue, it)| (label(queue), it.retries as f64));
-        counter(encoder, "workqueue_retries", "Number of keys that were added with a delay or retried", retries)?;
+        counter(
+            encoder,
+            "workqueue_retries",
+            "Number of keys that were added with a delay or retried",
+            retries,
+        )?;
 
         let (name, help) = ("workqueue_queue_duration_seconds", "Time that keys waited for a worker");
         histogram(encoder, name, help, queues.iter().map(|(queue, it)| (label(queue), &it.waited)))?;

@@ -70,7 +70,7 @@ async fn metrics_follow_an_informer_from_its_list_to_its_end() {
     })
     .await;
 
-    let resource_version: f64 = informer.watermark().as_str().parse().expect("a number");
+    let resource_version: f64 = informer.watermark().to_string().parse().expect("a number");
     for (metric, labels, expected) in [
         ("informer_synced", &[][..], 1.0),
         ("informer_health", &["state=\"live\""], 1.0),

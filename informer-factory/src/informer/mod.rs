@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use informer_core::{
     AnyObject, AnySource, AsyncEventHandler, Cached, Completion, DeltaFifo, EventHandler, EventStream,
-    HandlerOptions, HandlerRegistration, Handlers, ListerWatcher, ObjectKey, ResourceVersion,
+    HandlerOptions, HandlerRegistration, HandlerStats, Handlers, ListerWatcher, ObjectKey, ResourceVersion,
     SharedProcessor,
 };
 use informer_reflector::Health;
