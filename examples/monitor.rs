@@ -21,8 +21,8 @@ use tokio::net::{TcpListener, TcpStream};
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let server = Server::start().await?;
-    let factory = SharedInformerFactory::builder(server.client.clone()).namespace(&server.namespace).build();
-    let maps = factory.core().v1().config_maps();
+    let factory = SharedInformerFactory::new(server.client.clone());
+    let maps = factory.in_namespace(&server.namespace).core().v1().config_maps();
 
     // A queue with metrics, as a controller has it.
     let metrics = QueueMetrics::new();

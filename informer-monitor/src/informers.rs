@@ -66,9 +66,10 @@ struct Informer {
 
 type Labels<'a> = Vec<(&'a str, &'a str)>;
 type Number<T> = fn(&T) -> f64;
+type MaybeNumber<T> = fn(&T) -> Option<f64>;
 type Numbers<T> = fn(&T) -> Vec<(&'static str, f64)>;
 
-const INFORMER_GAUGES: [(&str, &str, fn(&Informer) -> Option<f64>); 6] = [
+const INFORMER_GAUGES: [(&str, &str, MaybeNumber<Informer>); 6] = [
     ("informer_synced", "Whether the initial list is in the store", |it| {
         Some(f64::from(u8::from(it.report.has_synced)))
     }),

@@ -25,7 +25,7 @@ struct Monitored {
 /// |---|---|
 /// | `/healthz` | 200; or 500 and the names of informers whose tasks have panicked |
 /// | `/readyz` | 200; or 503 and, for each informer that is not synced, its name and the reason |
-/// | `/metrics` | the [`InformerMetrics`] of the factory, and the other metrics of `registry`, as OpenMetrics text |
+/// | `/metrics` | the [`InformerMetrics`] of the factory, and the other metrics of `registry`, as `OpenMetrics` text |
 ///
 /// An informer that was requested and not started is not synced. Once synced, an informer stays
 /// synced while its server is unavailable, so the program stays ready; `informer_health` in the

@@ -221,7 +221,6 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
     /// Returns a function that returns the number of queued keys and the
     /// [unfinished work](Self::unfinished_work), or `None` once the queue has been dropped. Metrics
     /// use it, because it does not keep the queue.
-    #[must_use]
     pub fn observer(&self) -> impl Fn() -> Option<(usize, Option<UnfinishedWork>)> + Send + Sync + use<T> {
         let shared = Arc::downgrade(&self.shared);
         move || {
