@@ -52,7 +52,7 @@ struct Container {
     image: Option<String>,
 }
 
-fn names<K>(objects: &Objects<K>) -> BTreeSet<&str> {
+fn names<K: 'static>(objects: &Objects<K>) -> BTreeSet<&str> {
     objects.iter().map(|object: &Cached<K>| object.key().name()).collect()
 }
 
