@@ -259,8 +259,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         &self.shared.status
     }
 
-    /// Returns the number of objects whose changes are queued: they have arrived, and the store does
-    /// not have them yet.
+    /// Returns the number of objects with changes that the store does not have yet.
     #[must_use]
     pub fn queued(&self) -> usize {
         self.shared.queue.len()
