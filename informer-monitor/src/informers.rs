@@ -15,7 +15,7 @@ use crate::{counter, gauge};
 /// [`Registry::register_collector`](prometheus_client::registry::Registry::register_collector).
 ///
 /// Each series has the labels `resource`, such as `deployments.apps in namespace "shop"`, and
-/// `object`, the name of the object type. The series of an informer end when the factory stops the
+/// `object`, the name of the object type, such as `Deployment`. The series of an informer end when the factory stops the
 /// informer.
 ///
 /// | metric | type | additional labels |
@@ -150,7 +150,7 @@ impl Informer {
     }
 
     fn labels(&self) -> Labels<'_> {
-        vec![("resource", &self.report.description), ("object", self.report.object)]
+        vec![("resource", &self.report.description), ("object", short(self.report.object))]
     }
 
     fn labels_with<'a>(&'a self, name: &'a str, value: &'a str) -> Labels<'a> {
@@ -193,6 +193,13 @@ impl Collector for InformerMetrics {
         }
         Ok(())
     }
+}
+
+/// Returns the name of a type without its path and its parameters: the path contains the version of
+/// Kubernetes, and would begin new series after an update.
+fn short(type_name: &str) -> &str {
+    let name = type_name.split('<').next().unwrap_or(type_name);
+    name.rsplit("::").next().unwrap_or(name)
 }
 
 /// Returns the last 15 digits of a resource version, because a float has no more; `None` if the

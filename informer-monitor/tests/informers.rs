@@ -74,7 +74,7 @@ async fn metrics_follow_an_informer_from_its_list_to_its_end() {
     for (metric, labels, expected) in [
         ("informer_synced", &[][..], 1.0),
         ("informer_health", &["state=\"live\""], 1.0),
-        ("informer_store_objects", &["object=\"k8s_openapi"], 2.0),
+        ("informer_store_objects", &["object=\"ConfigMap\""], 2.0),
         ("informer_store_resource_version", &[], resource_version),
         ("informer_queued_items", &[], 0.0),
         ("informer_quarantined_objects", &[], 0.0),
