@@ -161,7 +161,7 @@ pub(crate) const FACTORY_METHODS: [&str; 23] = [
 ];
 
 /// The methods of a shared informer, which hide methods of traits.
-pub(crate) const INFORMER_METHODS: [&str; 31] = [
+pub(crate) const INFORMER_METHODS: [&str; 33] = [
     "add_async_event_handler",
     "add_async_event_handler_with",
     "add_event_handler",
@@ -175,6 +175,7 @@ pub(crate) const INFORMER_METHODS: [&str; 31] = [
     "events",
     "fmt",
     "get",
+    "handlers",
     "has_synced",
     "health",
     "index",
@@ -182,6 +183,7 @@ pub(crate) const INFORMER_METHODS: [&str; 31] = [
     "last_verification",
     "lister",
     "namespaces",
+    "queued",
     "remove_namespace",
     "state",
     "status",
