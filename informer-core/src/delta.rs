@@ -145,7 +145,7 @@ impl<K> Deleted<K> {
         self.inner.last_known.iter().chain(&self.inner.previous).any(Cached::is_closed)
     }
 
-    /// The same as [`cast`](Self::cast), for a reference.
+    /// Changes only the static type of the object, as [`Cached::cast_ref`] does.
     #[doc(hidden)]
     #[must_use]
     pub fn cast_ref<T>(&self) -> &Deleted<T> {

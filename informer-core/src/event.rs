@@ -74,10 +74,15 @@ impl Event<AnyObject> {
         self.is_closed().then(|| self.clone().map(Cached::opened))
     }
 
-    /// Returns whether this event adds an object whose handle must be opened before it is
-    /// dereferenced. The objects of other events have been added by earlier events.
-    pub(crate) fn adds_closed(&self) -> bool {
-        matches!(self, Self::Added { object, .. } | Self::Updated { new: object, .. } if object.is_closed())
+    /// Returns whether this event has a new state that must be opened before it is dereferenced. All
+    /// other states have been in earlier events.
+    pub(crate) fn brings_closed(&self) -> bool {
+        match self {
+            Self::Added { object, .. } | Self::Updated { new: object, .. } => object.is_closed(),
+            // A deletion can report a last change.
+            Self::Deleted(deleted) => deleted.is_closed(),
+            Self::Resynced(_) | Self::Released(_) => false,
+        }
     }
 
     fn is_closed(&self) -> bool {

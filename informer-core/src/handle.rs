@@ -49,11 +49,10 @@ impl Handle {
         &self.0
     }
 
-    /// Sets the identity of the object, if this is the only handle to the object.
+    /// Sets the identity of the object. This must be the only handle to the object.
     pub(crate) fn identify(&mut self, key: ObjectKey, resource_version: ResourceVersion, uid: Uid) {
-        if let Some(inner) = Arc::get_mut(&mut self.0) {
-            (inner.key, inner.resource_version, inner.uid) = (key, resource_version, uid);
-        }
+        let inner = Arc::get_mut(&mut self.0).expect("a fresh object has one handle");
+        (inner.key, inner.resource_version, inner.uid) = (key, resource_version, uid);
     }
 
     /// Returns the object if it has type `T`; decodes it first if necessary. Returns `None` for a

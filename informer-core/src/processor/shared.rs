@@ -167,7 +167,7 @@ impl Shared {
     }
 
     pub(super) fn publish(&self, batch: EventBatch<AnyObject>, commit: impl FnOnce()) -> PublishGuard {
-        if !self.has_encoded.load(Ordering::Relaxed) && batch.events.iter().any(Event::adds_closed) {
+        if !self.has_encoded.load(Ordering::Relaxed) && batch.events.iter().any(Event::brings_closed) {
             // A handler takes the batch under a lock that is taken later, so it reads the new value.
             self.has_encoded.store(true, Ordering::Relaxed);
         }

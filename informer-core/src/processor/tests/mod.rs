@@ -1,6 +1,7 @@
 //! The processor's guarantees to handlers.
 
 mod asynchronous;
+mod encoded;
 mod fairness;
 mod garbage;
 mod lifecycle;

@@ -1,0 +1,98 @@
+//! Handlers and streams of encoded objects.
+
+use futures::{FutureExt, StreamExt};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::*;
+use crate::{Codec, DecodeBytes, Encoded, OwnedObject, Storage};
+
+/// Decodes a number of one byte.
+struct OneByte;
+
+impl DecodeBytes for OneByte {
+    fn object(&self, bytes: &[u8]) -> OwnedObject<AnyObject> {
+        OwnedObject::new(Object::from(bytes[0])).cast()
+    }
+
+    fn metadata(&self, _: &[u8]) -> ObjectMeta {
+        ObjectMeta::default()
+    }
+}
+
+/// Returns an encoded object as a store has it.
+fn encoded(value: u8) -> Cached<AnyObject> {
+    let encoded = Encoded::new(&[value], "", Arc::new(Codec::new(OneByte, Storage::Encoded)));
+    let key = ObjectKey::cluster_scoped("a");
+    OwnedObject::<AnyObject>::encoded(key, u64::from(value).into(), Default::default(), encoded)
+        .into_cached_if_encoded()
+        .expect("it is encoded")
+}
+
+/// Returns the events of one object: an add, an update and a delete with a last change.
+fn life(first: Cached<AnyObject>) -> EventBatch<AnyObject> {
+    let events = vec![
+        Event::Added { object: first.clone(), is_in_initial_list: false },
+        Event::Updated { old: first, new: encoded(2) },
+        Event::Deleted(Deleted::exact(encoded(3)).after(encoded(2))),
+    ];
+    EventBatch { events, completes_initial_list: false }
+}
+
+type Heard = tokio::sync::mpsc::UnboundedReceiver<[Option<Object>; 2]>;
+
+/// Returns what a handler has read, or `None` if it has panicked.
+async fn next(heard: &mut Heard) -> Option<[Option<Object>; 2]> {
+    tokio::time::timeout(Duration::from_secs(1), heard.recv()).await.ok().flatten()
+}
+
+fn states(deleted: &Deleted<Object>) -> [Option<Object>; 2] {
+    [deleted.previous(), deleted.last_known()].map(|object| object.map(|object| **object))
+}
+
+#[tokio::test(start_paused = true)]
+async fn handlers_read_encoded_objects() {
+    let running = Running::start();
+    let (send, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let (on_update, on_delete) = (send.clone(), send.clone());
+    let handler = Handlers::new()
+        .on_add(move |object: &Cached<Object>, _| _ = send.send([None, Some(**object)]))
+        .on_update(move |old, new| _ = on_update.send([Some(**old), Some(**new)]))
+        .on_delete(move |deleted: &Deleted<Object>| _ = on_delete.send(states(deleted)));
+    let _registration = running.add(handler);
+    running.processor.cast().publish(life(encoded(1)), || {});
+    for expected in [[None, Some(1)], [Some(1), Some(2)], [Some(2), Some(3)]] {
+        assert_eq!(next(&mut heard).await, Some(expected));
+    }
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn handler_reads_an_encoded_state_that_arrives_with_the_deletion() {
+    let running = Running::start();
+    let (send, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let _registration = running
+        .add(Handlers::new().on_delete(move |deleted: &Deleted<Object>| _ = send.send(states(deleted))));
+    // An object that could not be encoded is in the store decoded.
+    let events = vec![Event::Deleted(Deleted::exact(encoded(3)).after(object("a", 2).cast()))];
+    let batch = EventBatch { events, completes_initial_list: false };
+    running.processor.cast().publish(batch, || {});
+    assert_eq!(next(&mut heard).await, Some([Some(2), Some(3)]));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn stream_yields_encoded_objects_that_can_be_read() {
+    let processor = SharedProcessor::<Object>::new(None);
+    let stored = [encoded(1)];
+    let snapshot = || stored.clone().into_iter().map(Cached::cast);
+    let mut stream = processor.events(&HandlerOptions::default(), snapshot);
+    processor.cast().publish(life(encoded(1)), || {});
+    let read = |event: Event<Object>| match event {
+        Event::Added { object, .. } => [None, Some(*object)],
+        Event::Updated { old, new } => [Some(*old), Some(*new)],
+        Event::Deleted(deleted) => states(&deleted),
+        Event::Resynced(_) | Event::Released(_) => [None, None],
+    };
+    let events: Vec<_> = std::iter::from_fn(|| stream.next().now_or_never().flatten()).map(read).collect();
+    assert_eq!(events, [[None, Some(1)], [None, Some(1)], [Some(1), Some(2)], [Some(2), Some(3)]]);
+}
