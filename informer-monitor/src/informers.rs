@@ -9,7 +9,8 @@ use informer_reflector::{Health, ReflectorCounts};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 
-use crate::{counter, gauge};
+use crate::Kind::{self, Counter, Gauge};
+use crate::write;
 
 /// The metrics of the informers of a factory, for
 /// [`Registry::register_collector`](prometheus_client::registry::Registry::register_collector).
@@ -65,45 +66,50 @@ struct Informer {
 }
 
 type Labels<'a> = Vec<(&'a str, &'a str)>;
-type Number<T> = fn(&T) -> f64;
-type MaybeNumber<T> = fn(&T) -> Option<f64>;
-type Numbers<T> = fn(&T) -> Vec<(&'static str, f64)>;
+/// Returns a number, or `None` if the metric has no value now.
+type Number<T> = fn(&T) -> Option<f64>;
+type Numbers = fn(&Informer) -> Vec<(&'static str, f64)>;
 
-const INFORMER_GAUGES: [(&str, &str, MaybeNumber<Informer>); 6] = [
-    ("informer_synced", "Whether the initial list is in the store", |it| {
+const OF_INFORMER: [(Kind, &str, &str, Number<Informer>); 11] = [
+    (Gauge, "informer_synced", "Whether the initial list is in the store", |it| {
         Some(f64::from(u8::from(it.report.has_synced)))
     }),
-    ("informer_last_event_age_seconds", "Time since the last event or bookmark", |it| {
+    (Gauge, "informer_last_event_age_seconds", "Time since the last event or bookmark", |it| {
         match it.report.health {
             Health::Live { last_event } => Some(last_event.elapsed().as_secs_f64()),
             _ => None,
         }
     }),
-    ("informer_store_objects", "Number of objects in the store", |it| Some(it.report.objects as f64)),
-    ("informer_store_resource_version", "Last 15 digits of the store's resource version", |it| {
+    (Gauge, "informer_store_objects", "Number of objects in the store", |it| Some(it.report.objects as f64)),
+    (Gauge, "informer_store_resource_version", "Last 15 digits of the store's resource version", |it| {
         last_digits(&it.report.watermark.to_string())
     }),
-    ("informer_queued_items", "Number of objects with queued changes", |it| Some(it.report.queued as f64)),
-    ("informer_quarantined_objects", "Number of objects that can't be decoded or transformed", |it| {
+    (Gauge, "informer_queued_items", "Number of objects with queued changes", |it| {
+        Some(it.report.queued as f64)
+    }),
+    (Gauge, "informer_quarantined_objects", "Number of objects that can't be decoded or transformed", |it| {
         Some(it.report.status.quarantined().len() as f64)
     }),
-];
-
-const INFORMER_COUNTERS: [(&str, &str, Number<Informer>); 5] = [
     (
+        Counter,
         "informer_quarantined_versions",
         "Number of object versions that could not be decoded or transformed",
-        |it| it.report.status.quarantined_total() as f64,
+        |it| Some(it.report.status.quarantined_total() as f64),
     ),
-    ("reflector_lists", "Number of complete lists", |it| it.counts.lists as f64),
-    ("reflector_list_pages", "Number of pages of lists", |it| it.counts.pages as f64),
-    ("reflector_listed_objects", "Number of objects in complete lists", |it| it.counts.listed_objects as f64),
-    ("reflector_watches", "Number of opened watches", |it| it.counts.watches as f64),
+    (Counter, "reflector_lists", "Number of complete lists", |it| Some(it.counts.lists as f64)),
+    (Counter, "reflector_list_pages", "Number of pages of lists", |it| Some(it.counts.pages as f64)),
+    (Counter, "reflector_listed_objects", "Number of objects in complete lists", |it| {
+        Some(it.counts.listed_objects as f64)
+    }),
+    (Counter, "reflector_watches", "Number of opened watches", |it| Some(it.counts.watches as f64)),
 ];
 
-/// Counters with one more label, whose name is the first element.
-const LABELLED_COUNTERS: [(&str, &str, &str, Numbers<Informer>); 2] = [
-    ("type", "reflector_watch_events", "Number of events of watches", |it| {
+/// Metrics of an informer with one more label, whose name is the first element.
+const LABELLED: [(&str, Kind, &str, &str, Numbers); 3] = [
+    ("state", Gauge, "informer_health", "The state of listing and watching", |it| {
+        vec![(it.report.health.name(), 1.0)]
+    }),
+    ("type", Counter, "reflector_watch_events", "Number of events of watches", |it| {
         let events = &it.counts.events;
         vec![
             ("ADDED", events.added as f64),
@@ -113,25 +119,28 @@ const LABELLED_COUNTERS: [(&str, &str, &str, Numbers<Informer>); 2] = [
             ("other", events.other as f64),
         ]
     }),
-    ("cause", "reflector_failures", "Number of failed requests and interrupted watches", |it| {
+    ("cause", Counter, "reflector_failures", "Number of failed requests and interrupted watches", |it| {
         it.counts.failures.iter().map(|(cause, count)| (*cause, *count as f64)).collect()
     }),
 ];
 
-const HANDLER_GAUGES: [(&str, &str, Number<HandlerStats>); 2] = [
-    ("informer_handler_pending_events", "Number of events that wait for the handler", |it| it.pending as f64),
-    ("informer_handler_longest_call_seconds", "Duration of the longest call of the handler", |it| {
-        it.slowest.as_secs_f64()
+const OF_HANDLER: [(Kind, &str, &str, Number<HandlerStats>); 6] = [
+    (Gauge, "informer_handler_pending_events", "Number of events that wait for the handler", |it| {
+        Some(it.pending as f64)
     }),
-];
-
-const HANDLER_COUNTERS: [(&str, &str, Number<HandlerStats>); 4] = [
-    ("informer_handler_delivered_events", "Number of calls that have returned", |it| it.delivered as f64),
-    ("informer_handler_coalesced_events", "Number of events that were merged into earlier ones", |it| {
-        it.coalesced as f64
+    (Gauge, "informer_handler_longest_call_seconds", "Duration of the longest call of the handler", |it| {
+        Some(it.slowest.as_secs_f64())
     }),
-    ("informer_handler_panics", "Number of calls that have panicked", |it| it.panicked as f64),
-    ("informer_handler_busy_seconds", "Duration of all calls of the handler", |it| it.busy.as_secs_f64()),
+    (Counter, "informer_handler_delivered_events", "Number of calls that have returned", |it| {
+        Some(it.delivered as f64)
+    }),
+    (Counter, "informer_handler_coalesced_events", "Number of events merged into earlier ones", |it| {
+        Some(it.coalesced as f64)
+    }),
+    (Counter, "informer_handler_panics", "Number of calls that have panicked", |it| Some(it.panicked as f64)),
+    (Counter, "informer_handler_busy_seconds", "Duration of all calls of the handler", |it| {
+        Some(it.busy.as_secs_f64())
+    }),
 ];
 
 impl Informer {
@@ -163,33 +172,23 @@ impl Informer {
 impl Collector for InformerMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let informers: Vec<_> = self.factory.informers().into_iter().map(Informer::new).collect();
-        let encoder = &mut encoder;
-        for (name, help, value) in INFORMER_GAUGES {
+        for (kind, name, help, value) in OF_INFORMER {
             let samples = informers.iter().filter_map(|it| Some((it.labels(), value(it)?)));
-            gauge(encoder, name, help, samples)?;
+            write(&mut encoder, kind, name, help, samples)?;
         }
-        let healths = informers.iter().map(|it| (it.labels_with("state", it.report.health.name()), 1.0));
-        gauge(encoder, "informer_health", "The state of listing and watching", healths)?;
-        for (name, help, value) in INFORMER_COUNTERS {
-            counter(encoder, name, help, informers.iter().map(|it| (it.labels(), value(it))))?;
+        for (label, kind, name, help, values) in LABELLED {
+            let samples = informers.iter().flat_map(|it| {
+                values(it).into_iter().map(move |(text, number)| (it.labels_with(label, text), number))
+            });
+            write(&mut encoder, kind, name, help, samples)?;
         }
-        for (label, name, help, values) in LABELLED_COUNTERS {
-            let of = |it| {
-                values(it)
-                    .into_iter()
-                    .map(move |(text, number)| (Informer::labels_with(it, label, text), number))
-            };
-            counter(encoder, name, help, informers.iter().flat_map(of))?;
-        }
-        let handlers = || {
-            let all = informers.iter().flat_map(|it| it.handlers.iter().map(move |handler| (it, handler)));
-            all.map(|(it, (name, stats))| (it.labels_with("handler", name), stats))
-        };
-        for (name, help, value) in HANDLER_GAUGES {
-            gauge(encoder, name, help, handlers().map(|(labels, stats)| (labels, value(stats))))?;
-        }
-        for (name, help, value) in HANDLER_COUNTERS {
-            counter(encoder, name, help, handlers().map(|(labels, stats)| (labels, value(stats))))?;
+        for (kind, name, help, value) in OF_HANDLER {
+            let handlers =
+                informers.iter().flat_map(|it| it.handlers.iter().map(move |handler| (it, handler)));
+            let samples = handlers.filter_map(|(it, (handler, stats))| {
+                Some((it.labels_with("handler", handler), value(stats)?))
+            });
+            write(&mut encoder, kind, name, help, samples)?;
         }
         Ok(())
     }

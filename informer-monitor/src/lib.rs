@@ -35,6 +35,11 @@ mod queues;
 #[cfg(feature = "router")]
 mod router;
 
+use std::fmt;
+
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+
 pub use informers::InformerMetrics;
 pub use queues::QueueMetrics;
 #[cfg(feature = "router")]
@@ -45,35 +50,28 @@ pub use router::router;
 #[doc = include_str!("../README.md")]
 mod readme {}
 
-use std::fmt;
-
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, NoLabelSet};
-use prometheus_client::metrics::MetricType;
-
-/// Writes the samples of a counter.
-fn counter<L: EncodeLabelSet>(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    samples: impl IntoIterator<Item = (L, f64)>,
-) -> fmt::Result {
-    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    for (labels, value) in samples {
-        metric.encode_family(&labels)?.encode_counter::<NoLabelSet, _, f64>(&value, None)?;
-    }
-    Ok(())
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Counter,
+    Gauge,
 }
 
-/// Writes the samples of a gauge.
-fn gauge<L: EncodeLabelSet>(
+/// Writes a metric with its samples. The encoder adds `_total` to the name of a counter.
+fn write<L: EncodeLabelSet>(
     encoder: &mut DescriptorEncoder<'_>,
+    kind: Kind,
     name: &str,
     help: &str,
     samples: impl IntoIterator<Item = (L, f64)>,
 ) -> fmt::Result {
-    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    let metric_type = if kind == Kind::Counter { MetricType::Counter } else { MetricType::Gauge };
+    let mut metric = encoder.encode_descriptor(name, help, None, metric_type)?;
     for (labels, value) in samples {
-        metric.encode_family(&labels)?.encode_gauge(&value)?;
+        let mut sample = metric.encode_family(&labels)?;
+        match kind {
+            Kind::Counter => sample.encode_counter::<NoLabelSet, _, f64>(&value, None)?,
+            Kind::Gauge => sample.encode_gauge(&value)?,
+        }
     }
     Ok(())
 }

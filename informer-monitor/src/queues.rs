@@ -16,7 +16,8 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::histogram::Histogram;
 
-use crate::{counter, gauge};
+use crate::Kind::{Counter, Gauge};
+use crate::write;
 
 /// The metrics of any number of work queues. A clone is another handle to the same metrics.
 ///
@@ -190,12 +191,13 @@ impl Collector for QueueMetrics {
         queues.retain(|queue, numbers| !numbers.is_followed || gauges.contains_key(queue));
         let encoder = &mut encoder;
         let depths = queues.iter().map(|(queue, it)| (label(queue), it.depth(gauges.get(queue)) as f64));
-        gauge(encoder, "workqueue_depth", "Number of queued keys", depths)?;
+        write(encoder, Gauge, "workqueue_depth", "Number of queued keys", depths)?;
         let adds = queues.iter().map(|(queue, it)| (label(queue), it.adds as f64));
-        counter(encoder, "workqueue_adds", "Number of keys that were queued", adds)?;
+        write(encoder, Counter, "workqueue_adds", "Number of keys that were queued", adds)?;
         let retries = queues.iter().map(|(queue, it)| (label(queue), it.retries as f64));
-        counter(
+        write(
             encoder,
+            Counter,
             "workqueue_retries",
             "Number of keys that were added with a delay or retried",
             retries,
@@ -209,10 +211,10 @@ impl Collector for QueueMetrics {
         let timed = || gauges.iter().filter_map(|(queue, it)| Some((label(queue), it.unfinished.as_ref()?)));
         let totals = timed().map(|(label, work)| (label, work.total.as_secs_f64()));
         let (name, help) = ("workqueue_unfinished_work_seconds", "Total age of the items that workers have");
-        gauge(encoder, name, help, totals)?;
+        write(encoder, Gauge, name, help, totals)?;
         let longest = timed().map(|(label, work)| (label, work.longest.as_secs_f64()));
         let name = "workqueue_longest_running_processor_seconds";
-        gauge(encoder, name, "Age of the oldest item that a worker has", longest)
+        write(encoder, Gauge, name, "Age of the oldest item that a worker has", longest)
     }
 }
 

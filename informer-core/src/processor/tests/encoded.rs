@@ -67,7 +67,7 @@ async fn handlers_read_encoded_objects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn handler_reads_an_encoded_state_that_arrives_with_the_deletion() {
+async fn handler_reads_an_encoded_state_that_a_deletion_brings() {
     let running = Running::start();
     let (send, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let _registration = running
