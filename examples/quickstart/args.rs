@@ -7,7 +7,7 @@ pub(crate) const HELP: &str = "\
 Keeps a local, live copy of a cluster's nodes and pods, and prints their changes.
 
 Without --kubeconfig or --in-cluster, the program starts a simulated API server in this process and connects to it
-over HTTP. On a real cluster, the program only reads.
+over HTTP. Real clusters need the Cargo feature `cluster`, and the program only reads from them.
 
   --for DURATION       End after this time, for example 10s or 2m. The exit code is 1 if an informer has not synced
                        by then. Default: at Ctrl-C
@@ -71,6 +71,9 @@ impl Args {
                 return Err("use --kubeconfig or --in-cluster, and only once".to_owned());
             }
             args.cluster = cluster;
+        }
+        if args.cluster != Cluster::Simulated && !cfg!(feature = "cluster") {
+            return Err("real clusters need TLS; add `--features cluster` before the `--`".to_owned());
         }
         if of_simulation && args.cluster != Cluster::Simulated {
             return Err("--pods, --nodes and --rate are for the simulated cluster; remove them".to_owned());

@@ -1,9 +1,9 @@
 //! A first look at informers: a local, live copy of a cluster's nodes and pods, with an index and handlers.
 //!
 //! ```text
-//! cargo run --example quickstart                     # with a simulated cluster
-//! cargo run --example quickstart -- --kubeconfig     # with your own; it is only read
-//! cargo run --example quickstart -- --help
+//! cargo run -p quickstart --example quickstart                                        # with a simulated cluster
+//! cargo run -p quickstart --features cluster --example quickstart -- --kubeconfig     # with your own; it is only read
+//! cargo run -p quickstart --example quickstart -- --help
 //! ```
 
 mod args;

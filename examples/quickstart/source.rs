@@ -4,7 +4,6 @@ use std::error::Error;
 use std::fmt;
 use std::path::Path;
 
-use kube::client::ConfigExt;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use kube_simulator::{Churn, ClusterSpec, Simulator};
@@ -45,7 +44,12 @@ impl Source {
             }
         };
         let address = config.cluster_url.to_string();
-        let client = informer_factory::connect(config, ConfigExt::rustls_https_connector_with_connector)
+        #[cfg(feature = "cluster")]
+        let connector = kube::client::ConfigExt::rustls_https_connector_with_connector;
+        // The simulator needs no TLS.
+        #[cfg(not(feature = "cluster"))]
+        let connector = |_: &Config, tcp| Ok(tcp);
+        let client = informer_factory::connect(config, connector)
             .map_err(|error| format!("cannot create a client for {address}: {}", with_causes(&error)))?;
         Ok(Self { client, address, simulation })
     }
