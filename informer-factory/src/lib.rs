@@ -20,7 +20,8 @@
 //!
 //! An informer combines three crates that are also useful alone: [`informer_core`] (queue,
 //! processor, handlers), [`informer_store`] (store and indexes) and [`informer_reflector`] (list
-//! and watch). This crate re-exports them, and at its root the types that most programs need.
+//! and watch). This crate re-exports the three crates, and re-exports at its root the types that
+//! most programs need.
 //!
 //! The crate `informer-controller` runs controllers on these informers: reconcile functions,
 //! tracking of a controller's own writes, and leader election.

@@ -234,8 +234,8 @@ async fn reflect<K: Send + Sync + 'static>(source: SourceTask<K>, shutdown: Canc
 
 async fn run_timer<K: 'static>(mut timer: ResyncTimer, queue: &DeltaFifo<K>) {
     loop {
-        // The period counts from the last check, so that a handler that was due then is due again
-        // now.
+        // The period counts from the end of the last check, so that a handler that was due at that
+        // check is due again at the next one.
         sleep(timer.period).await;
         if (timer.is_due)() {
             queue.resync();

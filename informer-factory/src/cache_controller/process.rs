@@ -53,7 +53,10 @@ impl<K: 'static> Process<K> {
                 }
                 Ok(()) => {}
                 Err(error) if !self.retries => {
-                    tracing::warn!(resource = description, key = %pending.key, error, "object could not be processed");
+                    tracing::warn!(
+                        resource = description, key = %pending.key, error,
+                        "object could not be processed; the next attempt follows its next change"
+                    );
                 }
                 Err(error) => {
                     failed.push(position);

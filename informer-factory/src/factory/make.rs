@@ -127,7 +127,7 @@ impl SharedInformerFactory {
 
     /// Removes an informer that has ended by itself, for example because its source panicked, so
     /// that the next request creates a new one. Until that request, the factory reports the stopped
-    /// informer, and waits for it fail with the reason.
+    /// informer, and calls that wait for the informer to sync return an error with the reason.
     fn take_out_if_ended(&self, key: &InformerKey) {
         // The shutdown is checked last: informers that ended because the factory was shut down stay
         // registered.

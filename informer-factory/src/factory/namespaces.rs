@@ -108,9 +108,9 @@ impl SharedInformerFactory {
 }
 
 /// Adds a namespace to an informer if the factory has the namespace, otherwise removes it. Returns
-/// the completion of that change. Repeats this if another thread changes the factory's namespaces
-/// meanwhile. Only one name is changed, because two threads that apply the whole set could each
-/// remove the other's new name.
+/// the completion of this addition or removal. If another thread adds or removes the name in the
+/// factory meanwhile, starts again. Only one name is changed, because if two threads applied the
+/// whole set, each could remove the namespace that the other has added.
 fn settle(
     informer: &SharedIndexInformer<AnyObject>,
     followed: &Followed,

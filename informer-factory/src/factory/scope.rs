@@ -83,7 +83,8 @@ impl Where {
 }
 
 impl Scope {
-    /// Returns this scope for a resource; cluster-scoped resources have no namespace.
+    /// Returns this scope without changes for a namespaced resource, and without its namespaces for
+    /// a cluster-scoped resource.
     pub(super) fn of(&self, is_namespaced: bool) -> Self {
         let namespace = if is_namespaced { self.namespace.clone() } else { Where::Everywhere };
         Self { namespace, ..self.clone() }

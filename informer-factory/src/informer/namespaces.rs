@@ -106,9 +106,9 @@ impl<K> SharedIndexInformer<K> {
     }
 
     /// Returns the namespaces that the informer watches separately, sorted by name; empty for an
-    /// informer of a single namespace or of all.
+    /// informer of one fixed namespace or of all namespaces.
     ///
-    /// A reconciler can use this to distinguish a deleted object from one of a removed namespace.
+    /// A reconciler can use this to distinguish a deleted object from an object of a removed namespace.
     #[must_use]
     pub fn namespaces(&self) -> Vec<String> {
         match self.shared.source.as_ref() {

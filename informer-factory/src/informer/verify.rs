@@ -138,7 +138,7 @@ pub enum VerifyError {
     /// version in time. This does not mean that the store is wrong; verify again later.
     #[error("resource version {resource_version} has expired on the server; verify again later")]
     Expired {
-        /// The watermark of the store, which the server has compacted.
+        /// The watermark of the store. The server has compacted this version.
         resource_version: ResourceVersion,
     },
     /// The request failed.
@@ -271,8 +271,8 @@ impl Verifier {
         }
     }
 
-    /// Waits until the store has reached another version than `resource_version`. Returns `false`
-    /// if the store does not reach another version in time.
+    /// Waits until the store has reached a version other than `resource_version`. Returns `false`
+    /// if the store does not reach one within [`RESPONSE_TIMEOUT`].
     async fn moves_on(
         &self,
         part: &Part<AnyObject>,
@@ -334,8 +334,8 @@ impl Verifier {
     }
 }
 
-/// Returns the resource version of a snapshot, for the objects of this reflector; empty before
-/// their initial list.
+/// Returns the resource version that a snapshot has for the objects of this reflector; empty before
+/// the reflector's initial list.
 fn watermark(snapshot: &Snapshot<AnyObject>, part: &Part<AnyObject>) -> ResourceVersion {
     match &part.namespace {
         Some(namespace) => snapshot.watermarks().get(namespace).cloned().unwrap_or_default(),

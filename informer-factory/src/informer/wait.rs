@@ -1,5 +1,5 @@
-//! Waits until the store has reached a resource version or a write, so that a controller reads its
-//! own writes (I9).
+//! Waits until the store has reached a resource version, or has a written object, so that a
+//! controller reads its own writes (I9).
 
 use std::time::Duration;
 
@@ -32,8 +32,8 @@ pub enum WaitOutcome {
 /// The event that an informer receives because of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visibility {
-    /// No event: the object is outside the informer's namespace or selector, as it was before the
-    /// write.
+    /// No event: the object is outside the informer's namespace or selector, and was outside before
+    /// the write, too.
     Nothing,
     /// An add or update with the written object, or with a later version of it.
     TheWrite,

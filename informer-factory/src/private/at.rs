@@ -2,8 +2,9 @@
 //! user's function.
 //!
 //! The derive doesn't know the types of fields. The generated code calls methods of these traits,
-//! and the compiler selects the implementation by autoref: those for `Option`, `Vec` and similar
-//! types come first. The fallback for all types comes last, because it needs one more reference.
+//! and the compiler selects the implementation by autoref: it tries the implementations for
+//! `Option`, `Vec` and similar types first. It tries the fallback for all types last, because the
+//! fallback needs one more reference.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -21,7 +22,8 @@ pub trait IndexValues<'a> {
     fn informer_each(self) -> impl Iterator<Item = &'a Self::Item>;
 }
 
-/// Fallback for all other types: the value itself is the only index value.
+/// The fallback for types without an implementation of [`IndexValues`]: the value itself is the
+/// only index value.
 pub trait AsSingleValue<'a> {
     /// The type of the index value.
     type Item: 'a;
@@ -135,7 +137,7 @@ impl<'a, K: Borrow<str> + Eq + Hash, T, S: BuildHasher> HoldsEntries<'a> for &'a
     }
 }
 
-/// A type that can be at the end of a path, if the index values have the type `V`.
+/// The type of the last field in the path of an index whose values have the type `V`.
 #[diagnostic::on_unimplemented(
     message = "the path of this index leads to `{Self}`, and the values of the index are `{V}`s",
     label = "leads to `{Self}`",

@@ -107,7 +107,8 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
         reflector: (ReflectorConfig, Ingest),
     ) -> Result<Self, NamespaceError> {
         names.iter().try_for_each(|name| NamespaceError::check_name(name))?;
-        // The name of the object type, unless a namespace's source gives the name of the resource.
+        // An informer that begins with namespaces takes its description from the source of the first one.
+        // Otherwise the name of the object type is the description.
         let description = reflector.1.type_name().rsplit("::").next().unwrap_or_default();
         let mut namespaces = Self::of(description.into(), make, queue, reflector);
         for name in names {

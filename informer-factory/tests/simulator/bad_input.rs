@@ -124,7 +124,7 @@ async fn informer_waits_for_unready_and_stopping_servers() {
     let simulator = simulator().await;
     simulator.create(&pod("before", "n1")).expect("a new pod");
     simulator.set_watch_cache_ready(false);
-    // A list that covers not every pod is served from the watch cache, so it needs a ready cache.
+    // The watch cache serves a list with a selector, so the list needs a ready cache.
     let factory = SharedInformerFactory::builder(simulator.client().expect("a client"))
         .tweak_list_options(|options| options.label_selector = "app!=cache".to_owned())
         .build();

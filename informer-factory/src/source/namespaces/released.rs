@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use informer_core::Completion;
 
-/// At least this many names are kept: the most recently removed ones. Older names are dropped,
-/// because each name takes about a hundred bytes, and a program can add and remove namespaces for
-/// years.
+/// The names of the namespaces that were removed last are kept: at least this many. Older names are
+/// dropped, because each name takes about a hundred bytes, and a program can add and remove
+/// namespaces for years.
 const MIN_REMEMBERED: u64 = 10_000;
 
 /// The names of the namespaces that were removed from an informer and not added again.
