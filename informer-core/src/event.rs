@@ -69,17 +69,18 @@ impl<K> Event<K> {
 }
 
 impl Event<AnyObject> {
-    /// Returns the event with handles that can be dereferenced; `None` if this is such an event.
+    /// Returns a copy of the event whose handles can all be dereferenced; `None` if the handles of
+    /// this event can be dereferenced already.
     pub(crate) fn opened(&self) -> Option<Self> {
         self.is_closed().then(|| self.clone().map(Cached::opened))
     }
 
-    /// Returns whether this event has a new state that must be opened before it is dereferenced. All
-    /// other states have been in earlier events.
+    /// Returns whether this event has an object state that no earlier event has had, and whose handle must be
+    /// opened before it is dereferenced.
     pub(crate) fn brings_closed(&self) -> bool {
         match self {
             Self::Added { object, .. } | Self::Updated { new: object, .. } => object.is_closed(),
-            // A deletion can report a last change.
+            // The deletion can contain a last state that no earlier event has had.
             Self::Deleted(deleted) => deleted.is_closed(),
             Self::Resynced(_) | Self::Released(_) => false,
         }

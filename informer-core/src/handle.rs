@@ -14,7 +14,7 @@ use crate::{AnyObject, Encoded, ObjectKey, OwnedObject, ResourceVersion, Uid};
 #[derive(Clone)]
 pub(crate) struct Handle(Arc<AnyInner>);
 
-/// An object, [`Encoded`] or [`Opened`], with the identity of the object.
+/// An object, [`Encoded`] or [`Opened`], with the object's identity: its key, resource version and UID.
 // `repr(C)` keeps the fields in this order, so the key is next to the reference count of the `Arc`.
 // A lookup reads only these two; the rest of a large object is on other pages.
 #[repr(C)]
@@ -72,7 +72,7 @@ impl Handle {
 
     /// Returns the encoded form, if the object has one.
     pub(crate) fn as_encoded(&self) -> Option<&Encoded> {
-        // One call finds the type, and for a decoded object nothing else is called.
+        // `type_id` is a virtual call. For a decoded object, it is the only one.
         match self.0.object.type_id() {
             closed if closed == TypeId::of::<Encoded>() => self.0.object.downcast_ref(),
             open if open == TypeId::of::<Opened>() => self.closed().0.object.downcast_ref(),

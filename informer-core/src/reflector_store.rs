@@ -78,7 +78,8 @@ pub trait KnownObjects<K>: Send + Sync + 'static {
     fn for_each_known(&self, visit: &mut dyn FnMut(&Cached<K>)) -> Option<Box<dyn Any + Send>>;
 
     /// Calls `visit` for every stored object of one namespace; otherwise the same as
-    /// [`for_each_known`](Self::for_each_known). Default: filters all objects.
+    /// [`for_each_known`](Self::for_each_known). Default: calls
+    /// [`for_each_known`](Self::for_each_known), and skips the objects of other namespaces.
     fn for_each_known_in(
         &self,
         namespace: &str,

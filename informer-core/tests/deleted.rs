@@ -1,4 +1,4 @@
-//! `DeletedObject` and what it reports of a deleted object: client-go's table tests for
+//! The key, name, namespace and states that a `Deleted` returns: client-go's table tests for
 //! `DeletionHandlingObjectToName`.
 
 use informer_core::{Cached, Deleted, ObjectKey, Uid};

@@ -185,7 +185,7 @@ impl World {
         }
     }
 
-    /// Sends a change to the feed of the namespace, if it watches.
+    /// Records a change in the history, and sends it to the feed of the namespace if the feed has listed.
     fn record_change(&mut self, place: usize, delta: Delta<u64>) {
         let place = &mut self.places[place];
         place.history.insert(self.version, place.truth.clone());

@@ -97,9 +97,9 @@ impl<K: 'static> Batch<K> {
     /// processed.
     ///
     /// If newer changes of the item's key are queued, the changes of the item are obsolete and are
-    /// not requeued. Only a deletion or release is requeued, before the newer changes. Until the
-    /// item has been processed, no batch has a [`watermark`](Self::watermark), and an item of the
-    /// initial list keeps the queue from being synced. Requeue items before you read
+    /// not requeued, except a deletion or release, which is requeued before the newer changes.
+    /// Until the item has been processed, no batch has a [`watermark`](Self::watermark), and an
+    /// item of the initial list keeps the queue from being synced. Requeue items before you read
     /// [`watermark`](Self::watermark) and [`completes_initial_list`](Self::completes_initial_list),
     /// because requeuing changes both. A second call for the same item changes nothing.
     ///

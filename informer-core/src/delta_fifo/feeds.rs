@@ -87,7 +87,8 @@ pub(super) struct Feeds {
     has_started: bool,
     /// The last reported minimum of the versions of all feeds.
     announced: ResourceVersion,
-    /// Whether `announced` was revoked, because an item of the batch that reported it was requeued.
+    /// Whether `announced` was revoked: a batch has reported this version, and then an item of the
+    /// batch was requeued.
     is_revoked: bool,
     has_progress: bool,
     is_over: bool,

@@ -1,9 +1,10 @@
 //! Lists in the queue: [`Listed`] is a complete list, indexed by key; [`State::list_part`] handles
 //! the parts of a list that is still arriving.
 //!
-//! The newest object of a key is the object of its last queued change. If no change is queued, it
-//! is the object of the change in flight. If there is no such change either, it is the stored
-//! object. `difference.rs` compares a complete list with the newest objects.
+//! The newest object of a key is the object of its last queued change. If no change of the key is
+//! queued, the newest object is that of the change in flight. If no change is in flight either, the
+//! newest object is the stored one. `difference.rs` compares a complete list with the newest
+//! objects.
 
 use std::sync::Arc;
 
@@ -104,8 +105,8 @@ impl<K: 'static> State<K> {
     /// Replaces copies of unchanged objects in `objects` with the existing handles. Returns the
     /// copies, which must be dropped while the queue is not locked. If the queue has access to a
     /// store and the list is an initial list, the other objects are queued at once. Without a
-    /// store, `replace` queues them at the end of the list. If they were queued here, `replace`
-    /// could not detect that they have been queued and processed, and would queue them again.
+    /// store, this function does not queue them: `replace` could not detect that they have been
+    /// queued and processed, and would queue them again at the end of the list.
     pub(super) fn list_part(
         &mut self,
         objects: &mut [Cached<K>],

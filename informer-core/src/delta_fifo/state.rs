@@ -232,7 +232,8 @@ impl<K: 'static> State<K> {
         self.in_flight.as_ref().and_then(|batch| batch.last(key))
     }
 
-    /// Marks a queued key as part of the initial list. Returns whether it was not marked yet.
+    /// Marks a queued key as part of the initial list. Returns `false` if the key was marked
+    /// before, or if the key is not queued.
     pub(super) fn mark_initial(&mut self, key: &ObjectKey) -> bool {
         let Some(position) = self.position(key) else { return false };
         !std::mem::replace(&mut self.items[position].initial, true)

@@ -28,7 +28,8 @@ pub(super) struct Coalesced<K> {
     /// `false`, the old object is the same as the new object, so that the earlier object can be
     /// freed.
     keeps_old: bool,
-    /// The place after the last entry of the initial list, until the handler has taken that entry.
+    /// The place of the first entry after the initial list, until the handler has taken the whole
+    /// initial list.
     initial_end: Option<usize>,
     len: usize,
     /// Whether an entry is or was a resync or a [`NetChange::Vanished`], which only some handlers
@@ -50,8 +51,8 @@ pub(super) enum Merge<'a> {
 }
 
 impl Merge<'_> {
-    /// Returns whether an add and a delete of this key must leave an entry, because an earlier
-    /// period can contain a release of the key.
+    /// Returns whether an earlier period can contain a release of this key. If so, an add and a
+    /// delete of the key must leave an entry, although they cancel each other out.
     fn was_released(self, key: &ObjectKey) -> bool {
         matches!(self, Self::Period(released) if !released.is_empty() && released.contains(key))
     }
@@ -155,8 +156,8 @@ impl<K> Coalesced<K> {
         }
     }
 
-    /// Adds the entries of `later`, the next period, at the given `places`. Returns the number of
-    /// entries that were merged into pending entries.
+    /// Adds the entries of `later` at the given `places`. The batches of `later` directly follow
+    /// the batches of `self`. Returns the number of entries that were merged into pending entries.
     ///
     /// Callers can add a period in parts. They must add all parts in order before any other event.
     pub(super) fn absorb(
@@ -211,7 +212,8 @@ impl<K> Coalesced<K> {
         let events =
             first.into_iter().chain([Event::Added { object: object.clone(), is_in_initial_list: false }]);
         let merged = events.filter(|event| self.push(event, merge, garbage)).count();
-        // `later` has already counted the merge of the two events.
+        // The period that `absorb` reads has already counted one of these merges, in which the two events
+        // became one entry.
         merged.saturating_sub(1) as u64
     }
 

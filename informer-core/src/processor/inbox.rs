@@ -152,7 +152,8 @@ impl<K> Inbox<K> {
     /// it needs. From now on, the handler has pending coalesced events.
     pub(super) fn take_to_coalesce(&mut self) -> (VecDeque<SharedBatch<K>>, Option<SharedPart>) {
         if !self.is_behind() {
-            // Reading the statistics has coalesced the backlog, and the handler has taken it.
+            // A call that read the statistics has coalesced the whole backlog meanwhile, and the
+            // handler has taken all of its events.
             return (VecDeque::new(), None);
         }
         self.has_pending = true;

@@ -21,7 +21,8 @@ pub struct PublishGuard {
     wakers: SmallVec<[Waker; 4]>,
     batch: SharedBatch<AnyObject>,
     /// A copy of the batch without resyncs, for handlers whose resync is not due. If the mailboxes
-    /// of these handlers contained the whole batch, it would keep the resynced objects in memory.
+    /// of these handlers contained the whole batch, the batch would keep the resynced objects in
+    /// memory.
     without_resyncs: Option<SharedBatch<AnyObject>>,
     has_resyncs: bool,
     /// Whether the resync of any handler is due.

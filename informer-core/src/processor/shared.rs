@@ -25,7 +25,7 @@ use crate::{AnyObject, Event, EventBatch};
 pub(super) struct Shared {
     pub(super) registry: Mutex<Registry>,
     backlogs: Backlogs<AnyObject>,
-    /// Whether an encoded object has been published. If not, handlers need not open the events.
+    /// Whether an encoded object has been published. If not, handlers need not open the handles in events.
     has_encoded: Arc<AtomicBool>,
     /// Wakes `run` when a task has been added that must be spawned.
     task_added: Notify,
@@ -53,7 +53,7 @@ struct UnstartedTask {
     task: BoxFuture<'static, ()>,
 }
 
-/// The state of the processor, as far as it explains why a listener is not synced.
+/// The part of the processor's state that explains why a listener is not synced.
 pub(super) struct Progress {
     pub(super) stopped: bool,
     /// The reason why the initial list is not complete; `None` if it is complete.
@@ -89,7 +89,8 @@ impl Shared {
     }
 
     pub(super) fn handlers(&self) -> Vec<(String, HandlerStats)> {
-        // Copied, because counting a backlog can take time.
+        // The list of listeners is copied, so that the registry is not locked while backlogs are
+        // counted, which can take time.
         let listeners = self.registry.lock().listeners.clone();
         listeners.iter().map(|listener| (listener.name().to_owned(), listener.stats())).collect()
     }
@@ -168,7 +169,8 @@ impl Shared {
 
     pub(super) fn publish(&self, batch: EventBatch<AnyObject>, commit: impl FnOnce()) -> PublishGuard {
         if !self.has_encoded.load(Ordering::Relaxed) && batch.events.iter().any(Event::brings_closed) {
-            // A handler takes the batch under a lock that is taken later, so it reads the new value.
+            // `Relaxed` is enough: this thread adds the batch to a mailbox later, under the mailbox's lock. A
+            // handler that takes the batch takes the same lock, so it also reads this value.
             self.has_encoded.store(true, Ordering::Relaxed);
         }
         let has_content = !batch.events.is_empty() || batch.completes_initial_list;

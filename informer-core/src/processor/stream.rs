@@ -56,7 +56,7 @@ impl<K: 'static> Stream for EventStream<K> {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event<K>>> {
         let Self { cursor, listener, .. } = self.get_mut();
-        // A reader that always finds events yields to other tasks, as with tokio's own channels.
+        // Makes a reader that finds an event at every poll yield to other tasks, as tokio's own channels do.
         let turn = ready!(tokio::task::coop::poll_proceed(cx));
         let next = loop {
             if listener.is_removed() {

@@ -40,7 +40,7 @@ fn life(first: Cached<AnyObject>) -> EventBatch<AnyObject> {
 
 type Heard = tokio::sync::mpsc::UnboundedReceiver<[Option<Object>; 2]>;
 
-/// Returns what a handler has read, or `None` if it has panicked.
+/// Returns the two states that a handler has read in its next call, or `None` if the handler has panicked.
 async fn next(heard: &mut Heard) -> Option<[Option<Object>; 2]> {
     tokio::time::timeout(Duration::from_secs(1), heard.recv()).await.ok().flatten()
 }
