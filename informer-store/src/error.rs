@@ -9,7 +9,9 @@ use thiserror::Error;
 pub enum IndexError {
     /// An index with this name exists already. Choose another name, or get the handle of the
     /// existing index.
-    #[error("an index named \"{name}\" exists already")]
+    #[error(
+        "an index named \"{name}\" exists already; choose another name, or get the existing index by its name"
+    )]
     Duplicate {
         /// The name of the existing index.
         name: String,
@@ -22,8 +24,10 @@ pub enum IndexError {
         /// The names of all existing indexes, separated by commas.
         existing: String,
     },
-    /// The values of the index have another type than the requested one.
-    #[error("the values of the index \"{name}\" do not have the type {asked}")]
+    /// The values of the index do not have the requested type.
+    #[error(
+        "the values of the index \"{name}\" do not have the type {asked}; request the index with the type of its values"
+    )]
     WrongType {
         /// The name of the index.
         name: String,

@@ -52,8 +52,8 @@ impl<K: Resource + Send + Sync + 'static> Indexer<K> {
     /// index.
     ///
     /// The index is not added by default because of its cost. For pods with five labels, one of
-    /// them with a unique value, it costs 600 to 900 bytes per pod and 1 µs per update. In a store
-    /// of 100,000 such pods, the 500 pods of one deployment are found in 6 µs instead of 9 ms
+    /// them with a unique value, the index costs 600 to 900 bytes per pod and 1 µs per update. In a
+    /// store of 100,000 such pods, the 500 pods of one deployment are found in 6 µs instead of 9 ms
     /// (`benches/labels.rs`).
     ///
     /// The index can be added at any time, like the indexes of [`add_index`](Self::add_index).
@@ -64,8 +64,8 @@ impl<K: Resource + Send + Sync + 'static> Indexer<K> {
     pub fn add_label_index(&self) -> Result<(), IndexError> {
         let function = |object: &Cached<K>| Ok(labels_of(&object.metadata()));
         match self.install(LABEL_INDEX, function) {
-            // The checks are in this order, so that an index whose construction ends between them
-            // is found.
+            // The construction of the index can end between these two checks. In this order, the
+            // second check then finds the index.
             Err(IndexError::Duplicate { .. })
                 if self.is_joining::<Label>(LABEL_INDEX) || self.index::<Label>(LABEL_INDEX).is_ok() =>
             {
@@ -89,7 +89,7 @@ pub(crate) struct LabelCandidates {
 
 impl LabelCandidates {
     /// Looks up the requirements in the store's label index. Returns the requirements as `Err` if
-    /// there is no label index, or if it supports none of them.
+    /// there is no label index, or if the index supports none of the requirements.
     pub(crate) fn look_up(
         state: &State,
         namespace: Option<&str>,
@@ -152,8 +152,8 @@ fn intersection(mut sets: Vec<Vec<Posting>>) -> Vec<u32> {
     slots
 }
 
-/// Adds to `common` the slots that are both in `slots`, which is sorted, and in the posting. Passes
-/// once over both.
+/// Adds to `common` the slots that are both in `slots`, which is sorted, and in the posting. Reads
+/// each of the two only once, in order.
 fn add_common(slots: &[u32], posting: &Posting, common: &mut Vec<u32>) {
     let (mut n, mut ahead) = (0, posting.chunk(0).unwrap_or_default());
     for slot in slots {

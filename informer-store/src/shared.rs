@@ -15,8 +15,8 @@ use crate::slot_map::SlotMap;
 use crate::sync::{Condvar, Mutex, RwLock};
 use crate::{Change, IndexFailure};
 
-/// Identifies an index. If an index is removed and another index with the same name is added, its
-/// ID is different.
+/// Identifies an index. If an index is removed and another index with the same name is added, the
+/// new index has a new ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct IndexId(u64);
 
@@ -179,7 +179,8 @@ impl WriterNotes {
     }
 
     /// Updates the recorded failures after the index functions have run for `changes`. Returns the
-    /// failures that are new. The failures of indexes under construction stay in `failures`.
+    /// failures that were not recorded before. The failures of indexes under construction stay in
+    /// `failures`.
     pub(crate) fn note_failures(
         &mut self,
         changes: &[Change<AnyObject>],

@@ -26,8 +26,9 @@ pub(crate) struct SlotMap<E> {
     len: usize,
 }
 
-/// Finds several entries of a map. If they are requested in the order of their slots, as is usual
-/// for a list, each entry is found in the next slot, without the hash table.
+/// Finds entries of a map one after the other. If callers request them in the order of their slots,
+/// as is usual for a list, the cursor finds each entry in the next slot and does not read the hash
+/// table.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
     last: Option<u32>,

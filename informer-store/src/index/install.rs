@@ -6,7 +6,8 @@
 //! the writer also calls the index function for the changes that it makes, and logs the results.
 //! Meanwhile, this code indexes the objects that changed earlier. Finally, the log is applied under
 //! the write lock, without calling the function. So the writer is blocked only while the log is
-//! applied, readers are never blocked, and each object is indexed a bounded number of times.
+//! applied, and readers are never blocked. The index function runs a bounded number of times for
+//! each object.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -167,8 +168,8 @@ impl Build {
         }
     }
 
-    /// Updates the index to the objects in `entries`. Returns the number of slots whose object has
-    /// changed.
+    /// Updates the index, so that it matches the objects in `entries`. Returns the number of slots
+    /// whose object has changed.
     fn catch_up(&mut self, entries: Entries<Cached<AnyObject>>) -> usize {
         let (mut slots, mut changes) = (Vec::new(), Vec::new());
         let outdated = &mut self.failures;
@@ -180,7 +181,8 @@ impl Build {
                 (None, Some(before)) => Change::Remove(before.key().clone()),
                 (None, None) => return,
             };
-            // The earlier object of this slot can be in another slot now.
+            // A failure of the earlier object of this slot is outdated. If the object is in another
+            // slot now, the index function runs for it again.
             before.map(|before| outdated.remove(before.key()));
             slots.push(slot as u32);
             changes.push(change);

@@ -142,7 +142,7 @@ pub(crate) trait AnyIndexState: Send + Sync {
     /// to other slots.
     fn renumber(&mut self, by_slot: &mut ValuesBySlot, slots: &Renumbering);
 
-    /// Returns whether the index has memory for many more values than it has.
+    /// Returns whether the index has allocated memory for many more values than it contains.
     fn is_sparse(&self) -> bool;
 
     /// Frees the unused memory of the index.

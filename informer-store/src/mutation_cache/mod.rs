@@ -3,8 +3,8 @@
 //! A write arrives over the watch a little later. Code that reads the store before the write has
 //! arrived can do the same work twice. client-go: `tools/cache/mutation_cache.go`. Unlike in
 //! client-go, queries by index find a written object by its new index values. The cache uses the
-//! watermark of the store to detect that an added object has been deleted. Versions without an
-//! order cause no panic, and recorded deletions don't displace recorded writes.
+//! watermark of the store to detect that an added object has been deleted. Versions that cannot be
+//! compared cause no panic, and recorded deletions don't displace recorded writes.
 //!
 //! The only lock protects the log of writes. No function of the store and no user code is called
 //! under this lock.
@@ -176,8 +176,9 @@ impl<K: 'static> MutationCache<K> {
     /// version.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<Cached<K>> {
-        // The log is read before the store, because writes that the log drops meanwhile are in the
-        // store.
+        // The log is read before the store. If the store receives the write between the two reads,
+        // and the log drops it, this order finds the write in the store. In the opposite order,
+        // neither read would find it.
         let Some(written) = self.written(key) else { return self.shared.indexer.get(key) };
         let state = self.shared.indexer.snapshot();
         let stored = state.get(key);

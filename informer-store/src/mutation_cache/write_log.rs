@@ -97,7 +97,8 @@ impl<K> WriteLog<K> {
     /// Adds a tombstone for a deleted object. Removes and returns the write of the object, if the
     /// tombstone covers it.
     pub(super) fn deleted(&mut self, deleted: &Deleted<K>, now: Instant) -> Option<Cached<K>> {
-        // If no state of the object is known, its UID and version are unknown.
+        // Without a last known state, the UID and the version of the object are unknown, so there
+        // is nothing to record.
         let last = deleted.last_known()?;
         let key = deleted.key();
         let (resource_version, uid) = (last.resource_version().clone(), last.uid().clone());
