@@ -30,8 +30,8 @@ const KEEPALIVE_RETRIES: u32 = 3;
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
 /// The time after which an idle connection is not reused. It is shorter than the time after which a
-/// dead watch is detected. Otherwise, the next watch could use another dead connection of the pool,
-/// and wait 15 seconds for a response.
+/// dead watch is detected. If it were longer, the watch that replaces a dead one could use another
+/// dead connection of the pool, and wait 15 seconds for a response.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Returns a client for informers. It differs from `Client::try_from(config)`:

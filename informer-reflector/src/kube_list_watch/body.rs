@@ -64,8 +64,8 @@ impl<K> ListBody<K> {
         Ok(Some(self.items(items)))
     }
 
-    /// Sets `apiVersion` and `kind` of dynamic objects. Items of a list lack them, and objects of a
-    /// watch have them.
+    /// Sets `apiVersion` and `kind` of dynamic objects. The server omits these two fields from the
+    /// items of a list, and sends them in the objects of a watch.
     fn items(&self, mut items: Vec<Result<OwnedObject<K>, RejectedObject>>) -> ListPart<K> {
         for object in items.iter_mut().flatten().filter(|object| !object.is_encoded()) {
             let Some(object) = object.downcast_mut::<DynamicObject>() else { break };

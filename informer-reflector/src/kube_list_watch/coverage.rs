@@ -1,7 +1,7 @@
 //! [`Coverage`]: decides from metadata whether an object can be in a list or watch.
 //!
-//! Callers use it to end a wait for an object that never arrives, so it excludes an object only if
-//! that is certain.
+//! If an object cannot be in the list or watch, callers end their wait for the object. So
+//! `Coverage` excludes an object only if this is certain.
 
 use std::collections::BTreeMap;
 

@@ -15,7 +15,7 @@ use crate::decode::{Encoding, ExpectedType};
 #[derive(Debug, Clone)]
 pub(super) struct Protobuf {
     is_known: bool,
-    /// Whether the server has refused protobuf, or has sent protobuf that can't be decoded. Then
+    /// Whether the server has refused protobuf, or has sent protobuf that can't be decoded. If so,
     /// only JSON is requested.
     is_given_up: Arc<AtomicBool>,
 }

@@ -70,8 +70,8 @@ async fn read_start(mut slices: Slices) -> Vec<u8> {
     start
 }
 
-/// Creates a `Status` for an error response without one. Its reason is the one that Kubernetes uses
-/// for the status code of the response.
+/// Creates a `Status` for an error response that has none. The reason in the `Status` is the one
+/// that Kubernetes uses for the status code of the response.
 fn status_for(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Status {
     let reason = match code.as_u16() {
         400 => "BadRequest",
@@ -131,7 +131,7 @@ fn quote(text: &[u8]) -> String {
 }
 
 /// An error whose message includes its causes, in one line. The message of `kube::Error` lacks
-/// them, for example "connection refused".
+/// causes such as "connection refused".
 #[derive(Debug)]
 pub(super) struct Caused {
     error: kube::Error,

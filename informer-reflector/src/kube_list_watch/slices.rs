@@ -59,8 +59,8 @@ impl Slices {
         })
     }
 
-    /// Reports errors of reading the body to `compression`, which detects from them that the client
-    /// or a proxy decompresses responses itself.
+    /// Reports errors of reading the body to `compression`. These errors show it that the client or
+    /// a proxy decompresses responses.
     pub(super) fn reporting_to(self, compression: Compression) -> Self {
         Self { compression: Some(compression), ..self }
     }

@@ -55,9 +55,9 @@ impl ListTweaks {
     /// options.parameter("shardSelector", first_half);
     /// ```
     ///
-    /// Servers ignore unknown parameters. Parameters that the reflector sets (`resourceVersion`,
-    /// `limit`, `continue`, `watch` and others) or that have a field here are invalid: every
-    /// request then fails with the error 400 before it is sent.
+    /// Servers ignore unknown parameters. A parameter is invalid if the reflector sets it
+    /// (`resourceVersion`, `limit`, `continue`, `watch` and others) or if it has a field here. With
+    /// an invalid parameter, every request fails with the error 400 and is not sent.
     pub fn parameter(&mut self, name: impl Into<String>, value: impl Into<String>) -> &mut Self {
         let (name, value) = (name.into(), value.into());
         self.parameters.retain(|(known, _)| *known != name);

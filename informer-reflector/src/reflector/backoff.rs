@@ -1,7 +1,7 @@
 //! [`Backoff`]: the wait before the next retry.
 //!
-//! The defaults are client-go's. Unlike in client-go, the waits start again with the first one only
-//! after a success, so they stay long during an outage.
+//! The defaults are client-go's. Unlike in client-go, only a success resets the backoff to the
+//! first wait, so the waits stay long during an outage.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ impl Backoff {
         wait.max(clamped(retry_after))
     }
 
-    /// Returns the first wait at its longest, that is, with the maximum jitter.
+    /// Returns the longest possible first wait: the first wait with the maximum jitter.
     pub(super) fn longest_first(&self) -> Duration {
         self.first * 2
     }

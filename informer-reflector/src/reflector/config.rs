@@ -106,10 +106,10 @@ impl ReflectorConfig {
     /// is at most half as long as the outage so far, and the reflectors that [share](Self::server)
     /// the server send requests in turns.
     ///
-    /// After some requests the next one follows without a wait, for example after a watch that
-    /// lasted more than a second, or after an expired version. The number of these is limited: ten
-    /// in a row, and the allowance refills by one per second. With the default backoff, a reflector
-    /// sends at most 80 requests a minute, not counting the pages of lists.
+    /// Some requests are sent without a wait, for example the next request after a watch that
+    /// lasted more than a second, or after an expired version. At most ten such requests follow
+    /// each other, and each second allows one more. With the default backoff, a reflector sends at
+    /// most 80 requests a minute, not counting the pages of lists.
     ///
     /// Default: 0.8 and 30 seconds. Minimum: 10 milliseconds; maximum: one hour. If `longest` is
     /// shorter than `first`, `first` applies.
@@ -145,8 +145,9 @@ impl ReflectorConfig {
     /// server that answers from its cache can ignore the page size and send all items in one page,
     /// especially for the initial list.
     ///
-    /// Default: 500 for the initial list and for lists that the server reads from its database; no
-    /// limit for relists that the server answers from its cache.
+    /// Default: 500 for the initial list and for lists that the server reads from its database.
+    /// Relists that the server answers from its cache have no page size by default, and arrive in
+    /// one page.
     #[doc(alias = "WatchListPageSize")]
     pub fn page_size(mut self, items: u32) -> Self {
         self.page_size = Some(items.max(1));

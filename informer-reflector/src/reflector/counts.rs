@@ -7,13 +7,13 @@ use informer_core::{ListWatchError, WatchEvent};
 /// The numbers of a reflector's requests, objects, events and failures since its creation. They
 /// never decrease.
 ///
-/// client-go: `MetricsProvider` of `tools/cache/reflector_metrics.go`, which nothing calls.
+/// client-go: `MetricsProvider` of `tools/cache/reflector_metrics.go`, which no code of client-go calls.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReflectorCounts {
-    /// The number of complete lists: streaming lists, and lists in pages.
+    /// The number of complete lists, streaming or paged.
     pub lists: u64,
-    /// The number of received pages of lists in pages.
+    /// The number of pages that paged lists have received.
     pub pages: u64,
     /// The number of objects in the complete lists.
     pub listed_objects: u64,

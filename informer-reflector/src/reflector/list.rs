@@ -8,8 +8,8 @@
 //!
 //! Note: when a continue token expires, the server offers a token for the rest of its newest state.
 //! The reflector does not use that token, because changes to objects of the earlier pages would be
-//! lost. Instead it lists again without a limit; only once, because some servers return pages even
-//! without a limit.
+//! lost. Instead it lists again without a limit. It does this only once per list, because some
+//! servers return pages even without a limit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,8 +39,8 @@ pub(super) struct ListHistory {
     /// The resource version of the last complete list or of a later event; empty before the first
     /// list, and if lists have no resource version.
     pub(super) last_seen: ResourceVersion,
-    /// Whether the server refused `last_seen`, because it has expired or is newer than the server's
-    /// state.
+    /// Whether the server refused `last_seen`, because this version has expired or is newer than
+    /// the server's state.
     pub(super) unavailable: bool,
     /// Whether the store has objects of an incomplete list. If `last_seen` is empty, the next list
     /// then requests the newest state, because any other state could be older than these objects
@@ -50,10 +50,11 @@ pub(super) struct ListHistory {
     pub(super) broken_streams: u32,
     /// Whether the server closed one of the failed streaming lists without an error.
     pub(super) was_stream_closed: bool,
-    /// Whether a list that a cache could serve (`resourceVersion=0`) arrived in pages. Then the
-    /// server has no cache, and pages reduce the load of its database.
+    /// Whether a list that a watch cache serves without pages (`resourceVersion=0`) arrived in
+    /// pages. If so, the server has no watch cache, and pages reduce the load of its database.
     pages_from_memory: bool,
-    /// Whether a list was interrupted. Servers end requests after a minute, so pages can help.
+    /// Whether a list was interrupted. Servers end requests after a minute, so a list in pages can
+    /// succeed where a list without pages takes too long.
     broke_off: bool,
 }
 
@@ -82,8 +83,9 @@ impl ListHistory {
         let limit = (!in_one_piece).then_some(DEFAULT_PAGE_SIZE);
         ListOptions {
             resource_version: Some(resource_version).filter(|version| !version.is_empty()),
-            // Without this option, a server interprets a version with a limit as `Exact`. A watch
-            // from that old version could expire again.
+            // Without this option, a server interprets a version with a limit as `Exact`, and
+            // returns the state at this old version. A watch from the old version could expire
+            // again.
             resource_version_match: from_memory.then_some(ResourceVersionMatch::NotOlderThan),
             limit: page_size.or(limit),
             ..ListOptions::default()
@@ -101,7 +103,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
                 Step::Now(Request::Watch)
             }
             Err(error) if self.can_be_due_to_version(&error) && !self.history.unavailable => {
-                // The newest state is always available, so no wait is needed.
+                // The retry requests the newest state, which is always available, so no wait is needed.
                 self.log_expired(&error);
                 self.history.unavailable = true;
                 Step::AtOnce(Request::Pages, error)
@@ -120,9 +122,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Returns whether the requested resource version can be the cause of the error. A bad request
-    /// (400) can also have this cause: the server can have been replaced by another one, which
-    /// cannot parse the versions of the earlier server.
+    /// Returns whether the requested resource version can be the cause of the error. The version
+    /// can also cause a bad request (400), if another server has replaced the earlier one and
+    /// cannot parse its versions.
     fn can_be_due_to_version(&self, error: &ListWatchError) -> bool {
         version_is_unavailable(error) || (error.is_bad_request() && !self.history.last_seen.is_empty())
     }
@@ -167,7 +169,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
                 }
                 Err(error) if is_continued && error.is_expired() => {
                     // A server that returns pages even without a limit can return this error each
-                    // time, and lists must not follow each other without a wait.
+                    // time. So the second error is returned, and the reflector waits before the
+                    // next list.
                     if std::mem::replace(&mut is_second_try, true) {
                         return Err(expired_again(&error));
                     }
@@ -247,9 +250,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 }
 
-/// Returns whether the error says that the server cannot serve the requested resource version: the
-/// version has expired, is newer than the server's state, or makes the URL too long. A request
-/// without a version can then succeed.
+/// Returns whether the request failed because of the requested resource version: the version has
+/// expired, is newer than the server's state, or makes the URL too long. A request without a
+/// version can then succeed.
 pub(super) fn version_is_unavailable(error: &ListWatchError) -> bool {
     error.is_expired()
         || error.is_too_large_resource_version()

@@ -1,8 +1,8 @@
 //! [`Listing`]: the objects of a list that is arriving.
 //!
-//! Most of its objects are shared with the store: all unchanged objects, and all objects of an
-//! initial list. So these objects are in memory only once. The order of the objects is
-//! deterministic, so that simulations can be repeated.
+//! The listing shares all unchanged objects, and all objects of an initial list, with the store. So
+//! these objects are in memory only once. The order of the objects is deterministic, so that
+//! simulations can be repeated.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -94,7 +94,8 @@ impl<K> Listing<K> {
         self.objects.retain(|_| is_last.pop().unwrap_or(true));
     }
 
-    /// Makes later objects replace listed objects with the same key.
+    /// Records that the stream has sent a change. From now on, arriving objects replace listed
+    /// objects with the same key.
     pub(super) fn expect_changes(&mut self) {
         self.has_changes = true;
     }

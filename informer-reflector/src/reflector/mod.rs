@@ -50,9 +50,9 @@ use pace::Pace;
 use reporter::Reporter;
 use watch::{OpenWatch, Pulse, WatchFailures};
 
-/// The longest wait for a response to begin, and for more data of a list. API servers time out
-/// after a minute; the margin lets their error arrive. Without this limit, a dead connection would
-/// block the reflector forever.
+/// The longest wait for a response to begin, and for more data of a list. API servers end a request
+/// after a minute; the 15 additional seconds let their error response arrive. Without this limit, a
+/// dead connection would block the reflector forever.
 const MAX_RESPONSE_WAIT: Duration = Duration::from_secs(75);
 
 /// Lists a resource, watches it, and passes all changes to a [`ReflectorStore`] in the server's
@@ -349,8 +349,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 
     /// Resets the backoff, because a watch has lasted long enough. Neither a complete list nor a
-    /// single event resets the backoff: otherwise a server that fails after each of these would get
-    /// requests without a wait.
+    /// single event resets the backoff. Otherwise a server that fails after each list or after each
+    /// event would get requests at the shortest wait for ever.
     fn settled(&mut self) {
         self.setbacks = WatchFailures::default();
         self.backoff.reset();

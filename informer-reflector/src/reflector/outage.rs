@@ -2,9 +2,9 @@
 //! their requests.
 //!
 //! [`Queue`] implements the rules without clock and tasks. A turn is the permission for one waiter
-//! to send a request. No task grants the turns: each waiter that wakes grants the due ones, to
-//! itself or to other waiters. A response from the server releases waiters, which then need no
-//! turn.
+//! to send a request. There is no separate task that grants turns: each waiter that wakes grants
+//! the turns that are due, to itself or to another waiter. A response from the server releases
+//! waiters, which then need no turn.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,10 +20,11 @@ const MIN_SPACING: Duration = Duration::from_millis(300);
 /// The maximum time between two turns.
 const MAX_SPACING: Duration = Duration::from_secs(5);
 
-/// The number of waiters that one response releases.
+/// The number of waiting reflectors that one response releases: they can send a request without a turn.
 const RELEASED_BY_ANSWER: usize = 2;
 
-/// The time over which the requests of released waiters are spread at random.
+/// The maximum pause of a released reflector before its request. Each pause is random, so that the
+/// requests do not arrive all at once.
 const SPREAD: Duration = Duration::from_millis(100);
 
 /// The failures of an unavailable server, as one waiting reflector has counted them.
@@ -37,8 +38,8 @@ pub(super) struct Trouble {
     pub(super) since: Instant,
     /// The number of failures since the last response.
     pub(super) failures: u32,
-    /// Whether another reflector got a response between two failures of this reflector. Then only
-    /// this resource is unavailable, and not the server.
+    /// Whether another reflector got a response between two failures of this reflector. If so, only
+    /// the resource of this reflector is unavailable, and not the server.
     pub(super) is_own: bool,
     /// The reflector's own backoff.
     pub(super) wait: Duration,
@@ -153,7 +154,8 @@ impl Queue {
             Some(Go::Released) if !has_used_permission => self.releases += 1,
             _ => {}
         }
-        // Another waiter can be the first now.
+        // The removed waiter was possibly the first one. The waiter that is the first now must wake
+        // to grant turns.
         if let Some(first) = self.first(|_| true) {
             first.wake.notify_one();
         }
@@ -278,7 +280,8 @@ impl Outage {
         queue.last_turn = None;
         queue.releases = (queue.releases + RELEASED_BY_ANSWER).min(queue.waiters.len());
         queue.release(Instant::now());
-        // Waiters within their `Retry-After` check again after it.
+        // All waiters wake and check for a release. A waiter whose `Retry-After` is not over checks
+        // again when it is over.
         queue.waiters.iter().for_each(|waiter| waiter.wake.notify_one());
         drop(queue);
         Recovery { outage: Arc::clone(this), outcome: None }

@@ -54,8 +54,8 @@ impl Reporter {
         self.status.clone()
     }
 
-    /// Sets the health. Waiters for a change of health are not woken if the reflector was and stays
-    /// live.
+    /// Sets the health. Does not wake the waiters for a change of health if both the earlier and
+    /// the new health are `Live`.
     pub(super) fn set(&self, health: Health) {
         self.health.send_if_modified(|current| {
             let is_change = !(current.is_live() && health.is_live());

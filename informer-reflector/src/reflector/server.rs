@@ -45,7 +45,8 @@ pub struct SharedServer {
 
 #[derive(Default)]
 struct Inner {
-    /// Resources without streaming lists, and the time until which none are requested.
+    /// The resources for which streaming lists are disabled, each with the time at which they are
+    /// enabled again.
     unsupported: Mutex<HashMap<String, Instant>>,
     outage: Arc<Outage>,
 }

@@ -31,8 +31,9 @@ use super::{Reflector, Request, Step};
 /// not watches.
 const PER_OBJECT: Duration = Duration::from_millis(5);
 
-/// The allowance is capped at this multiple of `list_stall_timeout`. Otherwise many objects at the
-/// beginning would allow an hour without objects later.
+/// A streaming list can save at most this multiple of `list_stall_timeout` as its allowance of
+/// waiting time. Without this limit, a stream with many objects at its beginning could later be
+/// silent for an hour.
 const MAX_SAVED: u32 = 3;
 
 /// The number of failed streams in a row after which the reflector makes a paged list.
@@ -119,9 +120,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Step::AtOnce(Request::Pages, error)
     }
 
-    /// Continues after the server closed the stream early. A server that shuts down closes it once.
-    /// A server that considers the reader too slow closes the next stream too, so then the
-    /// reflector uses paged lists.
+    /// Continues after the server closed the stream early. A server that shuts down does this once.
+    /// A server that considers the reader too slow also closes the next stream early. So after the
+    /// second early end, the reflector makes paged lists.
     fn after_closed_stream(&mut self) -> Step {
         let message = "the server closed a streaming list before its end";
         if std::mem::replace(&mut self.history.was_stream_closed, true) {
@@ -145,13 +146,14 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             || error.is_unauthorized()
             || error.is_not_found();
         if is_not_about_streams {
-            // After an outage, another server can answer.
+            // After an outage, another server process can answer, so an early end before the outage
+            // no longer counts.
             self.history.was_stream_closed = false;
             return Step::Later(Request::List, error);
         }
         if error.is_forbidden() {
-            // A user can have the permission to list and not to watch. Permissions change, so the
-            // next list is streaming again.
+            // The user possibly may list but not watch, so a paged list can succeed. Streaming
+            // lists stay enabled, because permissions change.
             return Step::AtOnce(Request::Pages, error);
         }
         let code = error.status().map(|status| status.code);
@@ -177,7 +179,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         let lister_watcher = std::sync::Arc::clone(&self.lister_watcher);
         let asked = Instant::now();
         // A server that does not respond within the pause counts as unable to stream, not as
-        // unavailable. So the inner timeout must not end the request first.
+        // unavailable. So the timeout of `ask` must be longer than this pause.
         let answer = self.ask(pause.saturating_add(GRACE), lister_watcher.watch(options));
         let answer = timeout(pause, answer).await;
         let mut events = answer
@@ -188,7 +190,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         let initial =
             timeout_at(opened + lifetime + GRACE, self.receive_initial(&mut events, &mut listing, pause));
         let (version, rest) = match initial.await {
-            // The response was not a list, or the list is so slow that a retry would fail too.
+            // The response was an ordinary watch, or the list is so slow that a retry would fail too.
             Err(_) => Err(out_of_time()),
             Ok(Err(NoStream::Closed)) if asked.elapsed() >= lifetime => Err(out_of_time()),
             Ok(initial) => initial,
@@ -264,7 +266,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
                 WatchEvent::Bookmark(_) => {}
                 WatchEvent::Error(status) => return Err(NoStream::Failed(status.into())),
                 WatchEvent::RejectedObject { kind, object } => {
-                    // The rejected object can be a later version of one of these objects.
+                    // The objects are passed to the store first, because the rejected object can be
+                    // a later version of one of them.
                     self.apply_part(std::mem::take(&mut objects), listing);
                     self.take_malformed_initial(kind, object, listing)?;
                 }

@@ -40,9 +40,9 @@ const MAX_FAILURES: u32 = 3;
 pub(super) struct WatchFailures {
     /// The number of failures since the last list. Failures that a relist can't cure do not count.
     pub(super) failures: u32,
-    /// Whether the server refused the version as too old or too new. Once is normal. If the server
-    /// also refuses the version that the relist returned, lists don't help, so the next list waits
-    /// for the backoff.
+    /// Whether the server refused the version as too old or too new. A single refusal is normal. If
+    /// the server also refuses the version of the relist that follows, relists don't help, so the
+    /// next list waits for the backoff.
     refused: bool,
 }
 
@@ -216,7 +216,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 
     /// Passes changes to the store until the watch ends. Returns `None` when data arrives after
-    /// silent connections, because the allowed silence is shorter from then on.
+    /// silent connections, because a shorter limit for silence applies from then on.
     ///
     /// # Cancel safety
     /// No event is lost if the future is dropped.
@@ -232,8 +232,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             let first = events.next().await;
             let mut gathered = PendingApply { changes: Vec::new(), events: EventCounts::default() };
             let mut ending = self.take_piece(first, &mut gathered);
-            // Take all available events without waiting. To pass them to the store together costs
-            // little more than to pass a single event.
+            // Take all available events without waiting. Passing them to the store together costs
+            // little more than passing a single event.
             while ending.is_none()
                 && gathered.events.total() < MAX_GATHERED
                 && let Poll::Ready(next) = poll!(events.next())
@@ -254,14 +254,13 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Returns the step after a failed watch: a resumed watch if possible; a relist if not, or if
-    /// resuming has not helped.
+    /// Returns the step after a failed watch: a resumed watch, or a relist if a watch cannot resume
+    /// or if resuming has failed several times.
     fn after_failure(&mut self, error: ListWatchError) -> Step {
         if version_is_unavailable(&error) {
             self.log_expired(&error);
-            // After an expired version, a list that requests no older state returns a newer
-            // version. After a version that is too new or too long, only a list of the newest
-            // state helps.
+            // After an expired version, an ordinary relist returns a newer version. After a version
+            // that is too new or too long, only a list of the newest state helps.
             self.history.unavailable |= !error.is_expired();
             if std::mem::replace(&mut self.setbacks.refused, true) {
                 return Step::Later(Request::List, error);

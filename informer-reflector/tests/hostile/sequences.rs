@@ -172,8 +172,8 @@ impl ListerWatcher<ConfigMap> for Hostile {
     }
 }
 
-/// Ten immediate requests, one for each second, and those of the backoff: five with waits of up to
-/// 8 seconds, then two a minute.
+/// The sum of ten immediate requests, one more for each second, and the requests of the backoff:
+/// five with waits of up to 8 seconds, then two a minute.
 const MAX_IN_A_MINUTE: usize = 80;
 
 /// Each relist after an expired version logs one line, but there are fewer relists than requests.

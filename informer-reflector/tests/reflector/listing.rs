@@ -99,7 +99,8 @@ async fn expired_continue_token_leads_to_one_full_list() {
         watch().1,
     ];
     let mut run = Run::new(lines);
-    // The first page is applied, so only the newest version is certainly not older.
+    // The objects of the first page are in the store. The retry requests the newest state, because
+    // any other state could be older than these objects.
     run.expect_requests(&["list 0 500", "list newest 500 from t1", "list newest all", "watch 9"]).await;
     run.expect_notes(&["[a b]@9"]).await;
 }

@@ -305,7 +305,8 @@ async fn second_stream_closed_early_leads_to_pages() {
     let mut run = Run::streaming(lines);
     run.expect_requests(&["stream newest"]).await;
     run.expect_after(0.8..1.6, "stream newest").await;
-    // Objects of the closed streams are applied, so only the newest version is certainly not older.
+    // Objects of the closed streams are in the store. The paged list requests the newest state,
+    // because any other state could be older than these objects.
     run.expect_after(0.0..0.1, "list newest 500").await;
     run.expect_requests(&["watch 7"]).await;
     send(&events, vec![bookmark("8"), error(410, "Expired")]);
