@@ -91,7 +91,8 @@ impl LeaderElectionConfig {
         self.renew_deadline / 2
     }
 
-    /// Returns how long after the start of the last successful request the work is dropped.
+    /// Returns the time after which the work is dropped. It counts from the start of the last
+    /// successful request.
     pub(super) fn work_limit(&self) -> Duration {
         (self.renew_deadline + self.lease_duration) / 2
     }

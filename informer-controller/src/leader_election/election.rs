@@ -50,7 +50,8 @@ pub(super) enum Next {
     Ask(Request),
     /// This candidate leads, and must renew the lease before [`Election::renew_by`].
     Leading,
-    /// This candidate does not hold the lease, or it is not known whether it does; retry later.
+    /// This candidate does not lead: it does not hold the lease, or the outcome of its request is
+    /// unknown. Retry later.
     NotLeading,
     /// This candidate has lost the lease.
     Lost,
@@ -61,7 +62,7 @@ pub(super) enum Next {
 pub(super) struct Election {
     config: LeaderElectionConfig,
     /// The lease as last read or written, and the local time at which this candidate first saw this
-    /// version of it.
+    /// version of the lease.
     seen: Option<(Lease, Instant)>,
     /// The claim that this candidate has written last, or tried to write.
     claim: Option<Claim>,
@@ -167,7 +168,7 @@ impl Election {
         Next::Ask(self.write(&claim, lease, date))
     }
 
-    /// Records the lease. Returns the time at which this candidate first saw this version of it.
+    /// Records the lease. Returns the time at which this candidate first saw this version of the lease.
     fn observe(&mut self, lease: Lease, now: Instant) -> Instant {
         let since = match &self.seen {
             Some((seen, since)) if record::version(seen) == record::version(&lease) => *since,

@@ -201,7 +201,9 @@ impl LeaderElector {
                         return LeadershipEnd::Lost(before(until, work).await);
                     }
                     Outcome::Lost => {
-                        self.reporter.stopped_leading("another candidate has the lease, or it was cleared");
+                        self.reporter.stopped_leading(
+                            "another candidate holds the lease, or the holder was removed from the lease",
+                        );
                         stop.cancel();
                         return LeadershipEnd::Lost(None);
                     }

@@ -60,8 +60,8 @@ impl ElectionStatus {
         self.standing.borrow().is_leading
     }
 
-    /// Returns the failure of the last attempt, if it failed. An attempt does not fail because
-    /// another candidate leads.
+    /// Returns the failure of the last attempt, if it failed. If another candidate leads, the
+    /// attempt does not count as failed.
     #[must_use]
     pub fn problem(&self) -> Option<ElectionProblem> {
         self.standing.borrow().problem.clone()

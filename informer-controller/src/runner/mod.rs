@@ -215,7 +215,8 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         K: Send + Sync + 'static,
         I: IntoIterator<Item = T>,
     {
-        // Without coalescing, because a call can have processed an intermediate state.
+        // Events must not be coalesced: a reconcile call can have processed an intermediate state,
+        // and `keys` must then get this state, too.
         let options =
             HandlerOptions::new().name(format!("controller {:?}", self.queue.name())).threshold(None);
         let handler = feed(self.queue.clone(), keys);

@@ -1,4 +1,4 @@
-//! [`Readiness`]: decides whether the caches are ready for a key, and whether they watch its
+//! [`Readiness`]: decides whether the caches are ready for a key, and whether they watch the key's
 //! namespace.
 //!
 //! A key is not ready while a cache lacks a write for the key, or has not listed its namespace. All
@@ -130,7 +130,7 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
                     }
                 }
                 Coverage::Complete => return self.writes(key).ready().await,
-                // The next worker drops the key.
+                // The key is queued again, and the worker that takes it drops it.
                 Coverage::Released => return true,
             }
         }
@@ -160,7 +160,8 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
     }
 }
 
-/// Waits until the coverage of a namespace may have changed.
+/// Waits until the [`Coverage`] of a namespace may have changed: `complete` ends, or one of
+/// `removed` is cancelled.
 async fn change(complete: &Completion, removed: &[CancellationToken]) {
     let mut removals: FuturesUnordered<_> = removed.iter().map(CancellationToken::cancelled).collect();
     tokio::select! {

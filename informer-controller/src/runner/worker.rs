@@ -99,7 +99,8 @@ where
             Verdict::Panicked(message) => format!("panicked: {message}"),
         };
         let key = item.key().clone();
-        // After the retry delay, a key with pending writes is parked.
+        // The log line has the reason `held_by`, because a key with pending writes is parked after
+        // the retry delay.
         let held_by = self.readiness.writes(&key).held_by();
         let retry_in = item.retry();
         let controller = self.queue.name();

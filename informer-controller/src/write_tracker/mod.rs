@@ -1,10 +1,10 @@
 //! [`WriteTracker`]: the writes of a controller that its caches have not received yet, by key.
 //!
-//! A cache is always a little late. A controller that is called before the cache has the child that
-//! it has just created creates another one; a controller that writes a status based on an old
-//! version gets a conflict. KEP-5647 solves this inside Kubernetes: before a key is reconciled
-//! again, the cache must have the last write for it. client-go has no counterpart; the expectations
-//! of the `ReplicaSet` controller count events and don't compare versions.
+//! A cache is always a little late. If a controller creates a child and is called again before the
+//! cache has this child, the controller creates another one. If a controller writes a status based
+//! on an old version, the write gets a conflict. KEP-5647 solves this inside Kubernetes: before a
+//! key is reconciled again, the cache must have the last write for it. client-go has no counterpart;
+//! the expectations of the `ReplicaSet` controller count events and don't compare versions.
 //!
 //! A write without a response was possibly applied. A read of its object determines the outcome, if
 //! the object is known. Otherwise the write counts as applied until its deadline.
