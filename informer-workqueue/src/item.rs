@@ -83,8 +83,8 @@ impl<T> Item<T> {
         self.priority
     }
 
-    /// Returns the number of failures of the key since the failures were last reset, which
-    /// [`done`](Self::done) does.
+    /// Returns the number of failures of the key since the last reset. [`done`](Self::done) resets
+    /// the failures.
     #[must_use]
     #[doc(alias = "NumRequeues")]
     pub fn num_requeues(&self) -> u32 {

@@ -22,8 +22,8 @@ pub(crate) const MAX_PASSED: u32 = 10;
 #[derive(Debug)]
 pub(crate) struct Lanes {
     lanes: [Lane; Priority::COUNT],
-    /// The number of times that each lane was passed over since a key of it was last taken, or
-    /// since it was last empty.
+    /// For each lane, the number of times that it was passed over since one of its keys was last
+    /// taken, or since it was last empty.
     passed: [u32; Priority::COUNT],
     len: usize,
 }

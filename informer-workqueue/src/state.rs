@@ -341,8 +341,8 @@ impl<T> State<T> {
 }
 
 impl<T: Eq> State<T> {
-    /// Adds a key. Returns the key if the queue does not keep it; it must be dropped while the lock
-    /// is not held.
+    /// Adds a key. Returns the key if the queue does not keep it. The returned key must be dropped
+    /// while the lock is not held.
     pub(crate) fn add(&mut self, entrant: Entrant<T>, priority: Priority, now: Option<Instant>) -> Option<T> {
         if !self.is_open() {
             return Some(entrant.key);
@@ -352,8 +352,8 @@ impl<T: Eq> State<T> {
         garbage
     }
 
-    /// Delays a key until `at`. Returns the key if the queue does not keep it; it must be dropped
-    /// while the lock is not held.
+    /// Delays a key until `at`. Returns the key if the queue does not keep it. The returned key
+    /// must be dropped while the lock is not held.
     pub(crate) fn add_at(&mut self, entrant: Entrant<T>, priority: Priority, at: Instant) -> Option<T> {
         if !self.is_open() {
             return Some(entrant.key);

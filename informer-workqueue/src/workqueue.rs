@@ -218,9 +218,9 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.shared.unfinished()
     }
 
-    /// Returns a function that returns the number of queued keys and the
-    /// [unfinished work](Self::unfinished_work), or `None` once the queue has been dropped. Metrics
-    /// use it, because it does not keep the queue.
+    /// Returns a function that returns the number of queued keys and the [unfinished
+    /// work](Self::unfinished_work), or `None` once the queue has been dropped. Metrics use the
+    /// returned function, because it does not keep the queue in memory.
     pub fn observer(&self) -> impl Fn() -> Option<(usize, Option<UnfinishedWork>)> + Send + Sync + use<T> {
         let shared = Arc::downgrade(&self.shared);
         move || {
