@@ -50,7 +50,8 @@ pub struct InformerMetrics {
 
 impl InformerMetrics {
     /// Returns the metrics of a factory's informers, including those that are requested later. The
-    /// metrics keep the factory.
+    /// metrics hold a handle of the factory, so its informers run at least until the metrics are
+    /// dropped, unless they are stopped.
     #[must_use]
     pub fn new(factory: &SharedInformerFactory) -> Self {
         Self { factory: factory.clone() }
@@ -104,7 +105,8 @@ const OF_INFORMER: [(Kind, &str, &str, Number<Informer>); 11] = [
     (Counter, "reflector_watches", "Number of opened watches", |it| Some(it.counts.watches as f64)),
 ];
 
-/// Metrics of an informer with one more label, whose name is the first element.
+/// The metrics of an informer that have a third label, in addition to `resource` and `object`. The
+/// first element is the name of this label.
 const LABELLED: [(&str, Kind, &str, &str, Numbers); 3] = [
     ("state", Gauge, "informer_health", "The state of listing and watching", |it| {
         vec![(it.report.health.name(), 1.0)]
@@ -194,8 +196,8 @@ impl Collector for InformerMetrics {
     }
 }
 
-/// Returns the name of a type without its path and its parameters: the path contains the version of
-/// Kubernetes, and would begin new series after an update.
+/// Returns the name of a type without its path and its parameters. The path contains the Kubernetes
+/// version, so a label with the path would begin new series after an update.
 fn short(type_name: &str) -> &str {
     let name = type_name.split('<').next().unwrap_or(type_name);
     name.rsplit("::").next().unwrap_or(name)

@@ -28,7 +28,7 @@
 //! already use it, because only its collectors can remove the series of a dropped informer, and
 //! because its counters need no global recorder.
 //!
-//! Names are client-go's where it has such a metric. All counters end in `_total`.
+//! A metric that client-go has, too, has the same name as in client-go. All counters end in `_total`.
 
 mod informers;
 mod queues;

@@ -94,7 +94,7 @@ struct Numbers {
 
 impl Default for Numbers {
     fn default() -> Self {
-        // From 10 ns to 10 s.
+        // The buckets range from 10 ns to 10 s.
         let histogram = || Histogram::new((-8..=1).map(|exponent| 10_f64.powi(exponent)));
         Self { is_followed: false, adds: 0, takes: 0, retries: 0, waited: histogram(), worked: histogram() }
     }
@@ -117,9 +117,9 @@ impl QueueMetrics {
     }
 
     /// Adds the gauges of `queue`, until the queue is dropped: its exact depth, and its unfinished
-    /// work. Build the queue with these or other
-    /// [metrics](informer_workqueue::WorkqueueBuilder::metrics). A queue without metrics records no
-    /// times, and its unfinished work is missing.
+    /// work. The queue must have been built with
+    /// [metrics](informer_workqueue::WorkqueueBuilder::metrics): these `QueueMetrics` or others. A
+    /// queue without metrics records no times, and its unfinished work is missing.
     ///
     /// When the last followed queue with a name has been dropped, all series of this name end. For
     /// queues that are not passed to this method, the depth is the difference between the reported
