@@ -78,8 +78,8 @@ use proc_macro::TokenStream;
 /// A derive cannot see other derives. For several kinds of one group, set `no_accessor` on each
 /// derive and list the kinds in `informer_factory::group!`, which generates their accessors.
 /// Without `no_accessor`, each derive generates an accessor for the group. Two such derives in one
-/// module do not compile. In different modules they do, but only one of the two generated traits
-/// can be in scope at a time. Views of kinds in the built-in groups need no `group!`.
+/// module do not compile. Two in different modules compile, but only one of the two generated
+/// traits can be in scope at a time. Views of kinds in the built-in groups need no `group!`.
 ///
 /// # Errors
 ///

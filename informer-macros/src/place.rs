@@ -57,7 +57,8 @@ impl Place {
 }
 
 /// Checks an accessor in a built-in group and version. The name of this accessor must differ from
-/// the factory's own accessors in this group and version, because these would hide it.
+/// the factory's own accessors in this group and version, because a factory's accessor with the
+/// same name would hide it.
 fn check_built_in(group: &str, version: &LitStr, accessor: &str, span: Span) -> Result<()> {
     let (of_group, text) = (names::group_accessor(group), version.value());
     let versions = names::built_in_versions(group);
