@@ -2,7 +2,7 @@
 //! fields that a field selector can use.
 //!
 //! The JSON path of a selectable field becomes a path of Rust fields in kopium's types. Only fields
-//! with strings, Booleans and integers get an index, and not, for example, enums.
+//! with strings, Booleans and integers get an index. Enums and fields of other types get none.
 
 use std::collections::BTreeMap;
 

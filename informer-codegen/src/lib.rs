@@ -75,9 +75,9 @@ impl Generator {
     ///
     /// # Errors
     ///
-    /// If there is no usable definition, if a definition is invalid, if kopium or rustfmt is
-    /// missing or fails, if the folder cannot be written, or if a file that was not generated would be
-    /// overwritten. No file is written then, unless writing itself fails.
+    /// If there is no usable definition, if a definition is invalid, if kopium or rustfmt is missing or
+    /// fails, if the folder cannot be written, or if a file that was not generated would be overwritten.
+    /// After an error, no file has been written, except if the error occurred while files were written.
     pub fn write(&self, folder: impl AsRef<Path>) -> Result<Report, Error> {
         generator::run(&self.definitions, &self.kopium, folder.as_ref(), false).map_err(Error)
     }

@@ -125,8 +125,8 @@ fn name(item: &syn::Item) -> Option<String> {
     }
 }
 
-/// Adds a variant for unknown values to each enum. Without it, an object with a value that only a
-/// newer definition allows could not be decoded.
+/// Adds a variant for unknown values to each enum. Without this variant, an object with a value
+/// that only a newer definition allows could not be decoded.
 fn open_enums(source: &str, file: &syn::File) -> String {
     let mut opened = source.to_owned();
     for item in &file.items {

@@ -35,7 +35,8 @@ fn part_text(folder: &Path, part: &Part) -> anyhow::Result<String> {
         Part::Gated(gate, parts) => (gate, parts),
     };
     let texts = parts.iter().map(|part| part_text(folder, part)).collect::<anyhow::Result<Vec<_>>>()?;
-    // rustfmt does not format the content of macros, so format it before it is wrapped in them.
+    // rustfmt does not format the content of macros, so the content is formatted before macros are
+    // wrapped around it.
     let inner = rustfmt(folder, texts.join("\n"))?;
     Ok(gate.macros.iter().rev().fold(inner, |inner, name| {
         let lines =
