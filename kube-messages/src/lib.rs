@@ -1,8 +1,8 @@
 //! The messages of Kubernetes' protobuf encoding, as a table of their fields.
 //!
 //! With this table, a program can read and write any built-in kind without generated code, and
-//! convert between protobuf and JSON. The table is generated from Kubernetes' Go types and not from
-//! its `.proto` files, because these do not show which fields JSON omits, and which messages are
+//! convert between protobuf and JSON. The table is generated from Kubernetes' Go types,
+//! because Kubernetes' `.proto` files do not show which fields JSON omits, and which messages are
 //! not objects in JSON.
 //!
 //! ```
