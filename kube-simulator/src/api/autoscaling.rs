@@ -181,7 +181,7 @@ pub(crate) fn to_v2(body: &mut Body) {
         };
         object_mut(body, part).insert(field.to_owned(), value);
     }
-    // This value is also in the metrics of the status, so it is only removed here.
+    // The metrics of the status contain this value, too, so it is removed and not converted.
     _ = remove_field(body, "status", "currentCPUUtilizationPercentage");
     if let Some(target) = remove_field(body, "spec", "targetCPUUtilizationPercentage") {
         let target = json!({ "type": "Utilization", "averageUtilization": target });

@@ -20,9 +20,9 @@ const END_HEADERS: u8 = 4;
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     header: [u8; HEADER_LENGTH],
-    /// The number of header bytes that have arrived.
+    /// The number of bytes of the current frame header that have arrived.
     header_length: usize,
-    /// The number of payload bytes that have not arrived.
+    /// The number of payload bytes of the current frame that have not arrived.
     missing: usize,
     /// Whether the current frame is a `DATA` frame.
     is_data: bool,

@@ -193,8 +193,8 @@ impl Simulator {
     }
 
     /// Deletes the object with this key (`namespace/name`, or the bare name in the cluster scope),
-    /// and returns its last version. An object with finalizers only gets a deletion timestamp, as
-    /// on a real server.
+    /// and returns its last version. If the object has finalizers, it is not removed and only gets
+    /// a deletion timestamp, as on a real server.
     ///
     /// # Errors
     ///

@@ -32,7 +32,7 @@ pub(super) fn check_depth(body: &Body) -> Result<(), Refusal> {
 /// Returns an error if an object is too large for etcd.
 ///
 /// `metadata.managedFields` does not count: a real server drops this field if the object is too
-/// large with it.
+/// large with this field.
 pub(super) fn check_size(body: &Body) -> Result<(), Refusal> {
     let size = |(name, value): (&String, &Value)| match value {
         Value::Object(metadata) if name == "metadata" => metadata

@@ -121,9 +121,10 @@ impl WatchRegistry {
         matching.filter(|watch| watch.orders.send(inject()).is_ok()).count()
     }
 
-    /// Ends all streams in the order of their opening: the first after `after`, and each following
-    /// stream `apart` after the previous one. Streams that are opened later end `apart` after the
-    /// last of these streams, until [`Self::begin_anew`].
+    /// Ends all streams in the order of their opening: the first stream when the time `after` has
+    /// passed, and each following stream the time `apart` later than the previous one. A stream
+    /// that is opened later ends `apart` after the last of these streams. [`Self::begin_anew`] ends
+    /// this rule for new streams.
     pub(crate) fn end_all(&self, after: Duration, apart: Duration) {
         let mut open = self.open.lock();
         let mut end = Instant::now() + after;

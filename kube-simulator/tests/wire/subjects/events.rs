@@ -92,7 +92,7 @@ async fn a_streaming_list_of_events_ends_with_a_bookmark(server: Server) {
     assert!(version(&end) >= version(&last));
 }
 
-/// A watch cache would send one two seconds before the end of the watch.
+/// Two seconds before the end of the watch, a watch cache would send a bookmark.
 async fn a_streaming_list_of_events_has_no_other_bookmark(server: Server) {
     make(&server, &["a", "b"]).await;
     let parameters = [&STREAMING[..], &[("timeoutSeconds", "5")]].concat();
