@@ -21,7 +21,7 @@ pub(super) enum What<K> {
     Change {
         kind: ChangeKind,
         object: Cached<K>,
-        /// Whether watches that are open when the entry is added receive the change.
+        /// Whether the change is sent to the watches that are open when the change is made.
         seen: bool,
     },
     /// A bookmark for watches that are open when the entry is added.
@@ -62,8 +62,9 @@ struct Reader {
     cursor: u64,
     /// The number of the first entry after the watch was opened.
     opened: u64,
-    /// The version at which the watch starts: it skips changes up to this version, even changes
-    /// that are made later, if the version is higher than the latest one.
+    /// The version at which the watch starts. The watch skips changes up to this version. If this
+    /// version is higher than the latest one, the watch also skips changes that are made later,
+    /// until the source has reached this version.
     after: u64,
     bookmarks: bool,
 }
