@@ -48,7 +48,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     factory.wait_for_cache_sync().await?;
     assert!(maps.lister().namespace(&other).get("there").is_none());
 
-    // There is one promise for each informer of the factory.
+    // `add_namespace` returns one completion for each informer of the factory.
     for promise in factory.add_namespace(&other)? {
         promise.wait().await?;
     }

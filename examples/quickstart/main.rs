@@ -26,7 +26,7 @@ use events::Lines;
 use report::Report;
 use source::Source;
 
-/// Frees objects of other threads faster than glibc's allocator.
+/// This allocator is faster than glibc's when one thread frees objects that another thread has allocated.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -80,7 +80,8 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let outcome = tokio::select! {
         closed = async {
             report.print_source(&source)?;
-            // Wait for the initial lists, but not for one that may never complete, such as a forbidden one.
+            // Wait for the initial lists, but only for some seconds: a list that the server forbids never
+            // completes.
             match factory.wait_for_cache_sync_within(Duration::from_secs(5)).await {
                 Ok(()) => report.print_synced()?,
                 Err(not_synced) => writeln!(io::stdout(), "{not_synced}")?,
@@ -88,7 +89,7 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
             follow(&mut report, &mut lines, &by_node).await
         } => unless_closed(closed),
         interrupted = tokio::signal::ctrl_c() => interrupted.map_err(Into::into),
-        // An informer that has not synced by now is an error that contains the reason.
+        // If an informer has not synced by now, this is an error that names the informer and the reason.
         () = time_is_up(args.run_for) => factory.wait_for_cache_sync_within(Duration::ZERO).await.map_err(Into::into),
     };
 

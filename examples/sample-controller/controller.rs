@@ -53,7 +53,8 @@ pub(crate) async fn run(
         .workers(4)
         .watches(&foos, own_key)
         .watches(&deployments, controller_key::<Foo, Deployment>)
-        // Includes Deployments that conflict with a Foo's, also after the conflict has ended.
+        // A Deployment that belongs to no Foo can have the name that a Foo needs for its own. Its
+        // changes reconcile this Foo, so that the Foo continues when the Deployment is deleted.
         .watches(&deployments, keys_in_index(&foos.by_deployment_index(), name));
     factory.start();
     match shutdown.run_until_cancelled(factory.wait_for_cache_sync()).await {
