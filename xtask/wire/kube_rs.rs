@@ -35,7 +35,7 @@ fn main() -> anyhow::Result<()> {
 
 async fn run(plan: &Plan, prune: fn(&mut Pod)) -> anyhow::Result<()> {
     if plan.handlers != 1 {
-        bail!("this client has one handler");
+        bail!("this client supports only one handler; set HANDLERS to 1");
     }
     let config = kube::Config::new(plan.server.parse().context("SERVER is not a URL")?);
     let pods: Api<Pod> = Api::all(Client::try_from(config)?);

@@ -21,8 +21,8 @@ pub(crate) struct Plan {
     pub(crate) is_list: bool,
     pub(crate) objects: usize,
     pub(crate) handlers: usize,
-    /// The resource version of the first event of the last pass. In a pass, each object is updated once, so an object
-    /// has its last state if its version is not smaller.
+    /// The resource version of the first event of the last pass. In a pass, each object is updated once. So an object
+    /// has its last state if it has this version or a later one.
     pub(crate) last_pass: u64,
     /// The file for the time of each event.
     pub(crate) times: Option<PathBuf>,

@@ -21,7 +21,8 @@ pub(crate) enum Unit {
     Megabytes,
     /// Events per second; higher is better.
     Events,
-    /// Percent of the speed without a disturbance, such as a stalled handler; higher is better.
+    /// The speed with a disturbance, such as a stalled handler, in percent of the speed without it;
+    /// higher is better.
     Percent,
 }
 

@@ -109,8 +109,8 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Updates the data from the sources of k8s-openapi and of Kubernetes. With `check`, changes nothing, and fails if they
-/// differ.
+/// Updates the data from the sources of k8s-openapi and of Kubernetes. With `check`, changes nothing, and fails if the
+/// data differs from the sources.
 pub(crate) fn refresh(root: &Path, check: bool) -> anyhow::Result<()> {
     let kubernetes = Kubernetes::read()?;
     if let Some(kubernetes) = &kubernetes {
@@ -134,7 +134,7 @@ pub(crate) fn refresh(root: &Path, check: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Updates a data file. With `check`, changes nothing, and fails if the file differs.
+/// Writes `text` to a data file. With `check`, changes nothing, and fails if the file has another text.
 fn refresh_file(root: &Path, file: &str, text: &str, check: bool) -> anyhow::Result<()> {
     let path = root.join(file);
     if std::fs::read_to_string(&path).is_ok_and(|found| found.replace("\r\n", "\n") == text) {

@@ -17,8 +17,8 @@ pub(crate) struct Data {
     pub(crate) about: Vec<String>,
     /// The version features of k8s-openapi, such as `v1_36`, from the oldest to the newest.
     pub(crate) features: Vec<String>,
-    /// The Kubernetes version that the verbs, columns and other facts about kinds are from, as a version feature of
-    /// k8s-openapi, such as `v1_36`.
+    /// The Kubernetes version from which the verbs, columns and other facts about kinds come. It is written as a
+    /// version feature of k8s-openapi, such as `v1_36`.
     pub(crate) kubernetes: String,
     /// The kinds that can be listed, but not watched.
     pub(crate) not_watched: Vec<NotWatched>,

@@ -192,7 +192,7 @@ fn documents(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 /// Runs `go` in the folder of a module, and returns its output.
 pub(crate) fn go(module: &Path, arguments: &[&str]) -> anyhow::Result<String> {
     let mut command: Command = controlplane::go(module);
-    let output = command.args(arguments).output().context("cannot run `go`")?;
+    let output = command.args(arguments).output().context("cannot start `go`; install Go")?;
     if !output.status.success() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         bail!("`go {}` failed: {}", arguments.join(" "), stderr.trim());

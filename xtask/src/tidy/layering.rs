@@ -54,7 +54,7 @@ const LAYERS: [Layer; 6] = [
         name: "kube-simulator",
         never: &["informer-core", "informer-store", "informer-reflector", "informer-factory"],
         not_directly: &[],
-        because: "the simulator must judge informers without using them",
+        because: "the simulator tests informers, so it must work without them",
     },
     Layer {
         name: "informer-workqueue",

@@ -28,7 +28,7 @@ const MESSAGE_CALLS: [&str; 13] = [
 /// The minimum length of a message. Shorter literals are names of fields and formats.
 const MIN_MESSAGE: usize = 12;
 
-/// A text and its place.
+/// A doc comment or a message, and its place in the sources.
 #[derive(Hash)]
 struct Text {
     place: String,

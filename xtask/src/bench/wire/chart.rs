@@ -13,8 +13,10 @@ const ROW: f64 = 26.0;
 /// The width of the labels beside bars.
 const LABELS: f64 = 280.0;
 
-/// The colors of our clients, and of others.
+/// The colors of our clients.
 const OURS: [&str; 6] = ["#1f6feb", "#54aeff", "#0a3069", "#0969da", "#80ccff", "#218bff"];
+
+/// The colors of all other clients.
 const OTHERS: [&str; 4] = ["#bc4c00", "#fb8f44", "#762d0a", "#d4a72c"];
 
 /// Returns the color of each client.

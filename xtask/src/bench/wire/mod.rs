@@ -75,7 +75,7 @@ struct Bench<'a> {
     signals: &'a Signals,
 }
 
-/// A recording, with the random parts of its objects.
+/// A recording, with the places of the random parts of its objects.
 struct Replayed {
     recording: Arc<Recording>,
     places: Arc<Places>,
@@ -186,13 +186,16 @@ impl<'a> Bench<'a> {
                 let mut next_peak = 0.0;
                 for size in SIZES {
                     if next_peak > available_memory()? {
-                        eprintln!("{}: {size} objects do not fit into the memory", form.name);
+                        eprintln!(
+                            "{}: skipping {size} objects and more, which would not fit into the memory",
+                            form.name
+                        );
                         break;
                     }
                     let (of_size, peak) =
                         self.run(form, 1, Some(size)).sync_only(command()?, &size.to_string())?;
                     figures.extend(of_size);
-                    // The sizes grow by ten.
+                    // Each size is ten times the size before.
                     next_peak = 10.0 * peak;
                 }
             }

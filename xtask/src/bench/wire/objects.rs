@@ -17,7 +17,7 @@ use super::recording::Recording;
 #[derive(Debug)]
 pub(crate) struct Places(Vec<Vec<Place>>);
 
-/// The place of a random part in a frame.
+/// The bytes of an object's encoded frame that contain a random part, such as the UID.
 #[derive(Debug, Clone, PartialEq)]
 struct Place {
     /// The number of the part in the object. All places of a part get the same content.
@@ -85,7 +85,8 @@ impl Objects {
         Self { count: recording.objects(), recording, places: None }
     }
 
-    /// Returns this number of objects: some of the recorded ones, or all and clones of them.
+    /// Returns `count` objects: the first recorded objects or, if `count` is larger than the
+    /// recording, all recorded objects and clones of them.
     pub(crate) fn with_clones(recording: Arc<Recording>, places: Arc<Places>, count: usize) -> Self {
         Self { recording, places: Some(places), count }
     }
@@ -115,7 +116,9 @@ impl Objects {
     pub(crate) fn list(&self) -> anyhow::Result<&[u8]> {
         if self.count != self.recording.objects() {
             bail!(
-                "a client requested a list that is not streaming, which is recorded only for the recorded number of objects"
+                "a client requested a paged list of {} objects; the recording has only the list of all {} recorded objects",
+                self.count,
+                self.recording.objects()
             );
         }
         Ok(&self.recording.list)

@@ -65,7 +65,8 @@ impl Part {
     pub(crate) const ALL: [Self; 5] =
         [Self::Throughput, Self::Lists, Self::Handlers, Self::Latency, Self::Growth];
 
-    /// The name of the part's markers.
+    /// Returns the name of the part in the markers of docs/benchmarks.md, between which its tables
+    /// and charts are.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Throughput => "throughput",

@@ -43,7 +43,7 @@ impl Programs {
         if !process::run(&mut command, signals, || Ok(()))?.success() {
             bail!("the clients do not build; see the message above");
         }
-        let messages = std::fs::read_to_string(output.path()).context("cargo has written no text")?;
+        let messages = std::fs::read_to_string(output.path()).context("the output of cargo is not text")?;
         let client_go = client_go::build("./wire", "clientgowire", signals)?;
         if client_go.is_none() {
             eprintln!("Go is not installed; skipping client-go, which needs Go 1.26 or newer");

@@ -61,7 +61,7 @@ impl Server {
 
     /// Starts to send events to the watch, at full speed or at a rate per second.
     pub(crate) fn send(&self, events: Range<usize>, rate: Option<u32>) -> anyhow::Result<()> {
-        self.batches.send(Batch { events, rate }).context("the server has ended")
+        self.batches.send(Batch { events, rate }).context("the replaying server has ended")
     }
 
     /// Waits until the events of the last call of [`send`](Self::send) with a rate are sent. Returns the time of each
@@ -69,7 +69,7 @@ impl Server {
     pub(crate) fn sent(&self) -> anyhow::Result<Vec<u64>> {
         self.sent
             .recv_timeout(Duration::from_secs(600))
-            .context("the client has no watch, or does not read it")
+            .context("the events could not be sent: the client has no open watch, or does not read its watch")
     }
 }
 
@@ -156,8 +156,8 @@ impl Replay {
     }
 
     /// Sends each event with a write of its own, when it is due. Returns the time of each event. If a write blocks, the
-    /// next events are late. For a late event, this is the time at which it was due, so that the measured latency
-    /// includes the delay.
+    /// next events are late. For a late event, the returned time is the time at which the event was due, so that the
+    /// measured latency includes the delay.
     fn send_at_rate(
         &self,
         mut connection: &TcpStream,

@@ -33,8 +33,8 @@ pub(crate) struct Run<'a> {
     pub(crate) handlers: usize,
     /// Whether the client lists and then watches, instead of requesting a streaming list.
     pub(crate) is_list: bool,
-    /// The resource version of the first event of the last pass. In a pass, each object is updated once, so an object
-    /// has its last state if its version is not smaller.
+    /// The resource version of the first event of the last pass. In a pass, each object is updated once. So an object
+    /// has its last state if it has this version or a later one.
     pub(crate) last_pass: u64,
     /// The resource version of each event.
     pub(crate) versions: &'a [u64],
