@@ -177,6 +177,11 @@ impl Messages {
         &self.messages[index]
     }
 
+    /// Returns the names of all messages, in no particular order.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.names.keys().copied()
+    }
+
     /// Returns the number of messages.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "the table is never empty")]

@@ -67,6 +67,9 @@ impl EventDecoder {
     fn decode_protobuf<K>(&mut self, event: &[u8]) -> Result<WatchEvent<K>, ListWatchError> {
         match read_protobuf_event(event) {
             Ok((event_type, object)) => {
+                if let Some(event) = self.decode_directly(event_type, &object) {
+                    return Ok(event);
+                }
                 let extract = if event_type.is_data() { self.form.extract() } else { Extract::All };
                 let tape = read_object(&object, event_type.skipped(&self.skipped), extract);
                 let protobuf = object.message().map(|message| (message, object.raw));
@@ -74,6 +77,14 @@ impl EventDecoder {
             }
             Err(error) => Ok(unknown(rejected(&Tape::default(), error.to_string()))),
         }
+    }
+
+    /// Decodes an event without a tape; `None` if only the tape can decode it.
+    fn decode_directly<K>(&self, event_type: EventType, object: &Unknown<'_>) -> Option<WatchEvent<K>> {
+        let event = event_type.with_object()?;
+        self.form
+            .direct(object.message()?, object.raw, self.skipped.root())
+            .map(|object| event(object.cast()))
     }
 
     fn decode_object<K>(
@@ -87,15 +98,13 @@ impl EventDecoder {
             return Err(ListWatchError::Protocol(format!("the watch is not of what was asked for: {why}")));
         }
         let mut formed = || self.form.object(arrived, &mut self.skipped).map(OwnedObject::cast);
-        let decoded = match event_type {
-            EventType::Added => formed().map(WatchEvent::Added),
-            EventType::Modified => formed().map(WatchEvent::Modified),
-            EventType::Deleted => formed().map(WatchEvent::Deleted),
-            EventType::Bookmark => {
+        let decoded = match (event_type, event_type.with_object()) {
+            (_, Some(event)) => formed().map(event),
+            (EventType::Bookmark, _) => {
                 deserialize::<Marked>(object).map(|marked| WatchEvent::Bookmark(marked.into()))
             }
-            EventType::Error => deserialize::<Status>(object).map(Box::new).map(WatchEvent::Error),
-            EventType::Unknown => Ok(unknown(rejected(object, "an event of an unknown type".to_owned()))),
+            (EventType::Error, _) => deserialize::<Status>(object).map(Box::new).map(WatchEvent::Error),
+            _ => Ok(unknown(rejected(object, "an event of an unknown type".to_owned()))),
         };
         Ok(decoded.unwrap_or_else(|error| undecodable(event_type, object, &error)))
     }
@@ -176,6 +185,17 @@ impl EventType {
             b"BOOKMARK" => Self::Bookmark,
             b"ERROR" => Self::Error,
             _ => Self::Unknown,
+        }
+    }
+
+    /// Returns the event with an object of the watched type; `None` if events of this type have
+    /// none.
+    fn with_object<K>(self) -> Option<fn(OwnedObject<K>) -> WatchEvent<K>> {
+        match self {
+            Self::Added => Some(WatchEvent::Added),
+            Self::Modified => Some(WatchEvent::Modified),
+            Self::Deleted => Some(WatchEvent::Deleted),
+            Self::Bookmark | Self::Error | Self::Unknown => None,
         }
     }
 

@@ -50,6 +50,18 @@ impl Form {
         }
     }
 
+    /// Decodes a message without a tape; `None` if only the tape can decode it.
+    pub(super) fn direct(
+        &self,
+        message: &Message,
+        bytes: &[u8],
+        pruned: &Level,
+    ) -> Option<OwnedObject<AnyObject>> {
+        let Self::Decoded(decode) = self else { return None };
+        let direct = decode.direct(message)?;
+        (direct.read)(&protobuf::prune(message, bytes, pruned))
+    }
+
     /// Returns an arrived object in this form. `skipped` has the fields that were not read into the
     /// object's tape.
     pub(super) fn object(
@@ -60,11 +72,11 @@ impl Form {
         match self {
             Self::Decoded(decode) if skipped.count_object() => {
                 let mut ignored = Vec::new();
-                let object = decode(&arrived.tape, Some(&mut ignored));
+                let object = decode.tape(&arrived.tape, Some(&mut ignored));
                 skipped.learn(&arrived.tape, &ignored);
                 object
             }
-            Self::Decoded(decode) => decode(&arrived.tape, None),
+            Self::Decoded(decode) => decode.tape(&arrived.tape, None),
             Self::Encoded(encoder) => encoder.object(arrived, skipped.root()),
         }
     }
@@ -103,7 +115,7 @@ impl Encoder {
                 Encoded::new(&protobuf::prune(message, bytes, pruned), metadata.family(), Arc::clone(codec))
             }
             _ => {
-                drop((self.decode)(tape, None)?);
+                drop(self.decode.tape(tape, None)?);
                 let mut json = String::new();
                 tape.write_json(0, &mut json);
                 Encoded::new(json.as_bytes(), metadata.family(), Arc::clone(&self.json))
@@ -177,7 +189,7 @@ impl FromJson {
 
     /// Returns the object, if it can be decoded.
     pub(crate) fn read(&self, bytes: &[u8]) -> Option<OwnedObject<AnyObject>> {
-        with_tape(bytes, &NOTHING_PRUNED, |tape| (self.decode)(tape, None).ok())
+        with_tape(bytes, &NOTHING_PRUNED, |tape| self.decode.tape(tape, None).ok())
     }
 }
 
@@ -210,8 +222,11 @@ struct FromProtobuf {
 
 impl DecodeBytes for FromProtobuf {
     fn object(&self, bytes: &[u8]) -> OwnedObject<AnyObject> {
-        let tape = protobuf::read(self.message, bytes, &NOTHING_PRUNED);
-        (self.decode)(&tape, None).expect("every message without a problem decodes to this type")
+        let direct = self.decode.direct(self.message).and_then(|direct| (direct.read)(bytes));
+        direct.unwrap_or_else(|| {
+            let tape = protobuf::read(self.message, bytes, &NOTHING_PRUNED);
+            self.decode.tape(&tape, None).expect("every message without a problem decodes to this type")
+        })
     }
 
     fn metadata(&self, bytes: &[u8]) -> ObjectMeta {

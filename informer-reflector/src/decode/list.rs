@@ -23,7 +23,7 @@ use super::identity::rejected;
 use super::prune_paths::PrunePaths;
 use super::repair::Repaired;
 use super::skipped::Skipped;
-use super::{DEFAULT_MAX_OBJECT_SIZE, Encoding, decode, status_in};
+use super::{DEFAULT_MAX_OBJECT_SIZE, Decode, Encoding, status_in};
 
 /// The number of bytes that are collected before items are decoded. Fewer bytes would end within an
 /// item more often, and each incomplete item is read again.
@@ -114,7 +114,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ListDecoder<K> {
     /// Returns a decoder that prunes the given fields of each item.
     #[must_use]
     pub fn new(paths: PrunePaths) -> Self {
-        Self::with(Form::Decoded(decode::<K>), paths)
+        Self::with(Form::Decoded(Decode::of::<K>()), paths)
     }
 }
 

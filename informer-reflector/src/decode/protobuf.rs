@@ -13,7 +13,7 @@ use super::envelope::Unknown;
 use super::json::{MAX_DEPTH, TOO_DEEP};
 use super::prune_paths::{self, Level};
 use super::tape::{TYPICAL_TOKENS, Tape, Token};
-use values::only_field;
+pub(super) use values::{IntOrText, only_field, timestamp};
 
 /// The largest field number in the table of [`kube_messages`].
 const MAX_FIELD_NUMBER: u64 = 127;
@@ -201,7 +201,7 @@ impl Object {
                     len += 1;
                 }
             }
-            next = next_of_run(field, fields);
+            next = next_of_run(field.number, fields);
         }
         self.tape.close_array(opened, len);
     }
@@ -232,7 +232,7 @@ impl Object {
             } else {
                 len += 1;
             }
-            next = next_of_run(field, fields);
+            next = next_of_run(field.number, fields);
         }
         self.tape.close_object(opened, len);
     }
@@ -312,11 +312,13 @@ fn is_absent(field: &Field, content: Content<'_>) -> bool {
     }
 }
 
-/// Returns the next element of a list or map, if the next field belongs to this list or map.
-fn next_of_run<'b>(field: &Field, fields: &mut Fields<'b>) -> Option<Content<'b>> {
+/// Returns the next element of the list or map with this field number, if the next field belongs to
+/// it.
+#[inline]
+pub(super) fn next_of_run<'b>(list: u64, fields: &mut Fields<'b>) -> Option<Content<'b>> {
     let mut ahead = *fields;
     match ahead.next() {
-        Ok(Some((number, content))) if number == field.number => {
+        Ok(Some((number, content))) if number == list => {
             *fields = ahead;
             Some(content)
         }

@@ -68,7 +68,7 @@ mod tests {
 
     use super::*;
     use crate::decode::form::{Arrived, Form};
-    use crate::decode::{decode, json};
+    use crate::decode::{Decode, json};
 
     const POD: &str = r#"{"kind":"Pod","apiVersion":"v1",
         "metadata":{"name":"web","labels":{"app":"web"}},
@@ -102,7 +102,7 @@ mod tests {
 
     /// Decodes the pod three times, and returns the last object and the JSON of its tape.
     fn decoded<K: DeserializeOwned + Send + Sync + 'static>() -> (informer_core::OwnedObject<K>, String) {
-        let (mut skipped, form) = (Skipped::new(PrunePaths::none()), Form::Decoded(decode::<K>));
+        let (mut skipped, form) = (Skipped::new(PrunePaths::none()), Form::Decoded(Decode::of::<K>()));
         let mut last = None;
         for _ in 0..3 {
             let tape = json::read(POD, skipped.root()).expect("JSON").tape;

@@ -15,7 +15,7 @@ use super::expected::ExpectedType;
 use super::form::Form;
 use super::prune_paths::PrunePaths;
 use super::skipped::Skipped;
-use super::{BYTE_ORDER_MARK, DEFAULT_MAX_OBJECT_SIZE, Encoding, decode};
+use super::{BYTE_ORDER_MARK, DEFAULT_MAX_OBJECT_SIZE, Decode, Encoding};
 
 /// The number of bytes of the length before an event in protobuf.
 const LENGTH: usize = size_of::<u32>();
@@ -49,7 +49,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> WatchDecoder<K> {
     /// Returns a decoder that prunes the given fields of each object.
     #[must_use]
     pub fn new(paths: PrunePaths) -> Self {
-        Self::with(Form::Decoded(decode::<K>), paths)
+        Self::with(Form::Decoded(Decode::of::<K>()), paths)
     }
 }
 

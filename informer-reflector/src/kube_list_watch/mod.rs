@@ -33,7 +33,7 @@ use kube::core::{PartialObjectMeta, TypeMeta};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 
-use crate::decode::{DEFAULT_MAX_OBJECT_SIZE, ExpectedType, Form, decode};
+use crate::decode::{DEFAULT_MAX_OBJECT_SIZE, Decode, ExpectedType, Form};
 use crate::{ListDecoder, PrunePaths, WatchDecoder};
 use compression::Compression;
 use coverage::Coverage;
@@ -123,7 +123,7 @@ impl<K: Resource + DeserializeOwned + Send + Sync + 'static> KubeListWatch<K> {
             compression: Compression::wanted(),
             max_object_size: DEFAULT_MAX_OBJECT_SIZE,
             is_divided: false,
-            form: Form::Decoded(decode::<K>),
+            form: Form::Decoded(Decode::of::<K>()),
             _object: PhantomData,
         }
     }
@@ -202,7 +202,7 @@ impl<K> KubeListWatch<K> {
             description: endpoint.to_string(),
             endpoint,
             is_divided: false,
-            form: Form::Decoded(decode::<PartialObjectMeta>),
+            form: Form::Decoded(Decode::of::<PartialObjectMeta>()),
             _object: PhantomData,
         })
     }

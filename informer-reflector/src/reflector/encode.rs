@@ -8,7 +8,7 @@ use informer_core::{AnyObject, Codec, Encoded, ObjectKey, OwnedObject, Storage, 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::decode::{FromJson, decode};
+use crate::decode::{Decode, FromJson};
 
 /// Encodes objects of one type as JSON.
 #[derive(Clone)]
@@ -23,7 +23,7 @@ impl Encode {
         Self {
             storage,
             to_json: to_json::<K>,
-            codec: Arc::new(Codec::new(FromJson::of(decode::<K>), storage)),
+            codec: Arc::new(Codec::new(FromJson::of(Decode::of::<K>()), storage)),
         }
     }
 
@@ -43,5 +43,5 @@ fn to_json<K: Serialize + DeserializeOwned + Send + Sync + 'static>(
     object: &OwnedObject<AnyObject>,
 ) -> Option<Vec<u8>> {
     let json = serde_json::to_vec(object.downcast_ref::<K>()?).ok()?;
-    FromJson::of(decode::<K>).read(&json).map(|_| json)
+    FromJson::of(Decode::of::<K>()).read(&json).map(|_| json)
 }

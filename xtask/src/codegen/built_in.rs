@@ -1,6 +1,6 @@
 //! Generates the code about Kubernetes' own kinds from `xtask/groups.json`: the accessors of informer-factory, the list
 //! of these accessors for `#[derive(Informer)]`, informer-codegen's list of taken names, and the simulator's table of
-//! built-in kinds.
+//! built-in kinds. Also generates the decoders of frequent kinds, from the sources of k8s-openapi.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use informer_codegen::__private::{Files, Stale, source, stale_files, update_files};
 
 use super::kubernetes::{self, Kubernetes};
-use super::{data, expand, facts, lower, merging, methods, refresh};
+use super::{data, direct, expand, facts, lower, merging, methods, refresh};
 
 /// The folder of the generated files, relative to the workspace's root. All files in it are generated.
 const FOLDER: &str = "informer-factory/src/groups";
@@ -33,6 +33,12 @@ const SIMULATOR_FOLDER: &str = "kube-simulator/src/kinds";
 
 /// The file with the simulator's table of built-in kinds.
 const SIMULATOR_FILE: &str = "table.rs";
+
+/// The folder that contains the decoders of frequent kinds. The other files in this folder are not generated.
+const DIRECT_FOLDER: &str = "informer-reflector/src/decode/direct";
+
+/// The file with the decoders of frequent kinds.
+const DIRECT_FILE: &str = "messages.rs";
 
 /// The protobuf messages of built-in kinds.
 const MESSAGES: &str = "kube-messages/src/messages.txt";
@@ -153,7 +159,7 @@ fn complaint(stale: &BTreeMap<String, Stale>) -> String {
 }
 
 /// Returns the generated files of each folder.
-fn generate(root: &Path) -> anyhow::Result<[(&'static str, Files); 4]> {
+fn generate(root: &Path) -> anyhow::Result<[(&'static str, Files); 5]> {
     let data = data::read(root)?;
     let groups = lower::lower(&data)?;
     let origin = format!("{MARK} `{}`", data::FILE);
@@ -170,11 +176,14 @@ fn generate(root: &Path) -> anyhow::Result<[(&'static str, Files); 4]> {
     let list = source(root, &origin, &expand::list(&groups, &taken))?;
     let names = source(root, &origin, &expand::taken(&groups, &taken))?;
     let table = source(root, &origin, &facts::table(&data))?;
+    let origin = format!("{MARK} `{MESSAGES}` and the types of k8s-openapi");
+    let messages = source(root, &origin, &direct::module()?)?;
     Ok([
         (FOLDER, files),
         (DERIVE_FOLDER, [(DERIVE_FILE.to_owned(), list)].into()),
         (CODEGEN_FOLDER, [(CODEGEN_FILE.to_owned(), names)].into()),
         (SIMULATOR_FOLDER, [(SIMULATOR_FILE.to_owned(), table)].into()),
+        (DIRECT_FOLDER, [(DIRECT_FILE.to_owned(), messages)].into()),
     ])
 }
 

@@ -5,6 +5,7 @@
 
 mod built_in;
 pub(crate) mod data;
+mod direct;
 mod expand;
 mod facts;
 mod kopium;

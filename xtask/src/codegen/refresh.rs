@@ -51,7 +51,7 @@ pub(crate) fn refresh(old: &Data, kubernetes: Option<&Kubernetes>) -> anyhow::Re
 }
 
 /// Returns the folder of the crate, and its version features.
-fn sources() -> anyhow::Result<(PathBuf, Vec<String>)> {
+pub(crate) fn sources() -> anyhow::Result<(PathBuf, Vec<String>)> {
     let output = workspace::cargo().args(["metadata", "--format-version", "1", "--locked"]).output()?;
     if !output.status.success() {
         bail!("`cargo metadata` failed: {}", String::from_utf8_lossy(&output.stderr).trim());

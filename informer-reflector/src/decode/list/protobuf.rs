@@ -104,6 +104,11 @@ impl<K> ListDecoder<K> {
                 self.head.metadata = metadata.map_err(|_| self.not_a_list(wrong))?;
             }
             (2, Some(message), _) => {
+                if let Some(object) = self.form.direct(message, bytes, self.skipped.root()) {
+                    self.items += 1;
+                    items.push(Ok(object.cast()));
+                    return Ok(());
+                }
                 let tape = read_item(message, bytes, self.skipped.root(), self.form.extract());
                 if let Some(why) = self.expected.as_ref().and_then(|expected| expected.refusal(&tape)) {
                     return Err(self.unexpected(&why));

@@ -64,18 +64,13 @@ impl Object {
         if bytes.is_empty() {
             return self.tape.push(Token::Null);
         }
-        let (mut seconds, mut nanoseconds) = (0, 0);
-        let mut fields = Fields(bytes);
-        while let Ok(Some((number, Content::Number(value)))) = fields.next() {
-            if number == 1 { seconds = value.cast_signed() } else { nanoseconds = value }
-        }
-        let nanoseconds = if is_micro { i32::try_from(nanoseconds).unwrap_or(-1) } else { 0 };
-        match Timestamp::new(seconds, nanoseconds) {
-            Ok(_) if seconds < FIRST_SECOND => self.reject("a time that is out of range"),
-            Ok(_) if self.tape.is_silent() => {}
-            Ok(time) if is_micro => self.text(time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string().as_bytes()),
-            Ok(time) => self.text(time.to_string().as_bytes()),
-            Err(_) => self.reject("a time that is out of range"),
+        match timestamp(bytes, is_micro) {
+            None => self.reject("a time that is out of range"),
+            Some(_) if self.tape.is_silent() => {}
+            Some(time) if is_micro => {
+                self.text(time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string().as_bytes());
+            }
+            Some(time) => self.text(time.to_string().as_bytes()),
         }
     }
 
@@ -94,6 +89,36 @@ impl Object {
     }
 
     pub(super) fn int_or_string(&mut self, bytes: &[u8]) {
+        match IntOrText::read(bytes) {
+            IntOrText::Int(number) => self.int(number),
+            IntOrText::Text(text) => self.text(text),
+        }
+    }
+}
+
+/// Returns the time in a message, in microseconds if `is_micro` and otherwise in seconds, because
+/// JSON has no more digits. Returns `None` if the time is out of range.
+pub(in crate::decode) fn timestamp(bytes: &[u8], is_micro: bool) -> Option<Timestamp> {
+    let (mut seconds, mut nanoseconds) = (0, 0);
+    let mut fields = Fields(bytes);
+    while let Ok(Some((number, Content::Number(value)))) = fields.next() {
+        if number == 1 { seconds = value.cast_signed() } else { nanoseconds = value }
+    }
+    let nanoseconds = if is_micro { i32::try_from(nanoseconds).ok()? / 1_000 * 1_000 } else { 0 };
+    if seconds < FIRST_SECOND || nanoseconds >= 1_000_000_000 {
+        return None;
+    }
+    Timestamp::new(seconds, nanoseconds).ok()
+}
+
+/// The content of an `IntOrString`.
+pub(in crate::decode) enum IntOrText<'b> {
+    Int(i64),
+    Text(&'b [u8]),
+}
+
+impl<'b> IntOrText<'b> {
+    pub(in crate::decode) fn read(bytes: &'b [u8]) -> Self {
         let (mut is_text, mut number, mut text) = (false, 0, &[][..]);
         let mut fields = Fields(bytes);
         while let Ok(Some((field, content))) = fields.next() {
@@ -104,12 +129,12 @@ impl Object {
                 _ => {}
             }
         }
-        if is_text { self.text(text) } else { self.int(number) }
+        if is_text { Self::Text(text) } else { Self::Int(number) }
     }
 }
 
 /// Returns the content of field 1 of a message; empty if the field is missing.
-pub(super) fn only_field(bytes: &[u8]) -> &[u8] {
+pub(in crate::decode) fn only_field(bytes: &[u8]) -> &[u8] {
     let mut fields = Fields(bytes);
     while let Ok(Some((number, content))) = fields.next() {
         if let (1, Content::Bytes(bytes)) = (number, content) {

@@ -1,0 +1,315 @@
+//! [`Direct`]: decodes protobuf into the types of frequent kinds, without a tape.
+//!
+//! `messages.rs` is generated from the table of [`kube_messages`] and the types of k8s-openapi. This
+//! code reads what servers usually write. It returns `None` for everything else: fields that the
+//! type does not have in all versions of Kubernetes, split lists, and invalid values. The tape then
+//! decodes these objects, or knows the error.
+
+mod messages;
+
+use std::collections::BTreeMap;
+
+use informer_core::{AnyObject, OwnedObject};
+use k8s_openapi::ByteString;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use k8s_openapi::jiff::Timestamp;
+use kube_messages::{Content, Fields};
+
+use super::protobuf::{IntOrText, next_of_run, only_field, timestamp};
+
+pub(super) use messages::direct;
+
+/// Decodes the protobuf messages of one kind.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Direct {
+    /// The name of the message in [`kube_messages`].
+    pub(super) message: &'static str,
+    /// Decodes a message without pruned fields.
+    pub(super) read: fn(&[u8]) -> Option<OwnedObject<AnyObject>>,
+}
+
+/// The first occurrence of a field in a message.
+struct Occurrence<'r, 'b> {
+    number: u64,
+    content: Content<'b>,
+    /// The fields that follow. The reader of a list or map takes the other elements from them.
+    rest: &'r mut Fields<'b>,
+}
+
+/// A type that is a message in protobuf.
+trait Message: Default {
+    /// Reads one field.
+    fn field(&mut self, field: Occurrence<'_, '_>) -> Option<()>;
+}
+
+/// A type of fields.
+trait Value: Sized {
+    fn blank() -> Self;
+
+    /// Replaces the blank value with the content of a field.
+    fn read(&mut self, content: Content<'_>) -> Option<()>;
+
+    /// Returns whether this content of an optional field means that the field is absent.
+    fn is_absent(content: Content<'_>) -> bool {
+        is_zero(content)
+    }
+}
+
+/// A field of a type: a value, or an optional value.
+trait Place {
+    /// Reads a field that is absent if its content is zero, which Go also writes.
+    fn optional(&mut self, content: Content<'_>) -> Option<()>;
+
+    /// Reads a field that is present even if its content is zero.
+    fn present(&mut self, content: Content<'_>) -> Option<()>;
+}
+
+/// A field of a type: a list or map, or an optional list or map.
+trait AsCollection<C> {
+    fn collection(&mut self) -> &mut C;
+}
+
+/// Decodes a message.
+fn object<M: Message + Send + Sync + 'static>(bytes: &[u8]) -> Option<OwnedObject<AnyObject>> {
+    // The message is read where it stays, because an object can have several kilobytes.
+    let mut object = OwnedObject::new(M::default());
+    each_field(bytes, |field| object.field(field))?;
+    Some(object.cast())
+}
+
+/// Calls a function with each field of a message. Returns `None` if a field occurs twice.
+fn each_field(bytes: &[u8], mut read: impl FnMut(Occurrence<'_, '_>) -> Option<()>) -> Option<()> {
+    let (mut rest, mut seen) = (Fields(bytes), 0_u128);
+    while let Some((number, content)) = rest.next().ok()? {
+        let bit = 1_u128.checked_shl(u32::try_from(number).ok()?)?;
+        if seen & bit != 0 {
+            return None;
+        }
+        seen |= bit;
+        read(Occurrence { number, content, rest: &mut rest })?;
+    }
+    Some(())
+}
+
+/// Reads the fields of a message that belong to the outer message in JSON.
+fn inlined(field: &Occurrence<'_, '_>, read: impl FnMut(Occurrence<'_, '_>) -> Option<()>) -> Option<()> {
+    let Content::Bytes(bytes) = field.content else { return None };
+    each_field(bytes, read)
+}
+
+/// Reads all elements of a list.
+fn list<V: Value>(place: &mut impl AsCollection<Vec<V>>, field: Occurrence<'_, '_>) -> Option<()> {
+    let Occurrence { number, content, rest } = field;
+    let mut ahead = *rest;
+    let following = std::iter::from_fn(|| next_of_run(number, &mut ahead)).count();
+    let list = place.collection();
+    list.reserve_exact(1 + following);
+    let mut next = Some(content);
+    while let Some(content) = next {
+        list.push(V::blank());
+        list.last_mut()?.read(content)?;
+        next = next_of_run(number, rest);
+    }
+    Some(())
+}
+
+/// Reads all entries of a map.
+fn map<V: Value>(
+    place: &mut impl AsCollection<BTreeMap<String, V>>,
+    field: Occurrence<'_, '_>,
+) -> Option<()> {
+    let Occurrence { number, content, rest } = field;
+    let map = place.collection();
+    let mut next = Some(content);
+    while let Some(content) = next {
+        let Content::Bytes(entry) = content else { return None };
+        let (mut key, mut value) = (String::new(), V::blank());
+        each_field(entry, |part| match part.number {
+            1 => key.read(part.content),
+            2 => value.read(part.content),
+            _ => None,
+        })?;
+        map.insert(key, value);
+        next = next_of_run(number, rest);
+    }
+    Some(())
+}
+
+/// Skips a field that the type does not have, if it has no content.
+fn unknown(field: &Occurrence<'_, '_>) -> Option<()> {
+    is_zero(field.content).then_some(())
+}
+
+fn is_zero(content: Content<'_>) -> bool {
+    matches!(content, Content::Number(0) | Content::Bytes([]) | Content::Double(0.0))
+}
+
+impl<V: Value> Place for V {
+    fn optional(&mut self, content: Content<'_>) -> Option<()> {
+        if V::is_absent(content) { Some(()) } else { self.read(content) }
+    }
+
+    fn present(&mut self, content: Content<'_>) -> Option<()> {
+        self.read(content)
+    }
+}
+
+impl<V: Value> Place for Option<V> {
+    fn optional(&mut self, content: Content<'_>) -> Option<()> {
+        if V::is_absent(content) { Some(()) } else { self.present(content) }
+    }
+
+    fn present(&mut self, content: Content<'_>) -> Option<()> {
+        self.insert(V::blank()).read(content)
+    }
+}
+
+impl<C> AsCollection<C> for C {
+    fn collection(&mut self) -> &mut C {
+        self
+    }
+}
+
+impl<C: Default> AsCollection<C> for Option<C> {
+    fn collection(&mut self) -> &mut C {
+        self.get_or_insert_default()
+    }
+}
+
+impl<M: Message> Value for M {
+    fn blank() -> Self {
+        Self::default()
+    }
+
+    fn read(&mut self, content: Content<'_>) -> Option<()> {
+        let Content::Bytes(bytes) = content else { return None };
+        each_field(bytes, |field| self.field(field))
+    }
+
+    fn is_absent(_: Content<'_>) -> bool {
+        false
+    }
+}
+
+impl Value for String {
+    fn blank() -> Self {
+        Self::new()
+    }
+
+    fn read(&mut self, content: Content<'_>) -> Option<()> {
+        let Content::Bytes(bytes) = content else { return None };
+        str::from_utf8(bytes).ok()?.clone_into(self);
+        Some(())
+    }
+}
+
+impl Value for bool {
+    fn blank() -> Self {
+        false
+    }
+
+    fn read(&mut self, content: Content<'_>) -> Option<()> {
+        let Content::Number(number) = content else { return None };
+        *self = number != 0;
+        Some(())
+    }
+}
+
+impl Value for i32 {
+    fn blank() -> Self {
+        0
+    }
+
+    fn read(&mut self, content: Content<'_>) -> Option<()> {
+        let Content::Number(number) = content else { return None };
+        *self = number.cast_signed().try_into().ok()?;
+        Some(())
+    }
+}
+
+impl Value for i64 {
+    fn blank() -> Self {
+        0
+    }
+
+    fn read(&mut self, content: Content<'_>) -> Option<()> {
+        let Content::Number(number) = content else { return None };
+        *self = number.cast_signed();
+        Some(())
+    }
+}
+
+impl Value for ByteString {
+    fn blank() -> Self {
+        Self::default()
+    }
+
+    fn read(&mut self, content: Content<'_>) -> Option<()> {
+        let Content::Bytes(bytes) = content else { return None };
+        bytes.clone_into(&mut self.0);
+        Some(())
+    }
+}
+
+impl Value for Quantity {
+    fn blank() -> Self {
+        Self::default()
+    }
+
+    fn read(&mut self, content: Content<'_>) -> Option<()> {
+        let Content::Bytes(bytes) = content else { return None };
+        self.0.read(Content::Bytes(only_field(bytes)))
+    }
+
+    fn is_absent(_: Content<'_>) -> bool {
+        false
+    }
+}
+
+impl Value for IntOrString {
+    fn blank() -> Self {
+        Self::Int(0)
+    }
+
+    fn read(&mut self, content: Content<'_>) -> Option<()> {
+        let Content::Bytes(bytes) = content else { return None };
+        *self = match IntOrText::read(bytes) {
+            IntOrText::Int(number) => Self::Int(number.try_into().ok()?),
+            IntOrText::Text(text) => Self::String(str::from_utf8(text).ok()?.to_owned()),
+        };
+        Some(())
+    }
+
+    fn is_absent(_: Content<'_>) -> bool {
+        false
+    }
+}
+
+impl Value for Time {
+    fn blank() -> Self {
+        Self(Timestamp::UNIX_EPOCH)
+    }
+
+    fn read(&mut self, content: Content<'_>) -> Option<()> {
+        let Content::Bytes(bytes) = content else { return None };
+        self.0 = timestamp(bytes, false)?;
+        Some(())
+    }
+}
+
+impl Value for MicroTime {
+    fn blank() -> Self {
+        Self(Timestamp::UNIX_EPOCH)
+    }
+
+    fn read(&mut self, content: Content<'_>) -> Option<()> {
+        let Content::Bytes(bytes) = content else { return None };
+        self.0 = timestamp(bytes, true)?;
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
