@@ -1,4 +1,3 @@
-//! Compiles the examples in the READMEs and in the migration guide.
+//! Compiles the examples in the READMEs.
 #![doc = include_str!("../README.md")]
 #![doc = include_str!("../../README.md")]
-#![doc = include_str!("../../docs/migration.md")]
