@@ -6,7 +6,9 @@ use std::time::Instant;
 use anyhow::bail;
 
 use crate::signals::Signals;
-use crate::{codegen, definitions, e2e, examples, fuzz, loom, mutants, process, simulate, tidy, workspace};
+use crate::{
+    codegen, definitions, e2e, examples, fuzz, guide, loom, mutants, process, simulate, tidy, workspace,
+};
 
 /// One step of CI.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +17,8 @@ enum Step {
     Cargo(&'static [&'static str]),
     /// `cargo doc`, which reads its lint levels from an environment variable.
     Doc,
+    /// `cargo xtask guide`. The step `test` compiles and runs the code blocks of the guide.
+    Guide,
     /// `cargo xtask tidy`.
     Tidy,
     /// `cargo xtask codegen --check`.
@@ -49,7 +53,7 @@ const CLIPPY: &[&str] =
 const QUICKSTART: &[&str] = &["run", "-p", "quickstart", "--example", "quickstart", "--", "--for", "15s"];
 
 /// The steps of `cargo xtask ci`. Quick checks come first.
-const STEPS: [(&str, Step); 19] = [
+const STEPS: [(&str, Step); 20] = [
     ("fmt", Step::Cargo(&["fmt", "--all", "--check"])),
     ("clippy", Step::Cargo(CLIPPY)),
     ("tidy", Step::Tidy),
@@ -63,6 +67,7 @@ const STEPS: [(&str, Step); 19] = [
     ("test", Step::Cargo(&["test", "--workspace"])),
     ("simulate", Step::Simulate(&simulate::Args::CI)),
     ("doc", Step::Doc),
+    ("guide", Step::Guide),
     ("loom", Step::Loom),
     ("quickstart", Step::Cargo(QUICKSTART)),
     // Measures the peak memory of a list, which is the same without optimization.
@@ -119,6 +124,7 @@ impl Step {
                 let args = ["doc", "--workspace", "--no-deps"];
                 cargo(&args, &[("RUSTDOCFLAGS", "-D warnings")], signals)?
             }
+            Self::Guide => guide::run(&guide::Args::default(), signals)?,
             Self::Tidy => tidy::run(&tidy::TidyArgs::default())?,
             Self::Simulate(args) => simulate::run(args, signals)?,
             Self::Mutants => mutants::run(&mutants::Args::default(), signals)?,

@@ -11,12 +11,14 @@ mod definitions;
 mod e2e;
 mod examples;
 mod fuzz;
+mod guide;
 mod loom;
 mod mutants;
 mod process;
 mod signals;
 mod simulate;
 mod tidy;
+mod tools;
 mod workspace;
 
 use std::process::ExitCode;
@@ -47,6 +49,8 @@ enum Command {
     /// Generate types and accessors from public definitions, compile them, and watch the kinds of Gateway API on a real
     /// kube-apiserver
     Definitions(definitions::Args),
+    /// Build the guide as a book into target/guide, and check its links
+    Guide(guide::Args),
     /// Try all thread interleavings at the locks and wake-ups of queue, store and handlers
     Loom,
     /// Run many seeds of the deterministic simulation
@@ -83,6 +87,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Codegen(args) => codegen::run(&args, &Signals::install()?),
         Command::Fuzz(args) => fuzz::run(&args, &Signals::install()?),
         Command::Definitions(args) => definitions::run(&args, &Signals::install()?),
+        Command::Guide(args) => guide::run(&args, &Signals::install()?),
         Command::Loom => loom::run(&Signals::install()?),
         Command::Mutants(args) => mutants::run(&args, &Signals::install()?),
         Command::Simulate(args) => simulate::run(&args, &Signals::install()?),

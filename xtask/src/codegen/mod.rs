@@ -8,7 +8,6 @@ pub(crate) mod data;
 mod direct;
 mod expand;
 mod facts;
-mod kopium;
 mod kubernetes;
 mod lower;
 mod merging;
@@ -18,13 +17,17 @@ mod refresh;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use informer_codegen::Generator;
+use informer_codegen::{Generator, KOPIUM_VERSION};
 
 use crate::signals::Signals;
+use crate::tools::Tool;
 use crate::workspace;
 
 /// The folder of the example with generated groups, relative to the workspace's root.
 const EXAMPLE: &str = "examples/custom-groups";
+
+/// The program that generates types from schemas.
+const KOPIUM: Tool = Tool { name: "kopium", version: KOPIUM_VERSION, args: &[] };
 
 /// Arguments of `cargo xtask codegen`.
 #[derive(Debug, Default, clap::Args)]
@@ -66,7 +69,7 @@ pub(crate) fn check_example(signals: &Signals) -> anyhow::Result<ExitCode> {
 }
 
 fn custom(definitions: &[PathBuf], out: &Path, check: bool, signals: &Signals) -> anyhow::Result<()> {
-    let generator = Generator::new(definitions).kopium(kopium::ensure(&workspace::root(), signals)?);
+    let generator = Generator::new(definitions).kopium(KOPIUM.ensure(&workspace::root(), signals)?);
     let report = if check { generator.check(out) } else { generator.write(out) }?;
     for what in &report.skipped {
         eprintln!("codegen: skipped {what}");

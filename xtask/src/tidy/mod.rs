@@ -2,6 +2,7 @@
 //! the same checks, so that `cargo test` reports them too.
 
 mod architecture;
+mod guide;
 mod invariants;
 mod language;
 mod layering;
@@ -74,6 +75,7 @@ fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     findings.extend(sources.iter().flat_map(simulator::check));
     findings.extend(invariants::check(&sources));
     findings.extend(architecture::check(root)?);
+    findings.extend(guide::check(root, &documents)?);
     findings.extend(layering::check(root)?);
     findings.extend(scenarios::check(root, &sources)?);
     findings.sort();
