@@ -5,7 +5,7 @@ use std::sync::Arc;
 use informer_core::{AnyObject, Codec, DecodeBytes, Encoded, ObjectKey, OwnedObject, Storage, Uid};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{DynamicObject, TypeMeta};
-use kube_messages::{Content, Fields, Message, Messages, Type};
+use kube_messages::{Content, Fields, Malformed, Message, Messages, Type};
 use serde::Deserialize;
 
 use super::deserialize::deserialize;
@@ -59,7 +59,7 @@ impl Form {
     ) -> Option<OwnedObject<AnyObject>> {
         let Self::Decoded(decode) = self else { return None };
         let direct = decode.direct(message)?;
-        (direct.read)(&protobuf::prune(message, bytes, pruned))
+        (direct.read)(&protobuf::prune(message, bytes, pruned).ok()?)
     }
 
     /// Returns an arrived object in this form. `skipped` has the fields that were not read into the
@@ -112,7 +112,9 @@ impl Encoder {
         let Identified { metadata } = deserialize::<Identified>(tape)?;
         let encoded = match (arrived.protobuf, &self.protobuf) {
             (Some((message, bytes)), Some(codec)) => {
-                Encoded::new(&protobuf::prune(message, bytes, pruned), metadata.family(), Arc::clone(codec))
+                let kept = protobuf::prune(message, bytes, pruned);
+                let kept = kept.map_err(|Malformed| DecodeError::new(Malformed.to_string()))?;
+                Encoded::new(&kept, metadata.family(), Arc::clone(codec))
             }
             _ => {
                 drop(self.decode.tape(tape, None)?);

@@ -58,18 +58,21 @@ pub(super) fn read_object(unknown: &Unknown<'_>, pruned: &Level, extract: Extrac
 }
 
 /// Returns the bytes of a message without the pruned fields.
-pub(super) fn prune(message: &Message, bytes: &[u8], pruned: &Level) -> Vec<u8> {
+///
+/// # Errors
+/// If the message, or a message from which fields are pruned, is malformed.
+pub(super) fn prune(message: &Message, bytes: &[u8], pruned: &Level) -> Result<Vec<u8>, Malformed> {
     let mut kept = Vec::with_capacity(bytes.len());
-    keep(message, bytes, pruned, &mut kept);
-    kept
+    keep(message, bytes, pruned, &mut kept)?;
+    Ok(kept)
 }
 
 /// Appends to `kept` the fields of a message that are not pruned.
-fn keep(message: &Message, bytes: &[u8], pruned: &Level, kept: &mut Vec<u8>) {
+fn keep(message: &Message, bytes: &[u8], pruned: &Level, kept: &mut Vec<u8>) -> Result<(), Malformed> {
     let mut rest = Fields(bytes);
     loop {
         let before = rest.0;
-        let Ok(Some((number, content))) = rest.next() else { return };
+        let Some((number, content)) = rest.next()? else { return Ok(()) };
         let field = message.field(number);
         let level = match field.and_then(|field| pruned.field(field.name)) {
             _ if field.is_some_and(|field| field.is_inlined) => Some(pruned),
@@ -78,7 +81,9 @@ fn keep(message: &Message, bytes: &[u8], pruned: &Level, kept: &mut Vec<u8>) {
         };
         match (level, field.and_then(Field::message), content) {
             (Some(level), Some(message), Content::Bytes(inner)) => {
-                put_nested(kept, number, |kept| keep(message, inner, level, kept));
+                let mut result = Ok(());
+                put_nested(kept, number, |kept| result = keep(message, inner, level, kept));
+                result?;
             }
             _ => kept.extend_from_slice(&before[..before.len() - rest.0.len()]),
         }

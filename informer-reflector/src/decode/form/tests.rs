@@ -152,6 +152,10 @@ fn i10_damaged_message_is_rejected_or_decodes() {
         prop_assert!(tape.problem().is_some() || Decode::of::<Pod>().tape(&tape, None).is_ok());
         let checked = protobuf::read_item(of_pods, &damaged, &NOTHING_PRUNED, Extract::Identity);
         prop_assert_eq!(checked.problem(), tape.problem());
+        let form = Form::Decoded(Decode::of::<Pod>());
+        let paths = PrunePaths::default();
+        let direct = form.direct(of_pods, &damaged, paths.root());
+        prop_assert!(direct.is_none() || protobuf::read(of_pods, &damaged, paths.root()).problem().is_none());
     });
 }
 
