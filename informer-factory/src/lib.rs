@@ -66,7 +66,8 @@ pub use informer_core::{
     ObjectKey, ResourceVersion, Resync, Uid,
 };
 pub use informer_reflector::{
-    Health, ListTweaks, ListWatchFailure, NextRequest, PrunePathError, PrunePaths, connect,
+    Health, ListCause, ListRecord, ListTweaks, ListWatchFailure, NextRequest, PrunePathError, PrunePaths,
+    connect,
 };
 pub use informer_store::{
     Index, IndexError, IndexFailure, Indexer, Lister, NamespaceLister, Objects, SelectorError, parse_selector,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use informer_core::{Completion, FeedId, RejectedObject, ResourceVersion};
-use informer_reflector::{Health, ReflectorCounts, ReflectorStatus};
+use informer_reflector::{Health, ListRecord, ReflectorCounts, ReflectorStatus};
 use tokio::sync::watch;
 
 /// The status of the lists and watches of an informer or a
@@ -129,6 +129,15 @@ impl SourceStatus {
             None => ResourceVersion::empty(),
         };
         versions.reduce(least).unwrap_or_default()
+    }
+
+    /// Returns the last complete lists, oldest first, with their causes; up to 16 of each namespace
+    /// that is watched separately.
+    #[must_use]
+    pub fn recent_lists(&self) -> Vec<ListRecord> {
+        let mut lists: Vec<_> = self.reflectors().iter().flat_map(ReflectorStatus::recent_lists).collect();
+        lists.sort_by_key(|list| list.completed);
+        lists
     }
 
     /// Returns the quarantined objects: they exist on the server, but can't be decoded or

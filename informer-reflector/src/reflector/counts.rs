@@ -98,7 +98,8 @@ impl ReflectorCounts {
     }
 }
 
-fn cause(error: &ListWatchError) -> &'static str {
+/// Returns the name of an error in [`ReflectorCounts::failures`].
+pub(super) fn cause(error: &ListWatchError) -> &'static str {
     if error.is_expired() {
         "expired"
     } else if error.is_unauthorized() {

@@ -17,6 +17,7 @@ mod list;
 mod listing;
 mod outage;
 mod pace;
+mod recent_lists;
 mod relist;
 mod reporter;
 mod server;
@@ -39,6 +40,7 @@ pub use config::ReflectorConfig;
 pub use counts::{EventCounts, ReflectorCounts};
 pub use failure::{ListWatchFailure, NextRequest};
 pub use ingest::Ingest;
+pub use recent_lists::{ListCause, ListRecord};
 pub use relist::RelistHandle;
 pub use server::SharedServer;
 pub use status::{Health, ReflectorStatus};
@@ -248,8 +250,14 @@ impl<K: Send + Sync + 'static> Reflector<K> {
                     let relist = self.relist.clone();
                     tokio::select! {
                         biased;
-                        () = relist.requested() => Step::Now(Request::List),
-                        step = self.watch() => step,
+                        () = relist.requested() => {
+                            self.reporter.list_caused_by(ListCause::Requested);
+                            Step::Now(Request::List)
+                        }
+                        step = self.watch() => {
+                            step.list_cause().into_iter().for_each(|cause| self.reporter.list_caused_by(cause));
+                            step
+                        }
                     }
                 }
             };

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::counts::{EventCounts, ReflectorCounts};
+use super::recent_lists::{ListCause, ListRecord};
 use super::status::{Health, ReflectorStatus};
 
 /// Sets the status of a reflector. Logs each failure and each recovery once, and not each retry.
@@ -29,6 +30,8 @@ pub(super) struct Reporter {
     /// The start of the current list. `None` if no list is running, also while the reflector waits
     /// to retry a failed list.
     list_began: Option<Instant>,
+    /// Why the current or next list is made; `None` before the first complete list.
+    list_cause: Option<ListCause>,
 }
 
 /// The duration above which a complete list is logged.
@@ -47,6 +50,7 @@ impl Reporter {
             throttle: Throttle::default(),
             expired: (None, 0),
             list_began: None,
+            list_cause: None,
         }
     }
 
@@ -87,10 +91,26 @@ impl Reporter {
         }
     }
 
+    /// Records why the next list is made. The cause of a list stays the same if the list fails and
+    /// is retried.
+    pub(super) fn list_caused_by(&mut self, cause: ListCause) {
+        self.list_cause.get_or_insert(cause);
+    }
+
     /// Records a complete list.
     pub(super) fn listed(&mut self, objects: usize) {
-        self.count(|counts| counts.count_list(objects));
         let took = self.list_began.take().map(|began| began.elapsed());
+        let record = ListRecord {
+            cause: self.list_cause.take().unwrap_or(ListCause::Initial),
+            completed: Instant::now(),
+            took: took.unwrap_or_default(),
+            objects,
+        };
+        {
+            let mut notes = self.status.notes.lock();
+            notes.counts.count_list(objects);
+            notes.recent_lists.push(record);
+        }
         if let Some(took) = took.filter(|took| *took > LONG_LIST) {
             tracing::info!(resource = %self.status.description, objects, ?took, "list was slow");
         }

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::counts::ReflectorCounts;
+use super::recent_lists::{ListRecord, RecentLists};
 
 /// The health of a reflector.
 #[derive(Debug, Clone)]
@@ -138,6 +139,7 @@ pub(super) struct Notes {
     pub(super) quarantined: HashMap<ObjectKey, RejectedObject>,
     pub(super) quarantined_total: u64,
     pub(super) counts: ReflectorCounts,
+    pub(super) recent_lists: RecentLists,
 }
 
 impl ReflectorStatus {
@@ -196,6 +198,12 @@ impl ReflectorStatus {
     #[must_use]
     pub fn counts(&self) -> ReflectorCounts {
         self.notes.lock().counts.clone()
+    }
+
+    /// Returns the last 16 complete lists, oldest first, with their causes.
+    #[must_use]
+    pub fn recent_lists(&self) -> Vec<ListRecord> {
+        self.notes.lock().recent_lists.to_vec()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Requested relists, in every state of the reflector.
 
-use informer_reflector::Health;
+use informer_reflector::{Health, ListCause};
 
 use super::script::*;
 
@@ -46,4 +46,29 @@ async fn relist_request_during_a_failed_stream_is_met_by_paged_list() {
     run.expect_notes(&["[a]@7"]).await;
     run.health(Health::is_live).await;
     assert!(run.requests.try_recv().is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn recent_lists_name_the_cause_of_each_list() {
+    let lines = vec![
+        page(vec![], "7"),
+        Line::WatchFails(failure(410, "Expired")),
+        Line::ListFails(failure(500, "InternalError")),
+        page(vec![item("a", "8")], "9"),
+        watch().1,
+        page(vec![item("a", "8")], "9"),
+        watch().1,
+    ];
+    let mut run = Run::new(lines);
+    run.expect_requests(&["list 0 500", "watch 7", "list 7 all", "list 7 all", "watch 9"]).await;
+    run.relist.request();
+    run.expect_requests(&["list 9 all", "watch 9"]).await;
+    let lists = run.status.recent_lists();
+    let causes: Vec<_> = lists.iter().map(|list| (list.objects, list.cause.clone())).collect();
+    // A failed attempt does not change the cause of the list.
+    assert!(matches!(
+        &causes[..],
+        [(0, ListCause::Initial), (1, ListCause::Failed { cause: "expired", .. }), (1, ListCause::Requested)]
+    ));
+    assert!(lists.is_sorted_by_key(|list| list.completed));
 }
