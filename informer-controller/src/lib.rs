@@ -19,7 +19,7 @@ pub use leader_election::{
     ElectionProblem, ElectionStatus, LeaderElectionConfig, LeaderElectionError, LeaderElector, LeadershipEnd,
 };
 pub use runner::{
-    ControllerRunner, ReconcileRequest, Reconciled, RunnerMonitor, RunnerStats, controller_key,
-    keys_in_index, own_key,
+    ControllerRunner, FailedKey, ParkedKey, ReconcileRequest, Reconciled, RunnerMonitor, RunnerStats,
+    controller_key, keys_in_index, own_key,
 };
 pub use write_tracker::{KeyWrites, WriteInFlight, WriteTracker};

@@ -8,6 +8,7 @@
 //! Note: the function is called with a key and not with a change. It reads the current state from
 //! the stores and decides what to do, so it does not matter if several changes lead to one call.
 
+mod key_log;
 mod keys;
 mod overdue;
 mod parking;
@@ -30,6 +31,7 @@ use crate::WriteTracker;
 use informer_factory::{CacheSync, SharedIndexInformer};
 use readiness::{NamespaceOf, ReadCache};
 
+pub use key_log::{FailedKey, ParkedKey};
 pub use keys::{controller_key, keys_in_index, own_key};
 pub use request::{ReconcileRequest, Reconciled};
 pub use stats::{RunnerMonitor, RunnerStats};
@@ -137,6 +139,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         namespace_of: impl Fn(&T) -> Option<&str> + Send + Sync + 'static,
     ) -> Self {
         Self {
+            monitor: RunnerMonitor::of(&queue),
             queue,
             workers: NonZeroUsize::MIN,
             reconcile_timeout: None,
@@ -146,7 +149,6 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
             caches: Vec::new(),
             namespace_of: Arc::new(namespace_of),
             feeds: Vec::new(),
-            monitor: RunnerMonitor::default(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! [`ParkingLot`]: holds keys for which the caches are not ready, without occupying a worker.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::hash::Hash;
 
 use futures::StreamExt;
@@ -21,7 +22,7 @@ pub(super) struct ParkingLot<T> {
     pub(super) parked: HashMap<T, Priority>,
 }
 
-impl<T: Hash + Eq + Clone + Send + Sync + 'static> ParkingLot<T> {
+impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ParkingLot<T> {
     /// Receives keys, and queues them again when they are ready, until all senders are dropped.
     pub(super) async fn run(mut self) {
         let mut waits = FuturesUnordered::new();
@@ -46,15 +47,15 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> ParkingLot<T> {
     /// Parks the key, or raises the priority of a parked key. Returns `true` if it was not parked.
     fn arrive(&mut self, key: T, priority: Priority) -> bool {
         let before = self.parked.get(&key).copied();
-        self.parked.insert(key, before.map_or(priority, |before| before.max(priority)));
         if before.is_none() {
-            self.monitor.park();
+            self.monitor.park(&key);
         }
+        self.parked.insert(key, before.map_or(priority, |before| before.max(priority)));
         before.is_none()
     }
 
     fn leave(&mut self, key: T, in_time: bool) {
-        self.monitor.unpark(!in_time);
+        self.monitor.unpark(&key, !in_time);
         let priority = self.parked.remove(&key).unwrap_or_default();
         self.queue.add_with_priority(key, priority);
     }

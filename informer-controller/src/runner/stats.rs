@@ -3,17 +3,30 @@
 //! controller-runtime: `pkg/internal/controller/metrics`. The queue has its own
 //! [`Metrics`](informer_workqueue::Metrics).
 
+use std::fmt;
+use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
+use informer_workqueue::Workqueue;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use super::key_log::{FailedKey, KeyLog, ParkedKey};
+
 /// Access to the statistics of a [`ControllerRunner`](crate::ControllerRunner), which are updated
 /// while it runs. Clones show the same controller.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct RunnerMonitor {
     book: Arc<Mutex<Book>>,
+    queue: Option<Arc<Queue>>,
+}
+
+/// The controller's queue, without its type and without keeping the queue.
+struct Queue {
+    name: String,
+    /// Returns the number of queued keys, or `None` once the queue has been dropped.
+    len: Box<dyn Fn() -> Option<usize> + Send + Sync>,
 }
 
 /// The data of a [`RunnerMonitor`].
@@ -22,6 +35,7 @@ struct Book {
     stats: RunnerStats,
     /// The start of each worker's current call; `None` for an idle worker.
     begun: Vec<Option<Instant>>,
+    keys: KeyLog,
 }
 
 /// The statistics of a [`ControllerRunner`](crate::ControllerRunner) at one moment. A call is one
@@ -68,6 +82,38 @@ pub(super) enum Ending {
 }
 
 impl RunnerMonitor {
+    pub(super) fn of<T: Hash + Eq + Clone + Send + 'static>(queue: &Workqueue<T>) -> Self {
+        let observe = queue.observer();
+        let len = Box::new(move || observe().map(|(len, _)| len));
+        Self { book: Arc::default(), queue: Some(Arc::new(Queue { name: queue.name().to_owned(), len })) }
+    }
+
+    /// Returns the name of the controller's queue; empty if the queue has no name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.queue.as_ref().map_or("", |queue| &queue.name)
+    }
+
+    /// Returns the number of queued keys; zero once the queue has been dropped. Delayed and parked
+    /// keys do not count.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.queue.as_ref().and_then(|queue| (queue.len)()).unwrap_or_default()
+    }
+
+    /// Returns up to 256 of the parked keys, the longest parked first.
+    #[must_use]
+    pub fn parked_keys(&self) -> Vec<ParkedKey> {
+        self.book.lock().keys.parked()
+    }
+
+    /// Returns the keys whose last call failed, timed out or panicked, the latest failure first. Of
+    /// more than 256 such keys, only those that failed last are returned.
+    #[must_use]
+    pub fn failed_keys(&self) -> Vec<FailedKey> {
+        self.book.lock().keys.failed()
+    }
+
     /// Returns the current statistics.
     #[must_use]
     pub fn stats(&self) -> RunnerStats {
@@ -91,14 +137,18 @@ impl RunnerMonitor {
         Call { monitor: self, worker, begun }
     }
 
-    pub(super) fn park(&self) {
+    pub(super) fn park(&self, key: &impl fmt::Debug) {
+        let key = format!("{key:?}");
         let mut book = self.book.lock();
         book.stats.parked += 1;
         book.stats.parked_now += 1;
+        book.keys.park(key);
     }
 
-    pub(super) fn unpark(&self, timed_out: bool) {
+    pub(super) fn unpark(&self, key: &impl fmt::Debug, timed_out: bool) {
+        let key = format!("{key:?}");
         let mut book = self.book.lock();
+        book.keys.unpark(&key);
         book.stats.parked_now -= 1;
         book.stats.parked_timed_out += u64::from(timed_out);
     }
@@ -108,7 +158,31 @@ impl RunnerMonitor {
     }
 
     pub(super) fn forget_parked(&self) {
-        self.book.lock().stats.parked_now = 0;
+        let mut book = self.book.lock();
+        book.stats.parked_now = 0;
+        book.keys.forget_parked();
+    }
+
+    /// Records a call of `key` that failed.
+    pub(super) fn fail(&self, key: &impl fmt::Debug, failure: &str, failures: u32) {
+        let (key, failure, at) = (format!("{key:?}"), failure.to_owned(), Instant::now());
+        self.book.lock().keys.fail(FailedKey { key, failure, failures, at, retry_at: at });
+    }
+
+    /// Records when a failed key is queued again.
+    pub(super) fn retry(&self, key: &impl fmt::Debug, retry_in: Duration) {
+        let key = format!("{key:?}");
+        self.book.lock().keys.retry_at(&key, Instant::now() + retry_in);
+    }
+
+    /// Records a call of `key` that succeeded, or a key that was dropped.
+    pub(super) fn succeed(&self, key: &impl fmt::Debug) {
+        // I8: the key's `Debug` runs without the lock.
+        if !self.book.lock().keys.has_failed() {
+            return;
+        }
+        let key = format!("{key:?}");
+        self.book.lock().keys.succeed(&key);
     }
 }
 
@@ -142,5 +216,14 @@ impl Call<'_> {
 impl Drop for Call<'_> {
     fn drop(&mut self) {
         self.monitor.book.lock().begun[self.worker] = None;
+    }
+}
+
+impl fmt::Debug for RunnerMonitor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunnerMonitor")
+            .field("name", &self.name())
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
     }
 }

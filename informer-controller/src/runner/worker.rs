@@ -84,6 +84,7 @@ where
             "key dropped and not reconciled: its namespace is no longer watched"
         );
         self.monitor.count_dropped();
+        self.monitor.succeed(item.key());
         item.done();
     }
 
@@ -91,6 +92,9 @@ where
         let call = self.monitor.begin(self.number);
         let verdict = self.call(request).await;
         call.end(verdict.ending());
+        if matches!(verdict, Verdict::Reconciled(_)) {
+            self.monitor.succeed(item.key());
+        }
         let failure = match verdict {
             Verdict::Reconciled(Reconciled::Done) => return item.done(),
             Verdict::Reconciled(Reconciled::RequeueAfter(delay)) => return item.done_after(delay),
@@ -102,7 +106,11 @@ where
         // The log line has the reason `held_by`, because a key with pending writes is parked after
         // the retry delay.
         let held_by = self.readiness.writes(&key).held_by();
+        let failures = item.num_requeues() + 1;
+        // Recorded before the retry, so that a worker that succeeds with the key can end the record.
+        self.monitor.fail(&key, &failure, failures);
         let retry_in = item.retry();
+        self.monitor.retry(&key, retry_in);
         let controller = self.queue.name();
         tracing::warn!(controller, ?key, failure, ?retry_in, held_by, "reconcile call failed");
     }

@@ -214,3 +214,27 @@ async fn error_that_panics_in_display_counts_as_panic() {
     controller.stop().await;
     running.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn failed_key_is_listed_until_a_call_succeeds() {
+    let (source, running, runner) = watched().await;
+    let (sender, mut receiver) = unbounded_channel();
+    let controller = Controller::start(runner, move |request: ReconcileRequest| {
+        _ = sender.send(request.failures());
+        let is_fixed = request.failures() == 2;
+        std::future::ready(if is_fixed { Ok(Reconciled::Done) } else { Err("refused") })
+    });
+    create(&source, "a", "1");
+    assert_eq!((soon(receiver.recv()).await, soon(receiver.recv()).await), (Some(0), Some(1)));
+    let failed = controller.monitor.failed_keys();
+    let [first] = &failed[..] else { panic!("one key has failed: {failed:?}") };
+    let key = format!("{:?}", key("a"));
+    assert_eq!((&first.key, first.failure.as_str(), first.failures), (&key, "failed: refused", 2));
+    assert!(first.retry_at > first.at);
+    assert_eq!(soon(receiver.recv()).await, Some(2));
+    settled().await;
+    assert!(controller.monitor.failed_keys().is_empty());
+    assert_eq!(controller.monitor.queued(), 0);
+    controller.stop().await;
+    running.stop().await;
+}

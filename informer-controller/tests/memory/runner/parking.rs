@@ -45,6 +45,8 @@ async fn i9_key_waits_for_its_write_without_delaying_others() {
     settled().await;
     let stats = controller.monitor.stats();
     assert_eq!((stats.parked, stats.parked_now, stats.active), (1, 1, 0));
+    let parked = controller.monitor.parked_keys();
+    assert!(matches!(&parked[..], [one] if one.key == format!("{:?}", key("a"))), "{parked:?}");
     // The watch has missed the write, so only a list delivers it.
     children.expire();
     children.disconnect();
@@ -52,6 +54,7 @@ async fn i9_key_waits_for_its_write_without_delaying_others() {
     settled().await;
     let stats = controller.monitor.stats();
     assert_eq!((stats.parked_now, stats.parked_timed_out, stats.succeeded), (0, 0, 3));
+    assert!(controller.monitor.parked_keys().is_empty());
     controller.stop().await;
     of_children.stop().await;
     running.stop().await;

@@ -1,0 +1,126 @@
+//! [`ParkedKey`] and [`FailedKey`]: single keys of a controller, for tools that show its state.
+
+use std::collections::HashMap;
+
+use tokio::time::Instant;
+
+/// Maximum number of parked keys, and of failed keys, that are recorded.
+const MAX_KEYS: usize = 256;
+
+/// A key that is parked: it waits without occupying a worker, because the caches lack a write for
+/// the key or have not listed its namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ParkedKey {
+    /// The key, in the format of `Debug`.
+    pub key: String,
+    /// The time at which the key was parked.
+    pub since: Instant,
+}
+
+/// A key whose last call failed, timed out or panicked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FailedKey {
+    /// The key, in the format of `Debug`.
+    pub key: String,
+    /// The outcome of the last call, with its error, as it was logged.
+    pub failure: String,
+    /// The number of consecutive failed calls.
+    pub failures: u32,
+    /// The time of the last failure.
+    pub at: Instant,
+    /// The time at which the key is queued again.
+    pub retry_at: Instant,
+}
+
+/// The recorded keys of a controller. Beyond the maximum, a new failed key replaces the key that
+/// failed the longest time ago, and further parked keys are only counted.
+#[derive(Debug, Default)]
+pub(super) struct KeyLog {
+    parked: HashMap<String, Instant>,
+    failed: HashMap<String, FailedKey>,
+}
+
+impl KeyLog {
+    pub(super) fn park(&mut self, key: String) {
+        if self.parked.len() < MAX_KEYS {
+            self.parked.insert(key, Instant::now());
+        }
+    }
+
+    pub(super) fn unpark(&mut self, key: &str) {
+        self.parked.remove(key);
+    }
+
+    pub(super) fn forget_parked(&mut self) {
+        self.parked.clear();
+    }
+
+    pub(super) fn fail(&mut self, failed: FailedKey) {
+        if self.failed.len() >= MAX_KEYS && !self.failed.contains_key(&failed.key) {
+            let oldest = self.failed.values().min_by_key(|other| other.at).map(|other| other.key.clone());
+            oldest.into_iter().for_each(|key| drop(self.failed.remove(&key)));
+        }
+        self.failed.insert(failed.key.clone(), failed);
+    }
+
+    /// Sets the retry time of a failed key, unless the key has succeeded meanwhile.
+    pub(super) fn retry_at(&mut self, key: &str, at: Instant) {
+        if let Some(failed) = self.failed.get_mut(key) {
+            failed.retry_at = at;
+        }
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        !self.failed.is_empty()
+    }
+
+    pub(super) fn succeed(&mut self, key: &str) {
+        self.failed.remove(key);
+    }
+
+    /// Returns the parked keys, the longest parked first.
+    pub(super) fn parked(&self) -> Vec<ParkedKey> {
+        let keys = self.parked.iter().map(|(key, since)| ParkedKey { key: key.clone(), since: *since });
+        let mut keys: Vec<_> = keys.collect();
+        keys.sort_by(|a, b| (a.since, &a.key).cmp(&(b.since, &b.key)));
+        keys
+    }
+
+    /// Returns the failed keys, the latest failure first.
+    pub(super) fn failed(&self) -> Vec<FailedKey> {
+        let mut keys: Vec<_> = self.failed.values().cloned().collect();
+        keys.sort_by(|a, b| (b.at, &a.key).cmp(&(a.at, &b.key)));
+        keys
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::advance;
+
+    use super::*;
+
+    fn failed(key: usize) -> FailedKey {
+        let at = Instant::now();
+        FailedKey { key: format!("{key}"), failure: "failed".into(), failures: 1, at, retry_at: at }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn full_key_log_drops_the_oldest_failure() {
+        let mut log = KeyLog::default();
+        for key in 0..=MAX_KEYS {
+            log.fail(failed(key));
+            log.park(format!("{key}"));
+            advance(Duration::from_secs(1)).await;
+        }
+        let kept = log.failed();
+        assert_eq!((kept.len(), log.parked().len()), (MAX_KEYS, MAX_KEYS));
+        assert_eq!((kept[0].key.as_str(), kept[MAX_KEYS - 1].key.as_str()), ("256", "1"));
+        log.fail(failed(1));
+        assert_eq!((log.failed()[0].key.as_str(), log.failed().len()), ("1", MAX_KEYS));
+    }
+}
