@@ -16,6 +16,8 @@ over HTTP. Real clusters need the Cargo feature `cluster`, and the program only 
   --pods COUNT         Pods in the simulated cluster. Default: 2000
   --nodes COUNT        Nodes in the simulated cluster. Default: 50
   --rate CHANGES       Changes per second in the simulated cluster. Default: 20
+  --inspect [PORT]     Serve a web page about the informers on 127.0.0.1. Default port: any free one.
+                       Needs `cargo run --features inspect`
 ";
 
 #[derive(Debug)]
@@ -25,6 +27,8 @@ pub(crate) struct Args {
     pub(crate) pods: usize,
     pub(crate) nodes: usize,
     pub(crate) rate: u32,
+    /// The port of the inspector, zero for any free port; `None` without the inspector.
+    pub(crate) inspect: Option<u16>,
 }
 
 /// The cluster that the program watches.
@@ -40,7 +44,8 @@ pub(crate) enum Cluster {
 impl Args {
     /// Parses the command line. Returns `None` if it asks for help.
     pub(crate) fn parse() -> Result<Option<Self>, String> {
-        let mut args = Self { run_for: None, cluster: Cluster::Simulated, pods: 2_000, nodes: 50, rate: 20 };
+        let cluster = Cluster::Simulated;
+        let mut args = Self { run_for: None, cluster, pods: 2_000, nodes: 50, rate: 20, inspect: None };
         let mut rest = std::env::args().skip(1).peekable();
         let mut of_simulation = false;
         while let Some(name) = rest.next() {
@@ -53,6 +58,12 @@ impl Args {
                 }
                 "--for" => {
                     args.run_for = Some(value(&name, rest.next(), "a time such as 10s or 2m", duration)?);
+                    continue;
+                }
+                "--inspect" => {
+                    let port = rest.next_if(|next| !next.starts_with("--"));
+                    let port = port.map(|port| value(&name, Some(port), "a port", |port| port.parse().ok()));
+                    args.inspect = Some(port.transpose()?.unwrap_or_default());
                     continue;
                 }
                 "--pods" | "--nodes" | "--rate" => {
@@ -74,6 +85,11 @@ impl Args {
         }
         if args.cluster != Cluster::Simulated && !cfg!(feature = "cluster") {
             return Err("real clusters need TLS; add `--features cluster` before the `--`".to_owned());
+        }
+        if args.inspect.is_some() && cfg!(not(feature = "inspect")) {
+            return Err("--inspect needs the feature `inspect`: cargo run -p quickstart --features inspect \
+                        --example quickstart -- --inspect"
+                .to_owned());
         }
         if of_simulation && args.cluster != Cluster::Simulated {
             return Err("--pods, --nodes and --rate are for the simulated cluster; remove them".to_owned());

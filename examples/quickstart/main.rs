@@ -3,12 +3,14 @@
 //! ```text
 //! cargo run -p quickstart --example quickstart                                        # with a simulated cluster
 //! cargo run -p quickstart --features cluster --example quickstart -- --kubeconfig     # with your own; it is only read
+//! cargo run -p quickstart --features inspect --example quickstart -- --inspect        # with a web page
 //! cargo run -p quickstart --example quickstart -- --help
 //! ```
 
 mod args;
 mod describe;
 mod events;
+mod inspect;
 mod report;
 mod source;
 
@@ -71,6 +73,10 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         nodes.add_event_handler_with(printer.clone(), &HandlerOptions::new().name("nodes")),
         pods.add_event_handler_with(printer, &HandlerOptions::new().name("pods")),
     ];
+
+    if let Some(port) = args.inspect {
+        inspect::serve(port, &factory, &nodes, &pods).await?;
+    }
 
     // Start the informers. The stores are kept current until the factory is shut down.
     factory.start();

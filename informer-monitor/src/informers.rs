@@ -10,7 +10,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 
 use crate::Kind::{self, Counter, Gauge};
-use crate::write;
+use crate::{short, write};
 
 /// The metrics of the informers of a factory, for
 /// [`Registry::register_collector`](prometheus_client::registry::Registry::register_collector).
@@ -194,13 +194,6 @@ impl Collector for InformerMetrics {
         }
         Ok(())
     }
-}
-
-/// Returns the name of a type without its path and its parameters. The path contains the Kubernetes
-/// version, so a label with the path would begin new series after an update.
-fn short(type_name: &str) -> &str {
-    let name = type_name.split('<').next().unwrap_or(type_name);
-    name.rsplit("::").next().unwrap_or(name)
 }
 
 /// Returns the last 15 digits of a resource version, because a float has no more; `None` if the

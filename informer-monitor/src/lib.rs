@@ -31,6 +31,8 @@
 //! A metric that client-go has, too, has the same name as in client-go. All counters end in `_total`.
 
 mod informers;
+#[cfg(feature = "inspector")]
+mod inspector;
 mod queues;
 #[cfg(feature = "router")]
 mod router;
@@ -41,6 +43,8 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, NoLabelSet}
 use prometheus_client::metrics::MetricType;
 
 pub use informers::InformerMetrics;
+#[cfg(feature = "inspector")]
+pub use inspector::{Inspector, InspectorError, PathError};
 pub use queues::QueueMetrics;
 #[cfg(feature = "router")]
 pub use router::router;
@@ -74,4 +78,11 @@ fn write<L: EncodeLabelSet>(
         }
     }
     Ok(())
+}
+
+/// Returns the name of a type without its path and its parameters: the path contains the version of
+/// Kubernetes, and would begin new series after an update.
+fn short(type_name: &str) -> &str {
+    let name = type_name.split('<').next().unwrap_or(type_name);
+    name.rsplit("::").next().unwrap_or(name)
 }

@@ -1,0 +1,194 @@
+//! [`Mask`]: the fields whose values the inspector never shows.
+//!
+//! Values are masked before they are shown, compared or searched, so that a masked value can't be
+//! found by searching for it either.
+
+use serde_json::Value;
+
+use super::path::{Path, PathError, Segment};
+
+/// The text in the place of a masked value.
+pub(super) const MASKED: &str = "•••••";
+
+/// The annotation in which `kubectl apply` repeats the whole object.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// The masked paths of all objects. The data of Secrets is always masked.
+#[derive(Debug, Clone)]
+pub(super) struct Mask {
+    paths: Vec<Path>,
+    of_secrets: [Path; 3],
+    last_applied: Path,
+    /// The names of indexes that are not searched.
+    indexes: Vec<String>,
+}
+
+impl Default for Mask {
+    fn default() -> Self {
+        let last_applied = Path::of_fields(&["metadata", "annotations", LAST_APPLIED]);
+        let of_secrets = [Path::of_fields(&["data"]), Path::of_fields(&["stringData"]), last_applied.clone()];
+        Self { paths: Vec::new(), of_secrets, last_applied, indexes: Vec::new() }
+    }
+}
+
+/// The parts of masked paths that remain below a field.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Remaining<'a>(Vec<&'a [Segment]>);
+
+impl Mask {
+    pub(super) fn add(&mut self, path: &str) -> Result<(), PathError> {
+        self.paths.push(Path::parse(path)?);
+        Ok(())
+    }
+
+    pub(super) fn add_index(&mut self, name: &str) {
+        self.indexes.push(name.to_owned());
+    }
+
+    pub(super) fn hides_index(&self, name: &str) -> bool {
+        self.indexes.iter().any(|hidden| hidden == name)
+    }
+
+    /// Returns the masked paths that apply to all of `objects`, which are states of one object.
+    /// `is_secret` states that the object is a Secret even if its type has no `kind`.
+    pub(super) fn of<'a>(&'a self, objects: &[&Value], is_secret: bool) -> Remaining<'a> {
+        let mut paths: Vec<_> = self.paths.iter().map(Path::segments).collect();
+        if is_secret || objects.iter().any(|object| object["kind"] == "Secret") {
+            paths.extend(self.of_secrets.iter().map(Path::segments));
+        } else if objects.iter().any(|object| self.repeats_masked_field(object)) {
+            paths.push(self.last_applied.segments());
+        }
+        Remaining(paths)
+    }
+
+    /// Returns whether the annotation of `kubectl apply` contains a masked field.
+    fn repeats_masked_field(&self, object: &Value) -> bool {
+        if self.paths.is_empty() {
+            return false;
+        }
+        self.last_applied.any(object, &|annotation| {
+            let applied = annotation.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+            // Text that is not JSON can contain the value in any form.
+            applied.is_none_or(|applied| self.paths.iter().any(|path| path.any(&applied, &|_| true)))
+        })
+    }
+
+    /// Returns whether the label with this name is masked.
+    pub(super) fn hides_label(&self, label: &str) -> bool {
+        let paths = Remaining(self.paths.iter().map(Path::segments).collect());
+        let below = ["metadata", "labels", label].iter().try_fold(paths, |paths, field| paths.below(field));
+        below.is_none()
+    }
+}
+
+impl Remaining<'_> {
+    /// Returns the paths below a field, or `None` if the whole field is masked.
+    pub(super) fn below(&self, field: &str) -> Option<Self> {
+        let mut rest = Vec::new();
+        for path in &self.0 {
+            match path.split_first() {
+                Some((first, [])) if first.matches(field) => return None,
+                Some((first, more)) if first.matches(field) => rest.push(more),
+                _ => {}
+            }
+        }
+        Some(Self(rest))
+    }
+
+    /// Masks the values of all masked fields. The names of fields stay visible: of a Secret, the
+    /// names of its entries.
+    pub(super) fn apply(&self, value: &mut Value) {
+        if self.0.is_empty() {
+            return;
+        }
+        match value {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    match self.below(name) {
+                        Some(below) => below.apply(value),
+                        None => hide(value),
+                    }
+                }
+            }
+            Value::Array(elements) => elements.iter_mut().for_each(|element| self.apply(element)),
+            _ => {}
+        }
+    }
+}
+
+/// Replaces all values by [`MASKED`], and keeps the names of fields.
+pub(super) fn hide(value: &mut Value) {
+    match value {
+        Value::Object(fields) => fields.values_mut().for_each(hide),
+        Value::Null => {}
+        other => *other = Value::from(MASKED),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn masked(mask: &Mask, mut object: Value) -> Value {
+        let paths = mask.of(&[&object.clone()], false);
+        paths.apply(&mut object);
+        object
+    }
+
+    #[test]
+    fn secret_shows_the_names_of_its_entries_only() {
+        let secret = json!({
+            "kind": "Secret", "type": "Opaque",
+            "metadata": { "name": "db", "annotations": { LAST_APPLIED: "{\"data\":{\"password\":\"aHVudGVy\"}}" } },
+            "data": { "password": "aHVudGVy" }, "stringData": { "user": "root" },
+        });
+        let shown = masked(&Mask::default(), secret);
+        assert_eq!(shown["data"], json!({ "password": MASKED }));
+        assert_eq!(shown["stringData"], json!({ "user": MASKED }));
+        assert_eq!((&shown["type"], &shown["metadata"]["name"]), (&json!("Opaque"), &json!("db")));
+        assert!(!shown.to_string().contains("aHVudGVy") && !shown.to_string().contains("root"));
+    }
+
+    #[test]
+    fn listed_path_is_masked_in_lists_and_below() {
+        let mut mask = Mask::default();
+        mask.add("spec.containers.env.value").expect("a path");
+        mask.add("status.credentials").expect("a path");
+        let shown = masked(
+            &mask,
+            json!({
+                "spec": { "containers": [{ "name": "a", "env": [{ "name": "TOKEN", "value": "t0p" }] }] },
+                "status": { "credentials": [{ "key": "s3cret" }], "phase": "Running" },
+            }),
+        );
+        let env = &shown["spec"]["containers"][0]["env"][0];
+        assert_eq!((&env["name"], &env["value"]), (&json!("TOKEN"), &json!(MASKED)));
+        assert_eq!(
+            (&shown["status"]["phase"], &shown["status"]["credentials"]),
+            (&json!("Running"), &json!(MASKED))
+        );
+    }
+
+    #[test]
+    fn last_applied_is_masked_if_it_repeats_a_masked_field() {
+        let mut mask = Mask::default();
+        mask.add("spec.token").expect("a path");
+        let object = |applied: &str| json!({ "metadata": { "annotations": { LAST_APPLIED: applied } } });
+        let shown = |applied| masked(&mask, object(applied))["metadata"]["annotations"][LAST_APPLIED].clone();
+        assert_eq!(shown("{\"spec\":{\"token\":\"t0p\"}}"), json!(MASKED));
+        assert_eq!(shown("not JSON: t0p"), json!(MASKED));
+        assert_eq!(shown("{\"spec\":{}}"), json!("{\"spec\":{}}"));
+    }
+
+    #[test]
+    fn masked_label_is_hidden_from_search() {
+        let mut mask = Mask::default();
+        assert!(!mask.hides_label("app"));
+        mask.add("metadata.labels.owner").expect("a path");
+        assert!(mask.hides_label("owner") && !mask.hides_label("app"));
+        mask.add("metadata").expect("a path");
+        assert!(mask.hides_label("app"));
+    }
+}

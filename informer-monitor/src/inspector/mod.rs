@@ -1,0 +1,162 @@
+//! [`Inspector`]: a web page that shows the informers of a program while they run.
+//!
+//! `serve.rs` decides who may read the page, `api.rs` has its requests, and `page` its files. Nothing
+//! here writes to the cluster or to an informer.
+
+mod api;
+mod changes;
+mod diff;
+mod mask;
+mod overview;
+mod path;
+mod query;
+mod search;
+mod serve;
+mod view;
+
+use std::fmt;
+use std::sync::Arc;
+
+use informer_controller::RunnerMonitor;
+use informer_factory::{SharedIndexInformer, SharedInformerFactory};
+use kube::Resource;
+use serde::Serialize;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use mask::Mask;
+use view::View;
+
+pub use path::PathError;
+pub use serve::InspectorError;
+
+/// Maximum number of searches at the same time. Further searches wait, so that they do not occupy
+/// all blocking threads of the runtime.
+const MAX_SEARCHES: usize = 2;
+
+/// A web page that shows the informers of a factory while they run: health, watermark, queue, events
+/// per second, handlers with their lag, quarantined objects, recent lists and their causes, and
+/// controllers. The page is read-only.
+///
+/// Objects are shown only of informers that the program [registers](Self::objects). The values in
+/// `data` and `stringData` of Secrets are always masked; [`mask`](Self::mask) adds other fields.
+///
+/// ```no_run
+/// use informer_factory::SharedInformerFactory;
+/// use informer_monitor::Inspector;
+///
+/// # async fn run(factory: SharedInformerFactory) -> Result<(), Box<dyn std::error::Error>> {
+/// let pods = factory.core().v1().pods();
+/// let inspector = Inspector::new(&factory).objects(&pods).mask("spec.containers.env.value")?;
+/// let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
+/// println!("inspector: http://{}/", listener.local_addr()?);
+/// tokio::spawn(inspector.serve(listener));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Access
+///
+/// Everybody who can read the page can read the registered objects. [`serve`](Self::serve) on a
+/// loopback address needs no token, and `kubectl port-forward` reaches it in a pod. Other addresses,
+/// and [`into_router`](Self::into_router), need a [`token`](Self::token). With
+/// [`serve_unix`](Self::serve_unix), the permissions of the socket decide.
+///
+/// # Costs
+///
+/// Without a reader, the inspector costs a handler per registered informer, which keeps the last 200
+/// changes with the old states of their objects. The inspector keeps the factory and the registered
+/// informers, until it is dropped.
+#[must_use = "an inspector shows nothing until it is served"]
+pub struct Inspector {
+    shown: Shown,
+}
+
+/// What an inspector shows.
+struct Shown {
+    factory: SharedInformerFactory,
+    views: Vec<View>,
+    controllers: Vec<RunnerMonitor>,
+    mask: Mask,
+    token: Option<String>,
+    searches: Arc<Semaphore>,
+    started: Instant,
+}
+
+impl Inspector {
+    /// Returns an inspector of all informers of the factory, including those that are requested
+    /// later. It shows no objects.
+    pub fn new(factory: &SharedInformerFactory) -> Self {
+        let shown = Shown {
+            factory: factory.clone(),
+            views: Vec::new(),
+            controllers: Vec::new(),
+            mask: Mask::default(),
+            token: None,
+            searches: Arc::new(Semaphore::new(MAX_SEARCHES)),
+            started: Instant::now(),
+        };
+        Self { shown }
+    }
+
+    /// Shows the objects of an informer of the factory, and their last changes. Encoded objects are
+    /// decoded only while they are read.
+    pub fn objects<K>(mut self, informer: &SharedIndexInformer<K>) -> Self
+    where
+        K: Resource + Serialize + Send + Sync + 'static,
+    {
+        self.shown.views.push(View::new(informer));
+        self
+    }
+
+    /// Shows a controller: its queue, parked keys, failed keys and their errors. `monitor` is the
+    /// result of [`ControllerRunner::monitor`](informer_controller::ControllerRunner::monitor).
+    pub fn controller(mut self, monitor: RunnerMonitor) -> Self {
+        self.shown.controllers.push(monitor);
+        self
+    }
+
+    /// Masks a field of all objects: its value is not shown, and a search does not find it.
+    ///
+    /// A path has field names separated by dots, such as `spec.containers.env.value`. It continues
+    /// in every element of a list. A name with dots is in brackets, such as
+    /// `metadata.annotations[example.com/token]`. `*` stands for any name. If the annotation of
+    /// `kubectl apply` repeats a masked field, the annotation is masked, too.
+    ///
+    /// Note: an index whose values come from a masked field reveals them to a search. Exclude such
+    /// an index with [`hide_index`](Self::hide_index).
+    ///
+    /// # Errors
+    /// [`PathError`] if the text is not a path.
+    pub fn mask(mut self, path: &str) -> Result<Self, PathError> {
+        self.shown.mask.add(path)?;
+        Ok(self)
+    }
+
+    /// Excludes the indexes with this name from searches.
+    pub fn hide_index(mut self, name: &str) -> Self {
+        self.shown.mask.add_index(name);
+        self
+    }
+
+    /// Sets the token that requests must present. Default: none.
+    ///
+    /// A browser presents the token once, as `http://…/inspect/?token=TOKEN`, and then in a cookie.
+    /// Other clients send the header `Authorization: Bearer TOKEN`. Without TLS, the token can be
+    /// read on the network.
+    pub fn token(mut self, token: impl Into<String>) -> Self {
+        self.shown.token = Some(token.into());
+        self
+    }
+}
+
+impl fmt::Debug for Inspector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inspector")
+            .field("factory", &self.shown.factory)
+            .field("informers_with_objects", &self.shown.views.len())
+            .field("controllers", &self.shown.controllers.len())
+            .field("has_token", &self.shown.token.is_some())
+            .finish_non_exhaustive()
+    }
+}

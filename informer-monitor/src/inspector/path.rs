@@ -1,0 +1,143 @@
+//! [`Path`]: names fields of an object, such as `spec.containers.image`.
+//!
+//! Segments are separated by dots. A segment in brackets can contain dots:
+//! `metadata.annotations[example.com/owner]`. `*` stands for any field. Lists have no segment of
+//! their own: a path continues in every element.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// A parsed path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Path {
+    segments: Vec<Segment>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Segment {
+    Field(String),
+    Any,
+}
+
+/// The error for text that is not a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathError {
+    path: String,
+    reason: &'static str,
+}
+
+impl fmt::Display for PathError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "invalid path {:?}: {}", self.path, self.reason)
+    }
+}
+
+impl std::error::Error for PathError {}
+
+impl Path {
+    /// Parses a path. Rejects notations of other path languages, so that a mask never silently
+    /// matches nothing.
+    pub(super) fn parse(text: &str) -> Result<Self, PathError> {
+        let error = |reason| PathError { path: text.to_owned(), reason };
+        let mut segments = Vec::new();
+        let mut rest = text;
+        while !rest.is_empty() || segments.is_empty() {
+            let (segment, after) = match rest.strip_prefix('[') {
+                Some(inner) => inner.split_once(']').ok_or(error("a bracket is not closed"))?,
+                None => rest.split_at(rest.find(['.', '[']).unwrap_or(rest.len())),
+            };
+            let is_bracket = rest.starts_with('[');
+            if segment.is_empty() || segment == "$" {
+                return Err(error("expected field names separated by dots, as in spec.nodeName"));
+            }
+            let is_number = segment.bytes().all(|byte| byte.is_ascii_digit());
+            if segments.last().is_some() && is_number || is_bracket && segment == "*" {
+                return Err(error("a list has no segment: write containers.image, not containers[0].image"));
+            }
+            segments.push(match segment {
+                "*" => Segment::Any,
+                field => Segment::Field(field.trim_matches(['"', '\'']).to_owned()),
+            });
+            rest = match after.strip_prefix('.') {
+                Some("") => return Err(error("a path must not end with a dot")),
+                Some(next) => next,
+                None if after.is_empty() || after.starts_with('[') => after,
+                None => return Err(error("expected a dot after the bracket")),
+            };
+        }
+        Ok(Self { segments })
+    }
+
+    /// Returns the path of these fields.
+    pub(super) fn of_fields(fields: &[&str]) -> Self {
+        Self { segments: fields.iter().map(|field| Segment::Field((*field).to_owned())).collect() }
+    }
+
+    pub(super) fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// Returns whether `is_it` returns `true` for any value at this path.
+    pub(super) fn any(&self, object: &Value, is_it: &dyn Fn(&Value) -> bool) -> bool {
+        any(&self.segments, object, is_it)
+    }
+}
+
+impl Segment {
+    pub(super) fn matches(&self, field: &str) -> bool {
+        match self {
+            Self::Field(name) => name == field,
+            Self::Any => true,
+        }
+    }
+}
+
+fn any(segments: &[Segment], value: &Value, is_it: &dyn Fn(&Value) -> bool) -> bool {
+    if let Value::Array(elements) = value {
+        let is_list_itself = segments.is_empty() && is_it(value);
+        return is_list_itself || elements.iter().any(|element| any(segments, element, is_it));
+    }
+    match (segments.split_first(), value) {
+        (None, value) => is_it(value),
+        (Some((first, rest)), Value::Object(fields)) => {
+            fields.iter().filter(|(name, _)| first.matches(name)).any(|(_, value)| any(rest, value, is_it))
+        }
+        (Some(_), _) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn has(path: &str, object: &Value) -> bool {
+        Path::parse(path).expect("a path").any(object, &|_| true)
+    }
+
+    #[test]
+    fn path_continues_in_every_element_of_a_list() {
+        let object = json!({ "spec": { "containers": [{ "image": "a" }, { "image": "b" }] } });
+        let is_b = |value: &Value| value == "b";
+        assert!(Path::parse("spec.containers.image").expect("a path").any(&object, &is_b));
+        assert!(Path::parse("spec.*.image").expect("a path").any(&object, &is_b));
+        assert!(!has("spec.containers.name", &object));
+    }
+
+    #[test]
+    fn bracketed_segment_may_contain_dots() {
+        let object = json!({ "metadata": { "annotations": { "example.com/a": "1" } } });
+        assert!(has("metadata.annotations[example.com/a]", &object));
+        assert!(has("[metadata].annotations[\"example.com/a\"]", &object));
+        assert!(!has("metadata.annotations.example.com/a", &object));
+    }
+
+    #[test]
+    fn other_path_languages_are_rejected() {
+        for text in ["", ".spec", "$.spec", "spec.", "spec..a", "a[0].b", "a[*].b", "a.0.b", "a[b", "a[b]c"] {
+            assert!(Path::parse(text).is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! [`search`]: one page of the objects that match a query, ordered by key.
+//!
+//! Keys are compared first. Labels and fields are read in the order of the keys, only until the page
+//! is full or the time for one request is over; the next request continues after the last key.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use informer_core::{AnyObject, Cached, ObjectKey};
+use informer_factory::{IndexError, Objects};
+use tokio::time::Instant;
+
+use super::mask::Mask;
+use super::query::Query;
+use super::view::View;
+
+/// The time after which a page ends, even if it is not full.
+const MAX_TIME: Duration = Duration::from_millis(250);
+
+/// A page of objects.
+#[derive(Debug, Default)]
+pub(super) struct Page {
+    pub(super) objects: Vec<Cached<AnyObject>>,
+    /// The key after which the next page begins; `None` for the last page.
+    pub(super) next: Option<ObjectKey>,
+    /// The number of objects that match the query; `None` if objects must be read to find out.
+    pub(super) matches: Option<usize>,
+    /// The number of objects that were or would be read, and how many of them are up to this page.
+    pub(super) candidates: usize,
+    pub(super) examined: usize,
+}
+
+/// Returns the first `limit` matching objects after a key.
+///
+/// # Errors
+/// A message for the reader, if an index can't be searched.
+pub(super) fn search(
+    view: &View,
+    query: &Query,
+    mask: &Mask,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Page, String> {
+    let mut candidates = candidates(view, query, mask)?;
+    let total = candidates.len();
+    candidates.retain(|object| after.is_none_or(|after| object.key().as_str() > after));
+    let before = total - candidates.len();
+    if !query.reads_objects() && candidates.len() > limit {
+        // Only the first keys are needed, so the others need no order.
+        candidates.select_nth_unstable_by(limit, |a, b| a.key().cmp(b.key()));
+        candidates.truncate(limit + 1);
+    }
+    candidates.sort_unstable_by(|a, b| a.key().cmp(b.key()));
+    let mut page = Page { candidates: total, examined: total, ..Page::default() };
+    page.matches = (!query.reads_objects()).then_some(total);
+    let begun = Instant::now();
+    let mut last: Option<ObjectKey> = None;
+    for (index, object) in candidates.into_iter().enumerate() {
+        if page.objects.len() == limit || begun.elapsed() > MAX_TIME {
+            page.examined = before + index;
+            page.next = last;
+            return Ok(page);
+        }
+        last = Some(object.key().clone());
+        if view.matches(&object, query, mask) {
+            page.objects.push(object);
+        }
+    }
+    Ok(page)
+}
+
+/// Returns the objects with matching keys and index values, in no order.
+fn candidates(view: &View, query: &Query, mask: &Mask) -> Result<Vec<Cached<AnyObject>>, String> {
+    let Some(((name, value), others)) = query.indexes.split_first() else {
+        return Ok(with_key(view.indexer.list(), query));
+    };
+    let mut found = with_key(in_index(view, mask, name, value)?, query);
+    for (name, value) in others {
+        let keys: HashSet<_> =
+            in_index(view, mask, name, value)?.into_iter().map(|it| it.key().clone()).collect();
+        found.retain(|object| keys.contains(object.key()));
+    }
+    Ok(found)
+}
+
+fn with_key(objects: Objects<AnyObject>, query: &Query) -> Vec<Cached<AnyObject>> {
+    objects.into_iter().filter(|object| query.matches_key(object.key().as_str())).collect()
+}
+
+fn in_index(view: &View, mask: &Mask, name: &str, value: &str) -> Result<Objects<AnyObject>, String> {
+    let names = view.searchable_indexes(mask);
+    if !names.iter().any(|other| other == name) {
+        let names = names.join(", ");
+        return Err(format!("there is no index {name:?} to search; indexes: {names}"));
+    }
+    view.indexer.by_index(name, value).map_err(|error| match error {
+        IndexError::WrongType { .. } => {
+            format!("the index {name:?} can't be searched, because its values are not text")
+        }
+        other => other.to_string(),
+    })
+}

@@ -1,0 +1,164 @@
+//! [`View`]: an informer whose objects are shown, without the type of its objects.
+
+use std::any::type_name;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use informer_core::{AnyObject, Cached, HandlerOptions, HandlerRegistration};
+use informer_factory::informer_store::NAMESPACE_INDEX;
+use informer_factory::{Indexer, InformerReport, SharedIndexInformer};
+use kube::Resource;
+use parking_lot::Mutex;
+use serde::Serialize;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::changes::{Changes, Recorder};
+use super::mask::Mask;
+use super::query::Query;
+
+/// The number of objects that the estimate of the size reads.
+const SAMPLE: usize = 24;
+/// The time for which an estimate of the size is used.
+const SIZE_VALID: Duration = Duration::from_secs(15);
+
+/// A registered informer.
+pub(super) struct View {
+    description: String,
+    object: &'static str,
+    pub(super) indexer: Indexer<AnyObject>,
+    pub(super) changes: Arc<Changes>,
+    is_secret: bool,
+    reader: Box<dyn Reader>,
+    /// The mean size of an object as JSON, and the time of the estimate.
+    size: Mutex<Option<(Instant, usize)>>,
+    _recorder: HandlerRegistration,
+}
+
+/// The metadata that a row of the list of objects shows.
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    pub(super) labels: BTreeMap<String, String>,
+    pub(super) created: Option<String>,
+}
+
+/// Reads objects of one type.
+trait Reader: Send + Sync {
+    fn value(&self, object: &Cached<AnyObject>) -> Result<Value, serde_json::Error>;
+    fn facts(&self, object: &Cached<AnyObject>) -> Facts;
+    fn matches_labels(&self, object: &Cached<AnyObject>, query: &Query, mask: &Mask) -> bool;
+}
+
+struct Typed<K>(std::marker::PhantomData<fn() -> K>);
+
+impl<K: Resource + Serialize + 'static> Reader for Typed<K> {
+    fn value(&self, object: &Cached<AnyObject>) -> Result<Value, serde_json::Error> {
+        // The handle is dropped at the end, so that nothing keeps a decoded object.
+        object.clone().cast::<K>().read(|object| serde_json::to_value(object))
+    }
+
+    fn facts(&self, object: &Cached<AnyObject>) -> Facts {
+        let object = object.clone().cast::<K>();
+        let metadata = object.metadata();
+        Facts {
+            labels: metadata.labels.clone().unwrap_or_default(),
+            created: metadata.creation_timestamp.as_ref().map(|time| time.0.to_string()),
+        }
+    }
+
+    fn matches_labels(&self, object: &Cached<AnyObject>, query: &Query, mask: &Mask) -> bool {
+        let object = object.clone().cast::<K>();
+        let metadata = object.metadata();
+        query.matches_labels(metadata.labels.as_ref().unwrap_or(&BTreeMap::new()), mask)
+    }
+}
+
+impl View {
+    pub(super) fn new<K>(informer: &SharedIndexInformer<K>) -> Self
+    where
+        K: Resource + Serialize + Send + Sync + 'static,
+    {
+        let changes = Arc::new(Changes::default());
+        let options = HandlerOptions::new().name("inspector");
+        let recorder = informer.add_event_handler_with(Recorder(Arc::clone(&changes)), &options);
+        let description = informer.status().description().to_owned();
+        let resource = description.split([' ', '.']).next().unwrap_or_default();
+        Self {
+            is_secret: resource == "secrets",
+            object: type_name::<K>(),
+            indexer: informer.indexer().cast_ref().clone(),
+            changes,
+            reader: Box::new(Typed::<K>(std::marker::PhantomData)),
+            size: Mutex::new(None),
+            _recorder: recorder,
+            description,
+        }
+    }
+
+    pub(super) fn is_of(&self, report: &InformerReport) -> bool {
+        self.description == report.description && self.object == report.object
+    }
+
+    /// Returns the object with its values as they are. Its caller must mask them.
+    pub(super) fn unmasked(&self, object: &Cached<AnyObject>) -> Result<Value, serde_json::Error> {
+        self.reader.value(object)
+    }
+
+    /// Returns the object with masked values.
+    pub(super) fn masked(&self, object: &Cached<AnyObject>, mask: &Mask) -> Result<Value, serde_json::Error> {
+        let mut value = self.reader.value(object)?;
+        let paths = mask.of(&[&value], self.is_secret);
+        paths.apply(&mut value);
+        Ok(value)
+    }
+
+    pub(super) fn facts(&self, object: &Cached<AnyObject>) -> Facts {
+        self.reader.facts(object)
+    }
+
+    /// Returns whether the labels and fields of an object match. Masked values match nothing.
+    pub(super) fn matches(&self, object: &Cached<AnyObject>, query: &Query, mask: &Mask) -> bool {
+        (!query.has_labels() || self.reader.matches_labels(object, query, mask))
+            && (!query.has_fields()
+                || self.masked(object, mask).is_ok_and(|object| query.matches_fields(&object)))
+    }
+
+    /// Returns whether the objects are Secrets, even if their type has no `kind`.
+    pub(super) fn is_secret(&self) -> bool {
+        self.is_secret
+    }
+
+    /// Returns the names of the indexes that may be searched. The values of an index over masked
+    /// fields would reveal these fields. An index of Secrets can have such values, so only the index
+    /// by namespace is searched there.
+    pub(super) fn searchable_indexes(&self, mask: &Mask) -> Vec<String> {
+        let mut names = self.indexer.index_names();
+        names.retain(|name| !mask.hides_index(name) && (!self.is_secret || name == NAMESPACE_INDEX));
+        names
+    }
+
+    /// Returns the estimated size of all objects as JSON, in bytes, from a sample.
+    pub(super) fn size(&self) -> Option<usize> {
+        let count = self.indexer.len();
+        let known = *self.size.lock();
+        let mean = match known {
+            Some((at, mean)) if at.elapsed() < SIZE_VALID => mean,
+            _ => {
+                let mean = self.sample()?;
+                *self.size.lock() = Some((Instant::now(), mean));
+                mean
+            }
+        };
+        Some(mean * count)
+    }
+
+    fn sample(&self) -> Option<usize> {
+        let objects = self.indexer.list();
+        let step = (objects.len() / SAMPLE).max(1);
+        let sample = objects.into_iter().step_by(step).take(SAMPLE);
+        let sizes: Vec<_> =
+            sample.filter_map(|object| Some(self.unmasked(&object).ok()?.to_string().len())).collect();
+        (!sizes.is_empty()).then(|| sizes.iter().sum::<usize>() / sizes.len())
+    }
+}
