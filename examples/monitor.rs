@@ -1,4 +1,5 @@
-//! Health endpoints and Prometheus metrics of a controller: `/healthz`, `/readyz` and `/metrics`.
+//! Health endpoints, Prometheus metrics and the inspector of a controller: `/healthz`, `/readyz`, `/metrics` and
+//! `/inspect/`.
 //!
 //! ```text
 //! cargo run --example monitor
@@ -9,7 +10,7 @@ mod server;
 use std::error::Error;
 
 use informer_factory::SharedInformerFactory;
-use informer_monitor::{QueueMetrics, router};
+use informer_monitor::{Inspector, QueueMetrics, router};
 use informer_workqueue::Workqueue;
 use k8s_openapi::api::core::v1::ConfigMap;
 use prometheus_client::registry::Registry;
@@ -35,7 +36,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     registry.register_collector(Box::new(metrics));
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
-    let router = router(&factory, registry);
+    // The inspector shows objects, so a reader needs the token: http://ADDRESS/inspect/?token=TOKEN
+    let inspector =
+        Inspector::new(&factory).objects(&maps).token("a-secret-of-this-process").into_router()?;
+    let router = router(&factory, registry).merge(inspector);
     let endpoints = tokio::spawn(async move { axum::serve(listener, router).await });
 
     // Before the start, the program is not ready: the response names the informer and the reason.
@@ -59,6 +63,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     assert!(
         page.contains("informer_synced{") && page.contains("workqueue_adds_total{name=\"example-maps\"}")
+    );
+
+    assert!(get(address, "/inspect/").await?.contains("401 Unauthorized"));
+    assert!(
+        get(address, "/inspect/?token=a-secret-of-this-process").await?.contains("<title>Informers</title>")
     );
 
     factory.shutdown().await;

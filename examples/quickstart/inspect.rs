@@ -6,7 +6,6 @@ use informer_factory::{SharedIndexInformer, SharedInformerFactory};
 use k8s_openapi::api::core::v1::{Node, Pod};
 
 /// Serves the inspector on a port of 127.0.0.1 and prints its address.
-#[cfg(feature = "inspect")]
 pub(crate) async fn serve(
     port: u16,
     factory: &SharedInformerFactory,
@@ -17,16 +16,5 @@ pub(crate) async fn serve(
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
     println!("inspector: http://{}/", listener.local_addr()?);
     tokio::spawn(inspector.serve(listener));
-    Ok(())
-}
-
-/// Without the feature, `Args::parse` has already rejected the argument.
-#[cfg(not(feature = "inspect"))]
-pub(crate) async fn serve(
-    _: u16,
-    _: &SharedInformerFactory,
-    _: &SharedIndexInformer<Node>,
-    _: &SharedIndexInformer<Pod>,
-) -> Result<(), Box<dyn Error>> {
     Ok(())
 }

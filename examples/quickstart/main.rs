@@ -10,6 +10,7 @@
 mod args;
 mod describe;
 mod events;
+#[cfg(feature = "inspect")]
 mod inspect;
 mod report;
 mod source;
@@ -74,6 +75,8 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         pods.add_event_handler_with(printer, &HandlerOptions::new().name("pods")),
     ];
 
+    // The inspector is a web page about the informers. Without the feature, `Args` rejects the argument.
+    #[cfg(feature = "inspect")]
     if let Some(port) = args.inspect {
         inspect::serve(port, &factory, &nodes, &pods).await?;
     }

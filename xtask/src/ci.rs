@@ -7,7 +7,8 @@ use anyhow::bail;
 
 use crate::signals::Signals;
 use crate::{
-    codegen, definitions, e2e, examples, fuzz, guide, loom, mutants, process, simulate, tidy, workspace,
+    codegen, definitions, e2e, examples, fuzz, guide, inspector, loom, mutants, process, simulate, tidy,
+    workspace,
 };
 
 /// One step of CI.
@@ -29,6 +30,8 @@ enum Step {
     Kubernetes(&'static str),
     /// `cargo xtask loom`.
     Loom,
+    /// `cargo xtask inspector`.
+    Inspector,
     /// `cargo xtask simulate`, with these arguments.
     Simulate(&'static simulate::Args),
     /// `cargo xtask mutants`.
@@ -45,15 +48,23 @@ enum Step {
     LongE2e,
 }
 
-/// The feature `cluster` of the quickstart is used by no other step.
-const CLIPPY: &[&str] =
-    &["clippy", "--workspace", "--all-targets", "--features", "quickstart/cluster", "--", "-D", "warnings"];
+/// The features of the quickstart are used by no other step.
+const CLIPPY: &[&str] = &[
+    "clippy",
+    "--workspace",
+    "--all-targets",
+    "--features",
+    "quickstart/cluster,quickstart/inspect",
+    "--",
+    "-D",
+    "warnings",
+];
 
 /// The README's first command.
 const QUICKSTART: &[&str] = &["run", "-p", "quickstart", "--example", "quickstart", "--", "--for", "15s"];
 
 /// The steps of `cargo xtask ci`. Quick checks come first.
-const STEPS: [(&str, Step); 20] = [
+const STEPS: [(&str, Step); 21] = [
     ("fmt", Step::Cargo(&["fmt", "--all", "--check"])),
     ("clippy", Step::Cargo(CLIPPY)),
     ("tidy", Step::Tidy),
@@ -70,6 +81,7 @@ const STEPS: [(&str, Step); 20] = [
     ("guide", Step::Guide),
     ("loom", Step::Loom),
     ("quickstart", Step::Cargo(QUICKSTART)),
+    ("inspector", Step::Inspector),
     // Measures the peak memory of a list, which is the same without optimization.
     ("lists", Step::Cargo(&["test", "-p", "informer-factory", "--bench", "lists", "--", "--quick"])),
     ("examples", Step::Examples),
@@ -134,6 +146,7 @@ impl Step {
             Self::Kubernetes(version) => for_kubernetes(version, signals)?,
             Self::Definitions(args) => definitions::run(args, signals)?,
             Self::Loom => loom::run(signals)?,
+            Self::Inspector => inspector::run(&inspector::Args::default(), signals)?,
             Self::Examples => examples::run(signals)?,
             Self::E2e => e2e::run(&e2e::Args::whole_control_plane(), signals)?,
             Self::LongE2e => e2e::run(&e2e::Args::long_tests(), signals)?,

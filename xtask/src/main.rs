@@ -12,6 +12,7 @@ mod e2e;
 mod examples;
 mod fuzz;
 mod guide;
+mod inspector;
 mod loom;
 mod mutants;
 mod process;
@@ -51,6 +52,8 @@ enum Command {
     Definitions(definitions::Args),
     /// Build the guide as a book into target/guide, and check its links
     Guide(guide::Args),
+    /// Test the inspector of informer-monitor in a headless Chromium
+    Inspector(inspector::Args),
     /// Try all thread interleavings at the locks and wake-ups of queue, store and handlers
     Loom,
     /// Run many seeds of the deterministic simulation
@@ -88,6 +91,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Fuzz(args) => fuzz::run(&args, &Signals::install()?),
         Command::Definitions(args) => definitions::run(&args, &Signals::install()?),
         Command::Guide(args) => guide::run(&args, &Signals::install()?),
+        Command::Inspector(args) => inspector::run(&args, &Signals::install()?),
         Command::Loom => loom::run(&Signals::install()?),
         Command::Mutants(args) => mutants::run(&args, &Signals::install()?),
         Command::Simulate(args) => simulate::run(&args, &Signals::install()?),

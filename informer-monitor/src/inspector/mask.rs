@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::path::{Path, PathError, Segment};
 
-/// The text in the place of a masked value.
+/// The text that replaces a masked value.
 pub(super) const MASKED: &str = "•••••";
 
 /// The annotation in which `kubectl apply` repeats the whole object.

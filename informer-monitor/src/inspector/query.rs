@@ -95,7 +95,8 @@ impl Query {
 fn is_text(found: &Value, text: &str) -> bool {
     match found {
         Value::String(own) => own == text,
-        Value::Bool(_) | Value::Number(_) => found.to_string() == text,
+        Value::Bool(flag) => flag.to_string() == text,
+        Value::Number(number) => number.to_string() == text,
         _ => false,
     }
 }

@@ -33,7 +33,8 @@ const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src '
     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The headers of each response.
-const HEADERS: [(HeaderName, &str); 5] = [
+const HEADERS: [(HeaderName, &str); 6] = [
+    (ALLOW, "GET"),
     (CONTENT_SECURITY_POLICY, CONTENT_POLICY),
     (CACHE_CONTROL, "no-store"),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -187,7 +188,7 @@ async fn guard(State(shown): State<Arc<Shown>>, request: Request, next: Next) ->
             response.headers_mut().extend(cookie.map(|cookie| (SET_COOKIE, cookie)));
             response
         }
-        Err(refusal) => refusal,
+        Err((status, reason)) => (status, reason).into_response(),
     };
     for (name, value) in HEADERS {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
@@ -195,11 +196,11 @@ async fn guard(State(shown): State<Arc<Shown>>, request: Request, next: Next) ->
     response
 }
 
-/// Checks a request. Returns the cookie to set, or the response to a refused request.
-fn access(shown: &Shown, request: &Request) -> Result<Option<HeaderValue>, Response> {
+/// Checks a request. Returns the cookie to set, or the reason why the request is refused.
+fn access(shown: &Shown, request: &Request) -> Result<Option<HeaderValue>, (StatusCode, &'static str)> {
     if request.method() != Method::GET {
         let message = "the inspector is read-only: use GET\n";
-        return Err((StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, "GET")], message).into_response());
+        return Err((StatusCode::METHOD_NOT_ALLOWED, message));
     }
     let Some(token) = &shown.token else {
         let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
@@ -208,7 +209,7 @@ fn access(shown: &Shown, request: &Request) -> Result<Option<HeaderValue>, Respo
             return Ok(None);
         }
         let message = "this inspector has no token, so its address must be localhost or 127.0.0.1\n";
-        return Err((StatusCode::FORBIDDEN, message).into_response());
+        return Err((StatusCode::FORBIDDEN, message));
     };
     if presented(request.headers()).any(|presented| is_equal(presented, token)) {
         return Ok(None);
@@ -221,7 +222,7 @@ fn access(shown: &Shown, request: &Request) -> Result<Option<HeaderValue>, Respo
     }
     let message =
         "this inspector needs its token: open /inspect/?token=TOKEN, or send `Authorization: Bearer TOKEN`\n";
-    Err((StatusCode::UNAUTHORIZED, message).into_response())
+    Err((StatusCode::UNAUTHORIZED, message))
 }
 
 /// Returns the tokens in the headers of a request.

@@ -101,7 +101,7 @@ function updateRow(row, informer) {
   text(parts.rate, `${rate(events)}/s`);
   text(parts.queued, count(informer.queued));
   text(parts.quarantined, informer.quarantined ? `${count(informer.quarantined)} quarantined` : "");
-  text(parts.objects, `${count(informer.objects)} objects`);
+  text(parts.objects, `${count(informer.objects)} object${informer.objects === 1 ? "" : "s"}`);
   text(parts.size, [informer.object, bytes(informer.bytes) && `≈ ${bytes(informer.bytes)} JSON`].filter(Boolean).join(" · "));
   text(parts.handlers, `${informer.handlers.length} handler${informer.handlers.length === 1 ? "" : "s"}`);
   text(parts.lag, pending ? `${count(pending)} pending` : "no lag");

@@ -1,0 +1,80 @@
+//! `cargo xtask inspector`: tests the inspector of informer-monitor in a headless Chromium.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::bail;
+
+use crate::signals::Signals;
+use crate::{process, workspace};
+
+/// The environment variable with the path of chromedriver.
+const DRIVER: &str = "CHROMEDRIVER";
+
+/// The environment variable that makes the tests write the pictures in docs/images.
+const PICTURES: &str = "INFORMER_SCREENSHOTS";
+
+/// The names that distributions give Chromium.
+const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+
+/// Arguments of `cargo xtask inspector`.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Args {
+    /// Also write the pictures of the documentation, docs/images/inspector*.png
+    #[arg(long)]
+    screenshots: bool,
+
+    /// Test filters and options, as after `cargo test --`
+    #[arg(last = true, value_name = "FILTER")]
+    filter: Vec<String>,
+}
+
+/// Runs the tests of requests, then those in the browser.
+pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
+    let missing =
+        missing(on_path("chromedriver") || env::var_os(DRIVER).is_some(), BROWSERS.into_iter().any(on_path));
+    if !missing.is_empty() {
+        bail!(
+            "the tests need {}, which PATH does not have; on Debian: apt-get install chromium chromium-driver \
+             (or set {DRIVER} to the path of chromedriver)",
+            missing.join(" and ")
+        );
+    }
+    let mut command = workspace::cargo();
+    command.args(["test", "--package", "informer-monitor", "--features", "inspector"]);
+    command.args(["--lib", "--test", "inspector", "--test", "browser", "--"]).args(&args.filter);
+    if args.screenshots {
+        command.env(PICTURES, "1");
+    } else {
+        command.env_remove(PICTURES);
+    }
+    let status = process::run(&mut command, signals, || Ok(()))?;
+    Ok(process::exit_code(status))
+}
+
+fn missing(has_driver: bool, has_browser: bool) -> Vec<&'static str> {
+    let programs = [(has_browser, "chromium"), (has_driver, "chromedriver")];
+    programs.into_iter().filter(|(is_there, _)| !is_there).map(|(_, name)| name).collect()
+}
+
+fn on_path(program: &str) -> bool {
+    folders(env::var_os("PATH")).iter().any(|folder| folder.join(program).is_file())
+}
+
+fn folders(path: Option<OsString>) -> Vec<PathBuf> {
+    path.map(|path| env::split_paths(&path).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_programs_are_named() {
+        assert_eq!(missing(true, true), Vec::<&str>::new());
+        assert_eq!(missing(false, true), ["chromedriver"]);
+        assert_eq!(missing(false, false), ["chromium", "chromedriver"]);
+    }
+}
