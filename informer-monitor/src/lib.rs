@@ -1,4 +1,4 @@
-//! Prometheus metrics and health endpoints of informers and work queues.
+//! Prometheus metrics and health endpoints of informers and work queues, and a web page about them.
 //!
 //! Metrics are read when Prometheus requests them, so an informer without metrics costs nothing,
 //! and the series of an informer or queue end when it is dropped. Register the metrics of a factory
@@ -22,7 +22,8 @@
 //! ```
 //!
 //! With the feature `router` (off by default), `router` returns an axum router with `/healthz`,
-//! `/readyz` and `/metrics`.
+//! `/readyz` and `/metrics`. With the feature `inspector` (off by default), `Inspector` serves a web
+//! page that shows the informers while they run.
 //!
 //! The crate uses [`prometheus_client`] and not the facade `metrics`, because most programs on kube
 //! already use it, because only its collectors can remove the series of a dropped informer, and
@@ -50,7 +51,7 @@ pub use queues::QueueMetrics;
 pub use router::router;
 
 /// Compiles the example in the README.
-#[cfg(all(doctest, feature = "router"))]
+#[cfg(all(doctest, feature = "inspector"))]
 #[doc = include_str!("../README.md")]
 mod readme {}
 

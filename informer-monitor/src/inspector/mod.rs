@@ -58,7 +58,8 @@ const MAX_SEARCHES: usize = 2;
 /// # Access
 ///
 /// Everybody who can read the page can read the registered objects. [`serve`](Self::serve) on a
-/// loopback address needs no token, and `kubectl port-forward` reaches it in a pod. Other addresses,
+/// loopback address needs no token, so all users of this machine can read the page, and `kubectl
+/// port-forward` reaches it in a pod. Other addresses,
 /// and [`into_router`](Self::into_router), need a [`token`](Self::token). With
 /// [`serve_unix`](Self::serve_unix), the permissions of the socket decide.
 ///
@@ -118,7 +119,8 @@ impl Inspector {
 
     /// Masks a field of all objects: its value is not shown, and a search does not find it.
     ///
-    /// A path has field names separated by dots, such as `spec.containers.env.value`. It continues
+    /// A path has field names of the object's JSON, separated by dots, such as
+    /// `spec.containers.env.value`. It continues
     /// in every element of a list. A name with dots is in brackets, such as
     /// `metadata.annotations[example.com/token]`. `*` stands for any name. If the annotation of
     /// `kubectl apply` repeats a masked field, the annotation is masked, too.

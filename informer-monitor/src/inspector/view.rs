@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use informer_core::{AnyObject, Cached, HandlerOptions, HandlerRegistration};
 use informer_factory::informer_store::NAMESPACE_INDEX;
-use informer_factory::{Indexer, InformerReport, SharedIndexInformer};
+use informer_factory::{Indexer, InformerReport, InformerState, SharedIndexInformer};
 use kube::Resource;
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -27,6 +27,8 @@ const SIZE_VALID: Duration = Duration::from_secs(15);
 pub(super) struct View {
     description: String,
     object: &'static str,
+    /// Returns the state of the informer, and keeps the informer.
+    state: Box<dyn Fn() -> InformerState + Send + Sync>,
     pub(super) indexer: Indexer<AnyObject>,
     pub(super) changes: Arc<Changes>,
     is_secret: bool,
@@ -87,6 +89,10 @@ impl View {
         Self {
             is_secret: resource == "secrets",
             object: type_name::<K>(),
+            state: Box::new({
+                let informer = informer.clone();
+                move || informer.state()
+            }),
             indexer: informer.indexer().cast_ref().clone(),
             changes,
             reader: Box::new(Typed::<K>(std::marker::PhantomData)),
@@ -96,8 +102,13 @@ impl View {
         }
     }
 
+    /// Returns whether the report is about this informer. After the informer has been stopped, the
+    /// factory can have another informer with the same description, whose objects are not shown.
     pub(super) fn is_of(&self, report: &InformerReport) -> bool {
-        self.description == report.description && self.object == report.object
+        let is_stopped = |state| matches!(state, InformerState::Stopped(_));
+        self.description == report.description
+            && self.object == report.object
+            && is_stopped((self.state)()) == is_stopped(report.state)
     }
 
     /// Returns the object with its values as they are. Its caller must mask them.

@@ -175,6 +175,25 @@ async fn objects_of_other_informers_are_not_shown() {
 }
 
 #[tokio::test]
+async fn informer_requested_again_after_a_stop_is_not_shown() {
+    let (simulator, factory) = cluster().await;
+    simulator.create(&pod("a", "web", "n-1")).expect("a new object");
+    let pods = factory.core().v1().pods();
+    let router = router(Inspector::new(&factory).objects(&pods));
+    start(&factory).await;
+    assert_eq!(found(&router, "").await, ["shop/a"]);
+    soon(factory.stop(&pods)).await;
+    let _again = factory.core().v1().pods();
+    start(&factory).await;
+    assert_eq!(get(&router, "objects", &[PODS]).await.status, StatusCode::NOT_FOUND);
+    let overview = document(&router, "overview", &[]).await;
+    assert_eq!(
+        (&overview["informers"][0]["objects"], &overview["informers"][0]["shown"]),
+        (&json!(1), &json!(false))
+    );
+}
+
+#[tokio::test]
 async fn encoded_objects_are_shown_and_searched() {
     let simulator = Simulator::builder().built_in_kinds().start().await.expect("a free port");
     let factory = SharedInformerFactory::builder(simulator.client().expect("a client"))

@@ -41,9 +41,9 @@ export class InformerPage {
   }
 
   update(informer, history) {
+    this.informer = informer;
     this.message.hidden = Boolean(informer);
     if (!informer) return text(this.message, "This informer does not exist any more.");
-    this.informer = informer;
     this.health.dataset.severity = severity(informer);
     text(this.health, healthText(informer));
     const { added, modified, deleted, bookmarks } = informer.events;

@@ -231,7 +231,12 @@ by("filter").addEventListener("keydown", (event) => {
 });
 by("informers").before_first = by("filter");
 arrows(by("informers"));
-addEventListener("hashchange", () => location.hash !== "#main" && show(true));
+addEventListener("hashchange", () => show(true));
+// A jump to #main would replace the address of the informer.
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  by("main").focus();
+});
 // The token is in a cookie now, so it is removed from the address bar.
 if (location.search) history.replaceState(null, "", location.pathname + location.hash);
 show(true);
