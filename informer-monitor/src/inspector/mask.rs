@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::path::{Path, PathError, Segment};
+use super::path::{Path, PathError, Segment, below};
 
 /// The text that replaces a masked value.
 pub(super) const MASKED: &str = "•••••";
@@ -76,8 +76,8 @@ impl Mask {
     /// Returns whether the label with this name is masked.
     pub(super) fn hides_label(&self, label: &str) -> bool {
         let paths = Remaining(self.paths.iter().map(Path::segments).collect());
-        let below = ["metadata", "labels", label].iter().try_fold(paths, |paths, field| paths.below(field));
-        below.is_none()
+        let fields = ["metadata", "labels", label];
+        fields.iter().try_fold(paths, |paths, field| paths.below(field)).is_none()
     }
 }
 
@@ -86,10 +86,10 @@ impl Remaining<'_> {
     pub(super) fn below(&self, field: &str) -> Option<Self> {
         let mut rest = Vec::new();
         for path in &self.0 {
-            match path.split_first() {
-                Some((first, [])) if first.matches(field) => return None,
-                Some((first, more)) if first.matches(field) => rest.push(more),
-                _ => {}
+            match below(path, field) {
+                Some([]) => return None,
+                Some(more) => rest.push(more),
+                None => {}
             }
         }
         Some(Self(rest))
@@ -169,6 +169,16 @@ mod tests {
             (&shown["status"]["phase"], &shown["status"]["credentials"]),
             (&json!("Running"), &json!(MASKED))
         );
+    }
+
+    #[test]
+    fn name_with_dots_is_masked_without_brackets() {
+        for path in ["data.tls.key", "data[tls.key]", "data.*", "*.tls.key"] {
+            let mut mask = Mask::default();
+            mask.add(path).expect("a path");
+            let shown = masked(&mask, json!({ "kind": "ConfigMap", "data": { "tls.key": "t0p" } }));
+            assert_eq!(shown["data"]["tls.key"], json!(MASKED), "{path}");
+        }
     }
 
     #[test]

@@ -120,9 +120,8 @@ impl Inspector {
     /// Masks a field of all objects: its value is not shown, and a search does not find it.
     ///
     /// A path has field names of the object's JSON, separated by dots, such as
-    /// `spec.containers.env.value`. It continues
-    /// in every element of a list. A name with dots is in brackets, such as
-    /// `metadata.annotations[example.com/token]`. `*` stands for any name. If the annotation of
+    /// `spec.containers.env.value`. It continues in every element of a list. Several parts can be
+    /// one name with dots, as in `data.tls.key`. `*` stands for any name. If the annotation of
     /// `kubectl apply` repeats a masked field, the annotation is masked, too.
     ///
     /// Note: an index whose values come from a masked field reveals them to a search. Exclude such

@@ -1,8 +1,8 @@
 //! [`Path`]: names fields of an object, such as `spec.containers.image`.
 //!
-//! Segments are separated by dots. A segment in brackets can contain dots:
-//! `metadata.annotations[example.com/owner]`. `*` stands for any field. Lists have no segment of
-//! their own: a path continues in every element.
+//! Segments are separated by dots, and several segments can be one name with dots, such as the last
+//! two of `data.tls.key`. A segment can also be in brackets: `metadata.annotations[example.com/owner]`.
+//! `*` stands for any field. Lists have no segment of their own: a path continues in every element.
 
 use std::fmt;
 
@@ -84,13 +84,22 @@ impl Path {
     }
 }
 
-impl Segment {
-    pub(super) fn matches(&self, field: &str) -> bool {
-        match self {
-            Self::Field(name) => name == field,
-            Self::Any => true,
-        }
+/// Returns the segments below a field, or `None` if the path does not lead there. Segments that are
+/// joined by dots match a name with dots, so that a mask without brackets masks it too.
+pub(super) fn below<'a>(segments: &'a [Segment], field: &str) -> Option<&'a [Segment]> {
+    if let [Segment::Any, rest @ ..] = segments {
+        return Some(rest);
     }
+    let mut left = field;
+    for (index, segment) in segments.iter().enumerate() {
+        let Segment::Field(name) = segment else { return None };
+        left = left.strip_prefix(name.as_str())?;
+        if left.is_empty() {
+            return segments.get(index + 1..);
+        }
+        left = left.strip_prefix('.')?;
+    }
+    None
 }
 
 fn any(segments: &[Segment], value: &Value, is_it: &dyn Fn(&Value) -> bool) -> bool {
@@ -98,12 +107,12 @@ fn any(segments: &[Segment], value: &Value, is_it: &dyn Fn(&Value) -> bool) -> b
         let is_list_itself = segments.is_empty() && is_it(value);
         return is_list_itself || elements.iter().any(|element| any(segments, element, is_it));
     }
-    match (segments.split_first(), value) {
-        (None, value) => is_it(value),
-        (Some((first, rest)), Value::Object(fields)) => {
-            fields.iter().filter(|(name, _)| first.matches(name)).any(|(_, value)| any(rest, value, is_it))
-        }
-        (Some(_), _) => false,
+    match value {
+        value if segments.is_empty() => is_it(value),
+        Value::Object(fields) => fields
+            .iter()
+            .any(|(name, value)| below(segments, name).is_some_and(|rest| any(rest, value, is_it))),
+        _ => false,
     }
 }
 
@@ -127,11 +136,14 @@ mod tests {
     }
 
     #[test]
-    fn bracketed_segment_may_contain_dots() {
+    fn names_with_dots_need_no_brackets() {
         let object = json!({ "metadata": { "annotations": { "example.com/a": "1" } } });
         assert!(has("metadata.annotations[example.com/a]", &object));
         assert!(has("[metadata].annotations[\"example.com/a\"]", &object));
-        assert!(!has("metadata.annotations.example.com/a", &object));
+        assert!(has("metadata.annotations.example.com/a", &object));
+        assert!(has("metadata.annotations.*", &object));
+        assert!(!has("metadata.annotations.example.com/b", &object));
+        assert!(!has("metadata.annotations.example", &object));
     }
 
     #[test]

@@ -24,11 +24,7 @@ fn map(number: usize) -> ConfigMap {
 }
 
 /// Adds an informer with `count` objects in memory to the factory.
-fn informer(
-    factory: &SharedInformerFactory,
-    number: usize,
-    count: usize,
-) -> SharedIndexInformer<ConfigMap> {
+fn informer(factory: &SharedInformerFactory, number: usize, count: usize) -> SharedIndexInformer<ConfigMap> {
     let source = MemorySource::new(format!("configmaps of source {number:03}"));
     for object in 0..count {
         source.create(map(object)).expect("a new object");
