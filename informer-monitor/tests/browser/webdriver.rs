@@ -158,11 +158,22 @@ impl Drop for Browser {
     fn drop(&mut self) {
         let request = request("DELETE", &format!("/session/{}", self.session), &json!({}));
         if let Ok(mut stream) = std::net::TcpStream::connect(self.address) {
-            // An error means that the driver has ended. The answer arrives when the browser has ended.
+            // An error means that the driver has ended.
             _ = stream.set_read_timeout(Some(Duration::from_secs(10)));
             _ = stream.write_all(request.as_bytes());
             _ = stream.read(&mut [0; 1]);
         }
+        // Now and then, a browser continues after its session has ended.
+        for browser in self.driver.id().into_iter().flat_map(children) {
+            _ = std::process::Command::new("kill").args(["-KILL", &browser]).stderr(Stdio::null()).status();
+        }
         _ = self.driver.start_kill();
     }
+}
+
+/// Returns the ids of the processes that a process has started, on Linux.
+fn children(process: u32) -> Vec<String> {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    lists.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect()
 }
