@@ -63,10 +63,25 @@ const CLIPPY: &[&str] = &[
 /// The README's first command.
 const QUICKSTART: &[&str] = &["run", "-p", "quickstart", "--example", "quickstart", "--", "--for", "15s"];
 
+/// Clippy on the tests of the inspector, which `--all-targets` omits because only `cargo xtask inspector` runs them.
+const BROWSER_CLIPPY: &[&str] = &[
+    "clippy",
+    "-p",
+    "informer-monitor",
+    "--features",
+    "inspector",
+    "--test",
+    "browser",
+    "--",
+    "-D",
+    "warnings",
+];
+
 /// The steps of `cargo xtask ci`. Quick checks come first.
-const STEPS: [(&str, Step); 21] = [
+const STEPS: [(&str, Step); 22] = [
     ("fmt", Step::Cargo(&["fmt", "--all", "--check"])),
     ("clippy", Step::Cargo(CLIPPY)),
+    ("clippy of browser tests", Step::Cargo(BROWSER_CLIPPY)),
     ("tidy", Step::Tidy),
     ("codegen", Step::Codegen),
     ("custom groups", Step::CustomGroups),

@@ -1,4 +1,4 @@
-//! A small WebDriver client: a chromedriver process and one session of a headless browser.
+//! A small client of the `WebDriver` protocol: a driver process and one session of a headless browser.
 //!
 //! The protocol is JSON over HTTP. The usual client crates add fifty packages or more to the
 //! workspace, so these tests send their few commands themselves.
