@@ -216,7 +216,8 @@ impl World {
             Step::Leave(reader) if reader < self.readers.len() => drop(self.readers.remove(reader)),
             Step::Leave(_) => {}
         }
-        self.readers.iter().for_each(|reader| reader.check(self.list_complete));
+        let readers = self.readers.len();
+        self.readers.iter().for_each(|reader| reader.check(self.list_complete, readers));
     }
 
     fn join(&mut self, threshold: Option<usize>, wants_resyncs: bool, coalesce_drops_old: bool) {
@@ -299,11 +300,11 @@ impl Reader {
         assert!(is_again || before.is_none_or(|before| before < value), "{key} goes back to {value}");
     }
 
-    fn check(&self, list_complete: bool) {
+    fn check(&self, list_complete: bool, readers: usize) {
         let stats = self.stream.registration().stats();
         if let Some(threshold) = self.threshold {
-            // I11.
-            let limit = threshold + self.largest_batch + usize::from(NAMES);
+            // I11: one event per key in the handler's own backlog, and in each of the shared periods.
+            let limit = threshold + self.largest_batch + usize::from(NAMES) * (readers + 2);
             assert!(stats.pending <= limit, "{stats:?} with a limit of {limit}");
         }
         if self.stream.registration().has_synced() {

@@ -105,6 +105,11 @@ impl<K> Inbox<K> {
         self.shared.is_some()
     }
 
+    /// Returns the batches of the shared backlog that the handler needs.
+    pub(super) fn shared_batches(&self) -> Option<Range<Sequence>> {
+        self.shared.as_ref().map(|part| part.batches.clone())
+    }
+
     /// Returns the keys of the objects whose release is waiting in this inbox.
     pub(super) fn released(&self) -> Vec<ObjectKey> {
         let released = |event: &Event<K>| match event {
@@ -149,13 +154,9 @@ impl<K> Inbox<K> {
     }
 
     /// Takes the batches that a slow handler must coalesce, and the part of the shared backlog that
-    /// it needs. From now on, the handler has pending coalesced events.
+    /// it needs. From now on, the handler has pending coalesced events. Call this only if the handler
+    /// is behind.
     pub(super) fn take_to_coalesce(&mut self) -> (VecDeque<SharedBatch<K>>, Option<SharedPart>) {
-        if !self.is_behind() {
-            // A call that read the statistics has coalesced the whole backlog meanwhile, and the
-            // handler has taken all of its events.
-            return (VecDeque::new(), None);
-        }
         self.has_pending = true;
         (self.take_batches().0, self.shared.take())
     }

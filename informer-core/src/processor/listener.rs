@@ -46,12 +46,14 @@ pub(super) struct ProcessorListener {
 #[non_exhaustive]
 pub struct HandlerStats {
     /// The number of waiting events, including the event of the current call. Objects that existed
-    /// when the handler was added are not counted.
+    /// when the handler was added are not counted. The events of a slow handler are merged when the
+    /// handler takes them, so it can receive fewer.
     pub pending: usize,
     /// The number of calls that have returned. For a stream, the number of events that the reader
     /// has received.
     pub delivered: u64,
-    /// The number of events that were merged into an earlier event, because the handler was slow.
+    /// The number of events that were merged into an earlier event so far, because the handler was
+    /// slow.
     pub coalesced: u64,
     /// The number of calls that panicked.
     pub panicked: u64,

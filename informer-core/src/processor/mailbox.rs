@@ -231,17 +231,35 @@ impl<K> Mailbox<K> {
         self.state.lock().inbox.is_behind()
     }
 
-    /// Counts the backlog of the handler. The backlog of a slow handler is coalesced first.
+    /// Counts the backlog of the handler, and leaves it as it is: a reader of the statistics must not
+    /// do the work of the handler's task.
     pub(super) fn backlog(&self) -> Backlog {
+        let mut garbage = Garbage::none();
+        let pending = self.pending.lock();
+        let (queued, shared, is_coalescing) = {
+            let state = self.state.lock();
+            (state.inbox.len(), state.inbox.shared_batches(), state.inbox.is_behind())
+        };
+        // The handler's task takes its part of the shared backlog under the lock `pending`, so each
+        // event is counted once.
+        let (shared, merged) =
+            shared.map_or((0, 0), |part| self.shared.count(part.start, part.end, &mut garbage));
+        let backlog = Backlog {
+            pending: queued + pending.len() + shared + self.in_flight.load(Ordering::Relaxed),
+            is_coalescing,
+            merged: pending.merged() + merged,
+        };
+        // I8: objects are dropped after the lock is released.
+        drop(pending);
+        drop(garbage);
+        backlog
+    }
+
+    /// Coalesces the whole backlog, as the handler's task does in slices.
+    #[cfg(test)]
+    pub(super) fn coalesce_all(&self) {
         if self.is_behind() {
             self.coalesce(usize::MAX, |_, _, _| ());
-        }
-        let pending = self.pending.lock();
-        let state = self.state.lock();
-        Backlog {
-            pending: state.inbox.len() + pending.len() + self.in_flight.load(Ordering::Relaxed),
-            is_coalescing: state.inbox.is_behind(),
-            merged: pending.merged(),
         }
     }
 }
@@ -251,31 +269,53 @@ mod tests {
     use super::*;
     use crate::{Cached, Event, EventBatch, ObjectKey};
 
+    fn push(mailbox: &Mailbox<u64>, name: &str) -> bool {
+        let object = Cached::from_parts(ObjectKey::cluster_scoped(name), 1.into(), Default::default(), 0);
+        let events = vec![Event::Updated { old: object.clone(), new: object }];
+        let batch = Arc::new(EventBatch { events, completes_initial_list: false });
+        let (_, is_shared) = mailbox.push(&batch, &batch, false);
+        mailbox.shared.finish();
+        is_shared
+    }
+
     #[test]
-    fn i11_concurrent_coalescing_counts_the_handler_once() {
-        let shared = Arc::new(SharedBacklog::new(true));
-        let mailbox = Mailbox::<u64>::new(Some(1), true, Arc::clone(&shared));
-        let push = || {
-            let object = Cached::from_parts(ObjectKey::cluster_scoped("a"), 1.into(), Default::default(), 0);
-            let events = vec![Event::Updated { old: object.clone(), new: object }];
-            let batch = Arc::new(EventBatch { events, completes_initial_list: false });
-            let (_, is_shared) = mailbox.push(&batch, &batch, false);
-            shared.finish();
-            is_shared
-        };
-        assert!(!push() && push());
+    fn i11_handler_that_catches_up_uses_its_inbox_again() {
+        let mailbox = Mailbox::<u64>::new(Some(1), true, Arc::new(SharedBacklog::new(true)));
+        assert!(!push(&mailbox, "a") && push(&mailbox, "a"));
         let waker = futures::task::noop_waker();
         let mut context = Context::from_waker(&waker);
-        assert!(matches!(mailbox.take_or_sleep(&context), Taken::IsBehind));
-        // Reading the statistics at this point coalesces the whole backlog.
-        assert_eq!(mailbox.backlog().pending, 1);
         assert!(mailbox.poll_take(&mut context).is_ready());
-        mailbox.coalesce(SLICE, |pending, _, _| assert!(pending.is_empty()));
         assert!(!mailbox.is_behind());
         mailbox.finish_one();
-        assert!(!push(), "the handler is not behind, and one event is in its inbox");
-        mailbox.coalesce(SLICE, |pending, _, _| assert!(pending.is_empty()));
-        assert_eq!(mailbox.backlog().pending, 1);
+        assert!(!push(&mailbox, "a"), "the handler is not behind, and one event is in its inbox");
         assert!(mailbox.poll_take(&mut context).is_ready());
+    }
+
+    #[test]
+    fn reading_the_backlog_leaves_it_as_it_is() {
+        let mailbox = Mailbox::<u64>::new(Some(2), true, Arc::new(SharedBacklog::new(true)));
+        for name in ["a", "b", "a", "a", "c"] {
+            push(&mailbox, name);
+        }
+        let mut garbage = Garbage::none();
+        mailbox.shared.settle(&mut garbage);
+        let parts = || {
+            let (pending, state) = (mailbox.pending.lock().len(), mailbox.state.lock());
+            (pending, state.inbox.len(), state.inbox.shared_batches())
+        };
+        let before = parts();
+        assert_eq!(
+            before,
+            (0, 2, Some(0..3)),
+            "two events in the inbox, three batches in the shared backlog"
+        );
+        for _ in 0..3 {
+            let Backlog { pending, merged, is_coalescing } = mailbox.backlog();
+            assert_eq!((pending, merged, is_coalescing), (4, 1, true));
+        }
+        assert_eq!(parts(), before);
+        mailbox.coalesce_all();
+        let Backlog { pending, merged, .. } = mailbox.backlog();
+        assert_eq!((pending, merged), (3, 2), "one event per key");
     }
 }

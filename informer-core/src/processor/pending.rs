@@ -126,14 +126,19 @@ impl<K> Pending<K> {
         self.coalesced.is_empty() && self.incoming.is_empty()
     }
 
-    /// Returns the number of coalesced events.
+    /// Returns the number of events, including those that have not been coalesced yet.
     pub(super) fn len(&self) -> usize {
-        self.coalesced.len()
+        let incoming = self.incoming.iter().map(|incoming| incoming.source.len() - incoming.at);
+        self.coalesced.len() + incoming.sum::<usize>()
     }
 
     /// Returns the number of events that have been merged into other events so far.
     pub(super) fn merged(&self) -> u64 {
-        self.merged
+        let of_period = |incoming: &Incoming<K>| match &incoming.source {
+            Source::Batch(_) => 0,
+            Source::Period { period, .. } => period.merged,
+        };
+        self.merged + self.incoming.iter().map(of_period).sum::<u64>()
     }
 
     /// Takes about [`PIECE`] of the oldest events, or `threshold` if that is less. Returns the

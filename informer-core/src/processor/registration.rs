@@ -19,7 +19,7 @@ impl HandlerRegistration {
         Self { listener: Some(listener) }
     }
 
-    fn listener(&self) -> &ProcessorListener {
+    pub(super) fn listener(&self) -> &ProcessorListener {
         // Only `detach` and `drop` take the listener, and both end the registration.
         self.listener.as_deref().expect("the registration has its listener until `detach` or `drop`")
     }
@@ -51,7 +51,7 @@ impl HandlerRegistration {
         self.listener().waiting_for()
     }
 
-    /// Returns the handler's statistics.
+    /// Returns the handler's statistics. Reading them does not change the handler's backlog.
     #[must_use]
     pub fn stats(&self) -> HandlerStats {
         self.listener().stats()
