@@ -15,7 +15,7 @@ use kube_core::Resource;
 use ref_cast::{RefCastCustom, ref_cast_custom};
 
 use crate::handle::Handle;
-use crate::{KeyError, ObjectKey, ResourceVersion, Uid};
+use crate::{Encoded, KeyError, ObjectKey, ResourceVersion, Uid};
 
 /// A shared, immutable object that is cheap to clone.
 ///
@@ -188,6 +188,14 @@ impl<K> Cached<K> {
     #[must_use]
     pub fn is_encoded(&self) -> bool {
         self.handle.as_encoded().is_some()
+    }
+
+    /// Returns the number of bytes of the [encoded](crate::Storage::Encoded) object, without the
+    /// dictionary of a compressed object; `None` if the object is decoded.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn encoded_len(&self) -> Option<usize> {
+        self.handle.as_encoded().map(Encoded::byte_len)
     }
 
     /// Returns whether `self` and `other` are handles to the same object in memory.

@@ -125,6 +125,11 @@ impl Encoded {
         Self { bytes, codec, decoded: Mutex::default() }
     }
 
+    /// Returns the number of bytes, compressed if the codec compresses.
+    pub(crate) fn byte_len(&self) -> usize {
+        self.bytes.len()
+    }
+
     pub(crate) fn metadata(&self) -> ObjectMeta {
         self.codec.decode.metadata(&self.bytes.plain())
     }
@@ -159,7 +164,7 @@ impl Encoded {
 impl fmt::Debug for Encoded {
     /// Never shows the content of the object: the object can be a Secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Encoded({} bytes)", self.bytes.len())
+        write!(f, "Encoded({} bytes)", self.byte_len())
     }
 }
 

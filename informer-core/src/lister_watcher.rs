@@ -5,6 +5,7 @@
 //! in parts, so that it is never in memory twice.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -68,6 +69,14 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
     /// not support the form. The reflector then encodes the objects itself. Default: `None`.
     fn with_storage(&self, storage: Storage) -> Option<Arc<dyn ListerWatcher<K>>> {
         let _ = storage;
+        None
+    }
+
+    /// Returns the number of bytes that this source has received in the bodies of lists and watches,
+    /// before decompression, as a counter that the source increases. The source that
+    /// [`with_storage`](Self::with_storage) returns has the same counter. Default: `None`, which means
+    /// that the source does not count bytes.
+    fn received_bytes(&self) -> Option<Arc<AtomicU64>> {
         None
     }
 
@@ -281,6 +290,10 @@ impl<K: 'static> ListerWatcher<AnyObject> for AnySource<K> {
 
     fn only(&self, object: &ObjectKey) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
         self.0.only(object)
+    }
+
+    fn received_bytes(&self) -> Option<Arc<AtomicU64>> {
+        self.0.received_bytes()
     }
 
     fn with_storage(&self, storage: Storage) -> Option<Arc<dyn ListerWatcher<AnyObject>>> {

@@ -66,7 +66,7 @@ pub use informer_core::{
     ObjectKey, ResourceVersion, Resync, Uid,
 };
 pub use informer_reflector::{
-    Health, ListCause, ListRecord, ListTweaks, ListWatchFailure, NextRequest, PrunePathError, PrunePaths,
+    Health, ListRecord, ListTweaks, ListWatchFailure, NextRequest, PrunePathError, PrunePaths,
     connect,
 };
 pub use informer_store::{

@@ -16,6 +16,6 @@ pub use kube_list_watch::{KubeListWatch, ListTweaks};
 pub use reflector::Ingest;
 
 pub use reflector::{
-    EventCounts, Health, ListCause, ListRecord, ListWatchFailure, NextRequest, Reflector, ReflectorConfig,
+    EventCounts, Health, ListRecord, ListWatchFailure, NextRequest, Reflector, ReflectorConfig,
     ReflectorCounts, ReflectorStatus, RelistHandle, SharedServer,
 };

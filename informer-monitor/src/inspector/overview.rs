@@ -108,8 +108,9 @@ impl Informer<'_> {
             .iter()
             .rev()
             .map(|list| {
+                let error = list.error.as_ref().map(|error| format!(": {error}"));
                 json!({
-                    "cause": list.cause.to_string(), "ageMs": ms(list.completed.elapsed()),
+                    "cause": format!("{}{}", list.cause, error.unwrap_or_default()), "ageMs": ms(list.completed.elapsed()),
                     "tookMs": ms(list.took), "objects": list.objects,
                 })
             })

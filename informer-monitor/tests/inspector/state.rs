@@ -40,7 +40,7 @@ async fn informer_shows_relists_with_causes_and_quarantine() {
     let details = until(&router, "informer", &[MAPS], is_relisted).await;
     let causes: Vec<_> =
         details["recentLists"].as_array().expect("lists").iter().map(|it| &it["cause"]).collect();
-    assert_eq!(causes.last(), Some(&&json!("initial list")));
+    assert_eq!(causes.last(), Some(&&json!("initial")));
     assert!(causes[0].as_str().is_some_and(|cause| cause.starts_with("expired: ")), "{causes:?}");
     let quarantined = &details["quarantinedObjects"];
     assert_eq!(quarantined[0]["key"], "shop/bad");

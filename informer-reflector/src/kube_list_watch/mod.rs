@@ -18,6 +18,7 @@ mod tweaks;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt};
@@ -70,6 +71,8 @@ pub struct KubeListWatch<K> {
     /// Whether informers watch each namespace separately.
     is_divided: bool,
     form: Form,
+    /// The number of bytes received. A clone of the source starts at zero.
+    received: Arc<AtomicU64>,
     _object: PhantomData<fn() -> K>,
 }
 
@@ -124,6 +127,7 @@ impl<K: Resource + DeserializeOwned + Send + Sync + 'static> KubeListWatch<K> {
             max_object_size: DEFAULT_MAX_OBJECT_SIZE,
             is_divided: false,
             form: Form::Decoded(Decode::of::<K>()),
+            received: Arc::default(),
             _object: PhantomData,
         }
     }
@@ -203,6 +207,7 @@ impl<K> KubeListWatch<K> {
             endpoint,
             is_divided: false,
             form: Form::Decoded(Decode::of::<PartialObjectMeta>()),
+            received: Arc::default(),
             _object: PhantomData,
         })
     }
@@ -287,7 +292,11 @@ impl<K: 'static> ListerWatcher<K> for KubeListWatch<K> {
 
     fn with_storage(&self, storage: Storage) -> Option<Arc<dyn ListerWatcher<K>>> {
         let form = self.form.with_storage(storage, &self.expected);
-        Some(Arc::new(Self { form, ..self.clone() }))
+        Some(Arc::new(Self { form, received: Arc::clone(&self.received), ..self.clone() }))
+    }
+
+    fn received_bytes(&self) -> Option<Arc<AtomicU64>> {
+        Some(Arc::clone(&self.received))
     }
 
     async fn list(&self, options: ListOptions) -> Result<ListStream<K>, ListWatchError> {
@@ -302,7 +311,7 @@ impl<K: 'static> ListerWatcher<K> for KubeListWatch<K> {
         let resource =
             TypeMeta { api_version: self.expected.api_version.clone(), kind: self.expected.kind.clone() };
         let protobuf = self.protobuf.clone();
-        let parts = body::list(Slices::new(response)?, decoder, resource);
+        let parts = body::list(Slices::new(response)?.counted_in(&self.received), decoder, resource);
         Ok(parts.inspect_err(move |error| protobuf.observe_failure(encoding, error)).boxed())
     }
 
@@ -322,7 +331,8 @@ impl<K: 'static> ListerWatcher<K> for KubeListWatch<K> {
             .max_object_size(self.max_object_size)
             .expecting(self.expected.clone());
         let protobuf = self.protobuf.clone();
-        let slices = Slices::new(response)?.reporting_to(self.compression.clone());
+        let slices = Slices::new(response)?.counted_in(&self.received);
+        let slices = slices.reporting_to(self.compression.clone());
         let batches = body::watch(slices, decoder);
         Ok(batches.inspect_err(move |error| protobuf.observe_failure(encoding, error)).boxed())
     }
@@ -371,6 +381,7 @@ impl<K> KubeListWatch<K> {
             description: self.description.clone(),
             is_divided: self.is_divided,
             form: self.form.clone(),
+            received: Arc::default(),
             _object: PhantomData,
         }
     }

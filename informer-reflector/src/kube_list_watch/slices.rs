@@ -3,6 +3,9 @@
 //! Note: decoding takes CPU time, and a task whose data is always available would never yield. So
 //! the task yields after every 256 KiB, also within compressed data.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use bytes::Bytes;
 use http::Response;
 use http::header::{CONTENT_ENCODING, HeaderMap};
@@ -31,6 +34,8 @@ pub(super) struct Slices {
     since_pause: usize,
     /// Records failures of the body, to detect clients that decompress.
     compression: Option<Compression>,
+    /// The counter of the bytes that arrive, before decompression.
+    received: Option<Arc<AtomicU64>>,
 }
 
 impl Slices {
@@ -56,6 +61,7 @@ impl Slices {
             gunzip,
             since_pause: 0,
             compression: None,
+            received: None,
         })
     }
 
@@ -63,6 +69,11 @@ impl Slices {
     /// a proxy decompresses responses.
     pub(super) fn reporting_to(self, compression: Compression) -> Self {
         Self { compression: Some(compression), ..self }
+    }
+
+    /// Adds the number of bytes that arrive to `received`.
+    pub(super) fn counted_in(self, received: &Arc<AtomicU64>) -> Self {
+        Self { received: Some(Arc::clone(received)), ..self }
     }
 
     /// Returns the next slice, which is not empty, or `None` at the end of the body.
@@ -82,6 +93,9 @@ impl Slices {
             let frame = frame.map_err(|error| self.broken_off(error))?;
             // Other frames are trailers, which are ignored.
             self.rest = frame.into_data().unwrap_or_default();
+            if let Some(received) = &self.received {
+                received.fetch_add(self.rest.len() as u64, Ordering::Relaxed);
+            }
         }
     }
 

@@ -25,6 +25,18 @@ pub struct ReflectorCounts {
     /// `forbidden`, `not-found`, `too-many-requests`, `unavailable`, `other-status`,
     /// `invalid-request`, `interrupted` or `protocol`.
     pub failures: BTreeMap<&'static str, u64>,
+    /// The numbers of lists that began after the first one, by cause:
+    /// - `expired`: the server does not have the requested resource version.
+    /// - `fallback`: a streaming list failed, and a paged list follows.
+    /// - `list-failed`: the previous list failed in another way.
+    /// - `watch-failed`: a watch failed and cannot be resumed, or resuming has failed several times.
+    /// - `no-version`: a watch has ended, and lists have no resource version to resume from.
+    /// - `requested`: [`RelistHandle::request`](super::RelistHandle::request) was called, for example
+    ///   because a verification found a difference.
+    pub relists: BTreeMap<&'static str, u64>,
+    /// The number of bytes in the bodies of lists and watches, before decompression; zero if the
+    /// source does not [count them](informer_core::ListerWatcher::received_bytes).
+    pub received_bytes: u64,
 }
 
 /// The numbers of events that watches have delivered, by type. Events with objects that can't be
@@ -79,6 +91,10 @@ impl ReflectorCounts {
         self.events.add(events);
     }
 
+    pub(super) fn count_relist(&mut self, cause: &'static str) {
+        *self.relists.entry(cause).or_default() += 1;
+    }
+
     pub(super) fn count_failure(&mut self, error: &ListWatchError) {
         *self.failures.entry(cause(error)).or_default() += 1;
     }
@@ -94,11 +110,15 @@ impl ReflectorCounts {
         for (cause, count) in &other.failures {
             *self.failures.entry(cause).or_default() += count;
         }
+        for (cause, count) in &other.relists {
+            *self.relists.entry(cause).or_default() += count;
+        }
+        self.received_bytes += other.received_bytes;
         self
     }
 }
 
-/// Returns the name of an error in [`ReflectorCounts::failures`].
+/// Returns the name of an error in [`ReflectorCounts::failures`] and in spans.
 pub(super) fn cause(error: &ListWatchError) -> &'static str {
     if error.is_expired() {
         "expired"

@@ -25,7 +25,8 @@ use super::config::DEFAULT_PAGE_SIZE;
 use super::listing::Listing;
 use super::outage::Outcome;
 use super::status::Health;
-use super::{MAX_RESPONSE_WAIT, Reflector, Request, Step};
+use super::step::{Request, Step};
+use super::{MAX_RESPONSE_WAIT, Reflector};
 
 /// A page with fewer items than this, and fewer than its limit, is short.
 const SHORT_PAGE: usize = 50;
@@ -137,6 +138,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         self.reporter.synced_to(&resource_version);
         self.reporter.only_quarantined(&quarantined);
         self.reporter.listed(received);
+        self.pulse.received();
         self.history.unavailable = false;
         self.history.is_partly_known = false;
         self.history.broken_streams = 0;
@@ -176,6 +178,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
                     }
                     // The state of the first pages has expired, so the next list has one page.
                     self.report_failure(&error, Request::Pages, Default::default());
+                    self.reporter.count(|counts| counts.count_relist("expired"));
                     (listing, tokens) = (Listing::new(), ContinueTokens::new());
                     options = ListOptions { limit: None, ..self.history.first_page(None) };
                 }

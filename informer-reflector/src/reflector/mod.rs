@@ -17,11 +17,13 @@ mod list;
 mod listing;
 mod outage;
 mod pace;
+mod pulse;
 mod recent_lists;
 mod relist;
 mod reporter;
 mod server;
 mod status;
+mod step;
 mod streaming;
 mod watch;
 
@@ -35,12 +37,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 pub use config::ReflectorConfig;
 pub use counts::{EventCounts, ReflectorCounts};
 pub use failure::{ListWatchFailure, NextRequest};
 pub use ingest::Ingest;
-pub use recent_lists::{ListCause, ListRecord};
+pub use recent_lists::ListRecord;
 pub use relist::RelistHandle;
 pub use server::SharedServer;
 pub use status::{Health, ReflectorStatus};
@@ -49,8 +52,10 @@ use backoff::{Backoff, clamped};
 use list::ListHistory;
 use outage::{Outcome, Recovery, Trouble};
 use pace::Pace;
+use pulse::Pulse;
 use reporter::Reporter;
-use watch::{OpenWatch, Pulse, WatchFailures};
+use step::{Form, Request, Step};
+use watch::{OpenWatch, WatchFailures};
 
 /// The longest wait for a response to begin, and for more data of a list. API servers end a request
 /// after a minute; the 15 additional seconds let their error response arrive. Without this limit, a
@@ -107,35 +112,6 @@ pub struct Reflector<K> {
 /// thread, the consumer of the queue then runs while the new objects are still in the CPU's caches.
 const YIELD_AFTER: usize = 1_000;
 
-/// The reflector's next request.
-#[derive(Debug, Clone, Copy)]
-enum Request {
-    /// A list, streaming if possible.
-    List,
-    /// A paged list.
-    Pages,
-    Watch,
-}
-
-impl From<Request> for NextRequest {
-    fn from(request: Request) -> Self {
-        match request {
-            Request::List | Request::Pages => Self::List,
-            Request::Watch => Self::Watch,
-        }
-    }
-}
-
-/// The reflector's next step.
-#[derive(Debug)]
-enum Step {
-    Now(Request),
-    /// Send the request immediately in spite of an error, as long as the [`Pace`] allows that.
-    AtOnce(Request, ListWatchError),
-    /// Send the request after a backoff, because of an error.
-    Later(Request, ListWatchError),
-}
-
 impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     /// Creates a reflector. It sends no request before it is [run](Self::run).
     #[must_use]
@@ -158,7 +134,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         config: ReflectorConfig,
         ingest: Ingest,
     ) -> Self {
-        let reporter = Reporter::new(lister_watcher.description());
+        let reporter = Reporter::new(lister_watcher.description(), lister_watcher.received_bytes());
         Self {
             lister_watcher,
             store,
@@ -243,26 +219,18 @@ impl<K: Send + Sync + 'static> Reflector<K> {
                 self.open = None;
                 self.relist.mark_answered();
             }
-            let step = match request {
-                Request::List if self.may_stream() => self.stream_list().await,
-                Request::List | Request::Pages => self.list().await,
-                Request::Watch => {
-                    let relist = self.relist.clone();
-                    tokio::select! {
-                        biased;
-                        () = relist.requested() => {
-                            self.reporter.list_caused_by(ListCause::Requested);
-                            Step::Now(Request::List)
-                        }
-                        step = self.watch() => {
-                            step.list_cause().into_iter().for_each(|cause| self.reporter.list_caused_by(cause));
-                            step
-                        }
-                    }
-                }
+            let form = match request {
+                Request::List if self.may_stream() => Form::StreamingList,
+                Request::List | Request::Pages => Form::PagedList,
+                Request::Watch => Form::Watch,
             };
+            let request_span = self.span_of(form);
+            let step = self.send(form).instrument(request_span.span.clone()).await;
+            self.record_end(request_span, &step);
+            let relist = step.relist_cause(form).map(|cause| (cause, step.error().map(ToString::to_string)));
             request = match step {
                 Step::Now(next) => next,
+                Step::Requested => Request::List,
                 Step::AtOnce(next, error) if self.pace.take() => {
                     let resource = self.lister_watcher.description();
                     tracing::debug!(resource, %error, "retrying without a wait after an error");
@@ -274,6 +242,25 @@ impl<K: Send + Sync + 'static> Reflector<K> {
                     next
                 }
             };
+            if let Some((cause, error)) = relist {
+                self.reporter.relisting(cause, error);
+            }
+        }
+    }
+
+    /// Sends a request and processes its response until it ends.
+    async fn send(&mut self, form: Form) -> Step {
+        match form {
+            Form::StreamingList => self.stream_list().await,
+            Form::PagedList => self.list().await,
+            Form::Watch => {
+                let relist = self.relist.clone();
+                tokio::select! {
+                    biased;
+                    () = relist.requested() => Step::Requested,
+                    step = self.watch() => step,
+                }
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use informer_core::{ListWatchError, ObjectKey, RejectedObject, ResourceVersion};
@@ -9,7 +10,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::counts::{EventCounts, ReflectorCounts};
-use super::recent_lists::{ListCause, ListRecord};
+use super::recent_lists::{INITIAL, ListRecord};
 use super::status::{Health, ReflectorStatus};
 
 /// Sets the status of a reflector. Logs each failure and each recovery once, and not each retry.
@@ -30,17 +31,17 @@ pub(super) struct Reporter {
     /// The start of the current list. `None` if no list is running, also while the reflector waits
     /// to retry a failed list.
     list_began: Option<Instant>,
-    /// Why the current or next list is made; `None` before the first complete list.
-    list_cause: Option<ListCause>,
+    /// The cause of the current or next list, and the error. `None` while no list is needed.
+    list_cause: Option<(&'static str, Option<String>)>,
 }
 
 /// The duration above which a complete list is logged.
 const LONG_LIST: Duration = Duration::from_secs(10);
 
 impl Reporter {
-    pub(super) fn new(description: &str) -> Self {
+    pub(super) fn new(description: &str, received_bytes: Option<Arc<AtomicU64>>) -> Self {
         let (sender, health) = watch::channel(Health::Connecting);
-        let status = ReflectorStatus::new(description, health);
+        let status = ReflectorStatus::new(description, health, received_bytes);
         Self {
             status,
             health: sender,
@@ -50,7 +51,7 @@ impl Reporter {
             throttle: Throttle::default(),
             expired: (None, 0),
             list_began: None,
-            list_cause: None,
+            list_cause: Some((INITIAL, None)),
         }
     }
 
@@ -91,17 +92,20 @@ impl Reporter {
         }
     }
 
-    /// Records why the next list is made. The cause of a list stays the same if the list fails and
-    /// is retried.
-    pub(super) fn list_caused_by(&mut self, cause: ListCause) {
-        self.list_cause.get_or_insert(cause);
+    /// Counts a list after the first one, with its cause and the error. The record of a list that is
+    /// retried has the first cause.
+    pub(super) fn relisting(&mut self, cause: &'static str, error: Option<String>) {
+        self.count(|counts| counts.count_relist(cause));
+        self.list_cause.get_or_insert((cause, error));
     }
 
     /// Records a complete list.
     pub(super) fn listed(&mut self, objects: usize) {
         let took = self.list_began.take().map(|began| began.elapsed());
+        let (cause, error) = self.list_cause.take().unwrap_or((INITIAL, None));
         let record = ListRecord {
-            cause: self.list_cause.take().unwrap_or(ListCause::Initial),
+            cause,
+            error,
             completed: Instant::now(),
             took: took.unwrap_or_default(),
             objects,
@@ -179,6 +183,12 @@ impl Reporter {
     /// Changes the [numbers](ReflectorStatus::counts) in the status.
     pub(super) fn count(&self, change: impl FnOnce(&mut ReflectorCounts)) {
         change(&mut self.status.notes.lock().counts);
+    }
+
+    /// Returns the number of objects in complete lists, and the number of events of watches.
+    pub(super) fn totals(&self) -> (u64, u64) {
+        let counts = &self.status.notes.lock().counts;
+        (counts.listed_objects, counts.events.total() as u64)
     }
 
     /// Adds a rejected object to the status, and logs it.

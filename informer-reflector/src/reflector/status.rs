@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use informer_core::{ListWatchError, ObjectKey, RejectedObject, ResourceVersion};
@@ -28,7 +29,9 @@ pub enum Health {
     },
     /// A watch is open and the store is current, or the watch has ended and is being resumed.
     Live {
-        /// The time of the last event or bookmark, or of the start of the watch.
+        /// The time at which the last event, bookmark or complete list arrived. A new watch does not
+        /// change it. Servers send a bookmark about once a minute, so an older time means that the
+        /// server is silent, or that the reflector waits because the store's queue is full.
         last_event: Instant,
     },
     /// The last request failed. The backoff ends at `until`, or earlier if the server was
@@ -131,6 +134,8 @@ pub struct ReflectorStatus {
     pub(super) description: Arc<str>,
     health: watch::Receiver<Health>,
     pub(super) notes: Arc<Mutex<Notes>>,
+    /// The counter of the source; `None` if the source does not count bytes.
+    received_bytes: Option<Arc<AtomicU64>>,
 }
 
 #[derive(Default)]
@@ -143,8 +148,12 @@ pub(super) struct Notes {
 }
 
 impl ReflectorStatus {
-    pub(super) fn new(description: &str, health: watch::Receiver<Health>) -> Self {
-        Self { description: description.into(), health, notes: Arc::default() }
+    pub(super) fn new(
+        description: &str,
+        health: watch::Receiver<Health>,
+        received_bytes: Option<Arc<AtomicU64>>,
+    ) -> Self {
+        Self { description: description.into(), health, notes: Arc::default(), received_bytes }
     }
 
     /// Returns the resource and scope for messages.
@@ -194,10 +203,11 @@ impl ReflectorStatus {
         self.notes.lock().quarantined_total
     }
 
-    /// Returns the numbers of requests, objects, events and failures so far.
+    /// Returns the numbers of requests, bytes, objects, events, failures and relists so far.
     #[must_use]
     pub fn counts(&self) -> ReflectorCounts {
-        self.notes.lock().counts.clone()
+        let received_bytes = self.received_bytes.as_ref().map_or(0, |bytes| bytes.load(Ordering::Relaxed));
+        ReflectorCounts { received_bytes, ..self.notes.lock().counts.clone() }
     }
 
     /// Returns the last 16 complete lists, oldest first, with their causes.

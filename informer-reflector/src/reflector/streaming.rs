@@ -16,11 +16,12 @@ use informer_core::{
 };
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::Reflector;
 use super::list::{stated, version_is_unavailable};
 use super::listing::Listing;
 use super::status::Health;
+use super::step::{Request, Step};
 use super::watch::{GRACE, OpenWatch};
-use super::{Reflector, Request, Step};
 
 /// The time that each received object adds to the allowance. A stream that delivers fewer than 200
 /// objects a second uses up its allowance, and the reflector then makes a paged list.

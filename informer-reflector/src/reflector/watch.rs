@@ -12,11 +12,12 @@ use informer_core::{
 };
 use tokio::time::{Instant, timeout_at};
 
+use super::Reflector;
 use super::counts::EventCounts;
 use super::list::{is_stated, version_is_unavailable};
 use super::outage::Outcome;
 use super::status::Health;
-use super::{Reflector, Request, Step};
+use super::step::{Request, Step};
 
 /// A watch that ends sooner than this without an event or bookmark is a failure.
 const VERY_SHORT: Duration = Duration::from_secs(1);
@@ -54,46 +55,6 @@ pub(super) struct OpenWatch<K> {
     pub(super) lifetime: Duration,
 }
 
-/// Detects connections that are silent for too long.
-#[derive(Debug)]
-pub(super) struct Pulse {
-    /// The time at which data last arrived.
-    last_data: Instant,
-    /// `false` while the store has no room, because the reflector then reads no data.
-    is_reading: bool,
-    /// The number of silent connections in a row that were replaced.
-    silences: u32,
-}
-
-impl Default for Pulse {
-    fn default() -> Self {
-        Self { last_data: Instant::now(), is_reading: true, silences: 0 }
-    }
-}
-
-impl Pulse {
-    /// Returns the maximum time without data: the configured time `silence` or, after several
-    /// silent connections in a row, at least [`FIRST_BOOKMARK`].
-    fn limit(&self, silence: Duration) -> Duration {
-        if self.silences < MAX_QUICK_REPLACEMENTS { silence } else { silence.max(FIRST_BOOKMARK) }
-    }
-
-    /// Returns whether no data has arrived for the time `limit`, although the reflector was
-    /// reading.
-    fn is_silent(&self, limit: Duration) -> bool {
-        self.is_reading && self.last_data.elapsed() >= limit
-    }
-}
-
-/// The number of silent connections in a row after which the next connection can be silent until
-/// its [first bookmark](FIRST_BOOKMARK). With a shorter limit, the watch of an unchanged resource
-/// would always be replaced before its first bookmark.
-const MAX_QUICK_REPLACEMENTS: u32 = 2;
-
-/// The time within which the first bookmark of a watch must arrive. A server sends it after two
-/// minutes, and later bookmarks once a minute (measured with Kubernetes 1.36).
-const FIRST_BOOKMARK: Duration = Duration::from_secs(125);
-
 /// Events that arrived together, or the error of the watch.
 type Piece<K> = Result<Vec<WatchEvent<K>>, ListWatchError>;
 
@@ -128,9 +89,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             },
         };
         let from = self.history.last_seen.clone();
-        self.pulse.last_data = Instant::now();
+        self.pulse.restart();
         self.reporter.count(|counts| counts.watches += 1);
-        self.reporter.set(Health::Live { last_event: self.pulse.last_data });
+        self.reporter.set(Health::Live { last_event: self.pulse.last_event });
         let ending = self.follow_until_end(&mut watch).await;
         let was_useful = self.history.last_seen != from || watch.opened.elapsed() >= VERY_SHORT;
         match ending {
@@ -173,7 +134,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         let mut checked = watch.opened;
         loop {
             let silence = self.pulse.limit(self.config.watch_idle_timeout);
-            let next_check = (checked.max(self.pulse.last_data) + silence).min(end);
+            let next_check = (checked.max(self.pulse.quiet_since) + silence).min(end);
             let resumes = self.recovery.as_ref().map(|_| watch.opened + VERY_SHORT);
             let deadline = [settles, resumes].into_iter().flatten().fold(next_check, Instant::min);
             match timeout_at(deadline, self.follow(&mut watch.events)).await {
@@ -197,7 +158,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
                 return Ending::Failed(ListWatchError::Interrupted(error.into()));
             }
             // If data has arrived meanwhile, the silence is measured from that time.
-            if now >= self.pulse.last_data + silence {
+            if now >= self.pulse.quiet_since + silence {
                 checked = now;
             }
         }
@@ -227,7 +188,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
                 room.await;
             }
             if !std::mem::replace(&mut self.pulse.is_reading, true) {
-                self.pulse.last_data = Instant::now();
+                self.pulse.restart();
             }
             let first = events.next().await;
             let mut gathered = PendingApply { changes: Vec::new(), events: EventCounts::default() };
@@ -245,8 +206,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             if ending.is_some() {
                 return ending;
             }
-            self.pulse.last_data = Instant::now();
-            self.reporter.set(Health::Live { last_event: self.pulse.last_data });
+            self.pulse.received();
+            self.reporter.set(Health::Live { last_event: self.pulse.last_event });
             self.pause_in_bursts(count).await;
             if std::mem::take(&mut self.pulse.silences) > 0 {
                 return None;

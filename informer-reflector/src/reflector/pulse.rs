@@ -1,0 +1,60 @@
+//! [`Pulse`]: the time of the last data from the server, and the detection of silent connections.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The number of silent connections in a row after which the next connection can be silent until
+/// its [first bookmark](FIRST_BOOKMARK). With a shorter limit, the watch of an unchanged resource
+/// would always be replaced before its first bookmark.
+const MAX_QUICK_REPLACEMENTS: u32 = 2;
+
+/// The time within which the first bookmark of a watch must arrive. A server sends it after two
+/// minutes, and later bookmarks once a minute (measured with Kubernetes 1.36).
+const FIRST_BOOKMARK: Duration = Duration::from_secs(125);
+
+/// Detects connections that are silent for too long.
+#[derive(Debug)]
+pub(super) struct Pulse {
+    /// The time at which the last event, bookmark or complete list arrived.
+    pub(super) last_event: Instant,
+    /// The time from which the silence of the current connection is measured: the time of the last
+    /// data, of the start of the watch, or of the end of a pause in reading.
+    pub(super) quiet_since: Instant,
+    /// `false` while the store has no room, because the reflector then reads no data.
+    pub(super) is_reading: bool,
+    /// The number of silent connections in a row that were replaced.
+    pub(super) silences: u32,
+}
+
+impl Default for Pulse {
+    fn default() -> Self {
+        let now = Instant::now();
+        Self { last_event: now, quiet_since: now, is_reading: true, silences: 0 }
+    }
+}
+
+impl Pulse {
+    /// Records that data has arrived.
+    pub(super) fn received(&mut self) {
+        self.quiet_since = Instant::now();
+        self.last_event = self.quiet_since;
+    }
+
+    /// Measures the silence from now on, although no data has arrived.
+    pub(super) fn restart(&mut self) {
+        self.quiet_since = Instant::now();
+    }
+
+    /// Returns the maximum time without data: the configured time `silence` or, after several
+    /// silent connections in a row, at least [`FIRST_BOOKMARK`].
+    pub(super) fn limit(&self, silence: Duration) -> Duration {
+        if self.silences < MAX_QUICK_REPLACEMENTS { silence } else { silence.max(FIRST_BOOKMARK) }
+    }
+
+    /// Returns whether no data has arrived for the time `limit`, although the reflector was
+    /// reading.
+    pub(super) fn is_silent(&self, limit: Duration) -> bool {
+        self.is_reading && self.quiet_since.elapsed() >= limit
+    }
+}

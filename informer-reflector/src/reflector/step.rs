@@ -1,0 +1,129 @@
+//! [`Step`]: the reflector's next request and its cause, and the tracing span of each request.
+
+use informer_core::ListWatchError;
+use tracing::field::{Empty, display};
+use tracing::{Span, debug_span};
+
+use super::counts::cause;
+use super::{NextRequest, Reflector};
+
+/// The reflector's next request.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Request {
+    /// A list, streaming if possible.
+    List,
+    /// A paged list.
+    Pages,
+    Watch,
+}
+
+impl From<Request> for NextRequest {
+    fn from(request: Request) -> Self {
+        match request {
+            Request::List | Request::Pages => Self::List,
+            Request::Watch => Self::Watch,
+        }
+    }
+}
+
+/// The form of a request that is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    StreamingList,
+    PagedList,
+    Watch,
+}
+
+/// The reflector's next step.
+#[derive(Debug)]
+pub(super) enum Step {
+    Now(Request),
+    /// List, because a [`RelistHandle`](super::RelistHandle) requested it.
+    Requested,
+    /// Send the request immediately in spite of an error, as long as the [`Pace`](super::pace::Pace)
+    /// allows that.
+    AtOnce(Request, ListWatchError),
+    /// Send the request after a backoff, because of an error.
+    Later(Request, ListWatchError),
+}
+
+impl Step {
+    /// Returns the error that ended the last request.
+    pub(super) fn error(&self) -> Option<&ListWatchError> {
+        match self {
+            Self::Now(_) | Self::Requested => None,
+            Self::AtOnce(_, error) | Self::Later(_, error) => Some(error),
+        }
+    }
+
+    /// Returns the cause of the relist after a request of the form `ended`, for
+    /// [`ReflectorCounts::relists`](super::ReflectorCounts::relists); `None` if the next request is a
+    /// watch.
+    pub(super) fn relist_cause(&self, ended: Form) -> Option<&'static str> {
+        let next = match self {
+            Self::Requested => return Some("requested"),
+            Self::Now(next) | Self::AtOnce(next, _) | Self::Later(next, _) => next,
+        };
+        let is_expired = |error: &ListWatchError| error.is_expired() || error.is_too_large_resource_version();
+        match (next, ended) {
+            (Request::Watch, _) => None,
+            _ if self.error().is_some_and(is_expired) => Some("expired"),
+            (Request::Pages, Form::StreamingList) => Some("fallback"),
+            (_, Form::StreamingList | Form::PagedList) => Some("list-failed"),
+            (_, Form::Watch) if self.error().is_some() => Some("watch-failed"),
+            (_, Form::Watch) => Some("no-version"),
+        }
+    }
+
+    /// Returns the outcome of a request of the form `ended`, for its span.
+    fn outcome(&self, ended: Form) -> &'static str {
+        match self {
+            Self::Requested => "relist requested",
+            Self::Now(_) if ended == Form::Watch => "closed",
+            Self::Now(_) => "complete",
+            Self::AtOnce(_, error) | Self::Later(_, error) => cause(error),
+        }
+    }
+}
+
+/// The tracing span of a list or watch. If the span is disabled, it costs one atomic load.
+pub(super) struct RequestSpan {
+    pub(super) span: Span,
+    form: Form,
+    /// The [totals](super::reporter::Reporter::totals) before the request.
+    before: (u64, u64),
+}
+
+impl<K: 'static> Reflector<K> {
+    pub(super) fn span_of(&self, form: Form) -> RequestSpan {
+        let (resource, from) = (self.lister_watcher.description(), &self.history.last_seen);
+        let is_streaming = form == Form::StreamingList;
+        let span = match form {
+            Form::Watch => {
+                debug_span!("watch", resource, %from, resource_version = Empty, events = Empty, outcome = Empty)
+            }
+            Form::StreamingList | Form::PagedList => {
+                debug_span!(
+                    "list", resource, %from, is_streaming,
+                    resource_version = Empty, objects = Empty, outcome = Empty
+                )
+            }
+        };
+        let before = if span.is_disabled() { (0, 0) } else { self.reporter.totals() };
+        RequestSpan { span, form, before }
+    }
+
+    /// Records the end of a request in its span.
+    pub(super) fn record_end(&self, RequestSpan { span, form, before }: RequestSpan, step: &Step) {
+        if span.is_disabled() {
+            return;
+        }
+        let (objects, events) = self.reporter.totals();
+        match form {
+            Form::Watch => span.record("events", events - before.1),
+            Form::StreamingList | Form::PagedList => span.record("objects", objects - before.0),
+        };
+        span.record("resource_version", display(&self.history.last_seen));
+        span.record("outcome", step.outcome(form));
+    }
+}
