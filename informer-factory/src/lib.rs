@@ -51,19 +51,19 @@ pub use {informer_core, informer_reflector, informer_store};
 
 pub use cache_sync::{CacheSync, Following, NamespaceCache, NotSynced, wait_for_cache_sync};
 pub use factory::{
-    DynamicInformers, FactoryBuilder, ForResourceError, InformerReport, InformerScope, MetadataInformers,
-    SharedInformerFactory, TypeOptions,
+    DynamicInformers, FactoryBuilder, FactoryHealth, ForResourceError, InformerReport, InformerScope,
+    MetadataInformers, SharedInformerFactory, TypeOptions,
 };
 pub use informer::{
-    Difference, InformerOptions, InformerState, InformerTask, SharedIndexInformer, StopCause, Verification,
-    VerifyError, WaitOutcome,
+    BatchCounts, Difference, InformerOptions, InformerState, InformerTask, SharedIndexInformer, StopCause,
+    Verification, VerifyError, WaitOutcome,
 };
 pub use source::{NamespaceError, SourceStatus};
 
 pub use informer_core::{
     AsyncEventHandler, Cached, Completion, Deleted, Event, EventHandler, EventStream, Filtered,
     HandlerOptions, HandlerRegistration, HandlerStats, Handlers, KeyError, ListWatchError, NeverSynced,
-    ObjectKey, ResourceVersion, Resync, Uid,
+    ObjectKey, ResourceVersion, Resync, Storage, Uid,
 };
 pub use informer_reflector::{
     Health, ListRecord, ListTweaks, ListWatchFailure, NextRequest, PrunePathError, PrunePaths,

@@ -31,12 +31,12 @@ enum Slots {
 
 impl<K: 'static> Objects<K> {
     pub(crate) fn all(state: &State) -> Self {
-        Self::new(state.objects.entries().clone(), Slots::All, state.objects.len(), state.has_encoded)
+        Self::new(state.objects.entries().clone(), Slots::All, state.objects.len(), state.has_encoded())
     }
 
     pub(crate) fn of_posting(state: &State, posting: Posting) -> Self {
         let len = posting.len();
-        Self::new(state.objects.entries().clone(), Slots::Of(posting), len, state.has_encoded)
+        Self::new(state.objects.entries().clone(), Slots::Of(posting), len, state.has_encoded())
     }
 
     fn new(entries: Entries<Cached<AnyObject>>, slots: Slots, len: usize, has_encoded: bool) -> Self {

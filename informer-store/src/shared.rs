@@ -48,8 +48,8 @@ impl Shared {
 /// reference counts.
 pub(crate) struct State {
     pub(crate) objects: SlotMap<Cached<AnyObject>>,
-    /// Whether an encoded object has been added.
-    pub(crate) has_encoded: bool,
+    /// The number of bytes of the encoded objects; `None` if no encoded object has been added.
+    pub(crate) encoded_bytes: Option<usize>,
     pub(crate) indices: Vec<NamedIndex>,
     pub(crate) watermark: ResourceVersion,
     /// The watermarks of namespaces that are watched separately; `watermark` is then their minimum.
@@ -104,7 +104,7 @@ impl Clone for State {
     fn clone(&self) -> Self {
         Self {
             objects: self.objects.clone(),
-            has_encoded: self.has_encoded,
+            encoded_bytes: self.encoded_bytes,
             indices: self.indices.clone(),
             watermark: self.watermark.clone(),
             watermarks: Arc::clone(&self.watermarks),
@@ -113,6 +113,24 @@ impl Clone for State {
 }
 
 impl State {
+    /// Returns whether an encoded object has been added.
+    pub(crate) fn has_encoded(&self) -> bool {
+        self.encoded_bytes.is_some()
+    }
+
+    /// Adds the bytes of the object that a change has added, and subtracts those of the object that
+    /// it has replaced.
+    pub(crate) fn count_encoded(&mut self, change: &Change<AnyObject>, replaced: &[Cached<AnyObject>]) {
+        let added = match change {
+            Change::Put(object) => object.encoded_len(),
+            Change::Remove(_) => None,
+        };
+        if added.is_some() || self.has_encoded() {
+            let replaced: usize = replaced.iter().filter_map(Cached::encoded_len).sum();
+            self.encoded_bytes = Some(self.encoded_bytes.unwrap_or(0) + added.unwrap_or(0) - replaced);
+        }
+    }
+
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<(u32, &Cached<AnyObject>)> {
         self.objects.find(key.hash_value(), |object| object.key() == key)
     }

@@ -59,6 +59,14 @@ impl<K: 'static> Snapshot<K> {
         self.len() == 0
     }
 
+    /// Returns the number of bytes of all encoded objects, or of their compressed form; `None` if no
+    /// encoded object has been stored. The dictionaries of compressed objects, and the allocations
+    /// around the bytes, are not included.
+    #[must_use]
+    pub fn encoded_bytes(&self) -> Option<usize> {
+        self.state.encoded_bytes
+    }
+
     /// Returns the watermark of this state: the resource version that the store had reached; empty
     /// if there is none. If each namespace is watched separately, this is the minimum of [the
     /// namespaces' watermarks](Self::watermarks).

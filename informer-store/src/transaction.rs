@@ -169,8 +169,9 @@ impl<'a> Transaction<'a> {
     fn apply(&mut self, state: &mut State, notes: &mut WriterNotes) {
         let mut cursor = Cursor::default();
         for change in &self.changes {
-            state.has_encoded |= matches!(change, Change::Put(object) if object.is_closed());
+            let before = self.replaced.len();
             self.slots.push(apply_change(&mut state.objects, change, &mut cursor, &mut self.replaced));
+            state.count_encoded(change, &self.replaced[before..]);
         }
         let indices = state.indices.iter_mut().zip(&mut notes.indices).zip(&mut self.computed);
         for ((named, notes), computed) in indices {

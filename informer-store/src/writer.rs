@@ -95,7 +95,7 @@ fn new_shared() -> Arc<Shared> {
     let by_namespace: Arc<dyn AnyIndex> = Arc::new(by_namespace);
     let state = State {
         objects: SlotMap::new(),
-        has_encoded: false,
+        encoded_bytes: None,
         indices: vec![NamedIndex {
             id,
             definition: Arc::clone(&by_namespace),

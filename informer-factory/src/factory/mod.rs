@@ -7,6 +7,7 @@
 mod builder;
 mod discovery;
 mod dynamic;
+mod health;
 mod make;
 mod namespaces;
 mod registry;
@@ -36,6 +37,7 @@ use scope::Scope;
 pub use builder::FactoryBuilder;
 pub use discovery::ForResourceError;
 pub use dynamic::{DynamicInformers, MetadataInformers};
+pub use health::FactoryHealth;
 pub use report::InformerReport;
 pub use scope::InformerScope;
 pub use type_options::TypeOptions;
@@ -209,7 +211,8 @@ impl SharedInformerFactory {
         }
     }
 
-    /// Returns the status of each informer, ordered by description.
+    /// Returns the status of each informer, ordered by description. Reading it changes nothing.
+    /// [`health`](Self::health) returns only the informers with a problem.
     ///
     /// ```no_run
     /// # fn show(factory: &informer_factory::SharedInformerFactory) {

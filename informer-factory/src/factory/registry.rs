@@ -92,6 +92,7 @@ impl Entry {
 
     pub(super) fn report(&self) -> InformerReport {
         let informer = &self.informer;
+        let store = informer.indexer().snapshot();
         let state = match informer.state() {
             // The task was spawned and has not been polled yet.
             InformerState::Idle if self.is_started() => InformerState::Running,
@@ -105,9 +106,12 @@ impl Entry {
             has_synced: informer.has_synced(),
             health: informer.health(),
             status: informer.status().clone(),
-            objects: informer.indexer().len(),
-            watermark: informer.watermark(),
+            objects: store.len(),
+            encoded_bytes: store.encoded_bytes(),
+            watermark: store.watermark().clone(),
+            watermark_age: informer.progress().watermark_age(),
             queued: informer.queued(),
+            batches: informer.progress().batches(),
             handlers: informer.handlers(),
         }
     }

@@ -2,12 +2,13 @@
 
 use std::any::TypeId;
 use std::fmt;
+use std::time::Duration;
 
 use informer_core::{HandlerStats, ResourceVersion};
 use informer_reflector::Health;
 
 use crate::cache_sync::waiting_for;
-use crate::{InformerState, SourceStatus};
+use crate::{BatchCounts, InformerState, SourceStatus, StopCause};
 
 /// The status of one of a factory's informers;
 /// [`SharedInformerFactory::informers`](crate::SharedInformerFactory::informers) returns one for
@@ -31,10 +32,19 @@ pub struct InformerReport {
     pub status: SourceStatus,
     /// The number of objects in the store.
     pub objects: usize,
+    /// The number of bytes of the stored objects, if they are stored
+    /// [encoded](informer_core::Storage::Encoded). The dictionaries of compressed objects are not
+    /// included.
+    pub encoded_bytes: Option<usize>,
     /// The resource version that the store has reached.
     pub watermark: ResourceVersion,
+    /// The time since the store reached the watermark, or the server confirmed it; `None` if there is
+    /// no watermark.
+    pub watermark_age: Option<Duration>,
     /// The number of objects with queued changes.
     pub queued: usize,
+    /// The numbers of processed batches.
+    pub batches: BatchCounts,
     /// The handlers and event streams, by name, with their statistics. Several can have the same
     /// name.
     pub handlers: Vec<(String, HandlerStats)>,
@@ -45,6 +55,32 @@ impl InformerReport {
     #[must_use]
     pub fn is_of<K: 'static>(&self) -> bool {
         self.object_id == TypeId::of::<K>()
+    }
+
+    /// Returns the reason why the informer is not synced or not live, such as `not started` or
+    /// `backing off for 3.2s: …`; `None` if it is synced and live.
+    #[must_use]
+    pub fn problem(&self) -> Option<String> {
+        let reason = match self.state {
+            InformerState::Idle => "not started",
+            InformerState::Stopped(StopCause::Shutdown) => "stopped on request",
+            InformerState::Stopped(StopCause::Dropped) => "stopped, because its task was dropped",
+            InformerState::Stopped(StopCause::Panicked) => "stopped, because its task panicked",
+            InformerState::Running => return self.problem_of_running(),
+        };
+        Some(reason.to_owned())
+    }
+
+    fn problem_of_running(&self) -> Option<String> {
+        let unlisted = self.status.unlisted();
+        if !unlisted.is_empty() {
+            return Some(unlisted.join(", "));
+        }
+        match (self.has_synced, self.health.is_live()) {
+            (true, true) => None,
+            (false, true) => Some("the initial list is being processed".to_owned()),
+            (_, false) => Some(self.health.to_string()),
+        }
     }
 }
 

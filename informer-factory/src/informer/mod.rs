@@ -18,8 +18,10 @@
 
 mod failure_log;
 mod namespaces;
+mod observe;
 mod options;
 mod pipeline;
+mod progress;
 mod state;
 mod task;
 mod verify;
@@ -31,10 +33,9 @@ use std::sync::Arc;
 
 use informer_core::{
     AnyObject, AnySource, AsyncEventHandler, Cached, Completion, DeltaFifo, EventHandler, EventStream,
-    HandlerOptions, HandlerRegistration, HandlerStats, Handlers, ListerWatcher, ObjectKey, ResourceVersion,
+    HandlerOptions, HandlerRegistration, Handlers, ListerWatcher, ObjectKey, ResourceVersion,
     SharedProcessor,
 };
-use informer_reflector::Health;
 use informer_store::{Index, IndexError, IndexValue, Indexer, Lister, StoreWriter, store};
 use kube::Resource;
 use tokio::sync::watch;
@@ -43,10 +44,12 @@ use crate::cache_controller::CacheController;
 use crate::source::{self, Source, SourceStatus, SourceTask};
 use failure_log::FailureLog;
 use pipeline::Pipeline;
+use progress::Progress;
 use state::StateKeeper;
 use verify::Verifier;
 
 pub use options::InformerOptions;
+pub use progress::BatchCounts;
 pub use state::{InformerState, StopCause};
 pub use task::InformerTask;
 pub use verify::{Difference, Verification, VerifyError};
@@ -73,6 +76,7 @@ pub(crate) struct Shared {
     watermark: watch::Receiver<ResourceVersion>,
     state: watch::Receiver<InformerState>,
     verifier: Arc<Verifier>,
+    progress: Arc<Progress>,
     /// The number of store handles that the informer itself holds. They do not count as use of the
     /// informer.
     own_handles: usize,
@@ -252,68 +256,6 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         };
         own.unwrap_or_else(|| self.synced())
     }
-
-    /// Returns the status of listing and watching.
-    #[must_use]
-    pub fn status(&self) -> &SourceStatus {
-        &self.shared.status
-    }
-
-    /// Returns the number of objects with changes that the store does not have yet.
-    #[must_use]
-    pub fn queued(&self) -> usize {
-        self.shared.queue.len()
-    }
-
-    /// Returns the names and statistics of all handlers and event streams.
-    #[must_use]
-    pub fn handlers(&self) -> Vec<(String, HandlerStats)> {
-        self.shared.processor.handlers()
-    }
-
-    /// Returns the resource version that the store has reached. For an informer of several
-    /// namespaces, this is the lowest version that the store has reached in any of them, and empty
-    /// until all of them have been listed.
-    #[must_use]
-    pub fn watermark(&self) -> ResourceVersion {
-        self.shared.indexer.watermark()
-    }
-
-    /// Returns whether the informer is idle, running or stopped, and why it stopped.
-    #[must_use]
-    #[doc(alias = "IsStopped")]
-    pub fn state(&self) -> InformerState {
-        *self.shared.state.borrow()
-    }
-
-    /// Waits until the informer has stopped, and returns the cause.
-    ///
-    /// # Cancel safety
-    /// Cancel safe: dropping the future has no effect.
-    pub async fn stopped(&self) -> StopCause {
-        let mut state = self.shared.state.clone();
-        let ended = state.wait_for(|state| matches!(state, InformerState::Stopped(_))).await;
-        match ended.as_deref() {
-            Ok(InformerState::Stopped(cause)) => *cause,
-            // Unreachable: `StateKeeper` sets `Stopped` before it drops the sender.
-            _ => StopCause::Dropped,
-        }
-    }
-
-    /// Returns whether the informer has a handler, or whether the program holds a handle of the
-    /// informer (besides `self`), of its store or of one of its indexes.
-    pub(crate) fn is_in_use(&self) -> bool {
-        Arc::strong_count(&self.shared) > 1
-            || self.shared.indexer.handle_count() > self.shared.own_handles
-            || self.shared.processor.handler_count() > 0
-    }
-
-    /// Returns the current health of listing and watching; for several namespaces, the worst health
-    /// among them.
-    #[must_use]
-    pub fn health(&self) -> Health {
-        self.shared.status.health()
-    }
 }
 
 impl<K> SharedIndexInformer<K> {
@@ -357,6 +299,7 @@ impl Shared {
         let (indexer, status, source) = (writer.indexer(), source.status(), Arc::new(source));
         let processor = SharedProcessor::new(resync_period);
         let (watermark_sender, watermark) = watch::channel(ResourceVersion::empty());
+        let progress = Arc::new(Progress::new());
         let mut pipeline = Pipeline {
             index_failures: FailureLog::new(status.description()),
             writer,
@@ -364,6 +307,7 @@ impl Shared {
             processor: processor.clone(),
             source: Arc::clone(&source),
             watermark: watermark_sender,
+            progress: Arc::clone(&progress),
         };
         let controller = CacheController::over(queue.clone(), work, move |batch| pipeline.process(batch));
         processor.describe_source({
@@ -376,8 +320,18 @@ impl Shared {
         let task =
             InformerTask::new(controller, processor.clone(), Arc::clone(&verifier), verify_period, keeper);
         let own_handles = indexer.handle_count();
-        let shared =
-            Self { indexer, processor, queue, source, status, watermark, state, verifier, own_handles };
+        let shared = Self {
+            indexer,
+            processor,
+            queue,
+            source,
+            status,
+            watermark,
+            state,
+            verifier,
+            progress,
+            own_handles,
+        };
         (Arc::new(shared), task)
     }
 }

@@ -10,8 +10,11 @@ use informer_core::{
 };
 use informer_store::{Change, Indexer, StoreWriter};
 use tokio::sync::watch;
+use tracing::field::Empty;
+use tracing::trace_span;
 
 use super::failure_log::FailureLog;
+use super::progress::Progress;
 use crate::source::Source;
 
 /// Turns batches of deltas into states of the store and events.
@@ -23,6 +26,7 @@ pub(super) struct Pipeline {
     pub(super) source: Arc<Source<AnyObject>>,
     /// The store's watermark. A change wakes callers that wait for a resource version.
     pub(super) watermark: watch::Sender<ResourceVersion>,
+    pub(super) progress: Arc<Progress>,
 }
 
 /// The changes and events of one batch.
@@ -35,6 +39,16 @@ impl Pipeline {
     /// Applies a batch to the store and publishes its events.
     pub(super) fn process(&mut self, batch: &Batch<AnyObject>) {
         let count = batch.items().len();
+        // No await follows in this function, so an entered span is safe here. If it is disabled, it
+        // costs one atomic load, and its fields are not evaluated.
+        let span = trace_span!(
+            "batch",
+            resource = self.source.status().description(),
+            resource_version = batch.watermark().map(tracing::field::display),
+            items = count,
+            events = Empty,
+        )
+        .entered();
         let mut outcome = Outcome { changes: Vec::with_capacity(count), events: Vec::with_capacity(count) };
         // All lookups come first: they take one lock, and the CPU can load distant objects in
         // parallel as long as no reference count is changed in between.
@@ -47,6 +61,7 @@ impl Pipeline {
         // snapshot shares.
         drop(state);
         let Outcome { changes, events } = outcome;
+        span.record("events", events.len());
         let events = EventBatch { events, completes_initial_list: batch.completes_initial_list() };
         let mut transaction = self.writer.prepare(changes, batch.watermark(), batch.namespaces());
         // I3: the store changes before any handler can receive the events.
@@ -56,6 +71,7 @@ impl Pipeline {
         let failures = transaction.finish();
         drop(published);
         self.index_failures.report(&failures);
+        self.progress.record(count, batch.watermark().is_some());
         if let Some(resource_version) = batch.watermark() {
             self.watermark.send_replace(resource_version.clone());
         } else if matches!(*self.source, Source::Namespaces(_)) {

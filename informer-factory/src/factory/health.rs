@@ -1,0 +1,81 @@
+//! [`FactoryHealth`]: whether all informers of a factory are synced and live.
+
+use std::fmt;
+
+use super::SharedInformerFactory;
+use super::report::InformerReport;
+use crate::{InformerState, StopCause};
+
+/// Whether all requested informers of a factory are synced and live, and the reason of each that is
+/// not. [`SharedInformerFactory::health`] returns it, and its `Display` describes it in one line.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct FactoryHealth {
+    /// The number of requested informers.
+    pub informers: usize,
+    /// The informers that are not synced or not live, ordered by description.
+    /// [`InformerReport::problem`] returns the reason of each.
+    pub unhealthy: Vec<InformerReport>,
+}
+
+impl FactoryHealth {
+    /// Returns whether all requested informers are synced: their initial lists are in their stores.
+    /// An informer stays synced while its server is unavailable, so a readiness probe can use this.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.unhealthy.iter().all(|report| report.has_synced)
+    }
+
+    /// Returns whether all requested informers are synced, and their watches are open or being
+    /// resumed. If not, stores are incomplete, or lack recent changes.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.unhealthy.is_empty()
+    }
+
+    /// Returns whether the task of an informer has panicked. A restart of the program can correct
+    /// that, so a liveness probe can use this.
+    #[must_use]
+    pub fn has_panicked(&self) -> bool {
+        let panicked = InformerState::Stopped(StopCause::Panicked);
+        self.unhealthy.iter().any(|report| report.state == panicked)
+    }
+}
+
+impl fmt::Display for FactoryHealth {
+    /// Writes `3 of 3 informers are synced and live`, or `1 of 3 informers are synced and live; nodes
+    /// (not started), pods (synced, backing off for 3.2s: …)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let healthy = self.informers - self.unhealthy.len();
+        write!(f, "{healthy} of {} informers are synced and live", self.informers)?;
+        for (number, report) in self.unhealthy.iter().enumerate() {
+            let separator = if number == 0 { ';' } else { ',' };
+            let synced = if report.has_synced { "synced, " } else { "" };
+            let reason = report.problem().unwrap_or_default();
+            write!(f, "{separator} {} ({synced}{reason})", report.description)?;
+        }
+        Ok(())
+    }
+}
+
+impl SharedInformerFactory {
+    /// Returns whether all requested informers are synced and live, and the reason of each that is
+    /// not. An informer that was requested and not started is not synced. An informer that the
+    /// program has [stopped](Self::stop) no longer counts.
+    ///
+    /// ```no_run
+    /// # fn check(factory: &informer_factory::SharedInformerFactory) {
+    /// let health = factory.health();
+    /// if !health.is_live() {
+    ///     eprintln!("{health}"); // 1 of 2 informers are synced and live; pods (forbidden: …)
+    /// }
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn health(&self) -> FactoryHealth {
+        let mut unhealthy = self.informers();
+        let informers = unhealthy.len();
+        unhealthy.retain(|report| report.problem().is_some());
+        FactoryHealth { informers, unhealthy }
+    }
+}
