@@ -25,8 +25,12 @@ use crate::{short, write};
 /// | `informer_health` | gauge, always 1 | `state`, such as `live` or `forbidden` |
 /// | `informer_last_event_age_seconds` | gauge, while the informer is live | |
 /// | `informer_store_objects` | gauge | |
+/// | `informer_store_encoded_bytes` | gauge, if objects are stored encoded | |
 /// | `informer_store_resource_version` | gauge, the last 15 digits | |
+/// | `informer_watermark_age_seconds` | gauge, once the informer is synced | |
 /// | `informer_queued_items` | gauge | |
+/// | `informer_batches_total` | counter | |
+/// | `informer_batched_items_total` | counter | |
 /// | `informer_quarantined_objects` | gauge | |
 /// | `informer_quarantined_versions_total` | counter | |
 /// | `informer_handler_pending_events` | gauge | `handler` |
@@ -38,6 +42,8 @@ use crate::{short, write};
 /// | `reflector_lists_total` | counter | |
 /// | `reflector_list_pages_total` | counter | |
 /// | `reflector_listed_objects_total` | counter | |
+/// | `reflector_relists_total` | counter | `cause`, see [`ReflectorCounts::relists`] |
+/// | `reflector_received_bytes_total` | counter | |
 /// | `reflector_watches_total` | counter | |
 /// | `reflector_watch_events_total` | counter | `type` |
 /// | `reflector_failures_total` | counter | `cause`, see [`ReflectorCounts::failures`] |
@@ -71,19 +77,32 @@ type Labels<'a> = Vec<(&'a str, &'a str)>;
 type Number<T> = fn(&T) -> Option<f64>;
 type Numbers = fn(&Informer) -> Vec<(&'static str, f64)>;
 
-const OF_INFORMER: [(Kind, &str, &str, Number<Informer>); 11] = [
+const OF_INFORMER: [(Kind, &str, &str, Number<Informer>); 16] = [
     (Gauge, "informer_synced", "Whether the initial list is in the store", |it| {
         Some(f64::from(u8::from(it.report.has_synced)))
     }),
-    (Gauge, "informer_last_event_age_seconds", "Time since the last event or bookmark", |it| {
-        match it.report.health {
-            Health::Live { last_event } => Some(last_event.elapsed().as_secs_f64()),
-            _ => None,
-        }
+    (Gauge, "informer_last_event_age_seconds", "Time since the last event, bookmark or list", |it| match it
+        .report
+        .health
+    {
+        Health::Live { last_event } => Some(last_event.elapsed().as_secs_f64()),
+        _ => None,
     }),
     (Gauge, "informer_store_objects", "Number of objects in the store", |it| Some(it.report.objects as f64)),
+    (Gauge, "informer_store_encoded_bytes", "Number of bytes of the encoded objects in the store", |it| {
+        it.report.encoded_bytes.map(|bytes| bytes as f64)
+    }),
     (Gauge, "informer_store_resource_version", "Last 15 digits of the store's resource version", |it| {
         last_digits(&it.report.watermark.to_string())
+    }),
+    (Gauge, "informer_watermark_age_seconds", "Time since the store reached its resource version", |it| {
+        it.report.watermark_age.map(|age| age.as_secs_f64())
+    }),
+    (Counter, "informer_batches", "Number of batches of changes that the store has applied", |it| {
+        Some(it.report.batches.batches as f64)
+    }),
+    (Counter, "informer_batched_items", "Number of changed objects in all batches", |it| {
+        Some(it.report.batches.items as f64)
     }),
     (Gauge, "informer_queued_items", "Number of objects with queued changes", |it| {
         Some(it.report.queued as f64)
@@ -102,12 +121,15 @@ const OF_INFORMER: [(Kind, &str, &str, Number<Informer>); 11] = [
     (Counter, "reflector_listed_objects", "Number of objects in complete lists", |it| {
         Some(it.counts.listed_objects as f64)
     }),
+    (Counter, "reflector_received_bytes", "Number of bytes in the bodies of lists and watches", |it| {
+        Some(it.counts.received_bytes as f64)
+    }),
     (Counter, "reflector_watches", "Number of opened watches", |it| Some(it.counts.watches as f64)),
 ];
 
 /// The metrics of an informer that have a third label, in addition to `resource` and `object`. The
 /// first element is the name of this label.
-const LABELLED: [(&str, Kind, &str, &str, Numbers); 3] = [
+const LABELLED: [(&str, Kind, &str, &str, Numbers); 4] = [
     ("state", Gauge, "informer_health", "The state of listing and watching", |it| {
         vec![(it.report.health.name(), 1.0)]
     }),
@@ -122,7 +144,10 @@ const LABELLED: [(&str, Kind, &str, &str, Numbers); 3] = [
         ]
     }),
     ("cause", Counter, "reflector_failures", "Number of failed requests and interrupted watches", |it| {
-        it.counts.failures.iter().map(|(cause, count)| (*cause, *count as f64)).collect()
+        by_cause(&it.counts.failures)
+    }),
+    ("cause", Counter, "reflector_relists", "Number of lists after the first one", |it| {
+        by_cause(&it.counts.relists)
     }),
 ];
 
@@ -144,6 +169,10 @@ const OF_HANDLER: [(Kind, &str, &str, Number<HandlerStats>); 6] = [
         Some(it.busy.as_secs_f64())
     }),
 ];
+
+fn by_cause(counts: &BTreeMap<&'static str, u64>) -> Vec<(&'static str, f64)> {
+    counts.iter().map(|(cause, count)| (*cause, *count as f64)).collect()
+}
 
 impl Informer {
     fn new(report: InformerReport) -> Self {

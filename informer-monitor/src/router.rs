@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use informer_factory::{InformerReport, InformerState, SharedInformerFactory, StopCause};
+use informer_factory::{FactoryHealth, SharedInformerFactory};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 
@@ -23,9 +23,12 @@ struct Monitored {
 ///
 /// | path | response |
 /// |---|---|
-/// | `/healthz` | 200; or 500 and the names of informers whose tasks have panicked |
-/// | `/readyz` | 200; or 503 and, for each informer that is not synced, its name and the reason |
+/// | `/healthz` | 200; or 500 if the task of an informer has panicked |
+/// | `/readyz` | 200; or 503 if an informer is not synced |
 /// | `/metrics` | the [`InformerMetrics`] of the factory, and the other metrics of `registry`, as `OpenMetrics` text |
+///
+/// The body of `/healthz` and `/readyz` is [`SharedInformerFactory::health`] in words: it names each
+/// informer that is not synced or not live, with the reason.
 ///
 /// An informer that was requested and not started is not synced. Once synced, an informer stays
 /// synced while its server is unavailable, so the program stays ready; `informer_health` in the
@@ -50,28 +53,18 @@ pub fn router(factory: &SharedInformerFactory, mut registry: Registry) -> Router
         .with_state(Arc::new(monitored))
 }
 
-async fn healthz(State(monitored): State<Arc<Monitored>>) -> Response {
-    let has_panicked = |report: &InformerReport| report.state == InformerState::Stopped(StopCause::Panicked);
-    respond(&monitored.factory, StatusCode::INTERNAL_SERVER_ERROR, has_panicked)
+async fn healthz(State(monitored): State<Arc<Monitored>>) -> (StatusCode, String) {
+    let health = monitored.factory.health();
+    respond(if health.has_panicked() { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::OK }, &health)
 }
 
-async fn readyz(State(monitored): State<Arc<Monitored>>) -> Response {
-    respond(&monitored.factory, StatusCode::SERVICE_UNAVAILABLE, |report| !report.has_synced)
+async fn readyz(State(monitored): State<Arc<Monitored>>) -> (StatusCode, String) {
+    let health = monitored.factory.health();
+    respond(if health.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, &health)
 }
 
-/// Responds with `failure` and the informers for which `has_failed` returns `true`, or with 200 if
-/// there are none.
-fn respond(
-    factory: &SharedInformerFactory,
-    failure: StatusCode,
-    has_failed: impl Fn(&InformerReport) -> bool,
-) -> Response {
-    let failed: Vec<_> = factory.informers().into_iter().filter(has_failed).collect();
-    if failed.is_empty() {
-        return "ok\n".into_response();
-    }
-    let lines: String = failed.iter().map(|report| format!("{report}\n")).collect();
-    (failure, lines).into_response()
+fn respond(status: StatusCode, health: &FactoryHealth) -> (StatusCode, String) {
+    (status, format!("{health}\n"))
 }
 
 async fn metrics(State(monitored): State<Arc<Monitored>>) -> Response {

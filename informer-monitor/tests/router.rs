@@ -24,16 +24,20 @@ async fn get(factory: &SharedInformerFactory, path: &str) -> (StatusCode, String
 async fn program_is_ready_when_its_informers_are_synced() {
     let simulator = Simulator::builder().built_in_kinds().start().await.expect("a free port");
     let factory = SharedInformerFactory::new(simulator.client().expect("a client"));
-    let ok = (StatusCode::OK, "ok\n".to_owned());
-    assert_eq!(get(&factory, "/readyz").await, ok);
+    let ok = |informers: usize| {
+        (StatusCode::OK, format!("{informers} of {informers} informers are synced and live\n"))
+    };
+    assert_eq!(get(&factory, "/readyz").await, ok(0));
     let _nodes = factory.core().v1().nodes();
     let _pods = factory.core().v1().pods();
-    let not_started = "nodes (not started)\npods (not started)\n".to_owned();
-    assert_eq!(get(&factory, "/readyz").await, (StatusCode::SERVICE_UNAVAILABLE, not_started));
+    let not_started = "0 of 2 informers are synced and live; nodes (not started), pods (not started)\n";
+    let not_ready = (StatusCode::SERVICE_UNAVAILABLE, not_started.to_owned());
+    assert_eq!(get(&factory, "/readyz").await, not_ready);
     factory.start();
     factory.wait_for_cache_sync().await.expect("the informers sync");
-    assert_eq!(get(&factory, "/readyz").await, ok);
-    assert_eq!(get(&factory, "/healthz").await, ok);
+    simulator.wait_for_watches(&RequestFilter::any(), 2).await;
+    assert_eq!(get(&factory, "/readyz").await, ok(2));
+    assert_eq!(get(&factory, "/healthz").await, ok(2));
     let (status, page) = get(&factory, "/metrics").await;
     assert_eq!(status, StatusCode::OK);
     assert!(page.contains("informer_synced{resource=\"pods\""), "{page}");
@@ -57,7 +61,7 @@ async fn program_that_is_not_ready_names_the_informer_and_the_reason() {
     tokio::time::timeout(Duration::from_secs(30), refusal).await.expect("the server answers");
     let (status, reasons) = get(&factory, "/readyz").await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
-    assert!(reasons.starts_with("pods (forbidden: "), "{reasons}");
-    assert!(reasons.contains(message) && !reasons.contains("nodes"), "{reasons}");
+    let start = "1 of 2 informers are synced and live; pods (forbidden: ";
+    assert!(reasons.starts_with(start) && reasons.contains(message), "{reasons}");
     assert_eq!(get(&factory, "/healthz").await.0, StatusCode::OK);
 }
