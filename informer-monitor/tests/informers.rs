@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use informer_core::HandlerOptions;
-use informer_factory::{Handlers, SharedInformerFactory};
+use informer_factory::{Handlers, SharedInformerFactory, Storage, WaitOutcome};
 use informer_monitor::InformerMetrics;
 use informer_testing::Simulator;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -43,6 +43,37 @@ async fn until(what: &str, condition: impl Fn() -> bool) {
 }
 
 #[tokio::test]
+async fn encoded_bytes_follow_the_objects_of_the_store() {
+    let simulator = Simulator::builder().built_in_kinds().start_in_process();
+    let client = simulator.client().expect("a client");
+    let factory = SharedInformerFactory::builder(client)
+        .configure::<ConfigMap>(|config_maps| config_maps.storage(Storage::Encoded))
+        .build();
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(InformerMetrics::new(&factory)));
+    let informer = factory.core().v1().config_maps();
+    factory.start();
+    factory.wait_for_cache_sync().await.expect("the informer syncs");
+    let bytes_at = async |version: u64| {
+        let version = version.to_string().as_str().into();
+        assert_eq!(informer.wait_until(&version, Duration::from_secs(30)).await, WaitOutcome::Reached);
+        value(&page(&registry), "informer_store_encoded_bytes", &[]).unwrap_or_default()
+    };
+    let created = simulator.create(&config_map("a", "green")).expect("a new object");
+    let green = bytes_at(created.resource_version()).await;
+    assert!(green > 20.0, "{green}");
+    let changed = simulator.apply(&config_map("a", "light green")).expect("the object exists");
+    assert_eq!(bytes_at(changed.resource_version()).await, green + 6.0);
+    let again = simulator.create(&config_map("b", "green")).expect("a new object");
+    assert_eq!(bytes_at(again.resource_version()).await, 2.0 * green + 6.0);
+    for name in ["shop/a", "shop/b"] {
+        let left = if name == "shop/a" { green } else { 0.0 };
+        let deleted = simulator.delete::<ConfigMap>(name).expect("the object exists");
+        assert_eq!(bytes_at(deleted.resource_version()).await, left);
+    }
+}
+
+#[tokio::test]
 async fn metrics_follow_an_informer_from_its_list_to_its_end() {
     let simulator = Simulator::builder().built_in_kinds().start().await.expect("a free port");
     let client = simulator.client().expect("a client");
@@ -77,6 +108,7 @@ async fn metrics_follow_an_informer_from_its_list_to_its_end() {
         ("informer_store_objects", &["object=\"ConfigMap\""], 2.0),
         ("informer_store_resource_version", &[], resource_version),
         ("informer_queued_items", &[], 0.0),
+        ("informer_batched_items_total", &[], 3.0),
         ("informer_quarantined_objects", &[], 0.0),
         ("informer_handler_pending_events", &handler, 0.0),
         ("informer_handler_panics_total", &handler, 0.0),
@@ -87,7 +119,12 @@ async fn metrics_follow_an_informer_from_its_list_to_its_end() {
     ] {
         assert_eq!(number(metric, labels), Some(expected), "{metric} {labels:?} in\n{}", page(&registry));
     }
-    assert!(number("informer_last_event_age_seconds", &[]).is_some_and(|age| age < 30.0));
+    for age in ["informer_last_event_age_seconds", "informer_watermark_age_seconds"] {
+        assert!(number(age, &[]).is_some_and(|seconds| seconds < 30.0), "{age}");
+    }
+    assert!(number("informer_batches_total", &[]).is_some_and(|batches| (2.0..=3.0).contains(&batches)));
+    assert!(number("reflector_received_bytes_total", &[]).is_some_and(|bytes| bytes > 100.0));
+    assert_eq!(number("informer_store_encoded_bytes", &[]), None, "the objects are stored decoded");
 
     factory.stop(&informer).await;
     drop(informer);

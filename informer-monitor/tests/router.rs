@@ -35,7 +35,12 @@ async fn program_is_ready_when_its_informers_are_synced() {
     assert_eq!(get(&factory, "/readyz").await, not_ready);
     factory.start();
     factory.wait_for_cache_sync().await.expect("the informers sync");
-    simulator.wait_for_watches(&RequestFilter::any(), 2).await;
+    let live = async {
+        while !factory.health().is_live() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), live).await.expect("the watches open");
     assert_eq!(get(&factory, "/readyz").await, ok(2));
     assert_eq!(get(&factory, "/healthz").await, ok(2));
     let (status, page) = get(&factory, "/metrics").await;

@@ -8,7 +8,9 @@ mod http2;
 mod kinds;
 mod namespaces;
 mod pipeline;
+mod signals;
 mod streams;
+mod trace;
 mod verifying;
 mod waiting;
 

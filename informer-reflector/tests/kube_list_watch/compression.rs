@@ -1,13 +1,14 @@
 //! Compressed bodies: when the client requests them, and how it decodes them.
 
 use std::io::{self, Write};
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::StreamExt;
 use futures::channel::mpsc;
-use informer_core::{ListOptions, ListPart, ListWatchError, ListerWatcher, OwnedObject, WatchEvent};
+use informer_core::{ListOptions, ListPart, ListWatchError, ListerWatcher, OwnedObject, Storage, WatchEvent};
 use informer_reflector::KubeListWatch;
 use k8s_openapi::api::core::v1::Pod;
 
@@ -68,6 +69,23 @@ async fn lists_and_watches_accept_gzip_by_default() -> Result<(), ListWatchError
     }
     let encodings = server.header("accept-encoding");
     assert_eq!(encodings.iter().flatten().collect::<Vec<_>>(), ["gzip", "gzip", "identity", "identity"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn received_bytes_are_counted_before_decompression() -> Result<(), ListWatchError> {
+    let list_body = gzip(LIST);
+    let list_answer = gzipped_pieces(&[&list_body[..7], &list_body[7..]]);
+    let server = Server::answering([list_answer, answer(200, EVENTS[0])]);
+    let pods = KubeListWatch::<Pod>::all(server.client());
+    let received = pods.received_bytes().expect("the source counts bytes");
+    let now = || received.load(Ordering::Relaxed) as usize;
+    list(&pods, ListOptions::default()).await?;
+    assert_eq!(now(), list_body.len());
+    let encoded = pods.with_storage(Storage::Encoded).expect("the source can encode");
+    encoded.watch(watch_options("1")).await?.for_each(async |_| ()).await;
+    assert_eq!(now(), list_body.len() + EVENTS[0].len(), "the encoded source has the same counter");
+    assert_eq!(pods.clone().received_bytes().map(|bytes| bytes.load(Ordering::Relaxed)), Some(0));
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use informer_core::DeltaFifo;
-use informer_reflector::ReflectorConfig;
+use informer_reflector::{Health, ReflectorConfig};
 
 use super::script::*;
 
@@ -43,6 +43,26 @@ async fn third_silent_watch_waits_for_its_first_bookmark() {
         run.expect_after(seconds - 0.1..seconds + 0.1, "watch 7").await;
     }
     assert!(run.status.health().is_live(), "{}", run.status.health());
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_watch_does_not_change_the_time_of_the_last_event() {
+    let (quiet, lines): (Vec<_>, Vec<_>) = (0..4).map(|_| watch()).unzip();
+    let mut run = Run::new([page(vec![], "7")].into_iter().chain(lines).collect());
+    run.expect_requests(&["list 0 500", "watch 7"]).await;
+    run.health(Health::is_live).await;
+    let age = |run: &Run| match run.status.health() {
+        Health::Live { last_event } => last_event.elapsed().as_secs(),
+        health => panic!("{health}"),
+    };
+    assert_eq!(age(&run), 0, "the list has just arrived");
+    for expected in [65, 130, 255] {
+        run.expect_requests(&["watch 7"]).await;
+        assert_eq!(age(&run), expected, "a silent watch was replaced");
+    }
+    send(&quiet[3], vec![bookmark("8")]);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(age(&run), 1, "a bookmark has arrived");
 }
 
 #[tokio::test(start_paused = true)]
