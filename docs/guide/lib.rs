@@ -1,6 +1,15 @@
 //! Compiles and runs the code blocks of the guide, as documentation tests: one module for each page.
 //!
-//! `cargo xtask tidy` checks that each page is here.
+//! `cargo xtask tidy` checks that each page is here. Two READMEs are also here, because their code uses crates that
+//! depend on the crate of the README, or because they belong to no crate.
+
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+mod readme {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../informer-macros/README.md")]
+mod readme_of_the_derive {}
 
 #[cfg(doctest)]
 #[doc = include_str!("src/introduction.md")]

@@ -1,3 +1,2 @@
-//! Compiles the examples in the READMEs.
+//! Compiles the example of the README.
 #![doc = include_str!("../README.md")]
-#![doc = include_str!("../../README.md")]

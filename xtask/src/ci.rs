@@ -7,7 +7,7 @@ use anyhow::bail;
 
 use crate::signals::Signals;
 use crate::{
-    codegen, definitions, e2e, examples, fuzz, guide, inspector, loom, mutants, process, simulate, tidy,
+    codegen, definitions, e2e, examples, fuzz, guide, inspector, loom, mutants, process, release, simulate, tidy,
     workspace,
 };
 
@@ -26,6 +26,8 @@ enum Step {
     Codegen,
     /// `cargo xtask codegen --crd --check` for the example `custom-groups`.
     CustomGroups,
+    /// `cargo xtask release --check`, with these arguments.
+    Release(&'static release::Args),
     /// Clippy on informer-factory with the features of a Kubernetes version.
     Kubernetes(&'static str),
     /// `cargo xtask loom`.
@@ -78,13 +80,14 @@ const BROWSER_CLIPPY: &[&str] = &[
 ];
 
 /// The steps of `cargo xtask ci`. Quick checks come first.
-const STEPS: [(&str, Step); 22] = [
+const STEPS: [(&str, Step); 23] = [
     ("fmt", Step::Cargo(&["fmt", "--all", "--check"])),
     ("clippy", Step::Cargo(CLIPPY)),
     ("clippy of browser tests", Step::Cargo(BROWSER_CLIPPY)),
     ("tidy", Step::Tidy),
     ("codegen", Step::Codegen),
     ("custom groups", Step::CustomGroups),
+    ("release", Step::Release(&release::Args::CHECK)),
     // The other steps use the features of Kubernetes 1.36.
     ("Kubernetes 1.37", Step::Kubernetes("1.37")),
     ("Kubernetes 1.35", Step::Kubernetes("1.35")),
@@ -106,19 +109,21 @@ const STEPS: [(&str, Step); 22] = [
 ];
 
 /// The additional steps of `--long`, which take too long to run for every change.
-const LONG_STEPS: [(&str, Step); 5] = [
+const LONG_STEPS: [(&str, Step); 6] = [
     ("long e2e", Step::LongE2e),
     ("fuzz", Step::Fuzz),
     ("simulate longer", Step::Simulate(&simulate::Args::LONG)),
     ("more definitions", Step::Definitions(&definitions::Args::LONG)),
     ("mutants", Step::Mutants),
+    ("packages", Step::Release(&release::Args::COMPILE)),
 ];
 
 /// Arguments of `cargo xtask ci`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Also run the end-to-end tests that take minutes, five minutes of fuzzing, ten thousand simulation seeds, code
-    /// generation from more definitions, and the tests with planted bugs; takes about an hour more
+    /// generation from more definitions, the tests with planted bugs, and compile the packages; takes about an hour
+    /// more
     #[arg(long)]
     long: bool,
 }
@@ -157,6 +162,7 @@ impl Step {
             Self::Mutants => mutants::run(&mutants::Args::default(), signals)?,
             Self::Fuzz => fuzz::run(&fuzz::Args::LONG, signals)?,
             Self::Codegen => codegen::run(&codegen::Args::CHECK, signals)?,
+            Self::Release(args) => release::run(args, signals)?,
             Self::CustomGroups => codegen::check_example(signals)?,
             Self::Kubernetes(version) => for_kubernetes(version, signals)?,
             Self::Definitions(args) => definitions::run(args, signals)?,

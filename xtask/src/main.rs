@@ -16,6 +16,7 @@ mod inspector;
 mod loom;
 mod mutants;
 mod process;
+mod release;
 mod signals;
 mod simulate;
 mod tidy;
@@ -64,6 +65,8 @@ enum Command {
     Bench(bench::Args),
     /// Check the rules of this workspace that no compiler or linter checks
     Tidy(tidy::TidyArgs),
+    /// Check that all crates are ready for crates.io; without `--check`, publish them
+    Release(release::Args),
     /// Run all steps of CI, up to the first failure
     Ci(ci::Args),
 }
@@ -97,6 +100,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Simulate(args) => simulate::run(&args, &Signals::install()?),
         Command::Bench(args) => bench::run(&args, &Signals::install()?),
         Command::Tidy(args) => tidy::run(&args),
+        Command::Release(args) => release::run(&args, &Signals::install()?),
         Command::Ci(args) => ci::run(&args, &Signals::install()?),
     }
 }

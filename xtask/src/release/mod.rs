@@ -1,0 +1,145 @@
+//! `cargo xtask release`: checks that each crate is ready for crates.io, and publishes all of them.
+//!
+//! The crates with `publish = false` in their manifest are left out.
+
+mod files;
+mod packages;
+mod readme;
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, bail};
+
+use self::packages::{Package, Packages};
+use crate::signals::Signals;
+use crate::{process, workspace};
+
+/// Arguments of `cargo xtask release`.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Args {
+    /// Only check metadata, files, links and packages; publish nothing
+    #[arg(long)]
+    check: bool,
+    /// Also compile each package from its packaged files, and its documentation with the settings for docs.rs; takes
+    /// some minutes
+    #[arg(long, requires = "check")]
+    compile: bool,
+}
+
+impl Args {
+    /// The checks of `cargo xtask ci`.
+    pub(crate) const CHECK: Self = Self { check: true, compile: false };
+    /// The checks of `cargo xtask ci --long`.
+    pub(crate) const COMPILE: Self = Self { check: true, compile: true };
+}
+
+/// Checks all crates. Without `--check`, also publishes them, with the user's token for crates.io.
+pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
+    let root = workspace::root();
+    let packages = Packages::load()?;
+    check(&root, &packages, signals)?;
+    if args.compile {
+        // Compiles each package like `cargo publish`, and sends nothing.
+        publish(&packages, &["--dry-run", "--allow-dirty"], signals)?;
+        for package in &packages.in_order {
+            document(&root, package, signals)?;
+        }
+    }
+    if !args.check {
+        check_version(&root, &packages)?;
+        publish(&packages, &[], signals)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Checks everything that needs no compiler.
+fn check(root: &Path, packages: &Packages, signals: &Signals) -> anyhow::Result<()> {
+    let mut problems = Vec::new();
+    for package in &packages.in_order {
+        problems.extend(package.problems());
+        problems.extend(files::problems(root, package)?);
+        problems.extend(readme::problems(root, package, &packages.repository)?);
+    }
+    for problem in &problems {
+        eprintln!("{problem}");
+    }
+    if !problems.is_empty() {
+        bail!("{} problems would break a release", problems.len());
+    }
+    // Writes the archives into `target/package`. Fails if a dependency lacks a version.
+    let mut command = workspace::cargo();
+    command.args(["package", "--quiet", "--no-verify", "--allow-dirty"]).args(packages.arguments());
+    if !process::run(&mut command, signals, || Ok(()))?.success() {
+        bail!("`cargo package` failed; its message is above");
+    }
+    let names: Vec<&str> = packages.in_order.iter().map(|package| package.name.as_str()).collect();
+    eprintln!("release: {} crates can be packaged, in this order: {}", names.len(), names.join(", "));
+    if packages.repository.is_empty() {
+        eprintln!("release: before you publish, set `repository` in `[workspace.package]` of Cargo.toml");
+    }
+    Ok(())
+}
+
+/// Fails if the version cannot be published yet.
+fn check_version(root: &Path, packages: &Packages) -> anyhow::Result<()> {
+    if packages.repository.is_empty() {
+        bail!("set `repository` in `[workspace.package]` of Cargo.toml to the URL of the public repository");
+    }
+    let changelog = std::fs::read_to_string(root.join("CHANGELOG.md")).context("cannot read CHANGELOG.md")?;
+    for package in &packages.in_order {
+        let heading = format!("## [{}]", package.version);
+        if !changelog.lines().any(|line| line.starts_with(&heading)) {
+            bail!("add a section `{heading}` with the date to CHANGELOG.md");
+        }
+    }
+    Ok(())
+}
+
+/// Runs `cargo publish`, which compiles each package and uploads the packages in the order of their dependencies.
+fn publish(packages: &Packages, args: &[&str], signals: &Signals) -> anyhow::Result<()> {
+    let mut command = workspace::cargo();
+    command.arg("publish").args(args).args(packages.arguments());
+    if !process::run(&mut command, signals, || Ok(()))?.success() {
+        bail!("`cargo publish` failed; its message is above");
+    }
+    Ok(())
+}
+
+/// Builds the documentation of one crate alone with the arguments that docs.rs takes from the manifest.
+fn document(root: &Path, package: &Package, signals: &Signals) -> anyhow::Result<()> {
+    let mut command: Command = workspace::cargo();
+    command.args(["doc", "--lib", "--no-deps", "--quiet", "--manifest-path"]).arg(&package.manifest);
+    if !package.docs_features.is_empty() {
+        command.arg("--features").arg(package.docs_features.join(","));
+    }
+    command.args(&package.docs_args);
+    // Outside of the workspace's folder, because docs.rs does not read `.cargo/config.toml`.
+    command.current_dir(std::env::temp_dir()).env_remove("K8S_OPENAPI_ENABLED_VERSION");
+    command.env("CARGO_TARGET_DIR", root.join("target/docs-rs")).env("RUSTDOCFLAGS", "-D warnings");
+    if !process::run(&mut command, signals, || Ok(()))?.success() {
+        bail!("the documentation of {} does not build alone; the message is above", package.name);
+    }
+    eprintln!("release: the documentation of {} builds alone", package.name);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn release_without_repository_or_changelog_section_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("CHANGELOG.md"), "# Changelog\n\n## [0.1.0] - 2030-01-01\n")
+            .expect("a file");
+        let packages = |repository: &str, version: &str| Packages {
+            repository: repository.to_owned(),
+            in_order: vec![Package::of_version(version)],
+        };
+        let url = "https://example.com/informers";
+        assert!(check_version(folder.path(), &packages("", "0.1.0")).is_err());
+        assert!(check_version(folder.path(), &packages(url, "0.2.0")).is_err());
+        assert!(check_version(folder.path(), &packages(url, "0.1.0")).is_ok());
+    }
+}
