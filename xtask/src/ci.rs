@@ -7,8 +7,8 @@ use anyhow::bail;
 
 use crate::signals::Signals;
 use crate::{
-    codegen, definitions, e2e, examples, fuzz, guide, inspector, loom, mutants, process, release, simulate, tidy,
-    workspace,
+    codegen, compat, definitions, deny, e2e, examples, fuzz, guide, inspector, loom, mutants, process, release,
+    simulate, tidy, workspace,
 };
 
 /// One step of CI.
@@ -28,6 +28,10 @@ enum Step {
     CustomGroups,
     /// `cargo xtask release --check`, with these arguments.
     Release(&'static release::Args),
+    /// `cargo xtask deny`.
+    Deny,
+    /// `cargo xtask compat`, with all checks.
+    Compat,
     /// Clippy on informer-factory with the features of a Kubernetes version.
     Kubernetes(&'static str),
     /// `cargo xtask loom`.
@@ -109,13 +113,15 @@ const STEPS: [(&str, Step); 23] = [
 ];
 
 /// The additional steps of `--long`, which take too long to run for every change.
-const LONG_STEPS: [(&str, Step); 6] = [
+const LONG_STEPS: [(&str, Step); 8] = [
     ("long e2e", Step::LongE2e),
     ("fuzz", Step::Fuzz),
     ("simulate longer", Step::Simulate(&simulate::Args::LONG)),
     ("more definitions", Step::Definitions(&definitions::Args::LONG)),
     ("mutants", Step::Mutants),
     ("packages", Step::Release(&release::Args::COMPILE)),
+    ("dependencies", Step::Deny),
+    ("compatibility", Step::Compat),
 ];
 
 /// Arguments of `cargo xtask ci`.
@@ -163,6 +169,8 @@ impl Step {
             Self::Fuzz => fuzz::run(&fuzz::Args::LONG, signals)?,
             Self::Codegen => codegen::run(&codegen::Args::CHECK, signals)?,
             Self::Release(args) => release::run(args, signals)?,
+            Self::Deny => deny::run(&deny::Args::default(), signals)?,
+            Self::Compat => compat::run(&compat::Args::default(), signals)?,
             Self::CustomGroups => codegen::check_example(signals)?,
             Self::Kubernetes(version) => for_kubernetes(version, signals)?,
             Self::Definitions(args) => definitions::run(args, signals)?,

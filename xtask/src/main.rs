@@ -6,8 +6,10 @@ mod bench;
 mod ci;
 mod client_go;
 mod codegen;
+mod compat;
 mod controlplane;
 mod definitions;
+mod deny;
 mod e2e;
 mod examples;
 mod fuzz;
@@ -65,6 +67,10 @@ enum Command {
     Bench(bench::Args),
     /// Check the rules of this workspace that no compiler or linter checks
     Tidy(tidy::TidyArgs),
+    /// Check the licences, versions and sources of all dependencies
+    Deny(deny::Args),
+    /// Check each crate alone, with old compilers and dependencies, and its interface against the last release
+    Compat(compat::Args),
     /// Check that all crates are ready for crates.io; without `--check`, publish them
     Release(release::Args),
     /// Run all steps of CI, up to the first failure
@@ -100,6 +106,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Simulate(args) => simulate::run(&args, &Signals::install()?),
         Command::Bench(args) => bench::run(&args, &Signals::install()?),
         Command::Tidy(args) => tidy::run(&args),
+        Command::Deny(args) => deny::run(&args, &Signals::install()?),
+        Command::Compat(args) => compat::run(&args, &Signals::install()?),
         Command::Release(args) => release::run(&args, &Signals::install()?),
         Command::Ci(args) => ci::run(&args, &Signals::install()?),
     }

@@ -1,7 +1,10 @@
-//! The root of this workspace, and cargo commands in it.
+//! The root of this workspace, cargo commands in it, and copies of its sources.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use anyhow::Context;
 
 /// Returns the folder of the workspace's `Cargo.toml`.
 pub(crate) fn root() -> PathBuf {
@@ -31,4 +34,26 @@ pub(crate) fn remove_package_variables(command: &mut Command) {
             command.env_remove(name);
         }
     }
+}
+
+/// Copies the files that git tracks. Unchanged files in the copy keep their modification time, so that cargo does not
+/// rebuild them.
+pub(crate) fn copy_sources(copy: &Path) -> anyhow::Result<()> {
+    let root = root();
+    let listed = Command::new("git").current_dir(&root).args(["ls-files", "-z"]).output();
+    let listed = listed.context("cannot start `git`, which lists the sources; install git")?;
+    let names = String::from_utf8(listed.stdout).context("a file's name is not UTF-8")?;
+    for name in names.split_terminator('\0') {
+        let (from, to): (PathBuf, PathBuf) = (root.join(name), copy.join(name));
+        // Git lists a deleted file until the deletion is committed.
+        let Ok(content) = fs::read(&from) else { continue };
+        if fs::read(&to).is_ok_and(|old| old == content) {
+            continue;
+        }
+        if let Some(folder) = to.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(&to, content).with_context(|| format!("cannot write {}", to.display()))?;
+    }
+    Ok(())
 }

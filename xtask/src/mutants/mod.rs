@@ -5,7 +5,7 @@
 mod table;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -63,7 +63,7 @@ enum Verdict {
 /// Plants each bug in turn. Fails if one is not found.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let copy = workspace::root().join("target").join("mutants").join("source");
-    copy_sources(&copy)?;
+    workspace::copy_sources(&copy)?;
     let began_all = Instant::now();
     let (mut found, mut missed) = (0, 0);
     for mutant in MUTANTS.iter().filter(|mutant| mutant.is_selected(&args.only)) {
@@ -182,28 +182,6 @@ fn in_copy(mut command: Command, copy: &Path) -> Command {
     command.current_dir(copy).env("CARGO_INCREMENTAL", "1").env("CARGO_TARGET_DIR", target);
     command.stdout(Stdio::null());
     command
-}
-
-/// Copies the files that git tracks. Unchanged files in the copy keep their modification time, so that cargo does not
-/// rebuild them.
-fn copy_sources(copy: &Path) -> anyhow::Result<()> {
-    let root = workspace::root();
-    let listed = Command::new("git").current_dir(&root).args(["ls-files", "-z"]).output();
-    let listed = listed.context("cannot start `git`, which lists the sources; install git")?;
-    let names = String::from_utf8(listed.stdout).context("a file's name is not UTF-8")?;
-    for name in names.split_terminator('\0') {
-        let (from, to): (PathBuf, PathBuf) = (root.join(name), copy.join(name));
-        // Git lists a deleted file until the deletion is committed.
-        let Ok(content) = fs::read(&from) else { continue };
-        if fs::read(&to).is_ok_and(|old| old == content) {
-            continue;
-        }
-        if let Some(folder) = to.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        fs::write(&to, content).with_context(|| format!("cannot write {}", to.display()))?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

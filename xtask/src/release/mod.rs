@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, bail};
 
-use self::packages::{Package, Packages};
+pub(crate) use self::packages::{Package, Packages};
 use crate::signals::Signals;
 use crate::{process, workspace};
 

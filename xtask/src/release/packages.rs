@@ -27,6 +27,8 @@ pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) manifest: PathBuf,
+    /// The features in `[features]`, without `default`.
+    pub(crate) features: Vec<String>,
     /// `features` in `[package.metadata.docs.rs]`.
     pub(crate) docs_features: Vec<String>,
     /// `cargo-args` in `[package.metadata.docs.rs]`.
@@ -71,6 +73,11 @@ impl Packages {
         Ok(Self { repository, in_order })
     }
 
+    /// Returns the oldest supported version of Rust, which is the same for all crates.
+    pub(crate) fn rust_version(&self) -> &str {
+        self.in_order.first().map_or("", |package| package.text("rust_version"))
+    }
+
     /// Returns the arguments of cargo that select these crates.
     pub(crate) fn arguments(&self) -> impl Iterator<Item = &str> {
         self.in_order.iter().flat_map(|package| ["--package", &package.name])
@@ -80,6 +87,7 @@ impl Packages {
 impl Package {
     fn new(metadata: &Value) -> Self {
         let docs = &metadata["metadata"]["docs"]["rs"];
+        let features = metadata["features"].as_object();
         let dependencies = list(&metadata["dependencies"]).filter(|dependency| {
             let is_local = dependency["path"].is_string();
             !(dependency["kind"] == "dev" && (!is_local || dependency["req"] == "*"))
@@ -88,6 +96,12 @@ impl Package {
             name: metadata["name"].as_str().unwrap_or_default().to_owned(),
             version: metadata["version"].as_str().unwrap_or_default().to_owned(),
             manifest: metadata["manifest_path"].as_str().unwrap_or_default().into(),
+            features: features
+                .into_iter()
+                .flatten()
+                .map(|(name, _)| name.clone())
+                .filter(|name| name != "default")
+                .collect(),
             docs_features: strings(&docs["features"]),
             docs_args: strings(&docs["cargo-args"]),
             dependencies: dependencies.filter_map(|it| Some(it["name"].as_str()?.to_owned())).collect(),

@@ -1,0 +1,164 @@
+//! `cargo xtask compat`: compiles each published crate alone, with each set of its features, with the oldest supported
+//! compiler, and with the oldest allowed dependencies; compares the interfaces with the last release.
+
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, bail};
+
+use crate::release::{Package, Packages};
+use crate::signals::Signals;
+use crate::tools::Tool;
+use crate::{process, workspace};
+
+/// The program that compares interfaces.
+const SEMVER_CHECKS: Tool = Tool { name: "cargo-semver-checks", version: "0.51.0", args: &[] };
+
+/// The folder of compiled crates, relative to the workspace's root.
+const TARGET: &str = "target/compat";
+
+/// One check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Check {
+    /// Each crate alone, with each set of its features
+    Features,
+    /// All crates with the Rust version in `[workspace.package]`
+    Msrv,
+    /// All crates with the lowest versions that Cargo.toml allows
+    MinimalVersions,
+    /// The public interfaces, compared with the last release
+    Semver,
+}
+
+/// Arguments of `cargo xtask compat`.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Args {
+    /// The checks to run; all by default
+    checks: Vec<Check>,
+    /// The commit or tag with which `semver` compares; by default the last tag `v…`
+    #[arg(long, value_name = "REV")]
+    baseline: Option<String>,
+}
+
+/// Runs the checks up to the first failure.
+pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
+    let packages = Packages::load()?;
+    let is_selected = |check| args.checks.is_empty() || args.checks.contains(&check);
+    if is_selected(Check::Features) {
+        for package in &packages.in_order {
+            features(package, signals)?;
+        }
+    }
+    if is_selected(Check::Msrv) {
+        msrv(&packages, signals)?;
+    }
+    if is_selected(Check::MinimalVersions) {
+        minimal_versions(&packages, signals)?;
+    }
+    if is_selected(Check::Semver) {
+        semver(&packages, args.baseline.as_deref(), signals)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Compiles one crate with each set of its features. In the workspace, the features of other crates would hide a missing
+/// one.
+fn features(package: &Package, signals: &Signals) -> anyhow::Result<()> {
+    let name = &package.name;
+    for set in subsets(&package.features) {
+        let set = set.join(",");
+        let mut command = workspace::cargo();
+        command.args(["clippy", "--quiet", "--package", name, "--no-default-features", "--features", &set]);
+        command.args(["--", "-D", "warnings"]).env("CARGO_TARGET_DIR", workspace::root().join(TARGET));
+        run_step(&mut command, &format!("{name} with the features `{set}`"), signals)?;
+    }
+    Ok(())
+}
+
+/// Returns each set of the features, from none to all.
+fn subsets(features: &[String]) -> Vec<Vec<&str>> {
+    features.iter().fold(vec![Vec::new()], |sets, feature| {
+        let with = sets.iter().map(|set| [set.as_slice(), &[feature.as_str()]].concat());
+        sets.iter().cloned().chain(with.collect::<Vec<_>>()).collect()
+    })
+}
+
+/// Compiles all crates with the oldest supported compiler, which rustup installs if necessary.
+fn msrv(packages: &Packages, signals: &Signals) -> anyhow::Result<()> {
+    let version = packages.rust_version();
+    let has_compiler = Command::new("rustup").args(["run", version, "rustc", "--version"]).output();
+    if !has_compiler.context("cannot start `rustup`, which installs compilers")?.status.success() {
+        let mut install = Command::new("rustup");
+        install.args(["toolchain", "install", version, "--profile", "minimal"]);
+        run_step(&mut install, &format!("the installation of Rust {version}"), signals)?;
+    }
+    let mut command = Command::new("rustup");
+    command.current_dir(workspace::root()).args(["run", version, "cargo", "check", "--quiet", "--locked"]);
+    command.arg("--all-features").args(packages.arguments());
+    // `cargo xtask` sets the variables of its own toolchain.
+    for variable in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"] {
+        command.env_remove(variable);
+    }
+    workspace::remove_package_variables(&mut command);
+    command.env("CARGO_TARGET_DIR", workspace::root().join(TARGET));
+    run_step(&mut command, &format!("all crates with Rust {version}"), signals)
+}
+
+/// Compiles all crates with the lowest versions of their direct dependencies, in a copy of the sources.
+fn minimal_versions(packages: &Packages, signals: &Signals) -> anyhow::Result<()> {
+    let root = workspace::root();
+    let copy = root.join("target/minimal-versions");
+    workspace::copy_sources(&copy)?;
+    std::fs::remove_file(copy.join("Cargo.lock")).context("cannot remove the copy of Cargo.lock")?;
+    let mut update = workspace::cargo();
+    // The option is unstable. With this variable, a stable cargo accepts it.
+    update.current_dir(&copy).env("RUSTC_BOOTSTRAP", "1");
+    update.args(["update", "--quiet", "-Z", "direct-minimal-versions"]);
+    run_step(&mut update, "the selection of the lowest versions", signals)?;
+    let mut command = workspace::cargo();
+    command.current_dir(&copy).args(["check", "--quiet", "--locked", "--all-features"]);
+    command.args(packages.arguments()).env("CARGO_TARGET_DIR", root.join(TARGET));
+    run_step(&mut command, "all crates with the lowest versions", signals)
+}
+
+/// Compares public interfaces with those of the last release. The version in Cargo.toml must allow the differences.
+fn semver(packages: &Packages, baseline: Option<&str>, signals: &Signals) -> anyhow::Result<()> {
+    let root = workspace::root();
+    let Some(baseline) = baseline.map_or_else(last_release, |baseline| Ok(Some(baseline.to_owned())))? else {
+        eprintln!("compat: there is no tag `v…` of a release, so interfaces are not compared");
+        return Ok(());
+    };
+    let mut command = Command::new(SEMVER_CHECKS.ensure(&root, signals)?);
+    command.current_dir(&root).args(["semver-checks", "--baseline-rev", &baseline]);
+    // The copy of the baseline is not in the workspace, so `.cargo/config.toml` does not set this variable there.
+    command.args(packages.arguments()).env("K8S_OPENAPI_ENABLED_VERSION", "1.37");
+    workspace::remove_package_variables(&mut command);
+    run_step(&mut command, &format!("the comparison of interfaces with {baseline}"), signals)
+}
+
+/// Returns the newest tag of a release, or `None` before the first release.
+fn last_release() -> anyhow::Result<Option<String>> {
+    let mut command = Command::new("git");
+    command.current_dir(workspace::root()).args(["tag", "--list", "v*", "--sort=-version:refname"]);
+    let output = command.output().context("cannot start `git`, which lists tags")?;
+    Ok(String::from_utf8_lossy(&output.stdout).lines().next().map(str::to_owned))
+}
+
+fn run_step(command: &mut Command, what: &str, signals: &Signals) -> anyhow::Result<()> {
+    if !process::run(command, signals, || Ok(()))?.success() {
+        bail!("{what} failed; its message is above");
+    }
+    eprintln!("compat: {what} passed");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subsets_contain_each_combination_once() {
+        let features = ["a".to_owned(), "b".to_owned()];
+        assert_eq!(subsets(&features), [vec![], vec!["a"], vec!["b"], vec!["a", "b"]]);
+        assert_eq!(subsets(&[]), [Vec::<&str>::new()]);
+    }
+}
