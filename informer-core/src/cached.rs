@@ -5,13 +5,10 @@
 //! detector. A [`Cached`] is immutable, so it needs no detector.
 
 use std::any::TypeId;
-use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube_core::Resource;
 use ref_cast::{RefCastCustom, ref_cast_custom};
 
 use crate::handle::Handle;
@@ -43,7 +40,7 @@ use crate::{Encoded, KeyError, ObjectKey, ResourceVersion, Uid};
 #[derive(RefCastCustom)]
 #[repr(transparent)]
 pub struct Cached<K> {
-    handle: Handle,
+    pub(crate) handle: Handle,
     _type: PhantomData<fn() -> K>,
 }
 
@@ -55,21 +52,6 @@ pub struct Cached<K> {
 #[doc(hidden)]
 #[derive(Debug)]
 pub enum AnyObject {}
-
-impl<K: Resource + Send + Sync + 'static> Cached<K> {
-    /// Wraps a Kubernetes object. The key is `namespace/name`, or `name` for a cluster-scoped
-    /// object.
-    ///
-    /// # Errors
-    /// [`KeyError::MissingName`] if the object has no name.
-    pub fn new(object: K) -> Result<Self, KeyError> {
-        let key = ObjectKey::of(&object)?;
-        let meta = object.meta();
-        let resource_version = meta.resource_version.as_deref().into();
-        let uid = meta.uid.as_deref().into();
-        Ok(Self::from_parts(key, resource_version, uid, object))
-    }
-}
 
 impl Cached<AnyObject> {
     /// Returns a handle that can be dereferenced, as [`Self::cast`] does.
@@ -221,17 +203,6 @@ impl<K: 'static> Cached<K> {
     /// handle does not keep the decoded object.
     pub fn read<R>(&self, function: impl FnOnce(&K) -> R) -> R {
         if self.is_encoded() { function(&Self::from_handle(self.handle.reopened())) } else { function(self) }
-    }
-}
-
-impl<K: Resource + 'static> Cached<K> {
-    /// Returns the object's metadata. Of an encoded object, only the metadata is decoded.
-    #[must_use]
-    pub fn metadata(&self) -> Cow<'_, ObjectMeta> {
-        match self.handle.as_encoded() {
-            Some(encoded) => Cow::Owned(encoded.metadata()),
-            None => Cow::Borrowed(self.meta()),
-        }
     }
 }
 

@@ -10,6 +10,7 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
+#[cfg(feature = "kubernetes")]
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
 
@@ -51,8 +52,12 @@ pub trait DecodeBytes: Send + Sync + 'static {
     /// `bytes` can be decoded.
     fn object(&self, bytes: &[u8]) -> OwnedObject<AnyObject>;
 
-    /// Decodes the metadata of an object.
-    fn metadata(&self, bytes: &[u8]) -> ObjectMeta;
+    /// Decodes the metadata of a Kubernetes object. Default: empty metadata, for other objects.
+    #[cfg(feature = "kubernetes")]
+    fn metadata(&self, bytes: &[u8]) -> ObjectMeta {
+        let _ = bytes;
+        ObjectMeta::default()
+    }
 }
 
 /// The decoder of the objects of one source, and the objects that it decoded last.
@@ -130,6 +135,7 @@ impl Encoded {
         self.bytes.len()
     }
 
+    #[cfg(feature = "kubernetes")]
     pub(crate) fn metadata(&self) -> ObjectMeta {
         self.codec.decode.metadata(&self.bytes.plain())
     }

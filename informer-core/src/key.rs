@@ -11,8 +11,6 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
 use foldhash::fast::RandomState;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube_core::Resource;
 
 use crate::KeyError;
 
@@ -77,24 +75,6 @@ impl ObjectKey {
     #[must_use]
     pub fn new(namespace: Option<&str>, name: &str) -> Self {
         Self::namespaced(namespace.unwrap_or_default(), name)
-    }
-
-    /// Returns the key of a Kubernetes object.
-    ///
-    /// # Errors
-    /// [`KeyError::MissingName`] if the object has no name.
-    pub fn of<K: Resource>(object: &K) -> Result<Self, KeyError> {
-        Self::of_meta(object.meta(), std::any::type_name::<K>())
-    }
-
-    /// Returns the key of the object that has this metadata; otherwise the same as
-    /// [`of`](Self::of). `type_name` is the object's type in the error message.
-    #[doc(hidden)]
-    pub fn of_meta(meta: &ObjectMeta, type_name: &'static str) -> Result<Self, KeyError> {
-        match meta.name.as_deref() {
-            Some(name) if !name.is_empty() => Ok(Self::new(meta.namespace.as_deref(), name)),
-            _ => Err(KeyError::missing_name(type_name, meta)),
-        }
     }
 
     /// Creates a key from any string, for objects that are not Kubernetes objects.

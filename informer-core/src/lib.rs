@@ -18,12 +18,13 @@
 //! `informer-store`. Most users want `informer-factory`, which connects all parts.
 //!
 //! The pipeline also works for objects that are not Kubernetes objects: [`Cached::keyed`] wraps any
-//! object and gives it any key.
+//! object and gives it any key. Without the default feature `kubernetes`, the crate does not depend
+//! on k8s-openapi and kube; it then lacks [`ListerWatcher`], [`parse_selector`], `ObjectKey::of`,
+//! `Cached::new` and `Cached::metadata`.
 
 mod cached;
 mod completion;
 mod compression;
-mod continue_tokens;
 mod delta;
 mod delta_fifo;
 mod encoded;
@@ -33,33 +34,35 @@ mod handle;
 mod handler;
 mod key;
 mod key_function;
-mod lister_watcher;
+#[cfg(feature = "kubernetes")]
+mod kubernetes;
 mod owned_object;
 mod panics;
 mod processor;
 mod reflector_store;
 mod resource_version;
-mod selector;
 mod sync;
 mod uid;
 mod watermarks;
 
 pub use cached::{AnyObject, Cached};
 pub use completion::{Completion, NeverSynced};
-pub use continue_tokens::ContinueTokens;
 pub use delta::{Deleted, Delta, Deltas};
 pub use delta_fifo::{Batch, DeltaFifo, NamespaceFeed, Pending};
 pub use encoded::{Codec, DecodeBytes, Encoded, Storage};
-pub use error::{KeyError, ListWatchError, SelectorError};
+pub use error::KeyError;
 pub use event::{Event, EventBatch};
 pub use handler::{AsyncEventHandler, EventHandler, Filtered, Handlers};
 pub use key::ObjectKey;
 pub use key_function::{NotUnique, unique_value_as_key};
+#[cfg(feature = "kubernetes")]
 #[doc(hidden)]
-pub use lister_watcher::{AnySource, any_in_namespace};
-pub use lister_watcher::{
-    Bookmark, InNamespace, ListEnd, ListOptions, ListPart, ListStream, ListerWatcher, RejectedKind,
-    RejectedObject, ResourceVersionMatch, WatchEvent, WatchOptions, WatchStream,
+pub use kubernetes::{AnySource, any_in_namespace};
+#[cfg(feature = "kubernetes")]
+pub use kubernetes::{
+    Bookmark, ContinueTokens, InNamespace, ListEnd, ListOptions, ListPart, ListStream, ListWatchError,
+    ListerWatcher, RejectedKind, RejectedObject, ResourceVersionMatch, SelectorError, WatchEvent,
+    WatchOptions, WatchStream, parse_selector,
 };
 pub use owned_object::OwnedObject;
 #[doc(hidden)]
@@ -69,6 +72,5 @@ pub use processor::{
 };
 pub use reflector_store::{KnownObjects, ReflectorStore, Replacement};
 pub use resource_version::ResourceVersion;
-pub use selector::parse_selector;
 pub use uid::Uid;
 pub use watermarks::{FeedId, NamespaceProgress, Watermarks};

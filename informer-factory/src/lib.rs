@@ -66,8 +66,7 @@ pub use informer_core::{
     ObjectKey, ResourceVersion, Resync, Storage, Uid,
 };
 pub use informer_reflector::{
-    Health, ListRecord, ListTweaks, ListWatchFailure, NextRequest, PrunePathError, PrunePaths,
-    connect,
+    Health, ListRecord, ListTweaks, ListWatchFailure, NextRequest, PrunePathError, PrunePaths, connect,
 };
 pub use informer_store::{
     Index, IndexError, IndexFailure, Indexer, Lister, NamespaceLister, Objects, SelectorError, parse_selector,

@@ -13,7 +13,7 @@ use informer_core::{Cached, KnownObjects, ObjectKey, ResourceVersion, Watermarks
 
 use ref_cast::{RefCastCustom, ref_cast_custom};
 
-use crate::index::{AnyIndex, Definition, Index, IndexState, IndexValue, Values, install, with_common_value};
+use crate::index::{Definition, Index, IndexState, IndexValue, Values, install, with_common_value};
 use crate::objects::Objects;
 use crate::posting::Posting;
 use crate::shared::{Shared, State};
@@ -206,10 +206,15 @@ impl<K: 'static> Indexer<K> {
     }
 
     /// Returns whether another thread is adding an index with this name and this type of values.
+    #[cfg(feature = "kubernetes")]
     pub(crate) fn is_joining<V: IndexValue>(&self, name: &str) -> bool {
-        let is_it =
-            |index: &dyn AnyIndex| index.name() == name && index.new_state().as_any().is::<IndexState<V>>();
-        self.shared.write.lock().joining.iter().any(|joining| is_it(joining.definition.as_ref()))
+        self.shared
+            .write
+            .lock()
+            .joining
+            .iter()
+            .map(|joining| &joining.definition)
+            .any(|index| index.name() == name && index.new_state().as_any().is::<IndexState<V>>())
     }
 
     /// Returns the current failures of index functions, with the affected objects and the errors.

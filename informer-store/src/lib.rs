@@ -22,9 +22,10 @@
 //! `posting.rs`), so taking a snapshot only increments a few reference counts. While a snapshot
 //! exists, a write copies the parts that it changes; otherwise it copies nothing.
 //!
-//! Only [`Lister`] requires Kubernetes objects. For other objects,
+//! Only [`Lister`] and the label index require Kubernetes objects. For other objects,
 //! [`Cached::from_parts`](informer_core::Cached::from_parts) wraps an object of any type with any
-//! key. If an object has no resource version, every [`Change::Put`] of it counts as a change.
+//! key. Without the default feature `kubernetes`, the crate lacks these two and does not depend on
+//! k8s-openapi and kube. If an object has no resource version, every [`Change::Put`] of it counts as a change.
 //!
 //! [`ReflectedStore`] makes a store the direct destination of a reflector, for programs without
 //! handlers.
@@ -37,7 +38,9 @@ mod error;
 mod expiration_cache;
 mod index;
 mod indexer;
+#[cfg(feature = "kubernetes")]
 mod label_index;
+#[cfg(feature = "kubernetes")]
 mod lister;
 mod mutation_cache;
 mod objects;
@@ -55,8 +58,11 @@ pub use error::{IndexError, IndexFailure};
 pub use expiration_cache::ExpirationCache;
 pub use index::{Index, IndexValue};
 pub use indexer::{Indexer, NAMESPACE_INDEX};
+#[cfg(feature = "kubernetes")]
 pub use informer_core::{SelectorError, parse_selector};
+#[cfg(feature = "kubernetes")]
 pub use label_index::LABEL_INDEX;
+#[cfg(feature = "kubernetes")]
 pub use lister::{Lister, NamespaceLister};
 pub use mutation_cache::{MutationCache, MutationCacheOptions};
 pub use objects::{IntoIter, Objects};

@@ -7,8 +7,8 @@ use anyhow::bail;
 
 use crate::signals::Signals;
 use crate::{
-    codegen, compat, definitions, deny, e2e, examples, fuzz, guide, inspector, loom, mutants, process, release,
-    simulate, tidy, workspace,
+    codegen, compat, definitions, deny, e2e, examples, fuzz, guide, inspector, loom, mutants, process,
+    release, simulate, tidy, workspace,
 };
 
 /// One step of CI.

@@ -103,13 +103,8 @@ impl Reporter {
     pub(super) fn listed(&mut self, objects: usize) {
         let took = self.list_began.take().map(|began| began.elapsed());
         let (cause, error) = self.list_cause.take().unwrap_or((INITIAL, None));
-        let record = ListRecord {
-            cause,
-            error,
-            completed: Instant::now(),
-            took: took.unwrap_or_default(),
-            objects,
-        };
+        let record =
+            ListRecord { cause, error, completed: Instant::now(), took: took.unwrap_or_default(), objects };
         {
             let mut notes = self.status.notes.lock();
             notes.counts.count_list(objects);

@@ -64,8 +64,7 @@ async fn recent_lists_name_the_cause_of_each_list() {
     run.relist.request();
     run.expect_requests(&["list 9 all", "watch 9"]).await;
     let lists = run.status.recent_lists();
-    let causes: Vec<_> =
-        lists.iter().map(|list| (list.objects, list.cause, list.error.is_some())).collect();
+    let causes: Vec<_> = lists.iter().map(|list| (list.objects, list.cause, list.error.is_some())).collect();
     // A failed attempt does not change the cause of the list.
     assert_eq!(causes, [(0, "initial", false), (1, "expired", true), (1, "requested", false)]);
     assert!(lists.is_sorted_by_key(|list| list.completed));

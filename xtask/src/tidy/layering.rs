@@ -11,6 +11,8 @@ use crate::workspace;
 #[derive(Debug)]
 struct Layer {
     name: &'static str,
+    /// Arguments of cargo that select features.
+    features: &'static [&'static str],
     /// The crates that are forbidden as direct and as indirect dependencies.
     never: &'static [&'static str],
     /// The crates that are forbidden as direct dependencies only.
@@ -25,42 +27,68 @@ const CLIENTS: &[&str] = &["kube-client", "hyper", "hyper-util", "reqwest", "ure
 /// Crates that depend on Kubernetes.
 const KUBERNETES: &[&str] = &["kube-core", "kube-client", "k8s-openapi", "informer-core", "informer-store"];
 
-const LAYERS: [Layer; 6] = [
+/// The crates with Kubernetes' types, which take long to compile.
+const TYPES: &[&str] = &["kube-core", "kube-client", "k8s-openapi"];
+
+/// The features of a program with plain structs.
+const PLAIN: &[&str] = &["--no-default-features"];
+
+const LAYERS: [Layer; 8] = [
     Layer {
         name: "informer-core",
+        features: &[],
         never: CLIENTS,
         not_directly: &[],
         because: "the core must work with any source of objects",
     },
     Layer {
         name: "informer-store",
+        features: &[],
         never: CLIENTS,
         not_directly: &["tokio"],
         because: "the store must work without a runtime",
     },
     Layer {
         name: "informer-macros",
+        features: &[],
         never: &["informer-core", "informer-factory", "informer-reflector", "informer-store", "kube-core"],
         not_directly: &[],
         because: "generated code must use only informer-factory",
     },
     Layer {
         name: "informer-codegen",
+        features: &[],
         never: KUBERNETES,
         not_directly: &[],
         because: "build scripts must not compile the crates that generated code uses",
     },
     Layer {
         name: "kube-simulator",
+        features: &[],
         never: &["informer-core", "informer-store", "informer-reflector", "informer-factory"],
         not_directly: &[],
         because: "the simulator tests informers, so it must work without them",
     },
     Layer {
         name: "informer-workqueue",
+        features: &[],
         never: KUBERNETES,
         not_directly: &[],
         because: "the work queue must work for keys of any kind",
+    },
+    Layer {
+        name: "informer-core",
+        features: PLAIN,
+        never: TYPES,
+        not_directly: &[],
+        because: "without the feature `kubernetes`, the core must work for plain structs",
+    },
+    Layer {
+        name: "informer-store",
+        features: PLAIN,
+        never: TYPES,
+        not_directly: &[],
+        because: "without the feature `kubernetes`, the store must work for plain structs",
     },
 ];
 
@@ -68,8 +96,8 @@ const LAYERS: [Layer; 6] = [
 pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for layer in &LAYERS {
-        let all = dependencies(layer.name, &[])?;
-        let direct = dependencies(layer.name, &["--depth", "1"])?;
+        let all = dependencies(layer.name, layer.features)?;
+        let direct = dependencies(layer.name, &[layer.features, &["--depth", "1"]].concat())?;
         let file = format!("{}/Cargo.toml", layer.name);
         let manifest =
             std::fs::read_to_string(root.join(&file)).with_context(|| format!("cannot read {file}"))?;
@@ -123,13 +151,14 @@ mod tests {
     #[test]
     fn forbidden_dependency_is_found() {
         let names = |names: &[&str]| -> Vec<String> { names.iter().map(|n| (*n).into()).collect() };
-        let [core, store, macros, _codegen, _simulator, workqueue] = &LAYERS;
+        let [core, store, macros, _codegen, _simulator, workqueue, plain, _plain_store] = &LAYERS;
         let all = names(&["informer-store", "informer-core", "tokio"]);
         assert_eq!(offenders(core, &all, &all), [""; 0]);
         assert_eq!(offenders(store, &all, &names(&["informer-core"])), [""; 0]);
         assert_eq!(offenders(store, &all, &all), ["tokio"]);
         assert_eq!(offenders(core, &names(&["hyper"]), &[]), ["hyper"]);
         assert_eq!(offenders(macros, &all, &[]), ["informer-core", "informer-store"]);
+        assert_eq!(offenders(plain, &names(&["k8s-openapi"]), &[]), ["k8s-openapi"]);
         assert_eq!(offenders(workqueue, &names(&["kube-core"]), &[]), ["kube-core"]);
     }
 
