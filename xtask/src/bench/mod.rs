@@ -4,6 +4,7 @@
 //! the same run, alternately in each of several rounds. Each figure is the median of all rounds.
 
 mod cases;
+mod crates;
 mod figures;
 mod machine;
 mod programs;
@@ -45,6 +46,10 @@ pub(crate) struct Args {
     #[arg(long)]
     types: bool,
 
+    /// Measure instead the dependencies of each published crate, and the time to compile it with them
+    #[arg(long, conflicts_with = "types")]
+    crates: bool,
+
     /// Also write the figures to this file, as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -64,6 +69,10 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     }
     if args.types {
         types::run(args.rounds, signals)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.crates {
+        crates::run(signals)?;
         return Ok(ExitCode::SUCCESS);
     }
     let effort = if args.quick { Effort::Quick } else { Effort::Full };

@@ -143,7 +143,7 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
 }
 
 /// Returns the CPU time of all ended child processes, in seconds.
-fn cpu_of_children() -> anyhow::Result<f64> {
+pub(super) fn cpu_of_children() -> anyhow::Result<f64> {
     let path = PathBuf::from("/proc/self/stat");
     let text = fs::read_to_string(&path).context("cannot read /proc/self/stat; this needs Linux")?;
     // The fields after the program's name, which can contain blanks: proc_pid_stat(5), from field 3.

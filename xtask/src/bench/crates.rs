@@ -1,0 +1,68 @@
+//! `cargo xtask bench --crates`: the dependencies of each published crate, and the time to compile the crate with them from
+//! nothing.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+
+use super::types::cpu_of_children;
+use crate::release::Packages;
+use crate::signals::Signals;
+use crate::{process, workspace};
+
+/// The crates that also work for plain structs, without the types of Kubernetes.
+const PLAIN: [&str; 2] = ["informer-core", "informer-store"];
+
+/// Compiles each crate in an empty folder, and prints a table.
+pub(super) fn run(signals: &Signals) -> anyhow::Result<()> {
+    println!("| crate | dependencies | CPU time | time |\n|---|---|---|---|");
+    for package in &Packages::load()?.in_order {
+        let name = package.name.as_str();
+        if PLAIN.contains(&name) {
+            print(name, ", without default features", &["--no-default-features"], signals)?;
+        }
+        print(name, "", &[], signals)?;
+    }
+    Ok(())
+}
+
+fn print(name: &str, variant: &str, features: &[&str], signals: &Signals) -> anyhow::Result<()> {
+    let count = dependencies(name, features)?;
+    let target = workspace::root().join("target/crates");
+    if target.exists() {
+        fs::remove_dir_all(&target).with_context(|| format!("cannot remove {}", target.display()))?;
+    }
+    let mut command = workspace::cargo();
+    command.args(["build", "--quiet", "--lib", "--package", name]).args(features);
+    command.env("CARGO_TARGET_DIR", &target).env("CARGO_INCREMENTAL", "0");
+    let (began, before) = (Instant::now(), cpu_of_children()?);
+    if !process::run(&mut command, signals, || Ok(()))?.success() {
+        bail!("{name} does not compile; the message is above");
+    }
+    let (time, cpu) = (began.elapsed().as_secs_f64(), cpu_of_children()? - before);
+    println!("| {name}{variant} | {count} | {cpu:.0} s | {time:.0} s |");
+    Ok(())
+}
+
+/// Returns the number of direct and indirect dependencies, with those of build scripts and without those of tests.
+fn dependencies(name: &str, features: &[&str]) -> anyhow::Result<usize> {
+    let output = workspace::cargo()
+        .args(["tree", "--package", name, "--edges", "normal,build", "--prefix", "none"])
+        .args(["--format", "{p}"])
+        .args(features)
+        .output()
+        .context("cannot start `cargo tree`")?;
+    if !output.status.success() {
+        bail!("`cargo tree --package {name}` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    // A package appears once per dependent, as `name version`, with further words.
+    let packages: BTreeSet<Vec<&str>> = text
+        .lines()
+        .map(|line| line.split(' ').take(2).collect())
+        .filter(|words: &Vec<&str>| words.len() == 2)
+        .collect();
+    Ok(packages.len().saturating_sub(1))
+}
