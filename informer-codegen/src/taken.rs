@@ -28,13 +28,14 @@ pub(crate) const GROUPS: [&str; 22] = [
 ];
 
 /// The methods of a factory, which hide methods of traits.
-pub(crate) const FACTORY_METHODS: [&str; 23] = [
+pub(crate) const FACTORY_METHODS: [&str; 24] = [
     "add_namespace",
     "borrow",
     "clone",
     "dynamic",
     "fmt",
     "for_resource",
+    "health",
     "in_all_namespaces",
     "in_namespace",
     "informer",
