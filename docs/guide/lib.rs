@@ -56,6 +56,10 @@ mod production {}
 mod metrics {}
 
 #[cfg(doctest)]
+#[doc = include_str!("src/inspector.md")]
+mod inspector {}
+
+#[cfg(doctest)]
 #[doc = include_str!("src/tuning.md")]
 mod tuning {}
 

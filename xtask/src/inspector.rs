@@ -13,7 +13,7 @@ use crate::{process, workspace};
 /// The environment variable with the path of chromedriver.
 const DRIVER: &str = "CHROMEDRIVER";
 
-/// The environment variable that makes the tests write the pictures in docs/images.
+/// The environment variable that makes the tests write the pictures in docs/guide/src/images.
 const PICTURES: &str = "INFORMER_SCREENSHOTS";
 
 /// The names that distributions give Chromium.
@@ -22,7 +22,7 @@ const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "g
 /// Arguments of `cargo xtask inspector`.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
-    /// Also write the pictures of the documentation, docs/images/inspector*.png
+    /// Also write the pictures of the documentation, docs/guide/src/images/inspector*.png
     #[arg(long)]
     screenshots: bool,
 

@@ -26,7 +26,7 @@ async fn save(browser: &Browser, name: &str) {
     if std::env::var_os("INFORMER_SCREENSHOTS").is_none() {
         return;
     }
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/images");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/guide/src/images");
     std::fs::create_dir_all(&folder).expect("a folder");
     let picture = STANDARD.decode(browser.screenshot().await).expect("base64");
     std::fs::write(folder.join(name), picture).expect("a writable folder");
