@@ -128,8 +128,8 @@ const LONG_STEPS: [(&str, Step); 8] = [
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Also run the end-to-end tests that take minutes, five minutes of fuzzing, ten thousand simulation seeds, code
-    /// generation from more definitions, the tests with planted bugs, and compile the packages; takes about an hour
-    /// more
+    /// generation from more definitions, the tests with planted bugs, and the checks of packages, dependencies and
+    /// compatibility; takes about 80 minutes more
     #[arg(long)]
     long: bool,
 }
