@@ -229,8 +229,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         },
         name: "skipped objects are dropped under a lock",
         file: "informer-core/src/processor/mailbox.rs",
-        text: "        drop(pending);\n        drop(garbage);\n",
-        becomes: "        drop(garbage);\n        drop(pending);\n",
+        text: "        drop(pending);\n        drop(garbage);\n        outcome\n",
+        becomes: "        drop(garbage);\n        drop(pending);\n        outcome\n",
     },
     Mutant {
         found_by: FoundBy::Test {
