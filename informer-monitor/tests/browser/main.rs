@@ -63,7 +63,7 @@ async fn page_loads_and_shows_the_pipeline_of_each_informer() {
         .await;
     open_informer(&browser, "configmaps (ConfigMap)").await;
     browser.until("document.querySelector('.tables').textContent.includes('the colour is unknown')").await;
-    browser.until("document.querySelector('.tables').textContent.includes('initial list')").await;
+    browser.until("document.querySelector('.tables').textContent.includes('initial')").await;
     let origins =
         "performance.getEntriesByType('resource').every((it) => it.name.startsWith(location.origin))";
     assert_eq!(browser.eval(origins).await, true);
