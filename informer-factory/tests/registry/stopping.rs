@@ -135,6 +135,7 @@ async fn request_after_a_panic_returns_a_new_informer() {
         within(factory.wait_for_cache_sync()).await.expect_err("a panicked informer never syncs").to_string();
     assert!(error.contains("broken pods"), "{error}");
     assert_eq!(factory.informers()[0].state, InformerState::Stopped(StopCause::Panicked));
+    assert!(factory.health().has_panicked(), "{}", factory.health());
     let new = factory.core().v1().pods();
     assert_eq!((new.state(), factory.informers().len()), (InformerState::Idle, 1));
     synced(&factory).await;

@@ -42,6 +42,46 @@ async fn report_describes_the_state_of_each_informer() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn health_names_each_informer_with_its_problem() {
+    let simulator = with_pods();
+    let factory = factory(&simulator);
+    let health = factory.health();
+    assert_eq!(health.to_string(), "0 of 0 informers are synced and live");
+    assert!(health.is_ready() && health.is_live());
+
+    let (_pods, _nodes) = (factory.core().v1().pods(), factory.core().v1().nodes());
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("synced");
+    sleep(Duration::from_millis(1)).await;
+    let health = factory.health();
+    assert_eq!(health.to_string(), "2 of 2 informers are synced and live");
+    assert!(health.is_ready() && health.is_live() && health.unhealthy.is_empty());
+
+    // A synced informer that is not live does not affect the readiness.
+    simulator.fail_next(usize::MAX, RequestFilter::any().path("/api/v1/pods"), refused());
+    // A watch that ends within a second counts as failed.
+    sleep(Duration::from_secs(2)).await;
+    simulator.close_watches();
+    sleep(Duration::from_millis(1)).await;
+    let health = factory.health();
+    let pods = "pods (synced, forbidden: the server returned 403 Forbidden: because)";
+    assert_eq!(health.to_string(), format!("1 of 2 informers are synced and live; {pods}"));
+    assert!(health.is_ready() && !health.is_live() && !health.has_panicked());
+
+    let secrets = factory.core().v1().secrets();
+    let health = factory.health();
+    let secrets_wait = "secrets (not started)";
+    assert_eq!(health.to_string(), format!("1 of 3 informers are synced and live; {pods}, {secrets_wait}"));
+    assert!(!health.is_ready());
+    factory.stop(&secrets).await;
+    assert_eq!(factory.health().informers, 2, "a stopped informer does not count");
+    factory.shutdown().await;
+    let problems: Vec<_> =
+        factory.health().unhealthy.iter().filter_map(informer_factory::InformerReport::problem).collect();
+    assert_eq!(problems, ["stopped on request"; 2]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn wait_for_a_type_covers_all_its_scopes() {
     let simulator = with_pods();
     let in_shop = RequestFilter::any().path("/api/v1/namespaces/shop/pods");
