@@ -345,7 +345,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
 
     /// Resets the backoff, because a watch has lasted long enough. Neither a complete list nor a
     /// single event resets the backoff. Otherwise a server that fails after each list or after each
-    /// event would get requests at the shortest wait for ever.
+    /// event would always get the next request after the shortest wait.
     fn settled(&mut self) {
         self.setbacks = WatchFailures::default();
         self.backoff.reset();
