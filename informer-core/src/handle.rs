@@ -1,8 +1,9 @@
 //! [`Handle`]: a pointer to an object of any type, with the object's identity.
 
-use std::any::{Any, TypeId};
+use std::any::TypeId;
 use std::sync::{Arc, OnceLock};
 
+use crate::thin_arc::ThinArc;
 use crate::{AnyObject, Encoded, ObjectKey, OwnedObject, ResourceVersion, Uid};
 
 /// A reference-counted pointer to an object of any type. Unlike [`Cached`](crate::Cached), it has
@@ -12,20 +13,26 @@ use crate::{AnyObject, Encoded, ObjectKey, OwnedObject, ResourceVersion, Uid};
 /// can't be dereferenced. A reader gets an [open](Self::open) handle, which keeps the decoded
 /// object, so that the object is freed with the reader's handle and not with the store's.
 #[derive(Clone)]
-pub(crate) struct Handle(Arc<AnyInner>);
+pub(crate) struct Handle(ThinArc);
 
-/// An object, [`Encoded`] or [`Opened`], with the object's identity: its key, resource version and UID.
-// `repr(C)` keeps the fields in this order, so the key is next to the reference count of the `Arc`.
-// A lookup reads only these two; the rest of a large object is on other pages.
+/// The form of the object of a [`Handle`]. Reading the kind is faster than a comparison of types.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Decoded,
+    /// The object is [`Encoded`], and the handle is closed.
+    Closed,
+    /// The object is [`Opened`].
+    Open,
+}
+
+/// The identity of an object.
+// `repr(C)` keeps the key first, so it is next to the reference count. A lookup reads only these two.
 #[repr(C)]
-pub(crate) struct Inner<O: ?Sized> {
+pub(crate) struct Identity {
     pub(crate) key: ObjectKey,
     pub(crate) resource_version: ResourceVersion,
     pub(crate) uid: Uid,
-    object: O,
 }
-
-type AnyInner = Inner<dyn Any + Send + Sync>;
 
 /// An encoded object, and the decoded object once it has been read.
 pub(crate) struct Opened {
@@ -35,63 +42,73 @@ pub(crate) struct Opened {
 
 impl Handle {
     /// Returns the first handle to an object, which can be [`Encoded`].
-    pub(crate) fn new<O: Any + Send + Sync>(
+    pub(crate) fn new<O: Send + Sync + 'static>(
         key: ObjectKey,
         resource_version: ResourceVersion,
         uid: Uid,
         object: O,
     ) -> Self {
-        Self(Arc::new(Inner { key, resource_version, uid, object }))
+        // The compiler knows these types, so the comparisons cost nothing.
+        let object_type = TypeId::of::<O>();
+        let kind = if object_type == TypeId::of::<Encoded>() {
+            Kind::Closed
+        } else if object_type == TypeId::of::<Opened>() {
+            Kind::Open
+        } else {
+            Kind::Decoded
+        };
+        Self(ThinArc::new(kind, Identity { key, resource_version, uid }, object))
     }
 
     /// Returns the identity of the object.
-    pub(crate) fn identity(&self) -> &AnyInner {
+    #[inline]
+    pub(crate) fn identity(&self) -> &Identity {
         &self.0
     }
 
     /// Sets the identity of the object. This must be the only handle to the object.
     pub(crate) fn identify(&mut self, key: ObjectKey, resource_version: ResourceVersion, uid: Uid) {
-        let inner = Arc::get_mut(&mut self.0).expect("a fresh object has one handle");
-        (inner.key, inner.resource_version, inner.uid) = (key, resource_version, uid);
+        let identity = self.0.identity_mut().expect("a fresh object has one handle");
+        *identity = Identity { key, resource_version, uid };
     }
 
     /// Returns the object if it has type `T`; decodes it first if necessary. Returns `None` for a
     /// closed handle.
+    #[inline]
     pub(crate) fn get<T: 'static>(&self) -> Option<&T> {
-        match self.0.object.downcast_ref() {
-            None => self.as_opened()?.decoded()?.downcast_ref(),
-            object => object,
+        match self.as_opened() {
+            Some(opened) => opened.decoded()?.downcast_ref(),
+            None => self.0.object(),
         }
     }
 
     /// The same as [`get`](Self::get), but mutable, and only for the only handle to a decoded
     /// object.
     pub(crate) fn get_mut<T: 'static>(&mut self) -> Option<&mut T> {
-        Arc::get_mut(&mut self.0)?.object.downcast_mut()
+        self.0.object_mut()
     }
 
     /// Returns the encoded form, if the object has one.
     pub(crate) fn as_encoded(&self) -> Option<&Encoded> {
-        // `type_id` is a virtual call. For a decoded object, it is the only one.
-        match self.0.object.type_id() {
-            closed if closed == TypeId::of::<Encoded>() => self.0.object.downcast_ref(),
-            open if open == TypeId::of::<Opened>() => self.closed().0.object.downcast_ref(),
-            _ => None,
+        match self.0.kind() {
+            Kind::Decoded => None,
+            Kind::Closed | Kind::Open => self.closed().0.object(),
         }
     }
 
     fn as_opened(&self) -> Option<&Opened> {
-        self.0.object.downcast_ref()
+        if self.0.kind() == Kind::Open { self.0.object() } else { None }
     }
 
     /// Returns a handle that can be dereferenced.
+    #[inline]
     pub(crate) fn open(self) -> Self {
         if self.is_closed() { self.opened() } else { self }
     }
 
     #[cold]
     fn opened(self) -> Self {
-        let Inner { key, resource_version, uid, .. } = self.identity();
+        let Identity { key, resource_version, uid } = self.identity();
         let (key, resource_version, uid) = (key.clone(), resource_version.clone(), uid.clone());
         Self::new(key, resource_version, uid, Opened { encoded: self, decoded: OnceLock::new() })
     }
@@ -102,8 +119,9 @@ impl Handle {
     }
 
     /// Returns whether the handle must be [opened](Self::open) before it is dereferenced.
+    #[inline]
     pub(crate) fn is_closed(&self) -> bool {
-        self.0.object.is::<Encoded>()
+        self.0.kind() == Kind::Closed
     }
 
     /// The opposite of [`open`](Self::open): returns the handle to store or queue.
@@ -121,7 +139,7 @@ impl Handle {
 
     /// Returns whether both are clones of the same handle.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        self.0.ptr_eq(&other.0)
     }
 }
 

@@ -42,6 +42,8 @@ mod processor;
 mod reflector_store;
 mod resource_version;
 mod sync;
+#[expect(unsafe_code, reason = "a handle of one word makes lookups faster")]
+mod thin_arc;
 mod uid;
 mod watermarks;
 

@@ -7,7 +7,7 @@ use anyhow::bail;
 
 use crate::signals::Signals;
 use crate::{
-    codegen, compat, definitions, deny, e2e, examples, fuzz, guide, inspector, loom, mutants, process,
+    codegen, compat, definitions, deny, e2e, examples, fuzz, guide, inspector, loom, miri, mutants, process,
     release, simulate, tidy, workspace,
 };
 
@@ -36,6 +36,8 @@ enum Step {
     Kubernetes(&'static str),
     /// `cargo xtask loom`.
     Loom,
+    /// `cargo xtask miri`.
+    Miri,
     /// `cargo xtask inspector`.
     Inspector,
     /// `cargo xtask simulate`, with these arguments.
@@ -113,8 +115,9 @@ const STEPS: [(&str, Step); 23] = [
 ];
 
 /// The additional steps of `--long`, which take too long to run for every change.
-const LONG_STEPS: [(&str, Step); 8] = [
+const LONG_STEPS: [(&str, Step); 9] = [
     ("long e2e", Step::LongE2e),
+    ("miri", Step::Miri),
     ("fuzz", Step::Fuzz),
     ("simulate longer", Step::Simulate(&simulate::Args::LONG)),
     ("more definitions", Step::Definitions(&definitions::Args::LONG)),
@@ -175,6 +178,7 @@ impl Step {
             Self::Kubernetes(version) => for_kubernetes(version, signals)?,
             Self::Definitions(args) => definitions::run(args, signals)?,
             Self::Loom => loom::run(signals)?,
+            Self::Miri => miri::run(signals)?,
             Self::Inspector => inspector::run(&inspector::Args::default(), signals)?,
             Self::Examples => examples::run(signals)?,
             Self::E2e => e2e::run(&e2e::Args::whole_control_plane(), signals)?,

@@ -94,11 +94,7 @@ fn msrv(packages: &Packages, signals: &Signals) -> anyhow::Result<()> {
     let mut command = Command::new("rustup");
     command.current_dir(workspace::root()).args(["run", version, "cargo", "check", "--quiet", "--locked"]);
     command.arg("--all-features").args(packages.arguments());
-    // `cargo xtask` sets the variables of its own toolchain.
-    for variable in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"] {
-        command.env_remove(variable);
-    }
-    workspace::remove_package_variables(&mut command);
+    workspace::remove_toolchain_variables(&mut command);
     command.env("CARGO_TARGET_DIR", workspace::root().join(TARGET));
     run_step(&mut command, &format!("all crates with Rust {version}"), signals)
 }

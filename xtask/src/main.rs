@@ -16,6 +16,7 @@ mod fuzz;
 mod guide;
 mod inspector;
 mod loom;
+mod miri;
 mod mutants;
 mod process;
 mod release;
@@ -59,6 +60,8 @@ enum Command {
     Inspector(inspector::Args),
     /// Try all thread interleavings at the locks and wake-ups of queue, store and handlers
     Loom,
+    /// Run the tests of handles in Miri, which finds undefined behaviour, data races and leaks
+    Miri,
     /// Run many seeds of the deterministic simulation
     Simulate(simulate::Args),
     /// Plant bugs in a copy of the sources, and check that the simulation or the tests of an invariant find them
@@ -102,6 +105,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Guide(args) => guide::run(&args, &Signals::install()?),
         Command::Inspector(args) => inspector::run(&args, &Signals::install()?),
         Command::Loom => loom::run(&Signals::install()?),
+        Command::Miri => miri::run(&Signals::install()?),
         Command::Mutants(args) => mutants::run(&args, &Signals::install()?),
         Command::Simulate(args) => simulate::run(&args, &Signals::install()?),
         Command::Bench(args) => bench::run(&args, &Signals::install()?),

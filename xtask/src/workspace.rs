@@ -36,6 +36,14 @@ pub(crate) fn remove_package_variables(command: &mut Command) {
     }
 }
 
+/// Removes the variables that `cargo xtask` sets for its own toolchain, so that a command can run another toolchain.
+pub(crate) fn remove_toolchain_variables(command: &mut Command) {
+    for variable in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"] {
+        command.env_remove(variable);
+    }
+    remove_package_variables(command);
+}
+
 /// Copies the files that git tracks. Unchanged files in the copy keep their modification time, so that cargo does not
 /// rebuild them.
 pub(crate) fn copy_sources(copy: &Path) -> anyhow::Result<()> {

@@ -1,0 +1,42 @@
+//! `cargo xtask miri`: runs the tests of handles in Miri, which finds undefined behaviour, data races and leaks.
+
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, bail};
+
+use crate::signals::Signals;
+use crate::{process, workspace};
+
+/// Only a nightly toolchain has Miri.
+const TOOLCHAIN: &str = "nightly";
+
+/// Runs the tests of all code that uses `unsafe`, with several orders of threads. rustup installs Miri if necessary.
+pub(crate) fn run(signals: &Signals) -> anyhow::Result<ExitCode> {
+    let has_miri = Command::new("rustup").args(["run", TOOLCHAIN, "cargo-miri", "--version"]).output();
+    if !has_miri.context("cannot start `rustup`, which installs Miri")?.status.success() {
+        let mut install = Command::new("rustup");
+        install.args(["toolchain", "install", TOOLCHAIN, "--profile", "minimal"]);
+        install.args(["--component", "miri", "--component", "rust-src"]);
+        if !process::run(&mut install, signals, || Ok(()))?.success() {
+            bail!("rustup failed to install Miri; its message is above");
+        }
+    }
+    let mut command = Command::new("rustup");
+    command.current_dir(workspace::root()).args(["run", TOOLCHAIN, "cargo", "miri", "test"]);
+    command.args([
+        "--package",
+        "informer-core",
+        "--lib",
+        "--",
+        "thin_arc",
+        "cached",
+        "owned_object",
+        "encoded",
+    ]);
+    workspace::remove_toolchain_variables(&mut command);
+    command
+        .env("MIRIFLAGS", "-Zmiri-many-seeds=0..16")
+        .env("CARGO_TARGET_DIR", workspace::root().join("target/miri"));
+    let status = process::run(&mut command, signals, || Ok(()))?;
+    Ok(process::exit_code(status))
+}
