@@ -13,7 +13,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::{FutureExt, StreamExt};
 use http_body_util::{BodyExt, StreamBody};
-use informer_core::{ListOptions, ListPart, ListerWatcher};
+use informer_core::{AnyObject, Cached, ListOptions, ListPart, ListerWatcher, Storage};
 use informer_reflector::{Encoding, KubeListWatch, ListDecoder, PrunePaths, WatchDecoder};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
@@ -180,17 +180,23 @@ fn list_body(pods: &[String]) -> Bytes {
     Bytes::from(format!("{{{head},\"items\":[{items}]}}"))
 }
 
+/// Returns a simulator that has these pods. Requires a tokio runtime.
+fn simulator_with(pods: &[String]) -> Simulator {
+    let simulator = Simulator::builder().built_in_kinds().start_in_process();
+    for pod in pods {
+        let mut pod: Value = serde_json::from_str(pod).expect("JSON");
+        pod["apiVersion"] = "v1".into();
+        pod["kind"] = "Pod".into();
+        simulator.create(&pod).expect("a new pod");
+    }
+    simulator
+}
+
 /// Returns the list in protobuf, as the simulator writes it.
 fn protobuf_body(pods: &[String]) -> Bytes {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     runtime.block_on(async {
-        let simulator = Simulator::builder().built_in_kinds().start_in_process();
-        for pod in pods {
-            let mut pod: Value = serde_json::from_str(pod).expect("JSON");
-            pod["apiVersion"] = "v1".into();
-            pod["kind"] = "Pod".into();
-            simulator.create(&pod).expect("a new pod");
-        }
+        let simulator = simulator_with(pods);
         let request =
             http::Request::get("/api/v1/pods").header("accept", "application/vnd.kubernetes.protobuf");
         let request = request.body(kube::client::Body::empty()).expect("a request");
@@ -371,6 +377,45 @@ fn compressed(criterion: &mut Criterion, pods: &[String]) {
     group.finish();
 }
 
+/// Returns the pods as a store has them.
+async fn stored(simulator: &Simulator, storage: Storage) -> Vec<Cached<Pod>> {
+    let pods = KubeListWatch::<Pod>::all(simulator.client().expect("a client"));
+    let pods = pods.with_storage(storage).expect("encoded objects");
+    let mut parts = pods.list(ListOptions::default()).await.expect("a list");
+    let mut stored = Vec::new();
+    while let Some(part) = parts.next().await {
+        if let ListPart::Items(items) = part.expect("a part") {
+            stored.extend(items.into_iter().map(|item| {
+                let item = item.expect("a pod").cast::<AnyObject>();
+                item.into_cached_if_encoded().expect("an encoded object").cast()
+            }));
+        }
+    }
+    stored
+}
+
+/// Measures reads of encoded pods. The first read of a pod decodes it. 1,000 pods are read in turn, so
+/// none is among the recently decoded ones.
+fn reads(criterion: &mut Criterion, pods: &[String]) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    let _entered = runtime.enter();
+    let simulator = simulator_with(pods);
+    for (name, storage) in [("encoded", Storage::Encoded), ("compressed", Storage::Compressed)] {
+        let pods = runtime.block_on(stored(&simulator, storage));
+        let mut group = criterion.benchmark_group(format!("read of a pod, {name}"));
+        let mut next = pods.iter().cycle();
+        group.bench_function("first read", |bencher| {
+            bencher.iter(|| next.next().map(|pod| pod.read(|pod| black_box(&pod.spec).is_some())));
+        });
+        let pod = pods[0].clone();
+        group.bench_function("later read", |bencher| bencher.iter(|| black_box(&pod.spec).is_some()));
+        group.bench_function("read after a recent one", |bencher| {
+            bencher.iter(|| pods[0].read(|pod| black_box(&pod.spec).is_some()));
+        });
+        group.finish();
+    }
+}
+
 fn decode(criterion: &mut Criterion) {
     let pods: Vec<_> = (0..PODS).map(|index| pod(index).to_string()).collect();
     let managed = pod(0)["metadata"]["managedFields"].to_string().len();
@@ -379,6 +424,7 @@ fn decode(criterion: &mut Criterion) {
     list(criterion, &pods);
     watch(criterion, &pods);
     compressed(criterion, &pods);
+    reads(criterion, &pods);
 }
 
 criterion_group!(benches, decode);
