@@ -126,7 +126,9 @@ fn semver(packages: &Packages, baseline: Option<&str>, signals: &Signals) -> any
     let mut command = Command::new(SEMVER_CHECKS.ensure(&root, signals)?);
     command.current_dir(&root).args(["semver-checks", "--baseline-rev", &baseline]);
     // The copy of the baseline is not in the workspace, so `.cargo/config.toml` does not set this variable there.
-    command.args(packages.arguments()).env("K8S_OPENAPI_ENABLED_VERSION", "1.37");
+    // Programs have no interface to compare.
+    let libraries = packages.libraries().flat_map(|package| ["--package", &package.name]);
+    command.args(libraries).env("K8S_OPENAPI_ENABLED_VERSION", "1.37");
     workspace::remove_package_variables(&mut command);
     run_step(&mut command, &format!("the comparison of interfaces with {baseline}"), signals)
 }

@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     if args.compile {
         // Compiles each package like `cargo publish`, and sends nothing.
         publish(&packages, &["--dry-run", "--allow-dirty"], signals)?;
-        for package in &packages.in_order {
+        for package in packages.libraries() {
             document(&root, package, signals)?;
         }
     }

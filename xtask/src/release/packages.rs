@@ -35,6 +35,8 @@ pub(crate) struct Package {
     pub(crate) docs_args: Vec<String>,
     /// The dependencies that a published manifest contains. A development dependency without a version is not there.
     dependencies: Vec<String>,
+    /// Whether the package has a library, which can have documentation and an interface.
+    pub(crate) has_library: bool,
     /// Whether the library depends on k8s-openapi, directly or through another crate of the workspace.
     uses_kubernetes: bool,
     metadata: Value,
@@ -82,6 +84,11 @@ impl Packages {
     pub(crate) fn arguments(&self) -> impl Iterator<Item = &str> {
         self.in_order.iter().flat_map(|package| ["--package", &package.name])
     }
+
+    /// Returns the crates with a library.
+    pub(crate) fn libraries(&self) -> impl Iterator<Item = &Package> {
+        self.in_order.iter().filter(|package| package.has_library)
+    }
 }
 
 impl Package {
@@ -105,6 +112,9 @@ impl Package {
             docs_features: strings(&docs["features"]),
             docs_args: strings(&docs["cargo-args"]),
             dependencies: dependencies.filter_map(|it| Some(it["name"].as_str()?.to_owned())).collect(),
+            has_library: list(&metadata["targets"])
+                .flat_map(|target| list(&target["kind"]))
+                .any(|kind| kind == "lib" || kind == "proc-macro"),
             uses_kubernetes: false,
             metadata: metadata.clone(),
         }
@@ -203,7 +213,7 @@ mod tests {
             "name": name, "version": "0.1.0", "manifest_path": format!("/{name}/Cargo.toml"), "publish": null,
             "description": "A.", "license": "Apache-2.0", "readme": "README.md", "rust_version": "1.89",
             "repository": "", "keywords": ["a"], "categories": ["caching"], "dependencies": dependencies,
-            "metadata": null,
+            "metadata": null, "targets": [{ "kind": ["lib"] }],
         })
     }
 
@@ -225,6 +235,15 @@ mod tests {
         let packages = load(&[upper, private, lower]).expect("an order");
         assert_eq!(packages.arguments().collect::<Vec<_>>(), ["--package", "lower", "--package", "upper"]);
         assert!(packages.in_order.iter().all(|package| package.problems().is_empty()));
+    }
+
+    #[test]
+    fn package_of_a_program_has_no_library() {
+        let mut program = package("program", &json!([]));
+        program["targets"] = json!([{ "kind": ["bin"] }, { "kind": ["test"] }]);
+        let packages = load(&[program, package("library", &json!([]))]).expect("an order");
+        let libraries: Vec<_> = packages.libraries().map(|package| package.name.as_str()).collect();
+        assert_eq!((libraries, packages.in_order.len()), (vec!["library"], 2));
     }
 
     #[test]

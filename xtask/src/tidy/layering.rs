@@ -33,7 +33,7 @@ const TYPES: &[&str] = &["kube-core", "kube-client", "k8s-openapi"];
 /// The features of a program with plain structs.
 const PLAIN: &[&str] = &["--no-default-features"];
 
-const LAYERS: [Layer; 8] = [
+const LAYERS: [Layer; 9] = [
     Layer {
         name: "informer-core",
         features: &[],
@@ -75,6 +75,13 @@ const LAYERS: [Layer; 8] = [
         never: KUBERNETES,
         not_directly: &[],
         because: "the work queue must work for keys of any kind",
+    },
+    Layer {
+        name: "informer-top",
+        features: &[],
+        never: KUBERNETES,
+        not_directly: &[],
+        because: "the program must be small to install, and read programs with other versions of informer-monitor",
     },
     Layer {
         name: "informer-core",

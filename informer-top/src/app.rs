@@ -1,0 +1,217 @@
+//! [`App`]: the state of the screen, and what keys and documents change in it.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::widgets::ListState;
+use tokio::time::Instant;
+
+use crate::client::Failure;
+use crate::data::{Controller, Details, History, Informer, Overview, Text};
+use crate::table::{Column, Order, Row};
+
+/// What the reader reads.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// The identifier of the selected informer.
+    pub(crate) informer: Option<String>,
+    pub(crate) is_paused: bool,
+}
+
+/// A result of the reader.
+#[derive(Debug)]
+pub(crate) enum Update {
+    Overview(Result<Overview, Failure>),
+    /// The details of the informer with this identifier.
+    Details(String, Result<Details, Failure>),
+}
+
+#[derive(Debug)]
+pub(crate) struct App {
+    pub(crate) address: String,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) controllers: Vec<Controller>,
+    pub(crate) memory: Option<u64>,
+    /// The details of one informer, or the reason why they are missing.
+    details: Option<(String, Result<Details, Text>)>,
+    /// The reason why the last request failed.
+    pub(crate) lost: Option<Text>,
+    history: History,
+    read_at: Option<Instant>,
+    pub(crate) order: Order,
+    pub(crate) filter: String,
+    pub(crate) is_typing: bool,
+    pub(crate) is_paused: bool,
+    pub(crate) is_help: bool,
+    pub(crate) is_done: bool,
+    selected: Option<String>,
+    /// Position of the selected row, and the first row on the screen.
+    pub(crate) list: ListState,
+    /// The number of rows on the screen.
+    pub(crate) page: usize,
+}
+
+impl App {
+    pub(crate) fn new(address: String) -> Self {
+        Self {
+            address,
+            rows: Vec::new(),
+            controllers: Vec::new(),
+            memory: None,
+            details: None,
+            lost: None,
+            history: History::default(),
+            read_at: None,
+            // As on the page, informers with problems are first.
+            order: Order { column: Column::Health, is_reversed: false },
+            filter: String::new(),
+            is_typing: false,
+            is_paused: false,
+            is_help: false,
+            is_done: false,
+            selected: None,
+            list: ListState::default(),
+            page: 1,
+        }
+    }
+
+    pub(crate) fn update(&mut self, update: Update) {
+        match update {
+            Update::Overview(Ok(overview)) => self.show(overview),
+            Update::Overview(Err(failure)) => self.lost = Some(failure.reason),
+            // Without a connection, the last details stay, as the rest of the screen does.
+            Update::Details(id, Err(_)) if self.has_details(&id) => {}
+            Update::Details(id, details) => {
+                self.details = Some((id, details.map_err(|failure| failure.reason)));
+            }
+        }
+    }
+
+    fn has_details(&self, id: &str) -> bool {
+        self.details.as_ref().is_some_and(|(other, details)| other == id && details.is_ok())
+    }
+
+    fn show(&mut self, overview: Overview) {
+        let rates = self.history.rates(&overview);
+        let mut seen = HashMap::<Text, usize>::new();
+        for informer in &overview.informers {
+            *seen.entry(informer.description.clone()).or_default() += 1;
+        }
+        let row = |informer: Informer| Row {
+            name: match seen[&informer.description] {
+                1 => informer.description.to_string(),
+                // The identifier also has the type of the objects, and a number if necessary.
+                _ => Text::new(&informer.id).to_string(),
+            },
+            rates: rates.get(&informer.id).copied().unwrap_or_default(),
+            informer,
+        };
+        self.rows = overview.informers.into_iter().map(row).collect();
+        self.controllers = overview.controllers;
+        self.memory = overview.memory;
+        self.lost = None;
+        self.read_at = Some(Instant::now());
+        if !self.rows.iter().any(|row| Some(&row.informer.id) == self.selected.as_ref()) {
+            // The selection stays with an informer, and not with the first row.
+            self.selected = None;
+            self.step(0);
+        }
+    }
+
+    /// Returns the time since the last document.
+    pub(crate) fn age(&self) -> Duration {
+        self.read_at.map_or(Duration::ZERO, |at| at.elapsed())
+    }
+
+    /// Returns the rows that match the filter, in order. As on the page, each word must be in the name, the health or
+    /// the state.
+    pub(crate) fn visible(&self) -> Vec<&Row> {
+        let filter = self.filter.to_lowercase();
+        let is_match = |row: &&Row| {
+            let informer = &row.informer;
+            let text =
+                format!("{} {} {} {}", row.name, &*informer.object, &*informer.health, &*informer.state);
+            let text = text.to_lowercase();
+            filter.split_whitespace().all(|word| text.contains(word))
+        };
+        let mut rows: Vec<_> = self.rows.iter().filter(is_match).collect();
+        self.order.sort(&mut rows);
+        rows
+    }
+
+    /// Returns the position of the selected row. If the selected informer is not visible, that is the first row.
+    pub(crate) fn position(&self, visible: &[&Row]) -> Option<usize> {
+        let found = visible.iter().position(|row| Some(&row.informer.id) == self.selected.as_ref());
+        found.or((!visible.is_empty()).then_some(0))
+    }
+
+    /// Returns the selected row, with its details if they have been read.
+    pub(crate) fn selected(&self) -> Option<(Row, Option<&Result<Details, Text>>)> {
+        let visible = self.visible();
+        let row = visible[self.position(&visible)?];
+        let details = self.details.as_ref().filter(|(id, _)| *id == row.informer.id);
+        Some((row.clone(), details.map(|(_, details)| details)))
+    }
+
+    pub(crate) fn wanted(&self) -> Wanted {
+        let informer = self.selected().map(|(row, _)| row.informer.id);
+        Wanted { informer, is_paused: self.is_paused }
+    }
+
+    /// Moves the selection by a number of rows.
+    fn step(&mut self, rows: isize) {
+        let visible = self.visible();
+        let Some(position) = self.position(&visible) else { return };
+        let position = position.saturating_add_signed(rows).min(visible.len() - 1);
+        self.selected = Some(visible[position].informer.id.clone());
+    }
+
+    pub(crate) fn key(&mut self, key: KeyEvent) {
+        match key.code {
+            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => self.is_done = true,
+            _ if self.is_typing => self.type_filter(key.code),
+            // Any key closes the help.
+            _ if self.is_help => self.is_help = false,
+            code => self.command(code),
+        }
+    }
+
+    fn type_filter(&mut self, code: KeyCode) {
+        match code {
+            KeyCode::Enter => self.is_typing = false,
+            KeyCode::Esc => {
+                self.is_typing = false;
+                self.filter.clear();
+            }
+            KeyCode::Backspace => _ = self.filter.pop(),
+            KeyCode::Char(letter) => self.filter.push(letter),
+            _ => {}
+        }
+    }
+
+    fn command(&mut self, code: KeyCode) {
+        let page = isize::try_from(self.page.max(1)).unwrap_or(isize::MAX);
+        match code {
+            KeyCode::Esc if !self.filter.is_empty() => self.filter.clear(),
+            KeyCode::Char('q') | KeyCode::Esc => self.is_done = true,
+            KeyCode::Down | KeyCode::Char('j') => self.step(1),
+            KeyCode::Up | KeyCode::Char('k') => self.step(-1),
+            KeyCode::PageDown => self.step(page),
+            KeyCode::PageUp => self.step(-page),
+            KeyCode::Home => self.step(isize::MIN),
+            KeyCode::End => self.step(isize::MAX),
+            KeyCode::Char('s' | '>') => self.sort_by(true),
+            KeyCode::Char('<') => self.sort_by(false),
+            KeyCode::Char('r') => self.order.is_reversed = !self.order.is_reversed,
+            KeyCode::Char('/') => self.is_typing = true,
+            KeyCode::Char('p') => self.is_paused = !self.is_paused,
+            KeyCode::Char('?') => self.is_help = true,
+            _ => {}
+        }
+    }
+
+    fn sort_by(&mut self, is_right: bool) {
+        self.order = Order { column: self.order.column.next(is_right), is_reversed: false };
+    }
+}

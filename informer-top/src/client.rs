@@ -1,0 +1,221 @@
+//! [`Client`]: reads documents of an inspector over TCP or a Unix socket, without TLS.
+//!
+//! Each request has its own connection, so that nothing needs to be repaired after a failure.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use http::header::{ACCEPT, AUTHORIZATION, HOST};
+use http::{HeaderValue, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+
+use crate::data::{Details, Overview, Text};
+
+/// The limit for a request and its response.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum size of a document. One of 1,000 informers has about a megabyte.
+const MAX_BYTES: usize = 64 << 20;
+/// Maximum length of a server's message.
+const MAX_MESSAGE: usize = 300;
+
+const SERVE_ONE: &str = "serve one with informer_monitor::Inspector, or pass the address of another";
+const SET_TOKEN: &str = "set INFORMER_TOP_TOKEN, or pass --token-file FILE";
+const USE_LOOPBACK: &str =
+    "connect to localhost or 127.0.0.1, for example through a port forwarding, or give the inspector a token";
+const RETRY: &str = "try again, and look into the log of the program";
+
+/// The address of an inspector.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Address {
+    /// The host and the port.
+    Tcp(String),
+    #[cfg(unix)]
+    Unix(std::path::PathBuf),
+}
+
+impl Address {
+    /// Parses `http://HOST:PORT`, with or without the path of the page, `HOST:PORT`, or `unix:/PATH`.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        #[cfg(unix)]
+        if let Some(path) = text.strip_prefix("unix:") {
+            return Ok(Self::Unix(path.into()));
+        }
+        let uri = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+        let uri: Uri = uri.parse().map_err(|error| format!("{error}; use http://HOST:PORT or unix:/PATH"))?;
+        if uri.scheme_str() != Some("http") {
+            return Err("only http:// is supported; use a port forwarding to a server with TLS".to_owned());
+        }
+        if uri.query().is_some() {
+            return Err(format!("remove everything after the `?`; for the token, {SET_TOKEN}"));
+        }
+        if !["", "/", "/inspect", "/inspect/"].contains(&uri.path()) {
+            return Err("the path of an inspector is always /inspect/; use http://HOST:PORT".to_owned());
+        }
+        let host = uri.host().filter(|host| !host.is_empty()).ok_or("there is no host")?;
+        Ok(Self::Tcp(format!("{host}:{}", uri.port_u16().unwrap_or(80))))
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(authority) => write!(f, "http://{authority}"),
+            #[cfg(unix)]
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// The reason why a document could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// What is missing, such as `no inspector`.
+    what: &'static str,
+    pub(crate) reason: Text,
+    remedy: &'static str,
+}
+
+impl Failure {
+    fn new(what: &'static str, reason: &str, remedy: &'static str) -> Self {
+        Self { what, reason: Text::new(reason.trim()), remedy }
+    }
+
+    /// No inspector answers at the address.
+    pub(crate) fn missing(reason: &str) -> Self {
+        Self::new("no inspector", reason, SERVE_ONE)
+    }
+
+    /// The inspector, or something before it, failed.
+    fn broken(reason: &str) -> Self {
+        Self::new("no valid response of the inspector", reason, RETRY)
+    }
+
+    /// Describes the failure for an address, with a remedy.
+    pub(crate) fn at(&self, address: &Address) -> String {
+        format!("{} at {address}: {}; {}", self.what, &*self.reason, self.remedy)
+    }
+}
+
+/// Reads the documents of one inspector.
+#[derive(Debug, Clone)]
+pub(crate) struct Client {
+    address: Address,
+    /// The value of the header with the token, marked as sensitive.
+    authorization: Option<HeaderValue>,
+}
+
+impl Client {
+    /// Returns a client that sends this token.
+    pub(crate) fn new(address: Address, token: Option<&str>) -> Result<Self, String> {
+        let header = |token: &str| {
+            let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
+                .map_err(|_| "the token has characters that no header can have; check its source")?;
+            value.set_sensitive(true);
+            Ok::<_, &str>(value)
+        };
+        Ok(Self { address, authorization: token.map(header).transpose()? })
+    }
+
+    pub(crate) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Reads the state of all informers and controllers.
+    pub(crate) async fn overview(&self) -> Result<Overview, Failure> {
+        let body = self.get("/inspect/api/overview").await?;
+        let describe = |error| format!("the response is not an inspector's overview: {error}");
+        serde_json::from_slice(&body).map_err(|error| Failure::missing(&describe(error)))
+    }
+
+    /// Reads the details of one informer.
+    pub(crate) async fn details(&self, id: &str) -> Result<Details, Failure> {
+        let query = form_urlencoded::Serializer::new(String::new()).append_pair("informer", id).finish();
+        parse(&self.get(&format!("/inspect/api/informer?{query}")).await?)
+    }
+
+    async fn get(&self, path: &str) -> Result<Bytes, Failure> {
+        let answer = async {
+            match &self.address {
+                Address::Tcp(authority) => {
+                    let stream = TcpStream::connect(authority).await.map_err(|error| unreachable(&error))?;
+                    self.exchange(stream, authority, path).await
+                }
+                #[cfg(unix)]
+                Address::Unix(socket) => {
+                    let stream = tokio::net::UnixStream::connect(socket).await;
+                    let stream = stream.map_err(|error| unreachable(&error))?;
+                    self.exchange(stream, "localhost", path).await
+                }
+            }
+        };
+        let limit = tokio::time::timeout(TIMEOUT, answer).await;
+        limit.map_err(|_| Failure::broken(&format!("no response within {} s", TIMEOUT.as_secs())))?
+    }
+
+    /// Sends a request on a new connection, and returns the body of the response.
+    async fn exchange<S>(&self, stream: S, host: &str, path: &str) -> Result<Bytes, Failure>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let request = Request::get(path).header(HOST, host).header(ACCEPT, "application/json");
+        let request = self.authorization.iter().fold(request, |it, token| it.header(AUTHORIZATION, token));
+        let request =
+            request.body(Empty::<Bytes>::new()).map_err(|error| Failure::broken(&error.to_string()))?;
+        let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
+        let (mut sender, connection) = handshake.map_err(|error| no_http(&error))?;
+        // The task ends with the connection, when the sender and the body are dropped.
+        let connection = tokio::spawn(connection);
+        let response = match sender.send_request(request).await {
+            Ok(response) => response,
+            Err(error) => {
+                drop(sender);
+                // If the connection failed before the request was sent, only the connection has the cause.
+                let cause = connection.await.ok().and_then(Result::err);
+                return Err(no_http(&cause.unwrap_or(error)));
+            }
+        };
+        let status = response.status();
+        let body = body(response).await?;
+        if status == StatusCode::OK { Ok(body) } else { Err(refused(status, &body)) }
+    }
+}
+
+async fn body(response: Response<Incoming>) -> Result<Bytes, Failure> {
+    let body = Limited::new(response.into_body(), MAX_BYTES).collect().await;
+    Ok(body.map_err(|error| Failure::broken(&format!("cannot read the response: {error}")))?.to_bytes())
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
+    serde_json::from_slice(body).map_err(|error| Failure::broken(&format!("invalid document: {error}")))
+}
+
+fn unreachable(error: &io::Error) -> Failure {
+    // The text of the operating system, without its number.
+    let text = error.to_string();
+    Failure::missing(text.split(" (os error").next().unwrap_or_default())
+}
+
+fn no_http(error: &hyper::Error) -> Failure {
+    let cause = error.source().map(|cause| format!(": {cause}"));
+    Failure::missing(&format!("no HTTP response: {error}{}", cause.unwrap_or_default()))
+}
+
+fn refused(status: StatusCode, body: &[u8]) -> Failure {
+    let message: String = String::from_utf8_lossy(body).trim().chars().take(MAX_MESSAGE).collect();
+    let reason = if message.is_empty() { status.to_string() } else { format!("{status}: {message}") };
+    match status {
+        StatusCode::UNAUTHORIZED => Failure::new("no access to the inspector", &reason, SET_TOKEN),
+        StatusCode::FORBIDDEN => Failure::new("no access to the inspector", &reason, USE_LOOPBACK),
+        // The message of another server can be a whole page or document.
+        StatusCode::NOT_FOUND if message.starts_with(['<', '{']) => Failure::missing(&status.to_string()),
+        StatusCode::NOT_FOUND => Failure::missing(&reason),
+        _ => Failure::broken(&reason),
+    }
+}

@@ -1,0 +1,258 @@
+//! The documents of the inspector, and the rates between two of them.
+//!
+//! Fields that are unknown are ignored, and most missing fields have a default, so that other versions of
+//! informer-monitor can be read, too.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Deref;
+
+use serde::{Deserialize, Deserializer};
+
+use crate::format::duration;
+
+/// A text without characters that could change the terminal.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Text(String);
+
+impl Text {
+    /// Replaces white space by spaces, and removes escape sequences, other control characters, and characters that
+    /// change the direction of text.
+    pub(crate) fn new(text: &str) -> Self {
+        let mut shown = String::with_capacity(text.len());
+        let mut letters = text.chars().peekable();
+        while let Some(letter) = letters.next() {
+            match letter {
+                // `ESC [` begins a sequence such as a colour, which ends with one of these letters.
+                '\u{1B}' if letters.next_if_eq(&'[').is_some() => {
+                    letters.by_ref().find(|letter| matches!(letter, '@'..='~'));
+                }
+                '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => {}
+                _ if letter.is_whitespace() => shown.push(' '),
+                _ if letter.is_control() => {}
+                _ => shown.push(letter),
+            }
+        }
+        Self(shown)
+    }
+}
+
+impl Deref for Text {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self::new(&String::deserialize(deserializer)?))
+    }
+}
+
+/// The document of `/inspect/api/overview`. A document without the required fields is not from an inspector.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Overview {
+    /// The age of the inspector in milliseconds.
+    pub(crate) at: u64,
+    #[serde(default)]
+    pub(crate) memory: Option<u64>,
+    pub(crate) informers: Vec<Informer>,
+    #[serde(default)]
+    pub(crate) controllers: Vec<Controller>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Informer {
+    /// Identifies the informer in requests. It is not shown as it is: the server can send any characters.
+    pub(crate) id: String,
+    pub(crate) description: Text,
+    pub(crate) object: Text,
+    pub(crate) state: Text,
+    pub(crate) synced: bool,
+    pub(crate) health: Text,
+    pub(crate) health_text: Text,
+    pub(crate) last_event_ms: Option<f64>,
+    pub(crate) objects: u64,
+    pub(crate) bytes: Option<u64>,
+    pub(crate) watermark: Text,
+    pub(crate) received: Text,
+    pub(crate) queued: u64,
+    pub(crate) quarantined: u64,
+    pub(crate) lists: u64,
+    pub(crate) watches: u64,
+    pub(crate) failures: u64,
+    pub(crate) events: Events,
+    pub(crate) handlers: Vec<Handler>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Events {
+    pub(crate) added: u64,
+    pub(crate) modified: u64,
+    pub(crate) deleted: u64,
+    pub(crate) bookmarks: u64,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Handler {
+    pub(crate) name: Text,
+    pub(crate) pending: u64,
+    pub(crate) delivered: u64,
+    pub(crate) coalesced: u64,
+    pub(crate) panicked: u64,
+    pub(crate) busy_ms: f64,
+    pub(crate) slowest_ms: f64,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Controller {
+    pub(crate) name: Text,
+    pub(crate) queued: u64,
+    pub(crate) active: u64,
+    pub(crate) longest_ms: f64,
+    pub(crate) succeeded: u64,
+    pub(crate) failed: u64,
+    pub(crate) parked_now: u64,
+    pub(crate) parked_keys: Vec<ParkedKey>,
+    pub(crate) failed_keys: Vec<FailedKey>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct ParkedKey {
+    pub(crate) key: Text,
+    pub(crate) age_ms: f64,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct FailedKey {
+    pub(crate) key: Text,
+    pub(crate) failure: Text,
+    pub(crate) failures: u64,
+    pub(crate) retry_ms: f64,
+}
+
+/// The part of the document of `/inspect/api/informer` that the overview lacks.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Details {
+    pub(crate) recent_lists: Vec<RecentList>,
+    pub(crate) failures_by_cause: BTreeMap<Text, u64>,
+    pub(crate) quarantined_objects: Vec<Quarantined>,
+    pub(crate) namespaces: Vec<Namespace>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct RecentList {
+    pub(crate) cause: Text,
+    pub(crate) age_ms: f64,
+    pub(crate) took_ms: f64,
+    pub(crate) objects: u64,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Quarantined {
+    pub(crate) key: Option<Text>,
+    pub(crate) error: Text,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Namespace {
+    pub(crate) name: Text,
+    pub(crate) health_text: Text,
+}
+
+/// How bad the state of an informer is, worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Severity {
+    Bad,
+    Busy,
+    Good,
+}
+
+impl Informer {
+    /// Returns the severity by the rules of the page (`server.js` of informer-monitor).
+    pub(crate) fn severity(&self) -> Severity {
+        match (&*self.state, &*self.health) {
+            ("panicked" | "stopped", _) => Severity::Bad,
+            ("not started", _) => Severity::Busy,
+            (_, "live") if self.quarantined > 0 => Severity::Busy,
+            (_, "live") => Severity::Good,
+            (_, "connecting" | "syncing") => Severity::Busy,
+            _ => Severity::Bad,
+        }
+    }
+
+    /// Returns the health with its reason in words.
+    pub(crate) fn health_words(&self) -> String {
+        let quarantined = match self.quarantined {
+            0 => String::new(),
+            number => format!(", {number} quarantined"),
+        };
+        match (&*self.state, &*self.health) {
+            ("running" | "", "live") => format!("live{quarantined}"),
+            ("running" | "", _) if self.health_text.is_empty() => self.health.to_string(),
+            ("running" | "", _) => self.health_text.to_string(),
+            (state, _) => state.to_owned(),
+        }
+    }
+
+    /// Returns the number of events that the slowest handler has not received yet.
+    pub(crate) fn lag(&self) -> u64 {
+        self.handlers.iter().map(|handler| handler.pending).max().unwrap_or(0)
+    }
+
+    /// Returns the age of the last event or bookmark in words.
+    pub(crate) fn last_event(&self) -> Option<String> {
+        self.last_event_ms.map(duration)
+    }
+}
+
+/// The rates of an informer per second; `None` until two documents of the same process have been read.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Rates {
+    pub(crate) events: Option<f64>,
+    pub(crate) calls: Option<f64>,
+}
+
+/// The counters of the last document.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    at: u64,
+    counters: HashMap<String, [u64; 2]>,
+}
+
+impl History {
+    /// Returns the rates since the last document, by identifier, and keeps the counters of this document. The page
+    /// computes rates in the same manner (`inspector.js` of informer-monitor): the difference of the totals, at
+    /// least zero, by the server's time. After a restart of the program there are no rates at first.
+    pub(crate) fn rates(&mut self, overview: &Overview) -> HashMap<String, Rates> {
+        let seconds = overview.at.saturating_sub(self.at) as f64 / 1000.0;
+        let counters: HashMap<_, _> =
+            overview.informers.iter().map(|informer| (informer.id.clone(), totals(informer))).collect();
+        let rates = counters.iter().map(|(id, now)| {
+            let before = self.counters.get(id).filter(|_| seconds > 0.0);
+            let rate = |index: usize| Some(now[index].saturating_sub(before?[index]) as f64 / seconds);
+            (id.clone(), Rates { events: rate(0), calls: rate(1) })
+        });
+        let rates = rates.collect();
+        (self.at, self.counters) = (overview.at, counters);
+        rates
+    }
+}
+
+/// Returns the numbers of events and of handler calls.
+fn totals(informer: &Informer) -> [u64; 2] {
+    let events = &informer.events;
+    let calls = informer.handlers.iter().map(|handler| handler.delivered).sum();
+    [events.added + events.modified + events.deleted, calls]
+}

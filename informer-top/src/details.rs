@@ -1,0 +1,197 @@
+//! The texts of the lower panes: the selected informer, and the controllers.
+
+use ratatui::style::Modifier;
+use ratatui::text::Line;
+
+use crate::data::{Controller, Details, Text};
+use crate::format::{NONE, bytes, count, counted, duration, rate, table, wrap};
+use crate::table::Row;
+
+/// Maximum number of failing and of parked keys of a controller.
+const MAX_KEYS: usize = 3;
+/// Maximum number of quarantined objects.
+const MAX_QUARANTINED: usize = 5;
+
+/// Returns the state, the handlers and the details of the selected informer.
+pub(crate) fn informer(
+    row: &Row,
+    details: Option<&Result<Details, Text>>,
+    columns: usize,
+) -> Vec<Line<'static>> {
+    let mut lines = plain(&facts(row), columns);
+    lines.extend(handlers(row));
+    match details {
+        Some(Ok(details)) => lines.extend(more(details, columns)),
+        Some(Err(reason)) => lines.extend(plain(&[format!("no details: {}", &**reason)], columns)),
+        None => {}
+    }
+    lines
+}
+
+/// Breaks texts into lines.
+fn plain(texts: &[String], columns: usize) -> Vec<Line<'static>> {
+    texts.iter().flat_map(|text| wrap(text, columns)).map(Line::raw).collect()
+}
+
+/// Returns a bold title and the lines of a section, or nothing if there are no lines.
+fn section(title: &'static str, lines: Vec<Line<'static>>) -> Vec<Line<'static>> {
+    let title = (!lines.is_empty()).then(|| Line::styled(title, Modifier::BOLD));
+    title.into_iter().chain(lines).collect()
+}
+
+/// Returns a table whose head is bold.
+fn headed<const N: usize>(rows: &[[String; N]]) -> Vec<Line<'static>> {
+    let mut is_number = [true; N];
+    is_number[0] = false;
+    let mut lines: Vec<_> = table(is_number, rows).into_iter().map(Line::raw).collect();
+    if let Some(head) = lines.first_mut() {
+        *head = std::mem::take(head).style(Modifier::BOLD);
+    }
+    lines
+}
+
+/// Returns the whole health, which the table can cut, and the facts that have no column.
+fn facts(row: &Row) -> Vec<String> {
+    let informer = &row.informer;
+    let mut health = informer.health_words();
+    if let Some(last) = informer.last_event() {
+        health.push_str(&format!(", last event {last} ago"));
+    }
+    if !informer.synced {
+        health.push_str(", not synced");
+    }
+    let known = |text: &Text| if text.is_empty() { NONE.to_owned() } else { text.to_string() };
+    let mut versions = format!("watermark {}", known(&informer.watermark));
+    if informer.watermark != informer.received {
+        // The changes between the two versions are in the queue.
+        versions.push_str(&format!(", received {}", known(&informer.received)));
+    }
+    let size = informer.bytes.map(|size| format!(" · ≈ {} as JSON", bytes(size))).unwrap_or_default();
+    let (kind, objects) = (&*informer.object, counted(informer.objects, "object"));
+    let events = &informer.events;
+    let [added, modified, deleted] = [events.added, events.modified, events.deleted].map(count);
+    let bookmarks = counted(events.bookmarks, "bookmark");
+    let (lists, watches) = (counted(informer.lists, "list"), watches(informer.watches));
+    let calls = format!("{} handler calls/s", rate(row.rates.calls));
+    vec![
+        health,
+        format!("{kind} · {objects}{size} · {versions}"),
+        format!(
+            "{added} added, {modified} modified, {deleted} deleted, {bookmarks} · {lists}, {watches} · {calls}"
+        ),
+    ]
+}
+
+fn watches(number: u64) -> String {
+    format!("{} watch{}", count(number), if number == 1 { "" } else { "es" })
+}
+
+fn handlers(row: &Row) -> Vec<Line<'static>> {
+    if row.informer.handlers.is_empty() {
+        return vec![Line::raw("no handlers")];
+    }
+    let head = ["HANDLER", "PENDING", "CALLS", "MEAN CALL", "LONGEST CALL", "COALESCED", "PANICS"];
+    let mut rows = vec![head.map(str::to_owned)];
+    rows.extend(row.informer.handlers.iter().map(|handler| {
+        let mean = match handler.delivered {
+            0 => NONE.to_owned(),
+            calls => duration(handler.busy_ms / calls as f64),
+        };
+        let [pending, calls, coalesced, panics] =
+            [handler.pending, handler.delivered, handler.coalesced, handler.panicked].map(count);
+        [plain_name(&handler.name), pending, calls, mean, duration(handler.slowest_ms), coalesced, panics]
+    }));
+    headed(&rows)
+}
+
+/// Returns the name of a handler. A handler without a name has the path of its type, which is shortened.
+fn plain_name(name: &str) -> String {
+    let mut plain = String::new();
+    for part in name.split("::") {
+        let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+        plain.truncate(plain.trim_end_matches(is_word).len());
+        plain.push_str(part);
+    }
+    plain
+}
+
+fn more(details: &Details, columns: usize) -> Vec<Line<'static>> {
+    let quarantined = details.quarantined_objects.iter().map(|object| {
+        let key = object.key.as_deref().unwrap_or("(no readable name)");
+        format!("{key}: {}", &*object.error)
+    });
+    let quarantined = first(quarantined.collect(), MAX_QUARANTINED);
+    let lists = details.recent_lists.iter().map(|list| {
+        let age = format!("{} ago", duration(list.age_ms));
+        let objects = counted(list.objects, "object");
+        [age, objects, format!("in {}", duration(list.took_ms)), list.cause.to_string()]
+    });
+    let lists = table([true, true, false, false], &lists.collect::<Vec<_>>());
+    let failures = details.failures_by_cause.iter();
+    let failures: Vec<_> =
+        failures.map(|(cause, number)| format!("{}: {}", &**cause, count(*number))).collect();
+    let namespaces = details.namespaces.iter();
+    let namespaces: Vec<_> = namespaces.map(|it| format!("{}: {}", &*it.name, &*it.health_text)).collect();
+    [
+        section("QUARANTINED OBJECTS", plain(&quarantined, columns)),
+        section("RECENT LISTS", lists.into_iter().map(Line::raw).collect()),
+        section("FAILED REQUESTS BY CAUSE", plain(&failures, columns)),
+        section("NAMESPACES", plain(&namespaces, columns)),
+    ]
+    .concat()
+}
+
+/// Returns the first lines, and a line with the number of the others.
+fn first(mut lines: Vec<String>, most: usize) -> Vec<String> {
+    let others = lines.len().saturating_sub(most);
+    if others > 0 {
+        lines.truncate(most);
+        lines.push(format!("and {others} more"));
+    }
+    lines
+}
+
+/// Returns a table of the controllers, and their failing and parked keys.
+pub(crate) fn controllers(controllers: &[Controller], columns: usize) -> Vec<Line<'static>> {
+    if controllers.is_empty() {
+        return Vec::new();
+    }
+    let head = ["CONTROLLER", "QUEUED", "ACTIVE", "PARKED", "SUCCEEDED", "FAILED", "LONGEST CALL"];
+    let mut rows = vec![head.map(str::to_owned)];
+    rows.extend(controllers.iter().map(|it| {
+        let [queued, active, parked, succeeded, failed] =
+            [it.queued, it.active, it.parked_now, it.succeeded, it.failed].map(count);
+        [name(it).to_owned(), queued, active, parked, succeeded, failed, duration(it.longest_ms)]
+    }));
+    let keys: Vec<_> = controllers.iter().flat_map(keys).collect();
+    [headed(&rows), plain(&keys, columns)].concat()
+}
+
+fn name(controller: &Controller) -> &str {
+    if controller.name.is_empty() { "controller" } else { &controller.name }
+}
+
+/// Returns the failing and the parked keys of a controller.
+fn keys(controller: &Controller) -> Vec<String> {
+    let name = name(controller);
+    let failed = controller.failed_keys.iter().map(|it| {
+        let (failures, retry) = (counted(it.failures, "failure"), duration(it.retry_ms));
+        format!("{name}: {} has {failures}, retry in {retry}: {}", &*it.key, &*it.failure)
+    });
+    let parked = controller.parked_keys.iter();
+    let parked = parked.map(|it| format!("{name}: {} is parked for {}", &*it.key, duration(it.age_ms)));
+    let failed = first(failed.collect(), MAX_KEYS);
+    failed.into_iter().chain(first(parked.collect(), MAX_KEYS)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn path_of_a_handler_type_is_shortened() {
+        assert_eq!(plain_name("billing"), "billing");
+        assert_eq!(plain_name("shop::Handler<core::v1::Pod, a::B>"), "Handler<Pod, B>");
+        assert_eq!(plain_name("controller \"pods\""), "controller \"pods\"");
+    }
+}

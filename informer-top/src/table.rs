@@ -1,0 +1,251 @@
+//! The table of informers: its columns, their widths, and the order of its rows.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use crate::data::{Informer, Rates};
+use crate::format::{NONE, count, cut, left, rate, right, width};
+
+/// Minimum widths of the two columns that are always shown.
+const MIN_NAME: usize = 16;
+const MIN_HEALTH: usize = 20;
+/// The space between two columns.
+const GAP: &str = "  ";
+
+/// An informer with the values that this program computes.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    /// The description; if several informers have the same, also the type of the objects.
+    pub(crate) name: String,
+    pub(crate) informer: Informer,
+    pub(crate) rates: Rates,
+}
+
+/// A column of the table, in the order on the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Column {
+    Name,
+    Objects,
+    Events,
+    Queued,
+    Lag,
+    LastEvent,
+    Quarantined,
+    Lists,
+    Failures,
+    Health,
+}
+
+/// The columns of numbers, most important first. A narrow screen omits the last ones.
+const NUMBERS: [Column; 8] = [
+    Column::Events,
+    Column::Objects,
+    Column::Lag,
+    Column::Queued,
+    Column::LastEvent,
+    Column::Quarantined,
+    Column::Failures,
+    Column::Lists,
+];
+
+impl Column {
+    pub(crate) const ALL: [Self; 10] = [
+        Self::Name,
+        Self::Objects,
+        Self::Events,
+        Self::Queued,
+        Self::Lag,
+        Self::LastEvent,
+        Self::Quarantined,
+        Self::Lists,
+        Self::Failures,
+        Self::Health,
+    ];
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::Name => "INFORMER",
+            Self::Objects => "OBJECTS",
+            Self::Events => "EVENTS/S",
+            Self::Queued => "QUEUED",
+            Self::Lag => "LAG",
+            Self::LastEvent => "LAST EVENT",
+            Self::Quarantined => "QUARANTINED",
+            Self::Lists => "LISTS",
+            Self::Failures => "FAILURES",
+            Self::Health => "HEALTH",
+        }
+    }
+
+    /// Returns the column to the right, or to the left; after the last column comes the first.
+    pub(crate) fn next(self, is_right: bool) -> Self {
+        let index = Self::ALL.iter().position(|other| *other == self).unwrap_or(0);
+        let step = if is_right { 1 } else { Self::ALL.len() - 1 };
+        Self::ALL[(index + step) % Self::ALL.len()]
+    }
+
+    /// Returns whether the smallest value is first by default: only names are read from A to Z.
+    fn is_ascending(self) -> bool {
+        self == Self::Name
+    }
+
+    fn text(self, row: &Row) -> String {
+        let informer = &row.informer;
+        match self {
+            Self::Name => row.name.clone(),
+            Self::Objects => count(informer.objects),
+            Self::Events => rate(row.rates.events),
+            Self::Queued => count(informer.queued),
+            Self::Lag => count(informer.lag()),
+            Self::LastEvent => informer.last_event().unwrap_or_else(|| NONE.to_owned()),
+            Self::Quarantined => count(informer.quarantined),
+            Self::Lists => count(informer.lists),
+            Self::Failures => count(informer.failures),
+            Self::Health => informer.health_words(),
+        }
+    }
+
+    /// Compares two rows by this column. The worst health is the greatest.
+    fn compare(self, a: &Row, b: &Row) -> Ordering {
+        let number = |row: &Row| match self {
+            Self::Objects => row.informer.objects,
+            Self::Queued => row.informer.queued,
+            Self::Lag => row.informer.lag(),
+            Self::Quarantined => row.informer.quarantined,
+            Self::Lists => row.informer.lists,
+            Self::Failures => row.informer.failures,
+            _ => 0,
+        };
+        let fraction = |row: &Row| match self {
+            Self::Events => row.rates.events.unwrap_or(-1.0),
+            _ => row.informer.last_event_ms.unwrap_or(-1.0),
+        };
+        match self {
+            Self::Name => a.name.cmp(&b.name),
+            Self::Health => b.informer.severity().cmp(&a.informer.severity()),
+            Self::Events | Self::LastEvent => fraction(a).total_cmp(&fraction(b)),
+            _ => number(a).cmp(&number(b)),
+        }
+    }
+}
+
+/// The order of the rows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Order {
+    pub(crate) column: Column,
+    pub(crate) is_reversed: bool,
+}
+
+impl Order {
+    fn is_ascending(self) -> bool {
+        self.column.is_ascending() != self.is_reversed
+    }
+
+    /// Sorts the rows. Equal rows are ordered by name, so that they stay where they are.
+    pub(crate) fn sort(self, rows: &mut [&Row]) {
+        rows.sort_by(|a, b| {
+            let order = self.column.compare(a, b);
+            let order = if self.is_ascending() { order } else { order.reverse() };
+            order.then_with(|| a.name.cmp(&b.name))
+        });
+    }
+
+    /// Returns the mark of the column that orders the rows.
+    fn arrow(self, column: Column) -> &'static str {
+        match (self.column == column, self.is_ascending()) {
+            (false, _) => "",
+            (true, true) => "▲",
+            (true, false) => "▼",
+        }
+    }
+}
+
+/// The columns that are shown, with their widths.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Layout(Vec<(Column, usize)>);
+
+impl Layout {
+    /// Chooses the columns for a screen. Name and health are always shown, and health takes the rest of the line.
+    pub(crate) fn new(rows: &[&Row], screen: usize) -> Self {
+        let longest = |column| longest(rows, column);
+        let mut name = longest(Column::Name).min((screen * 2 / 5).max(MIN_NAME));
+        let mut rest = screen.saturating_sub(name + GAP.len());
+        let mut shown = Vec::new();
+        for column in NUMBERS {
+            let width = longest(column);
+            if rest >= MIN_HEALTH + GAP.len() + width {
+                rest -= GAP.len() + width;
+                shown.push((column, width));
+            }
+        }
+        // A name that was cut gets the space that no health needs.
+        let spare = rest.saturating_sub(longest(Column::Health)).min(longest(Column::Name) - name);
+        name += spare;
+        rest -= spare;
+        shown.extend([(Column::Name, name), (Column::Health, rest)]);
+        shown.sort_by_key(|(column, _)| Column::ALL.iter().position(|other| other == column));
+        Self(shown)
+    }
+
+    /// Returns all columns for an output without a limit.
+    pub(crate) fn complete(rows: &[&Row]) -> Self {
+        Self(Column::ALL.map(|column| (column, longest(rows, column))).to_vec())
+    }
+
+    /// Returns the titles. The arrow is behind a title, and takes a column of the gap if necessary.
+    pub(crate) fn head(&self, order: Order) -> String {
+        let cells = self.0.iter().map(|(column, width)| {
+            let (title, arrow) = (column.title(), order.arrow(*column));
+            match column {
+                Column::Health => format!("{title}{arrow}"),
+                Column::Name => left(&format!("{title}{arrow}"), width + GAP.len()),
+                _ => left(&format!("{}{arrow}", right(title, *width)), width + GAP.len()),
+            }
+        });
+        cells.collect()
+    }
+
+    /// Returns the text of a row up to its health, and the health, which can have another colour.
+    pub(crate) fn cells(&self, row: &Row) -> (String, String) {
+        let mut cells: Vec<_> =
+            self.0.iter().map(|(column, width)| fill(*column, &column.text(row), *width)).collect();
+        let health = cells.pop().unwrap_or_default();
+        cells.push(String::new());
+        (cells.join(GAP), health)
+    }
+}
+
+/// Returns the width of the longest text of a column.
+fn longest(rows: &[&Row], column: Column) -> usize {
+    let widths = rows.iter().map(|row| width(&column.text(row)));
+    widths.max().unwrap_or(0).max(column.title().len())
+}
+
+fn fill(column: Column, text: &str, width: usize) -> String {
+    match column {
+        // It is the last column, so nothing needs to be aligned after it.
+        Column::Health => cut(text, width),
+        Column::Name => left(text, width),
+        _ => right(text, width),
+    }
+}
+
+/// Describes the health of all informers.
+pub(crate) fn health(rows: &[Row]) -> String {
+    let mut others = BTreeMap::<&str, usize>::new();
+    for Row { informer, .. } in rows {
+        match (&*informer.state, &*informer.health) {
+            ("running" | "", "live") => {}
+            ("running" | "", health) => *others.entry(health).or_default() += 1,
+            (state, _) => *others.entry(state).or_default() += 1,
+        }
+    }
+    let live = rows.len() - others.values().sum::<usize>();
+    let others: Vec<_> = others.into_iter().map(|(state, number)| format!("{number} {state}")).collect();
+    match (live, rows.len()) {
+        (_, 0) => "no informers".to_owned(),
+        (1, 1) => "the informer is live".to_owned(),
+        (live, all) if live == all => format!("all {all} informers live"),
+        (live, all) => format!("{live} of {all} informers live, {}", others.join(", ")),
+    }
+}

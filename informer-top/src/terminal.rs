@@ -1,0 +1,126 @@
+//! The terminal: reads documents and keys, and draws the screen after each.
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::time::Duration;
+
+use ratatui::Terminal;
+use ratatui::backend::Backend;
+use ratatui::crossterm::event::{Event, KeyEventKind};
+use tokio::sync::{mpsc, watch};
+use tokio::time::MissedTickBehavior;
+
+use crate::app::{App, Update, Wanted};
+use crate::client::Client;
+use crate::view::draw;
+
+/// The time between two drawings without a key or a document, for the age of the data.
+const REDRAW: Duration = Duration::from_secs(1);
+
+/// Shows the informers until a key or a signal ends the program. The terminal is restored in each case, also after a
+/// panic.
+pub(crate) async fn run(mut app: App, client: Client, interval: Duration) -> Result<(), Box<dyn Error>> {
+    let (wanted, wants) = watch::channel(app.wanted());
+    let (updates, received) = mpsc::channel(1);
+    let reader = tokio::spawn(read(client, interval, wants, updates));
+    let has_colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let mut terminal = ratatui::try_init()?;
+    let shown = show(&mut terminal, &mut app, has_colours, received, events(), &wanted);
+    let outcome = tokio::select! {
+        outcome = shown => outcome,
+        () = terminated() => Ok(()),
+    };
+    ratatui::restore();
+    reader.abort();
+    outcome
+}
+
+/// Returns the events of the terminal. Reading blocks, so it has its own thread, which ends with the program.
+fn events() -> mpsc::Receiver<Event> {
+    let (sender, events) = mpsc::channel(16);
+    std::thread::spawn(move || {
+        while let Ok(event) = ratatui::crossterm::event::read() {
+            if sender.blocking_send(event).is_err() {
+                break;
+            }
+        }
+    });
+    events
+}
+
+#[cfg(unix)]
+async fn terminated() {
+    use tokio::signal::unix::{SignalKind, signal};
+    match signal(SignalKind::terminate()) {
+        Ok(mut signal) => _ = signal.recv().await,
+        // Without a handler, the signal ends the program as usual.
+        Err(_) => std::future::pending().await,
+    }
+}
+
+#[cfg(not(unix))]
+async fn terminated() {
+    std::future::pending().await
+}
+
+/// Reads the overview after each interval, and the details of the selected informer also when it changes. Ends when
+/// nobody receives the results.
+pub(crate) async fn read(
+    client: Client,
+    interval: Duration,
+    mut wanted: watch::Receiver<Wanted>,
+    updates: mpsc::Sender<Update>,
+) -> Option<Infallible> {
+    // The first overview has been read already.
+    let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + interval, interval);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let now = wanted.borrow_and_update().clone();
+        if let Some(id) = now.informer {
+            let details = client.details(&id).await;
+            updates.send(Update::Details(id, details)).await.ok()?;
+        }
+        tokio::select! {
+            changed = wanted.changed() => changed.ok()?,
+            _ = ticks.tick(), if !now.is_paused => {
+                updates.send(Update::Overview(client.overview().await)).await.ok()?;
+            }
+        }
+    }
+}
+
+/// Draws the screen after each update and event, until a key ends the program.
+pub(crate) async fn show<B>(
+    terminal: &mut Terminal<B>,
+    app: &mut App,
+    has_colours: bool,
+    mut updates: mpsc::Receiver<Update>,
+    mut events: mpsc::Receiver<Event>,
+    wanted: &watch::Sender<Wanted>,
+) -> Result<(), Box<dyn Error>>
+where
+    B: Backend<Error: 'static>,
+{
+    let mut redraw = tokio::time::interval(REDRAW);
+    while !app.is_done {
+        terminal.draw(|frame| draw(frame, app, has_colours))?;
+        wanted.send_if_modified(|wanted| {
+            let now = app.wanted();
+            let is_other = *wanted != now;
+            *wanted = now;
+            is_other
+        });
+        tokio::select! {
+            biased;
+            update = updates.recv() => app.update(update.ok_or("the reader of the inspector ended")?),
+            event = events.recv() => {
+                let event = event.ok_or("the terminal was closed")?;
+                if let Event::Key(key) = event && key.kind == KeyEventKind::Press {
+                    app.key(key);
+                }
+            }
+            _ = redraw.tick() => {}
+        }
+    }
+    Ok(())
+}
