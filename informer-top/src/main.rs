@@ -24,19 +24,26 @@ use client::{Address, Client};
 
 const TOKEN_VARIABLE: &str = "INFORMER_TOP_TOKEN";
 
-/// Shows the Kubernetes informers of a running program: their health, rates and lag
-///
-/// The program must serve informer_monitor::Inspector. If the inspector has a token, set INFORMER_TOP_TOKEN or pass
-/// --token-file.
+const ABOUT: &str = "Shows the Kubernetes informers of a running program: their health, rates and lag";
+
+const NEEDS: &str = "The program must serve informer_monitor::Inspector. If it has a token, set INFORMER_TOP_TOKEN or \
+    pass --token-file.\nWhile the table is shown, `?` explains keys and columns.";
+
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(version, about = ABOUT, after_help = NEEDS)]
 struct Args {
-    /// The address of the inspector: http://HOST:PORT or unix:/PATH
-    #[arg(default_value = "http://127.0.0.1:8080", value_parser = Address::parse)]
+    #[arg(
+        help = "The address of the inspector: http://HOST:PORT or unix:/PATH",
+        default_value = "http://127.0.0.1:8080",
+        value_parser = Address::parse
+    )]
     address: Address,
 
-    /// A file with the inspector's token, in place of the variable INFORMER_TOP_TOKEN
-    #[arg(long, value_name = "FILE")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        help = "A file with the inspector's token, instead of the variable INFORMER_TOP_TOKEN"
+    )]
     token_file: Option<PathBuf>,
 
     /// The time between two readings, in seconds

@@ -5,6 +5,7 @@ mod screen;
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use ratatui::buffer::Cell;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use serde_json::{Value, json};
 
@@ -70,8 +71,8 @@ fn text(screen: &TestBackend) -> Vec<String> {
     let buffer = screen.buffer();
     let width = buffer.area.width.into();
     let rows = buffer.content().chunks(width);
-    rows.map(|cells| cells.iter().map(|cell| cell.symbol()).collect::<String>().trim_end().to_owned())
-        .collect()
+    let line = |cells: &[Cell]| cells.iter().map(Cell::symbol).collect::<String>();
+    rows.map(|cells| line(cells).trim_end().to_owned()).collect()
 }
 
 /// Returns the names in the table, in order.
