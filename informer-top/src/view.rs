@@ -106,10 +106,13 @@ fn shortened(mut lines: Vec<Line<'static>>, height: usize) -> Vec<Line<'static>>
 
 /// Returns the lines about the connection and all informers.
 pub(crate) fn header(app: &App, columns: usize) -> Vec<String> {
-    let age = duration(app.age().as_secs_f64().floor() * 1000.0);
+    let age = match app.age().as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds => duration(seconds as f64 * 1000.0),
+    };
     let connection = match &app.lost {
+        _ if app.is_paused => format!("paused, last read {age} ago"),
         Some(reason) => format!("no connection, last read {age} ago, retrying: {}", &**reason),
-        None if app.is_paused => format!("paused, read {age} ago"),
         None if app.age().as_secs() >= OLD => format!("connected, read {age} ago"),
         None => "connected".to_owned(),
     };

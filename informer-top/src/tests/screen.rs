@@ -264,6 +264,18 @@ fn colours_are_those_of_the_severity_and_can_be_off() {
 }
 
 #[test]
+fn pause_is_shown_and_stops_the_reader() {
+    let mut app = mixed();
+    app.update(Update::Overview(Err(Failure::missing("Connection refused"))));
+    type_text(&mut app, "p");
+    assert!(app.wanted().is_paused);
+    assert_has(&lines(&mut app, 100, 30), "paused, last read 0 s ago");
+    type_text(&mut app, "p");
+    assert!(!app.wanted().is_paused);
+    assert_has(&lines(&mut app, 100, 30), "retrying: Connection refused");
+}
+
+#[test]
 fn help_explains_keys_and_columns() {
     let mut app = mixed();
     type_text(&mut app, "?");
