@@ -55,7 +55,7 @@ pub(crate) struct Compressor {
 #[derive(Default)]
 struct Families {
     by_name: HashMap<Box<str>, Family, RandomState>,
-    /// The base of objects without a family, and of the first object of each family.
+    /// The dictionary for objects without a family, and for the first object of each family.
     common: Option<Arc<[u8]>>,
     /// Once there are this many families, families without objects are removed.
     sweep_at: usize,

@@ -50,7 +50,7 @@ pub(crate) fn main() -> anyhow::Result<()> {
     let plan = Plan::from_args()?;
     let runtime = tokio::runtime::Runtime::new().context("cannot start a runtime")?;
     runtime.block_on(async {
-        let config = kube::Config::new(plan.server.parse().context("SERVER is not a URL")?);
+        let config = kube::Config::new(plan.server.parse().context("the argument SERVER is not a URL")?);
         let client = connect(config, |_, tcp| Ok(tcp))?;
         let builder = SharedInformerFactory::builder(client)
             .reflector(ReflectorConfig::new().streaming_lists(!plan.is_list));

@@ -37,7 +37,7 @@ async fn run(plan: &Plan, prune: fn(&mut Pod)) -> anyhow::Result<()> {
     if plan.handlers != 1 {
         bail!("this client supports only one handler; set HANDLERS to 1");
     }
-    let config = kube::Config::new(plan.server.parse().context("SERVER is not a URL")?);
+    let config = kube::Config::new(plan.server.parse().context("the argument SERVER is not a URL")?);
     let pods: Api<Pod> = Api::all(Client::try_from(config)?);
     let meter = Arc::new(Meter::new(plan));
     print("ready")?;

@@ -37,9 +37,9 @@ impl Plan {
             server: next("SERVER")?,
             form: next("FORM")?,
             is_list: next("MODE")? == "list",
-            objects: next("OBJECTS")?.parse().context("OBJECTS is not a number")?,
-            handlers: next("HANDLERS")?.parse().context("HANDLERS is not a number")?,
-            last_pass: next("LAST_PASS")?.parse().context("LAST_PASS is not a number")?,
+            objects: next("OBJECTS")?.parse().context("the argument OBJECTS is not a number")?,
+            handlers: next("HANDLERS")?.parse().context("the argument HANDLERS is not a number")?,
+            last_pass: next("LAST_PASS")?.parse().context("the argument LAST_PASS is not a number")?,
             times: next("TIMES").ok().map(PathBuf::from),
         })
     }

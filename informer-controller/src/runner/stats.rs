@@ -59,8 +59,8 @@ pub struct RunnerStats {
     /// How often a key was parked, which means that it had to wait without occupying a worker,
     /// because the caches lacked a write for the key or had not listed its namespace.
     pub parked: u64,
-    /// Parked keys that were queued again because the deadline of a write was over. The caches were
-    /// possibly outdated then.
+    /// Parked keys that were queued again although a cache possibly lacked a write for the key:
+    /// the [deadline](crate::WriteTracker::with_deadline) of the write was over.
     pub parked_timed_out: u64,
     /// The number of keys that are parked now.
     pub parked_now: usize,

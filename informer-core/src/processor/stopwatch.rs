@@ -35,8 +35,8 @@ impl Stopwatch {
         self.calls = 0;
     }
 
-    /// Ends a call and begins the next one. Returns the duration of the group if this call
-    /// completes it.
+    /// Records the end of a call, which is the start of the next one. Returns the duration of the
+    /// current group of calls if this call is the last of the group.
     pub(super) fn lap(&mut self) -> Option<Duration> {
         self.calls += 1;
         (self.calls >= self.group).then(|| self.end_group())

@@ -68,7 +68,7 @@ impl<K: 'static> Process<K> {
                     } else {
                         tracing::debug!(
                             resource = description, key = %pending.key, error,
-                            "object failed again; retrying"
+                            "processing of object failed again; retrying"
                         );
                     }
                 }

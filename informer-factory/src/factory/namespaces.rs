@@ -100,7 +100,7 @@ impl SharedInformerFactory {
         let Some(followed) = &self.inner.followed else { return };
         for name in followed.get().into_iter().chain(informer.namespaces()) {
             if let Err(error) = settle(informer, followed, &name) {
-                tracing::error!(namespace = %name, %error, "namespace could not be added to or removed from a new informer");
+                tracing::error!(namespace = %name, %error, "failed to apply the namespaces of the factory to a new informer");
                 return;
             }
         }

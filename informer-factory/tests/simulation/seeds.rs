@@ -16,7 +16,7 @@ const SHOWN: usize = 400;
 /// Reads a number from the environment.
 pub(crate) fn from_env(name: &str, default: u64) -> u64 {
     match std::env::var(name) {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}, which is no number")),
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}, which is not a number")),
         Err(_) => default,
     }
 }

@@ -84,7 +84,7 @@ async fn object(State(shown): State<Arc<Shown>>, RawQuery(query): RawQuery) -> R
     blocking(shown, move |shown| one(shown, &parameters)).await
 }
 
-/// Runs a function that can take longer on another thread, so that it does not delay the runtime.
+/// Runs a slow function on the blocking thread pool, so that it does not delay the runtime.
 async fn blocking(shown: Arc<Shown>, function: impl FnOnce(&Shown) -> Answer + Send + 'static) -> Response {
     let answer = tokio::task::spawn_blocking(move || function(&shown)).await;
     match answer {

@@ -163,7 +163,7 @@ impl Inspector {
         Ok(api::routes().route_layer(from_fn_with_state(Arc::clone(&shown), guard)).with_state(shown))
     }
 
-    /// Returns the router of a listener of its own.
+    /// Returns a router for a listener that serves only the inspector.
     fn whole_router(self) -> Result<Router, InspectorError> {
         let shown = self.checked()?;
         let routes = api::routes().route("/", get(|| async { api::redirect("inspect/") }));

@@ -110,7 +110,8 @@ impl<'b> Tape<'b> {
         Span { start: u32_of(range.start), len: u32_of(range.len()) }
     }
 
-    /// Adds a text that is not a part of the body as written.
+    /// Adds a text that differs from its bytes in the body, for example because the body contains
+    /// escapes.
     pub(super) fn decoded(&mut self, text: &str) -> Span {
         let start = self.body.len() + self.decoded.len();
         if !self.is_silent {

@@ -71,7 +71,7 @@ impl Slices {
         Self { compression: Some(compression), ..self }
     }
 
-    /// Adds the number of bytes that arrive to `received`.
+    /// Increases `received` by the number of bytes in each received frame.
     pub(super) fn counted_in(self, received: &Arc<AtomicU64>) -> Self {
         Self { received: Some(Arc::clone(received)), ..self }
     }

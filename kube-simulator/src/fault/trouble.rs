@@ -67,8 +67,8 @@ pub enum Trouble {
     LoseBookmarks,
     /// For a while: bookmarks are sent a tenth as often ([`Simulator::delay_bookmarks`]).
     DelayBookmarks,
-    /// For a while: the watch cache is not ready ([`Simulator::set_watch_cache_ready`]). All
-    /// watches end at the start.
+    /// For a while: the watch cache is not ready ([`Simulator::set_watch_cache_ready`]). All open
+    /// watches end at the start of the fault.
     EmptyWatchCache,
     /// For a while: the server is shutting down, and answers new requests in this way. At the end,
     /// the server restarts.

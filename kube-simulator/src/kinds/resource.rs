@@ -72,7 +72,7 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// Returns the paths, which are the same for all built-in kinds.
+    /// Returns the fields of `/scale` that all built-in kinds have.
     pub(crate) fn of_built_in() -> Self {
         Self {
             spec_replicas: "spec.replicas".to_owned(),

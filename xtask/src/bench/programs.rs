@@ -39,7 +39,7 @@ pub(crate) fn measure_ours(
 ) -> anyhow::Result<()> {
     eprintln!("measuring ours: {}", part.bench);
     // A new folder, so that it contains no figures of other runs.
-    let criterion = TempDir::new().context("cannot make a temporary folder")?;
+    let criterion = TempDir::new().context("cannot create a temporary folder")?;
     let mut command = cargo_bench(part);
     command.arg("--").env("CRITERION_HOME", criterion.path());
     if part.is_criterion {
@@ -110,7 +110,7 @@ impl ClientGo {
 /// Runs a program to its end and returns its output.
 fn output_of(command: &mut Command, signals: &Signals) -> anyhow::Result<String> {
     // A file, because an unread pipe would block a program with much output.
-    let file = tempfile::NamedTempFile::new().context("cannot make a temporary file")?;
+    let file = tempfile::NamedTempFile::new().context("cannot create a temporary file")?;
     command.stdout(file.reopen()?);
     let status = process::run(command, signals, || Ok(()))?;
     if !status.success() {

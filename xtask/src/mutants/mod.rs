@@ -31,7 +31,7 @@ pub(crate) struct Args {
 
 /// The test that must fail with a bug.
 enum FoundBy {
-    /// Some seed of the simulation. A timeout also counts as found.
+    /// The simulation must fail, or run into its timeout, with at least one of [`SEEDS`].
     Simulation,
     /// One test of an invariant, which must fail; a timeout is not enough. No other test is run.
     Test {

@@ -26,7 +26,8 @@ pub(super) use messages::direct;
 pub(super) struct Direct {
     /// The name of the message in [`kube_messages`].
     pub(super) message: &'static str,
-    /// Decodes a message without pruned fields.
+    /// Decodes a message from which the pruned fields have been removed. Returns `None` for an
+    /// unusual message, which the caller decodes with a tape.
     pub(super) read: fn(&[u8]) -> Option<OwnedObject<AnyObject>>,
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn write(
     clients: &[&str],
 ) -> anyhow::Result<()> {
     let folder = root.join(CHARTS);
-    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let mut content = format!("{measured}\n\n{}\n", results.table(part, clients));
     for chart in part.charts() {
         let path = folder.join(chart.file);

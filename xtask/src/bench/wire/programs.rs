@@ -34,7 +34,7 @@ struct Target {
 impl Programs {
     /// Builds all programs in release mode, as their users do.
     pub(crate) fn build(signals: &Signals) -> anyhow::Result<Self> {
-        let output = tempfile::NamedTempFile::new().context("cannot make a temporary file")?;
+        let output = tempfile::NamedTempFile::new().context("cannot create a temporary file")?;
         let mut command = workspace::cargo();
         command
             .args(["build", "--release", "--package", "wire-clients", "--benches"])

@@ -29,7 +29,7 @@ pub(crate) fn ensure(
     if !again && let Ok(description) = describe(&folder) {
         return Ok((folder, description));
     }
-    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     eprintln!("recording {objects} pods; 20,000 take some minutes");
     record(&folder, objects, programs, signals)?;
     let description = describe(&folder)?;

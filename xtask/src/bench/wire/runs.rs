@@ -78,7 +78,7 @@ impl Run<'_> {
 
     /// Measures the time from the server's write to the handler's call.
     pub(crate) fn latency(&self, command: Command) -> anyhow::Result<Figures> {
-        let file = tempfile::NamedTempFile::new().context("cannot make a temporary file")?;
+        let file = tempfile::NamedTempFile::new().context("cannot create a temporary file")?;
         let Synced { server, client, .. } = self.sync(command, &[file.path().as_os_str()])?;
         let (mut first, mut figures) = (0, Figures::new());
         let events = self.objects.events();
