@@ -40,7 +40,7 @@ impl Backoff {
     }
 
     /// Returns the longest possible first wait: the first wait with the maximum jitter.
-    pub(super) fn longest_first(&self) -> Duration {
+    pub(super) fn max_first_wait(&self) -> Duration {
         self.first * 2
     }
 

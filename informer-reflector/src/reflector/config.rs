@@ -142,11 +142,11 @@ impl ReflectorConfig {
     }
 
     /// Sets the page size, in items, of lists that are not [streaming](Self::streaming_lists). A
-    /// server that answers from its cache can ignore the page size and send all items in one page,
+    /// server that responds from its cache can ignore the page size and send all items in one page,
     /// especially for the initial list.
     ///
     /// Default: 500 for the initial list and for lists that the server reads from its database.
-    /// Relists that the server answers from its cache have no page size by default, and arrive in
+    /// Relists that the server returns from its cache have no page size by default, and arrive in
     /// one page.
     #[doc(alias = "WatchListPageSize")]
     pub fn page_size(mut self, items: u32) -> Self {

@@ -42,7 +42,7 @@ pub(super) struct ListHistory {
     pub(super) last_seen: ResourceVersion,
     /// Whether the server refused `last_seen`, because this version has expired or is newer than
     /// the server's state.
-    pub(super) unavailable: bool,
+    pub(super) is_last_seen_refused: bool,
     /// Whether the store has objects of an incomplete list. If `last_seen` is empty, the next list
     /// then requests the newest state, because any other state could be older than these objects
     /// (I1).
@@ -53,16 +53,16 @@ pub(super) struct ListHistory {
     pub(super) was_stream_closed: bool,
     /// Whether a list that a watch cache serves without pages (`resourceVersion=0`) arrived in
     /// pages. If so, the server has no watch cache, and pages reduce the load of its database.
-    pages_from_memory: bool,
+    lacks_watch_cache: bool,
     /// Whether a list was interrupted. Servers end requests after a minute, so a list in pages can
     /// succeed where a list without pages takes too long.
-    broke_off: bool,
+    was_interrupted: bool,
 }
 
 impl ListHistory {
     /// Returns the resource version to request for a paged list. Empty: the newest state.
     fn resource_version(&self) -> ResourceVersion {
-        if self.unavailable || (self.last_seen.is_empty() && self.is_partly_known) {
+        if self.is_last_seen_refused || (self.last_seen.is_empty() && self.is_partly_known) {
             ResourceVersion::empty()
         } else if self.last_seen.is_empty() {
             "0".into()
@@ -74,20 +74,20 @@ impl ListHistory {
     /// Returns the resource version to request for a streaming list. Empty: the newest state, which
     /// costs the server no more than an older state.
     pub(super) fn stream_version(&self) -> ResourceVersion {
-        if self.unavailable { ResourceVersion::empty() } else { self.last_seen.clone() }
+        if self.is_last_seen_refused { ResourceVersion::empty() } else { self.last_seen.clone() }
     }
 
     fn first_page(&self, page_size: Option<u32>) -> ListOptions {
         let resource_version = self.resource_version();
-        let from_memory = !self.unavailable && !self.last_seen.is_empty();
-        let in_one_piece = from_memory && !self.pages_from_memory && !self.broke_off;
-        let limit = (!in_one_piece).then_some(DEFAULT_PAGE_SIZE);
+        let from_cache = !self.is_last_seen_refused && !self.last_seen.is_empty();
+        let is_unlimited = from_cache && !self.lacks_watch_cache && !self.was_interrupted;
+        let limit = (!is_unlimited).then_some(DEFAULT_PAGE_SIZE);
         ListOptions {
             resource_version: Some(resource_version).filter(|version| !version.is_empty()),
             // Without this option, a server interprets a version with a limit as `Exact`, and
             // returns the state at this old version. A watch from the old version could expire
             // again.
-            resource_version_match: from_memory.then_some(ResourceVersionMatch::NotOlderThan),
+            resource_version_match: from_cache.then_some(ResourceVersionMatch::NotOlderThan),
             limit: page_size.or(limit),
             ..ListOptions::default()
         }
@@ -103,14 +103,14 @@ impl<K: Send + Sync + 'static> Reflector<K> {
                 self.apply_list(listing, resource_version);
                 Step::Now(Request::Watch)
             }
-            Err(error) if self.can_be_due_to_version(&error) && !self.history.unavailable => {
+            Err(error) if self.can_be_due_to_version(&error) && !self.history.is_last_seen_refused => {
                 // The retry requests the newest state, which is always available, so no wait is needed.
                 self.log_expired(&error);
-                self.history.unavailable = true;
+                self.history.is_last_seen_refused = true;
                 Step::AtOnce(Request::Pages, error)
             }
             Err(error) => {
-                self.history.broke_off |= matches!(error, ListWatchError::Interrupted(_));
+                self.history.was_interrupted |= matches!(error, ListWatchError::Interrupted(_));
                 Step::Later(Request::List, error)
             }
         }
@@ -127,7 +127,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     /// can also cause a bad request (400), if another server has replaced the earlier one and
     /// cannot parse its versions.
     fn can_be_due_to_version(&self, error: &ListWatchError) -> bool {
-        version_is_unavailable(error) || (error.is_bad_request() && !self.history.last_seen.is_empty())
+        is_version_refused(error) || (error.is_bad_request() && !self.history.last_seen.is_empty())
     }
 
     /// Passes a complete list to the store in one step (I9).
@@ -138,8 +138,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         self.reporter.synced_to(&resource_version);
         self.reporter.only_quarantined(&quarantined);
         self.reporter.listed(received);
-        self.pulse.received();
-        self.history.unavailable = false;
+        self.silence.received();
+        self.history.is_last_seen_refused = false;
         self.history.is_partly_known = false;
         self.history.broken_streams = 0;
         self.history.was_stream_closed = false;
@@ -159,12 +159,12 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             let before = listing.received();
             match self.list_page(options, &mut listing).await {
                 Ok(ListEnd { continue_token: None, resource_version, .. }) => {
-                    return Ok((listing, stated(resource_version)));
+                    return Ok((listing, watchable(resource_version)));
                 }
                 Ok(ListEnd { continue_token: Some(token), .. }) => {
                     tokens.note(&token)?;
                     self.pace_short_page(&mut listing, before, limit).await?;
-                    self.history.pages_from_memory |= accepts_any_state;
+                    self.history.lacks_watch_cache |= accepts_any_state;
                     // The token contains the resource version, and servers reject a request with a
                     // token and a resource version.
                     options = ListOptions { limit, continue_token: Some(token), ..ListOptions::default() };
@@ -202,7 +202,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             if count == 0 {
                 return Err(empty_pages());
             }
-            listing.refuse_repetitions()?;
+            listing.reject_repetitions()?;
             sleep(PACE_WAIT).await;
         }
         Ok(())
@@ -214,8 +214,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         listing: &mut Listing<K>,
     ) -> Result<ListEnd, ListWatchError> {
         let lister_watcher = Arc::clone(&self.lister_watcher);
-        let mut parts = self.ask(MAX_RESPONSE_WAIT, lister_watcher.list(options)).await?;
-        while let Some(part) = timeout(MAX_RESPONSE_WAIT, parts.next()).await.map_err(|_| fell_silent())? {
+        let mut parts = self.await_response(MAX_RESPONSE_WAIT, lister_watcher.list(options)).await?;
+        while let Some(part) = timeout(MAX_RESPONSE_WAIT, parts.next()).await.map_err(|_| list_stalled())? {
             match part? {
                 // Bytes have arrived, but no complete item.
                 ListPart::Items(items) if items.is_empty() => {}
@@ -256,7 +256,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
 /// Returns whether the request failed because of the requested resource version: the version has
 /// expired, is newer than the server's state, or makes the URL too long. A request without a
 /// version can then succeed.
-pub(super) fn version_is_unavailable(error: &ListWatchError) -> bool {
+pub(super) fn is_version_refused(error: &ListWatchError) -> bool {
     error.is_expired()
         || error.is_too_large_resource_version()
         || matches!(error, ListWatchError::InvalidRequest(_))
@@ -264,16 +264,16 @@ pub(super) fn version_is_unavailable(error: &ListWatchError) -> bool {
 
 /// Returns whether a watch can start at this resource version. Some servers other than
 /// kube-apiserver return `0`, which requests any state: a watch from `0` would miss deletions.
-pub(super) fn is_stated(resource_version: &ResourceVersion) -> bool {
+pub(super) fn is_watchable(resource_version: &ResourceVersion) -> bool {
     !resource_version.is_empty() && *resource_version != "0".into()
 }
 
 /// Returns the resource version of a list, or an empty one if no watch can start at it.
-pub(super) fn stated(resource_version: ResourceVersion) -> ResourceVersion {
-    if is_stated(&resource_version) { resource_version } else { ResourceVersion::empty() }
+pub(super) fn watchable(resource_version: ResourceVersion) -> ResourceVersion {
+    if is_watchable(&resource_version) { resource_version } else { ResourceVersion::empty() }
 }
 
-fn fell_silent() -> ListWatchError {
+fn list_stalled() -> ListWatchError {
     ListWatchError::Interrupted(format!("no data arrived for {MAX_RESPONSE_WAIT:?}").into())
 }
 

@@ -66,7 +66,7 @@ impl<K> Listing<K> {
         if self.objects.len() < self.check_at {
             return Ok(());
         }
-        let outcome = self.refuse_repetitions();
+        let outcome = self.reject_repetitions();
         self.check_at = MIN_CHECKED.max(2 * self.objects.len());
         outcome
     }
@@ -75,7 +75,7 @@ impl<K> Listing<K> {
     ///
     /// # Errors
     /// As [`check_for_repetitions`](Self::check_for_repetitions).
-    pub(super) fn refuse_repetitions(&mut self) -> Result<(), ListWatchError> {
+    pub(super) fn reject_repetitions(&mut self) -> Result<(), ListWatchError> {
         let before = self.objects.len();
         self.drop_repeated();
         if self.objects.len() < before / 2 {
@@ -96,7 +96,7 @@ impl<K> Listing<K> {
 
     /// Records that the stream has sent a change. From now on, arriving objects replace listed
     /// objects with the same key.
-    pub(super) fn expect_changes(&mut self) {
+    pub(super) fn begin_changes(&mut self) {
         self.has_changes = true;
     }
 

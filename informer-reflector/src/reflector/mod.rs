@@ -17,11 +17,11 @@ mod list;
 mod listing;
 mod outage;
 mod pace;
-mod pulse;
 mod recent_lists;
 mod relist;
 mod reporter;
 mod server;
+mod silence;
 mod status;
 mod step;
 mod streaming;
@@ -50,10 +50,10 @@ pub use status::{Health, ReflectorStatus};
 
 use backoff::{Backoff, clamped};
 use list::ListHistory;
-use outage::{Outcome, Recovery, Trouble};
+use outage::{OutageFailures, Outcome, Recovery};
 use pace::Pace;
-use pulse::Pulse;
 use reporter::Reporter;
+use silence::SilenceDetector;
 use step::{Form, Request, Step};
 use watch::{OpenWatch, WatchFailures};
 
@@ -95,13 +95,13 @@ pub struct Reflector<K> {
     pace: Pace,
     /// The stream of a complete streaming list, which continues as the watch.
     open: Option<OpenWatch<K>>,
-    pulse: Pulse,
+    silence: SilenceDetector,
     /// Set while the server, or the backend of this resource, is unavailable.
-    trouble: Option<Trouble>,
+    outage_failures: Option<OutageFailures>,
     /// Set from the first response after an outage until a list is complete or a watch is open.
     recovery: Option<Recovery>,
     /// The number of responses to all reflectors of the server at the time of the last failure.
-    answers: u64,
+    responses: u64,
     /// Events and objects since the last yield.
     since_yield: usize,
     reporter: Reporter,
@@ -145,10 +145,10 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             history: ListHistory::default(),
             setbacks: WatchFailures::default(),
             open: None,
-            pulse: Pulse::default(),
-            trouble: None,
+            silence: SilenceDetector::default(),
+            outage_failures: None,
             recovery: None,
-            answers: 0,
+            responses: 0,
             since_yield: 0,
             reporter,
             relist: RelistHandle::new(),
@@ -217,7 +217,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             if !matches!(request, Request::Watch) {
                 // Drop the stream of an earlier list, because a new list begins.
                 self.open = None;
-                self.relist.mark_answered();
+                self.relist.clear_requests();
             }
             let form = match request {
                 Request::List if self.may_stream() => Form::StreamingList,
@@ -266,35 +266,39 @@ impl<K: Send + Sync + 'static> Reflector<K> {
 
     async fn wait_after(&mut self, error: ListWatchError, next: Request) {
         self.recovery = None;
-        let asked_for = clamped(error.retry_after());
+        let retry_after_server = clamped(error.retry_after());
         let mut wait = self.backoff.next(error.retry_after());
-        let trouble = error.is_unavailable().then(|| self.unavailable(&error));
-        if let Some(trouble) = &trouble {
-            let half = trouble.since.elapsed() / 2;
-            wait = wait.min(half.max(self.backoff.longest_first())).max(asked_for);
+        let failures = error.is_unavailable().then(|| self.count_outage_failure(&error));
+        if let Some(failures) = &failures {
+            let half = failures.since.elapsed() / 2;
+            wait = wait.min(half.max(self.backoff.max_first_wait())).max(retry_after_server);
         }
         self.report_failure(&error, next, wait);
-        self.reporter.trouble(error, wait, trouble.as_ref().is_none_or(|trouble| trouble.is_own));
-        let Some(trouble) = trouble else { return sleep(wait).await };
-        let trouble = self.trouble.insert(Trouble { wait, asked_for, ..trouble });
+        self.reporter.request_failed(
+            error,
+            wait,
+            failures.as_ref().is_none_or(|failures| failures.only_own_resource),
+        );
+        let Some(failures) = failures else { return sleep(wait).await };
+        let failures = self.outage_failures.insert(OutageFailures { wait, retry_after_server, ..failures });
         let reporter = &self.reporter;
-        self.config.server.wait_for_turn(trouble, |turn| reporter.awaits_turn(turn)).await;
+        self.config.server.wait_for_turn(failures, |turn| reporter.awaits_turn(turn)).await;
     }
 
     /// Records a failure of an unavailable server, and returns the reflector's state in this
     /// outage.
-    fn unavailable(&mut self, error: &ListWatchError) -> Trouble {
-        let answers = self.config.server.answers();
-        let others_are_served = std::mem::replace(&mut self.answers, answers) != answers;
-        let earlier = self.trouble.take();
-        Trouble {
+    fn count_outage_failure(&mut self, error: &ListWatchError) -> OutageFailures {
+        let responses = self.config.server.responses();
+        let others_are_served = std::mem::replace(&mut self.responses, responses) != responses;
+        let earlier = self.outage_failures.take();
+        OutageFailures {
             resource: self.lister_watcher.description().into(),
             error: error.to_string(),
             since: earlier.as_ref().map_or_else(Instant::now, |earlier| earlier.since),
-            failures: earlier.as_ref().map_or(0, |earlier| earlier.failures) + 1,
-            is_own: earlier.is_some_and(|earlier| earlier.is_own || others_are_served),
+            count: earlier.as_ref().map_or(0, |earlier| earlier.count) + 1,
+            only_own_resource: earlier.is_some_and(|earlier| earlier.only_own_resource || others_are_served),
             wait: Duration::ZERO,
-            asked_for: Duration::ZERO,
+            retry_after_server: Duration::ZERO,
         }
     }
 
@@ -314,16 +318,16 @@ impl<K: Send + Sync + 'static> Reflector<K> {
 
     /// Sends a request and waits at most `max_wait` until its response begins. The first response
     /// after an outage allows other reflectors of the same server to send their requests.
-    async fn ask<T>(
+    async fn await_response<T>(
         &mut self,
         max_wait: Duration,
         request: impl Future<Output = Result<T, ListWatchError>>,
     ) -> Result<T, ListWatchError> {
-        let answer = timeout(max_wait, request).await.unwrap_or_else(|_| Err(unanswered(max_wait)));
+        let answer = timeout(max_wait, request).await.unwrap_or_else(|_| Err(response_timeout(max_wait)));
         if !answer.as_ref().is_err_and(ListWatchError::is_unavailable) {
-            self.config.server.count_answer();
-            if self.trouble.take().is_some() {
-                self.recovery = Some(self.config.server.answered());
+            self.config.server.count_response();
+            if self.outage_failures.take().is_some() {
+                self.recovery = Some(self.config.server.begin_recovery());
             }
         }
         answer
@@ -346,7 +350,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     /// Resets the backoff, because a watch has lasted long enough. Neither a complete list nor a
     /// single event resets the backoff. Otherwise a server that fails after each list or after each
     /// event would always get the next request after the shortest wait.
-    fn settled(&mut self) {
+    fn reset_backoff(&mut self) {
         self.setbacks = WatchFailures::default();
         self.backoff.reset();
         self.reporter.recovered();
@@ -354,7 +358,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
 }
 
 /// Returns the error of a request without a response.
-fn unanswered(waited: Duration) -> ListWatchError {
+fn response_timeout(waited: Duration) -> ListWatchError {
     ListWatchError::Unreachable(format!("no answer within {waited:?}").into())
 }
 

@@ -21,15 +21,15 @@ const MIN_SPACING: Duration = Duration::from_millis(300);
 const MAX_SPACING: Duration = Duration::from_secs(5);
 
 /// The number of waiting reflectors that one response releases: they can send a request without a turn.
-const RELEASED_BY_ANSWER: usize = 2;
+const RELEASES_PER_RESPONSE: usize = 2;
 
 /// The maximum pause of a released reflector before its request. Each pause is random, so that the
 /// requests do not arrive all at once.
-const SPREAD: Duration = Duration::from_millis(100);
+const MAX_RELEASE_JITTER: Duration = Duration::from_millis(100);
 
 /// The failures of an unavailable server, as one waiting reflector has counted them.
 #[derive(Debug, Clone)]
-pub(super) struct Trouble {
+pub(super) struct OutageFailures {
     /// The resource and scope, for logs.
     pub(super) resource: Arc<str>,
     /// The last error, for logs.
@@ -37,14 +37,14 @@ pub(super) struct Trouble {
     /// The time of the first failure since the last response.
     pub(super) since: Instant,
     /// The number of failures since the last response.
-    pub(super) failures: u32,
+    pub(super) count: u32,
     /// Whether another reflector got a response between two failures of this reflector. If so, only
     /// the resource of this reflector is unavailable, and not the server.
-    pub(super) is_own: bool,
+    pub(super) only_own_resource: bool,
     /// The reflector's own backoff.
     pub(super) wait: Duration,
     /// The wait that the server requested (`Retry-After`); zero if it requested none.
-    pub(super) asked_for: Duration,
+    pub(super) retry_after_server: Duration,
 }
 
 /// The reflectors of one client that wait because their server is unavailable.
@@ -52,7 +52,7 @@ pub(super) struct Trouble {
 pub(super) struct Outage {
     /// The number of responses to all reflectors, which shows a failing reflector whether the
     /// server is available to others.
-    answers: AtomicU64,
+    responses: AtomicU64,
     queue: Mutex<Queue>,
 }
 
@@ -64,12 +64,12 @@ struct Queue {
     /// The number of releases that no waiter could use yet, because all waiters still wait for the
     /// end of their `Retry-After`.
     releases: usize,
-    announced: Option<Announced>,
+    logged: Option<LoggedOutage>,
     recovering: Recovering,
 }
 
 /// An outage that has been logged.
-struct Announced {
+struct LoggedOutage {
     since: Instant,
     /// The number of reflectors that waited when the outage was logged.
     waiting: usize,
@@ -89,21 +89,21 @@ struct Recovering {
 struct Waiter {
     id: u64,
     since: Instant,
-    is_own: bool,
+    only_own_resource: bool,
     /// The sort key for the order of the waiters: the longer a reflector has been failing, the
     /// later its turn.
     due: Instant,
     /// The end of the server's `Retry-After`, before which the waiter is not released.
-    shielded_until: Instant,
+    retry_after_until: Instant,
     /// The end of the backoff, before which the waiter gets no turn.
     ready_at: Instant,
-    go: Option<Go>,
+    permission: Option<Permission>,
     wake: Arc<Notify>,
 }
 
 /// The permission of a waiter to send its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Go {
+enum Permission {
     Turn,
     Released,
 }
@@ -112,15 +112,15 @@ impl Waiter {
     /// Returns the sort key of the waiter. Waiters come last if only their own resource is
     /// unavailable, and not the server.
     fn rank(&self) -> (bool, Instant, u64) {
-        (self.is_own, self.due, self.id)
+        (self.only_own_resource, self.due, self.id)
     }
 
     fn spacing(&self, now: Instant) -> Duration {
         (now.saturating_duration_since(self.since) / 5).clamp(MIN_SPACING, MAX_SPACING)
     }
 
-    fn permit(&mut self, go: Go) {
-        self.go = Some(go);
+    fn permit(&mut self, permission: Permission) {
+        self.permission = Some(permission);
         self.wake.notify_one();
     }
 }
@@ -128,19 +128,19 @@ impl Waiter {
 impl Queue {
     /// Adds a waiter whose request has failed. Unused releases are cancelled, because the server is
     /// still unavailable.
-    fn join(&mut self, trouble: &Trouble, now: Instant) -> (u64, Arc<Notify>) {
+    fn join(&mut self, failures: &OutageFailures, now: Instant) -> (u64, Arc<Notify>) {
         self.releases = 0;
         let id = self.next_id;
         self.next_id += 1;
         let wake = Arc::new(Notify::new());
         self.waiters.push(Waiter {
             id,
-            since: trouble.since,
-            is_own: trouble.is_own,
-            due: now + now.saturating_duration_since(trouble.since),
-            shielded_until: now + trouble.asked_for,
-            ready_at: now + trouble.wait.max(trouble.asked_for),
-            go: None,
+            since: failures.since,
+            only_own_resource: failures.only_own_resource,
+            due: now + now.saturating_duration_since(failures.since),
+            retry_after_until: now + failures.retry_after_server,
+            ready_at: now + failures.wait.max(failures.retry_after_server),
+            permission: None,
             wake: Arc::clone(&wake),
         });
         (id, wake)
@@ -149,9 +149,9 @@ impl Queue {
     /// Removes a waiter. If the waiter has not used its permission, the next waiter gets it.
     fn leave(&mut self, id: u64, has_used_permission: bool) {
         let Some(position) = self.waiters.iter().position(|waiter| waiter.id == id) else { return };
-        match self.waiters.remove(position).go {
-            Some(Go::Turn) if !has_used_permission => self.last_turn = None,
-            Some(Go::Released) if !has_used_permission => self.releases += 1,
+        match self.waiters.remove(position).permission {
+            Some(Permission::Turn) if !has_used_permission => self.last_turn = None,
+            Some(Permission::Released) if !has_used_permission => self.releases += 1,
             _ => {}
         }
         // The removed waiter was possibly the first one. The waiter that is the first now must wake
@@ -162,8 +162,9 @@ impl Queue {
     }
 
     /// Returns the first waiter that satisfies the condition.
-    fn first(&mut self, may_go: impl Fn(&Waiter) -> bool) -> Option<&mut Waiter> {
-        let waiting = self.waiters.iter_mut().filter(|waiter| waiter.go.is_none() && may_go(waiter));
+    fn first(&mut self, condition: impl Fn(&Waiter) -> bool) -> Option<&mut Waiter> {
+        let waiting =
+            self.waiters.iter_mut().filter(|waiter| waiter.permission.is_none() && condition(waiter));
         waiting.min_by_key(|waiter| waiter.rank())
     }
 
@@ -180,7 +181,7 @@ impl Queue {
         if let Some(first) = first
             && last_turn.is_none_or(|last| last + first.spacing(now) <= now)
         {
-            first.permit(Go::Turn);
+            first.permit(Permission::Turn);
             self.last_turn = Some(now);
         }
     }
@@ -188,24 +189,27 @@ impl Queue {
     /// Releases waiters until no release is left, or no waiter can use one.
     fn release(&mut self, now: Instant) {
         while self.releases > 0 {
-            let Some(first) = self.first(|waiter| waiter.shielded_until <= now) else { return };
-            first.permit(Go::Released);
+            let Some(first) = self.first(|waiter| waiter.retry_after_until <= now) else { return };
+            first.permit(Permission::Released);
             self.releases -= 1;
         }
     }
 
     /// Returns the time at which the waiter must wake to grant turns, and the expected time of its
     /// own turn.
-    fn next_look(&self, id: u64, now: Instant) -> (Instant, Instant) {
+    fn next_wake(&self, id: u64, now: Instant) -> (Instant, Instant) {
         let Some(own) = self.waiters.iter().find(|waiter| waiter.id == id) else { return (now, now) };
         let before = self.waiters.iter().filter(|waiter| {
-            waiter.go.is_none() && waiter.ready_at <= own.ready_at.max(now) && waiter.rank() < own.rank()
+            waiter.permission.is_none()
+                && waiter.ready_at <= own.ready_at.max(now)
+                && waiter.rank() < own.rank()
         });
         let before = u32::try_from(before.count()).unwrap_or(u32::MAX);
         let turn = self.turn_of(own, now);
         let expected = turn + own.spacing(now).saturating_mul(before);
-        let look = if self.releases > 0 && own.shielded_until > now { own.shielded_until } else { turn };
-        (look.max(now), expected)
+        let wake_at =
+            if self.releases > 0 && own.retry_after_until > now { own.retry_after_until } else { turn };
+        (wake_at.max(now), expected)
     }
 }
 
@@ -215,70 +219,70 @@ impl Outage {
     ///
     /// # Cancel safety
     /// If the future is dropped, a granted turn goes to the next waiter.
-    pub(super) async fn wait_for_turn(&self, trouble: &Trouble, mut queued: impl FnMut(Instant)) {
-        let (id, wake) = self.queue.lock().join(trouble, Instant::now());
+    pub(super) async fn wait_for_turn(&self, failures: &OutageFailures, mut queued: impl FnMut(Instant)) {
+        let (id, wake) = self.queue.lock().join(failures, Instant::now());
         let mut place = Place { outage: self, id, has_used_permission: false };
-        self.announce(trouble);
-        let mut announced_at = None;
-        let go = loop {
+        self.log_outage(failures);
+        let mut reported_turn = None;
+        let permission = loop {
             let now = Instant::now();
-            let (go, look, expected, ready_at) = {
+            let (permission, wake_at, expected, ready_at) = {
                 let mut queue = self.queue.lock();
                 queue.release(now);
                 queue.grant(now);
                 let own = queue.waiters.iter().find(|waiter| waiter.id == id);
-                let (go, ready_at) = own.map_or((None, now), |own| (own.go, own.ready_at));
-                let (look, expected) = queue.next_look(id, now);
-                (go, look, expected, ready_at)
+                let (permission, ready_at) = own.map_or((None, now), |own| (own.permission, own.ready_at));
+                let (wake_at, expected) = queue.next_wake(id, now);
+                (permission, wake_at, expected, ready_at)
             };
-            if let Some(go) = go {
-                break go;
+            if let Some(permission) = permission {
+                break permission;
             }
-            if ready_at <= now && announced_at != Some(expected) {
-                announced_at = Some(expected);
+            if ready_at <= now && reported_turn != Some(expected) {
+                reported_turn = Some(expected);
                 queued(expected);
             }
             // If another waiter took the turn at this moment, check again later.
-            let look = if look <= now { now + MIN_SPACING } else { look };
+            let wake_at = if wake_at <= now { now + MIN_SPACING } else { wake_at };
             tokio::select! {
                 biased;
                 () = wake.notified() => {}
-                () = sleep_until(look) => {}
+                () = sleep_until(wake_at) => {}
             }
         };
         place.has_used_permission = true;
         drop(place);
-        if go == Go::Released {
-            sleep(SPREAD.mul_f64(fastrand::f64())).await;
+        if permission == Permission::Released {
+            sleep(MAX_RELEASE_JITTER.mul_f64(fastrand::f64())).await;
         }
     }
 
     /// Logs the outage once for all reflectors, and again when four times as many reflectors wait.
     /// A first failure is logged only if its backoff is long, so that a quick restart of the server
     /// is not logged.
-    fn announce(&self, trouble: &Trouble) {
-        if trouble.is_own || (trouble.failures < 2 && trouble.wait < MAX_SPACING) {
+    fn log_outage(&self, failures: &OutageFailures) {
+        if failures.only_own_resource || (failures.count < 2 && failures.wait < MAX_SPACING) {
             return;
         }
         let waiting = {
             let mut queue = self.queue.lock();
-            let waiting = queue.waiters.iter().filter(|waiter| !waiter.is_own).count();
-            if queue.announced.as_ref().is_some_and(|announced| waiting < 4 * announced.waiting) {
+            let waiting = queue.waiters.iter().filter(|waiter| !waiter.only_own_resource).count();
+            if queue.logged.as_ref().is_some_and(|logged| waiting < 4 * logged.waiting) {
                 return;
             }
-            queue.announced = Some(Announced { since: trouble.since, waiting });
+            queue.logged = Some(LoggedOutage { since: failures.since, waiting });
             waiting
         };
-        let Trouble { resource, error, .. } = trouble;
+        let OutageFailures { resource, error, .. } = failures;
         tracing::warn!(waiting, %resource, %error, "API server unavailable; informers wait and retry in turns");
     }
 
     /// Records a response after a failure, and releases two waiters.
-    pub(super) fn answered(this: &Arc<Self>) -> Recovery {
+    pub(super) fn begin_recovery(this: &Arc<Self>) -> Recovery {
         let mut queue = this.queue.lock();
         queue.recovering.now += 1;
         queue.last_turn = None;
-        queue.releases = (queue.releases + RELEASED_BY_ANSWER).min(queue.waiters.len());
+        queue.releases = (queue.releases + RELEASES_PER_RESPONSE).min(queue.waiters.len());
         queue.release(Instant::now());
         // All waiters wake and check for a release. A waiter whose `Retry-After` is not over checks
         // again when it is over.
@@ -288,18 +292,18 @@ impl Outage {
     }
 
     /// Counts a response to any reflector.
-    pub(super) fn count_answer(&self) {
-        self.answers.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn count_response(&self) {
+        self.responses.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Returns the number of responses so far.
-    pub(super) fn answers(&self) -> u64 {
-        self.answers.load(Ordering::Relaxed)
+    pub(super) fn responses(&self) -> u64 {
+        self.responses.load(Ordering::Relaxed)
     }
 
     /// Counts a reflector that has recovered or failed again. After the last of these reflectors,
     /// logs the end of the outage.
-    fn recovered(&self, outcome: Option<Outcome>) {
+    fn count_recovery(&self, outcome: Option<Outcome>) {
         let over = {
             let mut queue = self.queue.lock();
             let recovering = &mut queue.recovering;
@@ -313,10 +317,10 @@ impl Outage {
                 return;
             }
             let counted = std::mem::take(recovering);
-            queue.announced.take().map(|announced| (announced, counted, queue.waiters.len()))
+            queue.logged.take().map(|logged| (logged, counted, queue.waiters.len()))
         };
-        if let Some((announced, Recovering { resumed, relisted, .. }, waiting)) = over {
-            let outage = announced.since.elapsed();
+        if let Some((logged, Recovering { resumed, relisted, .. }, waiting)) = over {
+            let outage = logged.since.elapsed();
             tracing::info!(?outage, resumed, relisted, waiting, "API server is back");
         }
     }
@@ -359,6 +363,6 @@ impl Recovery {
 
 impl Drop for Recovery {
     fn drop(&mut self) {
-        self.outage.recovered(self.outcome);
+        self.outage.count_recovery(self.outcome);
     }
 }

@@ -31,7 +31,7 @@ impl RelistHandle {
     }
 
     /// Clears the requests, because a list begins.
-    pub(super) fn mark_answered(&self) {
+    pub(super) fn clear_requests(&self) {
         _ = self.requests.notified().now_or_never();
     }
 }

@@ -124,17 +124,17 @@ impl Reporter {
         }
     }
 
-    /// Records a failed request; the next one follows after `wait`. `is_own` means that only this
+    /// Records a failed request; the next one follows after `wait`. `only_own_resource` means that only this
     /// resource fails; otherwise the whole server is unavailable, and `Outage` logs that. The first
     /// interrupted response is logged only at debug level: it can be the beginning of an outage,
     /// which `Outage` then logs.
-    pub(super) fn trouble(&mut self, error: ListWatchError, wait: Duration, is_own: bool) {
+    pub(super) fn request_failed(&mut self, error: ListWatchError, wait: Duration, only_own_resource: bool) {
         self.list_began = None;
-        let is_interruption = is_own && matches!(error, ListWatchError::Interrupted(_));
+        let is_interruption = only_own_resource && matches!(error, ListWatchError::Interrupted(_));
         let is_first = is_interruption && !self.was_interrupted;
-        self.was_interrupted = is_interruption || (is_own && self.was_interrupted);
+        self.was_interrupted = is_interruption || (only_own_resource && self.was_interrupted);
         let (resource, cause, message) = (&self.status.description, Cause::of(&error), explain(&error));
-        if !is_own || is_first || self.logged.as_ref() == Some(&cause) {
+        if !only_own_resource || is_first || self.logged.as_ref() == Some(&cause) {
             tracing::debug!(%resource, error = message, retry_in = ?wait, "list or watch failed");
         } else {
             tracing::warn!(

@@ -11,7 +11,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::outage::{Outage, Recovery, Trouble};
+use super::outage::{Outage, OutageFailures, Recovery};
 
 /// The minimum time for which streaming lists of a resource are disabled after one failed. The
 /// maximum is three times as long. The time is random, so that not all reflectors request streaming
@@ -78,23 +78,23 @@ impl SharedServer {
     ///
     /// # Cancel safety
     /// If the future is dropped, the turn goes to the next waiter.
-    pub(super) async fn wait_for_turn(&self, trouble: &Trouble, queued: impl FnMut(Instant)) {
-        self.inner.outage.wait_for_turn(trouble, queued).await;
+    pub(super) async fn wait_for_turn(&self, failures: &OutageFailures, queued: impl FnMut(Instant)) {
+        self.inner.outage.wait_for_turn(failures, queued).await;
     }
 
     /// Records a response after an outage, and lets two waiting reflectors send their requests.
-    pub(super) fn answered(&self) -> Recovery {
-        Outage::answered(&self.inner.outage)
+    pub(super) fn begin_recovery(&self) -> Recovery {
+        Outage::begin_recovery(&self.inner.outage)
     }
 
     /// Counts a response to any reflector.
-    pub(super) fn count_answer(&self) {
-        self.inner.outage.count_answer();
+    pub(super) fn count_response(&self) {
+        self.inner.outage.count_response();
     }
 
     /// Returns the number of responses so far.
-    pub(super) fn answers(&self) -> u64 {
-        self.inner.outage.answers()
+    pub(super) fn responses(&self) -> u64 {
+        self.inner.outage.responses()
     }
 }
 

@@ -17,7 +17,7 @@ use informer_core::{
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Reflector;
-use super::list::{stated, version_is_unavailable};
+use super::list::{is_version_refused, watchable};
 use super::listing::Listing;
 use super::status::Health;
 use super::step::{Request, Step};
@@ -30,12 +30,12 @@ use super::watch::{GRACE, OpenWatch};
 /// 200 times a second for long. A streaming list over a slow link can also be slower than the
 /// limit. Paged lists are better for a slow link, because servers before 1.37 compress lists but
 /// not watches.
-const PER_OBJECT: Duration = Duration::from_millis(5);
+const ALLOWANCE_PER_OBJECT: Duration = Duration::from_millis(5);
 
 /// A streaming list can save at most this multiple of `list_stall_timeout` as its allowance of
 /// waiting time. Without this limit, a stream with many objects at its beginning could later be
 /// silent for an hour.
-const MAX_SAVED: u32 = 3;
+const MAX_ALLOWANCE_FACTOR: u32 = 3;
 
 /// The number of failed streams in a row after which the reflector makes a paged list.
 const MAX_BROKEN: u32 = 2;
@@ -78,10 +78,10 @@ impl Allowance {
         self.left = self.left.saturating_sub(waited);
     }
 
-    fn earn(&mut self, objects: usize) {
+    fn add(&mut self, objects: usize) {
         if self.earns {
-            let earned = PER_OBJECT.saturating_mul(objects.try_into().unwrap_or(u32::MAX));
-            self.left = self.left.saturating_add(earned).min(self.pause.saturating_mul(MAX_SAVED));
+            let earned = ALLOWANCE_PER_OBJECT.saturating_mul(objects.try_into().unwrap_or(u32::MAX));
+            self.left = self.left.saturating_add(earned).min(self.pause.saturating_mul(MAX_ALLOWANCE_FACTOR));
         }
     }
 
@@ -110,13 +110,13 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             }
             Err(NoStream::Failed(error)) => self.after_broken_stream(error),
             Err(NoStream::Closed) => self.after_closed_stream(),
-            Err(NoStream::Unsupported(error)) => self.without_streams(error),
+            Err(NoStream::Unsupported(error)) => self.disable_streaming(error),
         }
     }
 
     /// Continues with a paged list, and disables streaming lists of the resource for some time.
     /// Objects of the stream stay in the store, and the paged list corrects them.
-    fn without_streams(&self, error: ListWatchError) -> Step {
+    fn disable_streaming(&self, error: ListWatchError) -> Step {
         self.config.server.disable_streams(self.lister_watcher.resource());
         Step::AtOnce(Request::Pages, error)
     }
@@ -127,16 +127,16 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     fn after_closed_stream(&mut self) -> Step {
         let message = "the server closed a streaming list before its end";
         if std::mem::replace(&mut self.history.was_stream_closed, true) {
-            return self.without_streams(ListWatchError::Protocol(message.into()));
+            return self.disable_streaming(ListWatchError::Protocol(message.into()));
         }
         self.after_broken_stream(ListWatchError::Interrupted(message.into()))
     }
 
     fn after_broken_stream(&mut self, error: ListWatchError) -> Step {
-        if version_is_unavailable(&error) {
+        if is_version_refused(&error) {
             self.log_expired(&error);
-            let was_unavailable = std::mem::replace(&mut self.history.unavailable, true);
-            return if was_unavailable {
+            let was_refused = std::mem::replace(&mut self.history.is_last_seen_refused, true);
+            return if was_refused {
                 Step::Later(Request::List, error)
             } else {
                 Step::AtOnce(Request::List, error)
@@ -160,7 +160,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         let code = error.status().map(|status| status.code);
         let is_refused = error.is_bad_request() || matches!(code, Some(405 | 406 | 415 | 501));
         if is_refused || matches!(error, ListWatchError::Protocol(_)) {
-            return self.without_streams(error);
+            return self.disable_streaming(error);
         }
         self.history.broken_streams += 1;
         let is_enough = self.history.broken_streams >= MAX_BROKEN;
@@ -180,8 +180,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         let lister_watcher = std::sync::Arc::clone(&self.lister_watcher);
         let asked = Instant::now();
         // A server that does not respond within the pause counts as unable to stream, not as
-        // unavailable. So the timeout of `ask` must be longer than this pause.
-        let answer = self.ask(pause.saturating_add(GRACE), lister_watcher.watch(options));
+        // unavailable. So the timeout of `await_response` must be longer than this pause.
+        let answer = self.await_response(pause.saturating_add(GRACE), lister_watcher.watch(options));
         let answer = timeout(pause, answer).await;
         let mut events = answer
             .map_err(|_| unsupported(format!("a streaming list did not begin within {pause:?}")))?
@@ -192,11 +192,11 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             timeout_at(opened + lifetime + GRACE, self.receive_initial(&mut events, &mut listing, pause));
         let (version, rest) = match initial.await {
             // The response was an ordinary watch, or the list is so slow that a retry would fail too.
-            Err(_) => Err(out_of_time()),
-            Ok(Err(NoStream::Closed)) if asked.elapsed() >= lifetime => Err(out_of_time()),
+            Err(_) => Err(stream_timed_out()),
+            Ok(Err(NoStream::Closed)) if asked.elapsed() >= lifetime => Err(stream_timed_out()),
             Ok(initial) => initial,
         }?;
-        self.apply_list(listing, stated(version));
+        self.apply_list(listing, watchable(version));
         let events = if rest.is_empty() { events } else { stream::iter([Ok(rest)]).chain(events).boxed() };
         Ok(OpenWatch { events, opened, lifetime })
     }
@@ -224,7 +224,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
                 return Ok((version, rest));
             }
             listing.check_for_repetitions().map_err(NoStream::Unsupported)?;
-            allowance.earn(listing.received() - before);
+            allowance.add(listing.received() - before);
             self.reporter.set(Health::Syncing { received: listing.received(), remaining: None });
             self.pause_in_bursts(listing.received() - before).await;
         }
@@ -248,7 +248,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             if is_change {
                 // Servers before 1.34 can send changes before the end of the list.
                 self.apply_part(std::mem::take(&mut objects), listing);
-                listing.expect_changes();
+                listing.begin_changes();
                 allowance.changes_have_begun();
             }
             match event {
@@ -316,7 +316,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 }
 
-fn out_of_time() -> NoStream {
+fn stream_timed_out() -> NoStream {
     unsupported("a streaming list did not end before its watch timed out".to_owned())
 }
 

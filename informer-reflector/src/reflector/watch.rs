@@ -14,20 +14,20 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Reflector;
 use super::counts::EventCounts;
-use super::list::{is_stated, version_is_unavailable};
+use super::list::{is_version_refused, is_watchable};
 use super::outage::Outcome;
 use super::status::Health;
 use super::step::{Request, Step};
 
 /// A watch that ends sooner than this without an event or bookmark is a failure.
-const VERY_SHORT: Duration = Duration::from_secs(1);
+const MIN_USEFUL_WATCH: Duration = Duration::from_secs(1);
 
 /// A watch that has lasted this long is a success, even if no event has arrived.
-const SETTLED: Duration = Duration::from_secs(10);
+const STABLE_WATCH: Duration = Duration::from_secs(10);
 
 /// The longest wait for the response to a watch request. Servers respond immediately, not only when
 /// there are events.
-const MAX_ANSWER_TIME: Duration = Duration::from_secs(15);
+const MAX_WATCH_RESPONSE_WAIT: Duration = Duration::from_secs(15);
 
 /// The time for which a watch can exceed its timeout before its connection counts as dead.
 pub(super) const GRACE: Duration = Duration::from_secs(30);
@@ -36,7 +36,7 @@ pub(super) const GRACE: Duration = Duration::from_secs(30);
 /// can be the resource version or the next event, and a relist avoids both.
 const MAX_FAILURES: u32 = 3;
 
-/// The failures since a watch last [settled](SETTLED).
+/// The failures since a watch was last [stable](STABLE_WATCH).
 #[derive(Debug, Default)]
 pub(super) struct WatchFailures {
     /// The number of failures since the last list. Failures that a relist can't cure do not count.
@@ -56,7 +56,7 @@ pub(super) struct OpenWatch<K> {
 }
 
 /// Events that arrived together, or the error of the watch.
-type Piece<K> = Result<Vec<WatchEvent<K>>, ListWatchError>;
+type ReceivedEvents<K> = Result<Vec<WatchEvent<K>>, ListWatchError>;
 
 /// The number of gathered events at which the reflector passes them to the store in one call. At
 /// this number, the cost of the call is negligible, and the first event is not delayed for long.
@@ -89,15 +89,15 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             },
         };
         let from = self.history.last_seen.clone();
-        self.pulse.restart();
+        self.silence.restart();
         self.reporter.count(|counts| counts.watches += 1);
-        self.reporter.set(Health::Live { last_event: self.pulse.last_event });
-        let ending = self.follow_until_end(&mut watch).await;
-        let was_useful = self.history.last_seen != from || watch.opened.elapsed() >= VERY_SHORT;
+        self.reporter.set(Health::Live { last_event: self.silence.last_event });
+        let ending = self.receive_until_end(&mut watch).await;
+        let was_useful = self.history.last_seen != from || watch.opened.elapsed() >= MIN_USEFUL_WATCH;
         match ending {
-            Ending::Closed if was_useful && self.pace.take() => Step::Now(self.resumption()),
+            Ending::Closed if was_useful && self.pace.take() => Step::Now(self.next_request()),
             Ending::Failed(error @ ListWatchError::Interrupted(_)) if was_useful => {
-                Step::AtOnce(self.resumption(), error)
+                Step::AtOnce(self.next_request(), error)
             }
             Ending::Closed => {
                 self.after_failure(ListWatchError::Interrupted("the server closed the watch early".into()))
@@ -122,43 +122,43 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             send_initial_events: false,
         };
         let lister_watcher = Arc::clone(&self.lister_watcher);
-        let events = self.ask(MAX_ANSWER_TIME, lister_watcher.watch(options)).await?;
+        let events = self.await_response(MAX_WATCH_RESPONSE_WAIT, lister_watcher.watch(options)).await?;
         Ok(OpenWatch { events, opened: Instant::now(), lifetime })
     }
 
     /// Passes changes to the store until the watch ends, exceeds its timeout, or is silent for too
     /// long.
-    async fn follow_until_end(&mut self, watch: &mut OpenWatch<K>) -> Ending {
+    async fn receive_until_end(&mut self, watch: &mut OpenWatch<K>) -> Ending {
         let end = watch.opened + watch.lifetime + GRACE;
-        let mut settles = Some(watch.opened + SETTLED);
+        let mut stable_at = Some(watch.opened + STABLE_WATCH);
         let mut checked = watch.opened;
         loop {
-            let silence = self.pulse.limit(self.config.watch_idle_timeout);
-            let next_check = (checked.max(self.pulse.quiet_since) + silence).min(end);
-            let resumes = self.recovery.as_ref().map(|_| watch.opened + VERY_SHORT);
-            let deadline = [settles, resumes].into_iter().flatten().fold(next_check, Instant::min);
-            match timeout_at(deadline, self.follow(&mut watch.events)).await {
+            let silence = self.silence.limit(self.config.watch_idle_timeout);
+            let next_check = (checked.max(self.silence.quiet_since) + silence).min(end);
+            let resumed_at = self.recovery.as_ref().map(|_| watch.opened + MIN_USEFUL_WATCH);
+            let deadline = [stable_at, resumed_at].into_iter().flatten().fold(next_check, Instant::min);
+            match timeout_at(deadline, self.receive(&mut watch.events)).await {
                 Ok(Some(ending)) => return ending,
                 Ok(None) => continue,
                 Err(_) => {}
             }
             let now = Instant::now();
-            if settles.take_if(|at| *at <= now).is_some() {
-                self.settled();
+            if stable_at.take_if(|at| *at <= now).is_some() {
+                self.reset_backoff();
             }
-            if resumes.is_some_and(|at| at <= now) {
+            if resumed_at.is_some_and(|at| at <= now) {
                 self.finish_recovery(Outcome::Resumed);
             }
             if now >= end {
                 return Ending::Closed;
             }
-            if self.pulse.is_silent(silence) {
+            if self.silence.is_silent(silence) {
                 self.log_silence(silence);
                 let error = format!("no data arrived for {silence:?}, not even a bookmark");
                 return Ending::Failed(ListWatchError::Interrupted(error.into()));
             }
             // If data has arrived meanwhile, the silence is measured from that time.
-            if now >= self.pulse.quiet_since + silence {
+            if now >= self.silence.quiet_since + silence {
                 checked = now;
             }
         }
@@ -168,8 +168,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     /// logged at level info.
     fn log_silence(&mut self, silence: Duration) {
         let resource = self.lister_watcher.description();
-        self.pulse.silences = self.pulse.silences.saturating_add(1);
-        if self.pulse.silences > 1 {
+        self.silence.silent_connections = self.silence.silent_connections.saturating_add(1);
+        if self.silence.silent_connections > 1 {
             tracing::debug!(resource, ?silence, "watch is silent again; replacing its connection");
         } else {
             tracing::info!(resource, ?silence, "watch is silent; replacing its connection");
@@ -181,35 +181,35 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     ///
     /// # Cancel safety
     /// No event is lost if the future is dropped.
-    async fn follow(&mut self, events: &mut WatchStream<K>) -> Option<Ending> {
+    async fn receive(&mut self, events: &mut WatchStream<K>) -> Option<Ending> {
         loop {
             if let Some(room) = self.store.wait_for_room() {
-                self.pulse.is_reading = false;
+                self.silence.is_reading = false;
                 room.await;
             }
-            if !std::mem::replace(&mut self.pulse.is_reading, true) {
-                self.pulse.restart();
+            if !std::mem::replace(&mut self.silence.is_reading, true) {
+                self.silence.restart();
             }
             let first = events.next().await;
             let mut gathered = PendingApply { changes: Vec::new(), events: EventCounts::default() };
-            let mut ending = self.take_piece(first, &mut gathered);
+            let mut ending = self.take_received(first, &mut gathered);
             // Take all available events without waiting. Passing them to the store together costs
             // little more than passing a single event.
             while ending.is_none()
                 && gathered.events.total() < MAX_GATHERED
                 && let Poll::Ready(next) = poll!(events.next())
             {
-                ending = self.take_piece(next, &mut gathered);
+                ending = self.take_received(next, &mut gathered);
             }
             let count = gathered.events.total();
             self.apply_changes(gathered);
             if ending.is_some() {
                 return ending;
             }
-            self.pulse.received();
-            self.reporter.set(Health::Live { last_event: self.pulse.last_event });
+            self.silence.received();
+            self.reporter.set(Health::Live { last_event: self.silence.last_event });
             self.pause_in_bursts(count).await;
-            if std::mem::take(&mut self.pulse.silences) > 0 {
+            if std::mem::take(&mut self.silence.silent_connections) > 0 {
                 return None;
             }
         }
@@ -218,41 +218,45 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     /// Returns the step after a failed watch: a resumed watch, or a relist if a watch cannot resume
     /// or if resuming has failed several times.
     fn after_failure(&mut self, error: ListWatchError) -> Step {
-        if version_is_unavailable(&error) {
+        if is_version_refused(&error) {
             self.log_expired(&error);
             // After an expired version, an ordinary relist returns a newer version. After a version
             // that is too new or too long, only a list of the newest state helps.
-            self.history.unavailable |= !error.is_expired();
+            self.history.is_last_seen_refused |= !error.is_expired();
             if std::mem::replace(&mut self.setbacks.refused, true) {
                 return Step::Later(Request::List, error);
             }
             return Step::AtOnce(Request::List, error);
         }
         if error.is_bad_request() {
-            self.history.unavailable = true;
+            self.history.is_last_seen_refused = true;
             return Step::Later(Request::List, error);
         }
         if error.is_not_found() {
             // If the resource is no longer served, its objects have been deleted.
             return Step::Later(Request::List, error);
         }
-        if is_curable_by_list(&error) {
+        if can_relist_help(&error) {
             self.setbacks.failures += 1;
         }
         let is_enough = self.setbacks.failures >= MAX_FAILURES;
-        Step::Later(if is_enough { Request::List } else { self.resumption() }, error)
+        Step::Later(if is_enough { Request::List } else { self.next_request() }, error)
     }
 
     /// Returns the request after the end of a watch: resume, or list if there is no version to
     /// resume from.
-    fn resumption(&self) -> Request {
+    fn next_request(&self) -> Request {
         if self.history.last_seen.is_empty() { Request::List } else { Request::Watch }
     }
 
     /// Adds events that arrived together to `gathered`. Returns the end of the watch if one of them
     /// ends it.
-    fn take_piece(&mut self, piece: Option<Piece<K>>, gathered: &mut PendingApply<K>) -> Option<Ending> {
-        let events = match piece {
+    fn take_received(
+        &mut self,
+        received: Option<ReceivedEvents<K>>,
+        gathered: &mut PendingApply<K>,
+    ) -> Option<Ending> {
+        let events = match received {
             None => return Some(Ending::Closed),
             Some(Err(error)) => return Some(Ending::Failed(error)),
             Some(Ok(events)) => events,
@@ -337,7 +341,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
 
     /// Sets the last version, unless `resource_version` is empty or `0`.
     fn advance(&mut self, resource_version: &ResourceVersion) {
-        if is_stated(resource_version) {
+        if is_watchable(resource_version) {
             self.history.last_seen.clone_from(resource_version);
         }
     }
@@ -353,7 +357,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
 
 /// Returns whether a relist can help if resuming does not. It can't if the server is unavailable,
 /// limits requests, or rejects the credentials.
-fn is_curable_by_list(error: &ListWatchError) -> bool {
+fn can_relist_help(error: &ListWatchError) -> bool {
     let is_about_client = error.is_too_many_requests() || error.is_unauthorized() || error.is_forbidden();
     !is_about_client && !error.is_unavailable()
 }

@@ -42,7 +42,8 @@ struct Cost {
 /// Builds each program several times, and prints the medians.
 pub(super) fn run(rounds: u8, signals: &Signals) -> anyhow::Result<()> {
     let package = workspace::root().join("target/types");
-    fs::create_dir_all(package.join("src")).with_context(|| format!("cannot create {}", package.display()))?;
+    fs::create_dir_all(package.join("src"))
+        .with_context(|| format!("cannot create {}", package.display()))?;
     write(&package.join("Cargo.toml"), MANIFEST)?;
     // The same versions of all dependencies as in the workspace.
     fs::copy(workspace::root().join("Cargo.lock"), package.join("Cargo.lock"))?;

@@ -172,9 +172,9 @@ fn path_text(message: &str) -> String {
 }
 
 fn path(message: &str) -> anyhow::Result<TokenStream> {
-    format!("k8s_openapi::{}", path_text(message))
-        .parse()
-        .map_err(|_| anyhow::anyhow!("the name of the message `{message}` cannot be converted to a Rust path"))
+    format!("k8s_openapi::{}", path_text(message)).parse().map_err(|_| {
+        anyhow::anyhow!("the name of the message `{message}` cannot be converted to a Rust path")
+    })
 }
 
 /// Returns the types of k8s-openapi, with the fields that all versions have.

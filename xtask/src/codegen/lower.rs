@@ -58,7 +58,10 @@ fn module(version: &data::Version) -> anyhow::Result<syn::Path> {
     let data::Version { version: name, module, .. } = version;
     match syn::parse_str::<syn::Path>(module) {
         Ok(path) if path.segments.last().is_some_and(|last| last.ident == name) => Ok(path),
-        _ => bail!("{}: the path `{module}` of version `{name}` does not end with a module of this name; correct the path", data::FILE),
+        _ => bail!(
+            "{}: the path `{module}` of version `{name}` does not end with a module of this name; correct the path",
+            data::FILE
+        ),
     }
 }
 

@@ -115,9 +115,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
         found_by: FoundBy::Simulation,
         name: "an expired watch is retried at the same version",
         file: "informer-reflector/src/reflector/watch.rs",
-        text: "        if version_is_unavailable(&error) {\n",
+        text: "        if is_version_refused(&error) {\n",
         becomes: "        if error.is_expired() {\n            return Step::Later(Request::Watch, error);\n        }\n        \
-                  if version_is_unavailable(&error) {\n",
+                  if is_version_refused(&error) {\n",
     },
     Mutant {
         found_by: FoundBy::Test {

@@ -83,10 +83,12 @@ impl<K> ListDecoder<K> {
     /// Reads the value of a field other than an array of items.
     fn value(&mut self, rest: &str, field: Field) -> Result<bool, ListWatchError> {
         let len = match field {
-            Field::Kind => self.typed::<Option<String>>(rest, "its kind is not a string")?.map(|(kind, len)| {
-                self.head.kind = kind;
-                len
-            }),
+            Field::Kind => {
+                self.typed::<Option<String>>(rest, "its kind is not a string")?.map(|(kind, len)| {
+                    self.head.kind = kind;
+                    len
+                })
+            }
             Field::ApiVersion => {
                 let version = self.typed::<Option<String>>(rest, "its API version is not a string")?;
                 version.map(|(version, len)| {

@@ -1,4 +1,4 @@
-//! [`Pulse`]: the time of the last data from the server, and the detection of silent connections.
+//! [`SilenceDetector`]: the time of the last data from the server, and the detection of silent connections.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const FIRST_BOOKMARK: Duration = Duration::from_secs(125);
 
 /// Detects connections that are silent for too long.
 #[derive(Debug)]
-pub(super) struct Pulse {
+pub(super) struct SilenceDetector {
     /// The time at which the last event, bookmark or complete list arrived.
     pub(super) last_event: Instant,
     /// The time from which the silence of the current connection is measured: the time of the last
@@ -24,17 +24,17 @@ pub(super) struct Pulse {
     /// `false` while the store has no room, because the reflector then reads no data.
     pub(super) is_reading: bool,
     /// The number of silent connections in a row that were replaced.
-    pub(super) silences: u32,
+    pub(super) silent_connections: u32,
 }
 
-impl Default for Pulse {
+impl Default for SilenceDetector {
     fn default() -> Self {
         let now = Instant::now();
-        Self { last_event: now, quiet_since: now, is_reading: true, silences: 0 }
+        Self { last_event: now, quiet_since: now, is_reading: true, silent_connections: 0 }
     }
 }
 
-impl Pulse {
+impl SilenceDetector {
     /// Records that data has arrived.
     pub(super) fn received(&mut self) {
         self.quiet_since = Instant::now();
@@ -49,7 +49,7 @@ impl Pulse {
     /// Returns the maximum time without data: the configured time `silence` or, after several
     /// silent connections in a row, at least [`FIRST_BOOKMARK`].
     pub(super) fn limit(&self, silence: Duration) -> Duration {
-        if self.silences < MAX_QUICK_REPLACEMENTS { silence } else { silence.max(FIRST_BOOKMARK) }
+        if self.silent_connections < MAX_QUICK_REPLACEMENTS { silence } else { silence.max(FIRST_BOOKMARK) }
     }
 
     /// Returns whether no data has arrived for the time `limit`, although the reflector was
