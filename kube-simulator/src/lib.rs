@@ -82,7 +82,7 @@
 //!
 //! # Time
 //!
-//! All clocks are tokio's, also the clock for dates in objects ([`SimulatorBuilder::begins_on`]). A
+//! All clocks are tokio's, also the clock for dates in objects ([`SimulatorBuilder::start_date`]). A
 //! test that pauses time should [start in process](SimulatorBuilder::start_in_process) and use
 //! [`Simulator::service`], which needs no socket. With a socket, paused time advances while bytes
 //! are in transit.
@@ -195,8 +195,8 @@ mod simulator;
 mod storage;
 
 pub use fault::{
-    CannedResponse, Disturbance, Fault, FaultPlan, FaultPlanOptions, Gate, PlannedTrouble, ShutdownAnswer,
-    Trouble, WatchInjection,
+    CannedResponse, Fault, FaultGuard, FaultPlan, FaultPlanOptions, Gate, PlannedFault, ServerFault,
+    ShutdownAnswer, WatchInjection,
 };
 pub use http::{RecordedRequest, RequestFilter, ResponseBody, Service, StreamingLists, Verb};
 pub use kinds::ResourceKind;

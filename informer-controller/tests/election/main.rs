@@ -1,11 +1,11 @@
 //! Leader election against the API server simulator, on a paused clock.
 
+mod failures;
 mod leases;
 mod network;
 mod rivals;
 mod standby;
 mod terms;
-mod troubles;
 
 use std::time::Duration;
 

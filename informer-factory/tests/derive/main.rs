@@ -2,6 +2,7 @@
 //! source.
 
 mod custom_resource;
+mod failures;
 mod indices;
 #[path = "../memory/log.rs"]
 mod log;
@@ -9,7 +10,6 @@ mod own_names;
 mod own_resource;
 mod several_kinds;
 mod taken_name;
-mod trouble;
 mod views;
 
 use std::time::Duration;

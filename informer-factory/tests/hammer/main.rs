@@ -180,7 +180,7 @@ fn print_tally(world: &World, survivors: usize) {
         writes,
         refused,
         own_writes_read,
-        troubles,
+        faults,
         joined,
         left,
         delivered,
@@ -189,27 +189,22 @@ fn print_tally(world: &World, survivors: usize) {
         indices,
         snapshots,
     } = &world.tally;
-    let [writes, refused, read, troubles, joined, left, delivered, coalesced, panicked, indices, snapshots] =
-        [
-            writes,
-            refused,
-            own_writes_read,
-            troubles,
-            joined,
-            left,
-            delivered,
-            coalesced,
-            panicked,
-            indices,
-            snapshots,
-        ]
-        .map(|counter| counter.load(Ordering::Relaxed));
+    let [writes, refused, read, faults, joined, left, delivered, coalesced, panicked, indices, snapshots] = [
+        writes,
+        refused,
+        own_writes_read,
+        faults,
+        joined,
+        left,
+        delivered,
+        coalesced,
+        panicked,
+        indices,
+        snapshots,
+    ]
+    .map(|counter| counter.load(Ordering::Relaxed));
     println!("{writes} writes, {refused} of them refused, {read} waited for and read");
-    println!(
-        "{troubles} troubles, {} lists, {} watches",
-        world.source.list_count(),
-        world.source.watch_count()
-    );
+    println!("{faults} faults, {} lists, {} watches", world.source.list_count(), world.source.watch_count());
     println!("{joined} handlers joined, {left} left, {survivors} stayed");
     println!("of those that left: {delivered} calls, {panicked} panics, {coalesced} events coalesced");
     println!("{indices} indices added and removed, {snapshots} snapshots kept");

@@ -112,7 +112,7 @@ async fn write_and_read(world: &World, random: &mut Rng, number: u64) {
 
 /// Disturbs the open watch, unless another producer is disturbing it.
 async fn disturb_watch(world: &World, random: &mut Rng) {
-    let Ok(_alone) = world.trouble.try_lock() else { return };
+    let Ok(_alone) = world.fault.try_lock() else { return };
     let source = &world.source;
     let open = world.shutdown.run_until_cancelled(source.wait_for_watches(1));
     if within("the watch to be open", open).await.is_none() {
@@ -127,7 +127,7 @@ async fn disturb_watch(world: &World, random: &mut Rng) {
         12..=31 => source.disconnect(),
         _ => lose_events(world, random, None),
     }
-    count(&world.tally.troubles);
+    count(&world.tally.faults);
 }
 
 /// Hides some changes from the watch and ends it with an expired version, so that only a list can

@@ -42,7 +42,7 @@ pub(crate) struct World {
     pub(crate) phase: watch::Sender<u64>,
     /// Held while a producer disturbs the watch, so that no watch is closed between an unseen
     /// change and the list after it.
-    pub(crate) trouble: Mutex<()>,
+    pub(crate) fault: Mutex<()>,
     pub(crate) tally: Tally,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Tally {
     pub(crate) writes: AtomicU64,
     pub(crate) refused: AtomicU64,
     pub(crate) own_writes_read: AtomicU64,
-    pub(crate) troubles: AtomicU64,
+    pub(crate) faults: AtomicU64,
     pub(crate) joined: AtomicU64,
     pub(crate) left: AtomicU64,
     pub(crate) delivered: AtomicU64,
@@ -92,7 +92,7 @@ impl World {
             over: CancellationToken::new(),
             progress: watch::Sender::default(),
             phase: watch::Sender::default(),
-            trouble: Mutex::default(),
+            fault: Mutex::default(),
             tally: Tally::default(),
         };
         (Arc::new(world), running)

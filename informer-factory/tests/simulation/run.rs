@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use informer_factory::WaitOutcome;
 use informer_testing::{
-    CannedResponse, FaultPlan, FaultPlanOptions, LaggingReplica, ObjectStore, RequestFilter, Simulator,
-    StreamingLists, Trouble, Verb,
+    CannedResponse, FaultPlan, FaultPlanOptions, LaggingReplica, ObjectStore, RequestFilter, ServerFault,
+    Simulator, StreamingLists, Verb,
 };
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
@@ -163,7 +163,7 @@ fn simulator(random: &mut fastrand::Rng) -> Simulator {
         .compaction_interval(Duration::from_secs([0, 7, 60, 300][random.usize(..4)]))
         .resource_of::<Item>()
         .seed(random.u64(..))
-        .begins_on(std::time::UNIX_EPOCH)
+        .start_date(std::time::UNIX_EPOCH)
         .bookmark_interval(Duration::from_secs(random.u64(5..61)))
         .streaming_lists(ways[random.usize(..4)])
         .start_in_process()
@@ -177,10 +177,10 @@ fn plan(random: &mut fastrand::Rng) -> FaultPlan {
         ..FaultPlanOptions::default()
     };
     // These errors look like a missing permission or a deleted definition, and end by themselves.
-    let refusals = [403, 404].map(|code| Trouble::Respond { code, retry_after: 0 });
-    options.troubles.extend(refusals);
+    let refusals = [403, 404].map(|code| ServerFault::Respond { code, retry_after: 0 });
+    options.faults.extend(refusals);
     if random.u8(..4) == 0 {
-        options.troubles.extend([Trouble::UndoWrites; 3]);
+        options.faults.extend([ServerFault::UndoWrites; 3]);
     }
     FaultPlan::from_seed(random.u64(..), &options)
 }
@@ -190,8 +190,8 @@ impl World {
     async fn unrest(&mut self, plan: &FaultPlan, random: &mut fastrand::Rng) {
         let Self { simulator, store, truth, history, informers, .. } = self;
         let (simulator, store, truth, history) = (&*simulator, &*store, &*truth, &*history);
-        let trouble = plan.run(simulator, |what| {
-            history.log(format!("trouble: {what}"));
+        let faults = plan.run(simulator, |what| {
+            history.log(format!("fault: {what}"));
             truth.update_all(store, simulator.resource_version());
         });
         let work = async {
@@ -213,13 +213,13 @@ impl World {
                 informers.iter().for_each(Informer::check_store);
             }
         };
-        tokio::join!(trouble, work);
+        tokio::join!(faults, work);
     }
 
     /// After the last fault, everything must recover within a time. Returns the time that it took.
     async fn recover(&mut self) -> Duration {
         let began = Instant::now();
-        self.history.log("the last trouble is over");
+        self.history.log("the last fault is over");
         self.all_receive("a/end", RECOVERY).await;
         let recovery = began.elapsed();
         self.all_receive("a/last", PROMPT).await;

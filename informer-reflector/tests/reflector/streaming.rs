@@ -261,7 +261,7 @@ async fn long_stream_is_accepted_while_objects_arrive() {
 
 #[tokio::test(start_paused = true)]
 async fn unrelated_failure_is_followed_by_another_stream() {
-    let troubles: [fn() -> ListWatchError; 6] = [
+    let failures: [fn() -> ListWatchError; 6] = [
         || ListWatchError::Unreachable("connection refused".into()),
         || failure(429, "TooManyRequests"),
         || failure(503, "ServiceUnavailable"),
@@ -269,9 +269,9 @@ async fn unrelated_failure_is_followed_by_another_stream() {
         || failure(404, "NotFound"),
         || ListWatchError::Interrupted("reset".into()),
     ];
-    for trouble in troubles {
+    for failure in failures {
         for in_stream in [false, true] {
-            let line = if in_stream { broken_stream(trouble()) } else { Line::StreamFails(trouble()) };
+            let line = if in_stream { broken_stream(failure()) } else { Line::StreamFails(failure()) };
             let mut run = Run::streaming(vec![line, stream_of(vec![vec![end("7")]]).1]);
             run.expect_requests(&["stream newest"]).await;
             run.expect_after(0.8..1.6, "stream newest").await;

@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 
 use crate::api::Api;
-use crate::api::writes::{Body, Guard, WriteOptions, Writer};
+use crate::api::writes::{Body, WriteOptions, WriteSource, Writer};
 
 /// The namespaces of every cluster.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
@@ -60,5 +60,5 @@ fn create_object(api: &Api, path: &str, namespace: Option<&str>, object: Value) 
     let options = WriteOptions { manager: Some("kube-apiserver".to_owned()), ..WriteOptions::default() };
     let writer = Writer { api, served: &served, namespace, options };
     // Cannot fail: the storage is empty, and the objects are valid.
-    let _ = writer.create(Body::from_iter(body), Guard::Client);
+    let _ = writer.create(Body::from_iter(body), WriteSource::Client);
 }

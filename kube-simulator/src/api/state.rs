@@ -24,7 +24,7 @@ pub(crate) struct Behavior {
     pub(crate) compaction_interval: Duration,
     pub(crate) first_revision: u64,
     pub(crate) seed: u64,
-    pub(crate) begins_on: SystemTime,
+    pub(crate) start_date: SystemTime,
     /// Whether the simulator does the work of the garbage collector and the namespace controller.
     pub(crate) controllers: bool,
     /// Whether a namespace must exist before objects can be created in it.
@@ -52,7 +52,7 @@ impl Api {
             catalogue: Catalogue::default(),
             revision: Revision::starting_at(behavior.first_revision, behavior.compaction_interval),
             collecting: Collecting::default(),
-            clock: Clock::starting_at(behavior.begins_on),
+            clock: Clock::starting_at(behavior.start_date),
             stop: CancellationToken::new(),
             random: Mutex::new(fastrand::Rng::with_seed(behavior.seed)),
             behavior,
@@ -85,9 +85,9 @@ impl Api {
     }
 
     /// Removes the history of all resources, so that open watches end.
-    pub(crate) fn forget_history(&self) {
+    pub(crate) fn clear_history(&self) {
         for served in self.catalogue.resources() {
-            served.table.begin_anew(None);
+            served.table.reset(None);
         }
     }
 
@@ -105,7 +105,7 @@ impl Api {
         controllers::restore_definitions(self, backup.tables.get(custom::DEFINITIONS));
         for served in self.catalogue.resources() {
             let objects = backup.tables.get(&served.table.kind.collection_path());
-            served.table.begin_anew(Some(objects.cloned().unwrap_or_default()));
+            served.table.reset(Some(objects.cloned().unwrap_or_default()));
         }
     }
 

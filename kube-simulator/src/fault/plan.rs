@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
+use super::server_fault::{ActiveFault, ServerFault};
 use super::shutdown::ShutdownAnswer;
-use super::trouble::{Ongoing, Trouble};
 use crate::http::RequestFilter;
 use crate::simulator::Simulator;
 
@@ -21,8 +21,8 @@ pub struct FaultPlanOptions {
     /// Default: all requests.
     pub requests: RequestFilter,
     /// The kinds of faults to draw from. A repeated entry is more likely. Default: all kinds except
-    /// [`Trouble::UndoWrites`], from which clients cannot be expected to recover.
-    pub troubles: Vec<Trouble>,
+    /// [`ServerFault::UndoWrites`], from which clients cannot be expected to recover.
+    pub faults: Vec<ServerFault>,
 }
 
 impl Default for FaultPlanOptions {
@@ -31,38 +31,38 @@ impl Default for FaultPlanOptions {
             duration: Duration::from_secs(600),
             count: 20,
             requests: RequestFilter::any(),
-            troubles: vec![
-                Trouble::CloseWatches,
-                Trouble::AbortWatches,
-                Trouble::ExpireWatches,
-                Trouble::FailWatches,
-                Trouble::CutNextEvent,
-                Trouble::GarbleNextEvent,
-                Trouble::Compact,
-                Trouble::Restart,
-                Trouble::RestartWithoutHistory,
-                Trouble::Refuse,
-                Trouble::Respond { code: 410, retry_after: 0 },
-                Trouble::Respond { code: 429, retry_after: 0 },
-                Trouble::Respond { code: 429, retry_after: 1 },
-                Trouble::Respond { code: 500, retry_after: 0 },
-                Trouble::Respond { code: 500, retry_after: 1 },
-                Trouble::Respond { code: 503, retry_after: 0 },
-                Trouble::Respond { code: 503, retry_after: 5 },
-                Trouble::Respond { code: 504, retry_after: 0 },
-                Trouble::Stall,
-                Trouble::StallBodies(0),
-                Trouble::CloseBodies(0),
-                Trouble::AbortBodies(0),
-                Trouble::ExpireTokens,
-                Trouble::LoseBookmarks,
-                Trouble::DelayBookmarks,
-                Trouble::HoldReplicas,
-                Trouble::EmptyWatchCache,
-                Trouble::ShutDown(ShutdownAnswer::Usual),
-                Trouble::ShutDown(ShutdownAnswer::TooManyRequests),
-                Trouble::ShutDown(ShutdownAnswer::ServiceUnavailable),
-                Trouble::DrainConnections,
+            faults: vec![
+                ServerFault::CloseWatches,
+                ServerFault::AbortWatches,
+                ServerFault::ExpireWatches,
+                ServerFault::FailWatches,
+                ServerFault::CutNextEvent,
+                ServerFault::GarbleNextEvent,
+                ServerFault::Compact,
+                ServerFault::Restart,
+                ServerFault::RestartWithoutHistory,
+                ServerFault::Refuse,
+                ServerFault::Respond { code: 410, retry_after: 0 },
+                ServerFault::Respond { code: 429, retry_after: 0 },
+                ServerFault::Respond { code: 429, retry_after: 1 },
+                ServerFault::Respond { code: 500, retry_after: 0 },
+                ServerFault::Respond { code: 500, retry_after: 1 },
+                ServerFault::Respond { code: 503, retry_after: 0 },
+                ServerFault::Respond { code: 503, retry_after: 5 },
+                ServerFault::Respond { code: 504, retry_after: 0 },
+                ServerFault::Stall,
+                ServerFault::StallBodies(0),
+                ServerFault::CloseBodies(0),
+                ServerFault::AbortBodies(0),
+                ServerFault::ExpireTokens,
+                ServerFault::LoseBookmarks,
+                ServerFault::DelayBookmarks,
+                ServerFault::HoldReplicas,
+                ServerFault::EmptyWatchCache,
+                ServerFault::ShutDown(ShutdownAnswer::Usual),
+                ServerFault::ShutDown(ShutdownAnswer::TooManyRequests),
+                ServerFault::ShutDown(ShutdownAnswer::ServiceUnavailable),
+                ServerFault::DrainConnections,
             ],
         }
     }
@@ -71,13 +71,13 @@ impl Default for FaultPlanOptions {
 /// One fault of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct PlannedTrouble {
+pub struct PlannedFault {
     /// The start of the fault, relative to the start of the plan.
     pub at: Duration,
     /// The duration of the fault; zero for a fault that happens at once.
-    pub lasts: Duration,
+    pub duration: Duration,
     /// The kind of fault.
-    pub trouble: Trouble,
+    pub fault: ServerFault,
 }
 
 /// A random sequence of faults. The same seed and options always give the same plan.
@@ -99,7 +99,7 @@ pub struct PlannedTrouble {
 /// ```
 #[derive(Clone, Debug)]
 pub struct FaultPlan {
-    troubles: Vec<PlannedTrouble>,
+    faults: Vec<PlannedFault>,
     requests: RequestFilter,
     duration: Duration,
 }
@@ -108,21 +108,21 @@ impl FaultPlan {
     /// Draws the faults of a plan from a seed.
     ///
     /// For faults that cut or stall bodies, the number of bytes is also drawn: at most 4,000 more
-    /// than the number in [`FaultPlanOptions::troubles`]. Durations are between 50 ms and 100 s,
+    /// than the number in [`FaultPlanOptions::faults`]. Durations are between 50 ms and 100 s,
     /// limited to the end of the plan. Short durations are more frequent.
     #[must_use]
     pub fn from_seed(seed: u64, options: &FaultPlanOptions) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let drawn = (0..options.count).filter_map(|_| draw(&mut random, options));
-        let mut troubles: Vec<_> = drawn.collect();
-        troubles.sort_by_key(|planned| planned.at);
-        Self { troubles, requests: options.requests.clone(), duration: options.duration }
+        let mut faults: Vec<_> = drawn.collect();
+        faults.sort_by_key(|planned| planned.at);
+        Self { faults, requests: options.requests.clone(), duration: options.duration }
     }
 
     /// Returns the faults of the plan, in the order of their start.
     #[must_use]
-    pub fn troubles(&self) -> &[PlannedTrouble] {
-        &self.troubles
+    pub fn faults(&self) -> &[PlannedFault] {
+        &self.faults
     }
 
     /// Applies the plan to a simulator, on tokio's clock, and returns after the plan's whole
@@ -133,8 +133,8 @@ impl FaultPlan {
     /// Dropping the future ends all faults that are in effect.
     pub async fn run(&self, simulator: &Simulator, mut report: impl FnMut(&str)) {
         let began = Instant::now();
-        let mut ongoing: Vec<(Duration, Trouble, Ongoing<'_>)> = Vec::new();
-        let mut upcoming = self.troubles.iter().peekable();
+        let mut ongoing: Vec<(Duration, ServerFault, ActiveFault<'_>)> = Vec::new();
+        let mut upcoming = self.faults.iter().peekable();
         loop {
             let next_end = ongoing.iter().map(|(end, ..)| *end).min();
             let next_begin = upcoming.peek().map(|planned| planned.at);
@@ -143,14 +143,14 @@ impl FaultPlan {
             };
             sleep_until(began + next).await;
             if let Some(position) = ongoing.iter().position(|(end, ..)| *end <= next) {
-                let (_, trouble, effect) = ongoing.remove(position);
+                let (_, fault, effect) = ongoing.remove(position);
                 drop(effect);
-                report(&format!("{trouble}: ended"));
+                report(&format!("{fault}: ended"));
             } else if let Some(planned) = upcoming.next() {
-                let effect = planned.trouble.begin(simulator, &self.requests);
+                let effect = planned.fault.begin(simulator, &self.requests);
                 report(&planned.to_string());
-                if planned.trouble.lasts() {
-                    ongoing.push((planned.at + planned.lasts, planned.trouble, effect));
+                if planned.fault.has_duration() {
+                    ongoing.push((planned.at + planned.duration, planned.fault, effect));
                 }
             }
         }
@@ -158,19 +158,19 @@ impl FaultPlan {
     }
 }
 
-fn draw(random: &mut fastrand::Rng, options: &FaultPlanOptions) -> Option<PlannedTrouble> {
+fn draw(random: &mut fastrand::Rng, options: &FaultPlanOptions) -> Option<PlannedFault> {
     let whole = u64::try_from(options.duration.as_millis()).unwrap_or(u64::MAX);
-    let trouble = match *random.choice(&options.troubles)? {
-        Trouble::StallBodies(least) => Trouble::StallBodies(least + draw_bytes(random)),
-        Trouble::CloseBodies(least) => Trouble::CloseBodies(least + draw_bytes(random)),
-        Trouble::AbortBodies(least) => Trouble::AbortBodies(least + draw_bytes(random)),
+    let fault = match *random.choice(&options.faults)? {
+        ServerFault::StallBodies(least) => ServerFault::StallBodies(least + draw_bytes(random)),
+        ServerFault::CloseBodies(least) => ServerFault::CloseBodies(least + draw_bytes(random)),
+        ServerFault::AbortBodies(least) => ServerFault::AbortBodies(least + draw_bytes(random)),
         other => other,
     };
     let at = random.u64(..=whole);
     let scale = 10_u64.pow(random.u32(0..4));
-    let lasts = if trouble.lasts() { random.u64(50..=100 * scale.max(1)) } else { 0 };
-    let lasts = lasts.min(whole - at);
-    Some(PlannedTrouble { at: Duration::from_millis(at), lasts: Duration::from_millis(lasts), trouble })
+    let duration = if fault.has_duration() { random.u64(50..=100 * scale.max(1)) } else { 0 };
+    let duration = duration.min(whole - at);
+    Some(PlannedFault { at: Duration::from_millis(at), duration: Duration::from_millis(duration), fault })
 }
 
 /// Draws small numbers more often than large ones: clients are more likely to mishandle a body that
@@ -180,16 +180,16 @@ fn draw_bytes(random: &mut fastrand::Rng) -> u64 {
     random.u64(0..=most)
 }
 
-impl fmt::Display for PlannedTrouble {
+impl fmt::Display for PlannedFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.trouble)?;
-        if self.trouble.lasts() { write!(f, " for {:?}", self.lasts) } else { Ok(()) }
+        write!(f, "{}", self.fault)?;
+        if self.fault.has_duration() { write!(f, " for {:?}", self.duration) } else { Ok(()) }
     }
 }
 
 impl fmt::Display for FaultPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for planned in &self.troubles {
+        for planned in &self.faults {
             writeln!(f, "{:>8.3} s  {planned}", planned.at.as_secs_f64())?;
         }
         Ok(())

@@ -70,12 +70,12 @@ impl FaultQueue {
 /// A guard for a fault that applies to all matching requests until the guard is dropped.
 #[derive(Debug)]
 #[must_use = "the fault ends when this guard is dropped"]
-pub struct Disturbance {
+pub struct FaultGuard {
     server: Arc<Server>,
     id: u64,
 }
 
-impl Disturbance {
+impl FaultGuard {
     pub(crate) fn begin(server: &Arc<Server>, filter: RequestFilter, fault: Fault) -> Self {
         let id = server.faults.push(None, filter, fault);
         Self { server: Arc::clone(server), id }
@@ -85,7 +85,7 @@ impl Disturbance {
     pub fn end(self) {}
 }
 
-impl Drop for Disturbance {
+impl Drop for FaultGuard {
     fn drop(&mut self) {
         self.server.faults.remove(self.id);
     }

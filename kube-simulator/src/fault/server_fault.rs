@@ -1,4 +1,4 @@
-//! [`Trouble`]: the kinds of server faults in a plan, with their start and end.
+//! [`ServerFault`]: the kinds of server faults in a plan, with their start and end.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use http::StatusCode;
 use super::gate::Gate;
 use super::injection::WatchInjection;
 use super::kind::Fault;
-use super::queue::Disturbance;
+use super::queue::FaultGuard;
 use super::response::CannedResponse;
 use super::shutdown::ShutdownAnswer;
 use crate::http::RequestFilter;
@@ -17,7 +17,7 @@ use crate::storage::Backup;
 /// A kind of server fault. Some kinds happen at once, the others last for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Trouble {
+pub enum ServerFault {
     /// At once: all open watches end cleanly.
     CloseWatches,
     /// At once: the connections of all open watches are aborted.
@@ -83,7 +83,7 @@ pub enum Trouble {
 
 /// A guard for a fault that is in effect. Dropping the guard ends the fault.
 #[derive(Debug)]
-pub(super) struct Ongoing<'a> {
+pub(super) struct ActiveFault<'a> {
     simulator: &'a Simulator,
     effect: Effect,
 }
@@ -92,8 +92,8 @@ pub(super) struct Ongoing<'a> {
 #[derive(Debug)]
 enum Effect {
     Nothing,
-    Requests { _disturbance: Disturbance },
-    Stalled { _disturbance: Disturbance, gate: Gate },
+    Requests { _guard: FaultGuard },
+    Stalled { _guard: FaultGuard, gate: Gate },
     Tokens,
     Bookmarks,
     DelayedBookmarks,
@@ -103,10 +103,10 @@ enum Effect {
     Writes(Backup),
 }
 
-impl Trouble {
+impl ServerFault {
     /// Returns whether this fault lasts for a while; other faults happen at once.
     #[must_use]
-    pub fn lasts(self) -> bool {
+    pub fn has_duration(self) -> bool {
         !matches!(
             self,
             Self::CloseWatches
@@ -123,15 +123,15 @@ impl Trouble {
     }
 
     /// Starts the fault. `requests` selects the affected requests and watches.
-    pub(super) fn begin<'a>(self, simulator: &'a Simulator, requests: &RequestFilter) -> Ongoing<'a> {
+    pub(super) fn begin<'a>(self, simulator: &'a Simulator, requests: &RequestFilter) -> ActiveFault<'a> {
         let effect = match self.injection() {
             Some(injection) => {
                 simulator.inject(requests, &injection);
                 Effect::Nothing
             }
-            None => self.disturb(simulator, requests),
+            None => self.start_lasting(simulator, requests),
         };
-        Ongoing { simulator, effect }
+        ActiveFault { simulator, effect }
     }
 
     /// Returns the injection into open watches, if any.
@@ -152,30 +152,27 @@ impl Trouble {
     }
 
     /// Starts a fault of the server or of requests, and returns the effect to undo.
-    fn disturb(self, simulator: &Simulator, requests: &RequestFilter) -> Effect {
-        let disturb = |fault: Fault| simulator.fail_while(requests.clone(), fault);
+    fn start_lasting(self, simulator: &Simulator, requests: &RequestFilter) -> Effect {
+        let fail = |fault: Fault| simulator.fail_while(requests.clone(), fault);
         let gate = Gate::new();
         match self {
             Self::Compact => simulator.compact(),
             Self::Restart => simulator.restart(),
             Self::RestartWithoutHistory => simulator.restart_without_history(),
             Self::DrainConnections => simulator.drain_connections(),
-            Self::Refuse => return Effect::Requests { _disturbance: disturb(Fault::refuse()) },
+            Self::Refuse => return Effect::Requests { _guard: fail(Fault::refuse()) },
             Self::Respond { code, retry_after } => {
-                return Effect::Requests { _disturbance: disturb(refusal(code, retry_after).into()) };
+                return Effect::Requests { _guard: fail(refusal(code, retry_after).into()) };
             }
             Self::CloseBodies(bytes) => {
-                return Effect::Requests { _disturbance: disturb(Fault::close_body_after(bytes)) };
+                return Effect::Requests { _guard: fail(Fault::close_body_after(bytes)) };
             }
             Self::AbortBodies(bytes) => {
-                return Effect::Requests { _disturbance: disturb(Fault::abort_body_after(bytes)) };
+                return Effect::Requests { _guard: fail(Fault::abort_body_after(bytes)) };
             }
-            Self::Stall => return Effect::Stalled { _disturbance: disturb(Fault::stall(&gate)), gate },
+            Self::Stall => return Effect::Stalled { _guard: fail(Fault::stall(&gate)), gate },
             Self::StallBodies(bytes) => {
-                return Effect::Stalled {
-                    _disturbance: disturb(Fault::stall_body_after(bytes, &gate)),
-                    gate,
-                };
+                return Effect::Stalled { _guard: fail(Fault::stall_body_after(bytes, &gate)), gate };
             }
             Self::ExpireTokens => {
                 simulator.set_tokens_expired(true);
@@ -233,7 +230,7 @@ fn refusal(code: u16, retry_after: u32) -> CannedResponse {
     if retry_after > 0 { response.retry_after(retry_after) } else { response }
 }
 
-impl Drop for Ongoing<'_> {
+impl Drop for ActiveFault<'_> {
     fn drop(&mut self) {
         match &self.effect {
             Effect::Nothing | Effect::Requests { .. } => {}
@@ -249,7 +246,7 @@ impl Drop for Ongoing<'_> {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for ServerFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
             Self::CloseWatches => "close watches",

@@ -11,7 +11,7 @@ use crate::api::catalogue::Served;
 use crate::api::list::{self, List, ListOptions, Source};
 use crate::api::selector::Filter;
 use crate::api::status::{self, Refusal};
-use crate::api::writes::Guard;
+use crate::api::writes::WriteSource;
 use crate::http::request::Verb;
 use crate::http::watch::{self, Framing, Opening};
 
@@ -51,7 +51,7 @@ async fn list(call: &Call, served: &Served, namespace: Option<&str>) -> Result<H
 async fn watch(call: &Call, served: &Arc<Served>, namespace: Option<&str>) -> Result<HttpResponse, Refusal> {
     let server = &call.server;
     let mut options = ListOptions::parse(&call.recorded.query)?;
-    server.settings.watch_rules.streaming_lists.settle(&mut options);
+    server.settings.watch_rules.streaming_lists.adjust(&mut options);
     call.accepted.check_stream(server.settings.cbor)?;
     let opening = Opening {
         table: served.table.clone(),
@@ -68,7 +68,7 @@ async fn watch(call: &Call, served: &Arc<Served>, namespace: Option<&str>) -> Re
         gone: served.gone.clone(),
     };
     let compresses = server.settings.compressed_streams && !call.one_by_one;
-    let compressed = options.asks_for_streaming_list() && compresses && call.takes_gzip();
+    let compressed = options.is_streaming_list() && compresses && call.takes_gzip();
     Ok(respond::watch(watch::open(opening, &options).await?, call.accepted.encoding, compressed))
 }
 
@@ -76,7 +76,7 @@ fn create(call: &Call, served: &Served, namespace: Option<&str>) -> Result<HttpR
     call.check_options("CreateOptions")?;
     let body = call.object(&served.kind.kind)?;
     let warnings = unknown_fields::check(call, &served.kind, &body)?;
-    let created = call.writer(served, namespace).create(body, Guard::Client)?;
+    let created = call.writer(served, namespace).create(body, WriteSource::Client)?;
     let response = respond::object(StatusCode::CREATED, created.object(), call.shape(served)?, false);
     Ok(unchecked::warn(response, warnings, &served.kind, created.object()))
 }

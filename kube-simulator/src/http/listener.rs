@@ -151,11 +151,11 @@ impl ConnectionContext {
         let is_http_2 = request.version() == Version::HTTP_2;
         progress.begin_request();
         let is_last = is_http_2 && port.service.server.goaways.draw();
-        let (mut response, conversation) = websocket::answer(port.service, request).await?;
+        let (mut response, websocket_watch) = websocket::answer(port.service, request).await?;
         progress.end_request();
-        if let Some(conversation) = conversation {
+        if let Some(websocket_watch) = websocket_watch {
             progress.lift_limit();
-            port.tasks.spawn(within_grace(conversation.hold(), port.stop));
+            port.tasks.spawn(within_grace(websocket_watch.send_events(), port.stop));
         }
         // As in Go, HTTP/2 sends `GOAWAY` instead of the `Connection` header.
         if is_http_2 && (response.headers_mut().remove(CONNECTION).is_some() || is_last) {
@@ -176,12 +176,12 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Tracked {
 }
 
 /// Runs a WebSocket watch to its end. After the server stops, the watch has [`GRACE`] to end.
-async fn within_grace(conversation: impl Future<Output = ()>, stop: CancellationToken) {
-    let mut conversation = std::pin::pin!(conversation);
+async fn within_grace(websocket_watch: impl Future<Output = ()>, stop: CancellationToken) {
+    let mut websocket_watch = std::pin::pin!(websocket_watch);
     tokio::select! {
-        () = conversation.as_mut() => {}
+        () = websocket_watch.as_mut() => {}
         () = stop.cancelled() => {
-            let _ = timeout(GRACE, conversation).await;
+            let _ = timeout(GRACE, websocket_watch).await;
         }
     }
 }

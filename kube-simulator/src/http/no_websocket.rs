@@ -12,17 +12,17 @@ use super::respond::HttpResponse;
 use super::service::Service;
 
 /// An empty type: without the feature `websocket`, there are no watches over a WebSocket.
-pub(super) enum Conversation {}
+pub(super) enum WebSocketWatch {}
 
 pub(super) async fn answer(
     mut service: Service,
     request: Request<Incoming>,
-) -> io::Result<(HttpResponse, Option<Conversation>)> {
+) -> io::Result<(HttpResponse, Option<WebSocketWatch>)> {
     Ok((service.call(request).await?, None))
 }
 
-impl Conversation {
-    pub(super) fn hold(self) -> Ready<()> {
+impl WebSocketWatch {
+    pub(super) fn send_events(self) -> Ready<()> {
         match self {}
     }
 }

@@ -88,7 +88,7 @@ impl Server {
     /// again.
     pub(crate) fn restart(&self) {
         *self.shutdown.lock() = None;
-        self.watches.begin_anew();
+        self.watches.reset();
         self.end_watches();
     }
 
@@ -135,7 +135,7 @@ impl Server {
     /// Sets the lag of all lagging replicas, in revisions.
     pub(crate) fn hold_replicas(&self, behind: u64) {
         for replica in &*self.replicas.lock() {
-            replica.fall_behind(behind);
+            replica.set_lag(behind);
         }
     }
 }

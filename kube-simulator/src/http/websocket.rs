@@ -32,17 +32,17 @@ use super::respond::{self, Events, HttpResponse};
 use super::service::{OneByOne, Service};
 
 /// A watch whose events are sent as messages after the connection is upgraded.
-pub(super) struct Conversation {
+pub(super) struct WebSocketWatch {
     upgrade: OnUpgrade,
     events: ResponseBody,
     text: bool,
 }
 
-/// Answers a request. Also returns a conversation if the request opens a WebSocket.
+/// Answers a request. Also returns a websocket_watch if the request opens a WebSocket.
 pub(super) async fn answer(
     mut service: Service,
     mut request: Request<Incoming>,
-) -> io::Result<(HttpResponse, Option<Conversation>)> {
+) -> io::Result<(HttpResponse, Option<WebSocketWatch>)> {
     if !is_upgrade_requested(request.headers()) {
         return Ok((service.call(request).await?, None));
     }
@@ -54,14 +54,14 @@ pub(super) async fn answer(
         return Ok((response, None));
     };
     Ok(match handshake {
-        Ok(switch) => (switch, Some(Conversation { upgrade, events: response.into_body(), text })),
+        Ok(switch) => (switch, Some(WebSocketWatch { upgrade, events: response.into_body(), text })),
         Err((code, why)) => (respond::text(code, why), None),
     })
 }
 
-impl Conversation {
+impl WebSocketWatch {
     /// Sends the events until the stream ends or the client disconnects.
-    pub(super) async fn hold(mut self) {
+    pub(super) async fn send_events(mut self) {
         let upgraded = match self.upgrade.await {
             Ok(upgraded) => TokioIo::new(upgraded),
             Err(error) => return tracing::debug!(%error, "failed to upgrade a connection to a WebSocket"),

@@ -31,7 +31,7 @@ impl Default for SimulatorBuilder {
                     compaction_interval: Duration::from_secs(5 * 60),
                     first_revision: 1_000,
                     seed: 0,
-                    begins_on: SystemTime::now(),
+                    start_date: SystemTime::now(),
                     controllers: true,
                     namespaces_required: false,
                     graceful_pods: false,
@@ -273,8 +273,8 @@ impl SimulatorBuilder {
     /// deletion timestamps. The clock advances with tokio's clock, also while tokio's time is
     /// paused. Default: now.
     #[must_use]
-    pub fn begins_on(mut self, date: SystemTime) -> Self {
-        self.settings.behavior.begins_on = date;
+    pub fn start_date(mut self, date: SystemTime) -> Self {
+        self.settings.behavior.start_date = date;
         self
     }
 

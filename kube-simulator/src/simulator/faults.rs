@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Simulator;
-use crate::fault::{Disturbance, Fault, ShutdownAnswer};
+use crate::fault::{Fault, FaultGuard, ShutdownAnswer};
 use crate::fault::{PlacedInjection, WatchInjection};
 use crate::http::RequestFilter;
 use crate::simulator::lagging_replica::LaggingReplica;
@@ -21,8 +21,8 @@ impl Simulator {
 
     /// Applies a fault to all matching requests until the returned guard is dropped. Faults that
     /// were added earlier take precedence.
-    pub fn fail_while(&self, filter: RequestFilter, fault: impl Into<Fault>) -> Disturbance {
-        Disturbance::begin(&self.server, filter, fault.into())
+    pub fn fail_while(&self, filter: RequestFilter, fault: impl Into<Fault>) -> FaultGuard {
+        FaultGuard::begin(&self.server, filter, fault.into())
     }
 
     /// Removes all unused faults, including those with a guard.
@@ -49,7 +49,7 @@ impl Simulator {
     }
 
     /// Accepts all requests again, with any token or without a token.
-    pub fn accept_everybody(&self) {
+    pub fn accept_any_token(&self) {
         self.server.credentials.accept_all();
     }
 }
@@ -108,7 +108,7 @@ impl Simulator {
     /// Restarts the server without its history: watches and lists at earlier versions are answered
     /// with 410 `Expired`.
     pub fn restart_without_history(&self) {
-        self.server.api.forget_history();
+        self.server.api.clear_history();
         self.server.restart();
     }
 

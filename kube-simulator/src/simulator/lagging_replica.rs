@@ -57,7 +57,7 @@ impl LaggingReplica {
     /// Sets the lag of the watch cache behind the newest write, in revisions. The cache never goes
     /// back to an older state, so a larger lag takes effect only after enough writes.
     pub fn lag(&self, revisions: u64) {
-        self.revision.fall_behind(revisions);
+        self.revision.set_lag(revisions);
     }
 
     /// Stops the progress of the watch cache.

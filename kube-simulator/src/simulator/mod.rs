@@ -3,9 +3,9 @@
 mod builder;
 mod cluster;
 mod error;
+mod faults;
 mod lagging_replica;
 mod store;
-mod trouble;
 
 pub use builder::SimulatorBuilder;
 pub use cluster::{Change, Churn, Cluster, ClusterSpec};

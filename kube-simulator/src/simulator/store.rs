@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::api::catalogue::Served;
 use crate::api::controllers;
 use crate::api::status::{self, Refusal};
-use crate::api::writes::{Body, DeleteOptions, Guard, Outcome, WriteOptions, Writer};
+use crate::api::writes::{Body, DeleteOptions, Outcome, WriteOptions, WriteSource, Writer};
 use crate::http::Server;
 use crate::simulator::Error;
 use crate::storage::Object;
@@ -163,7 +163,7 @@ impl ObjectStore {
 
     pub(crate) fn create_body(&self, body: Body) -> Result<StoredObject, Error> {
         let namespace = self.namespace_of(&body);
-        Ok(StoredObject(self.writer(namespace.as_deref()).create(body, Guard::Trusted)?.into_object()))
+        Ok(StoredObject(self.writer(namespace.as_deref()).create(body, WriteSource::Test)?.into_object()))
     }
 
     pub(crate) fn update_body(&self, body: Body) -> Result<StoredObject, Error> {

@@ -53,7 +53,7 @@ impl Compaction {
 
     /// Resets the compacted revision to 0, because the revision counter continues from another
     /// value.
-    pub(super) fn begin_anew(&mut self) {
+    pub(super) fn reset(&mut self) {
         self.noted = 0;
         self.compacted = 0;
     }

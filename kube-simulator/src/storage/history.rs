@@ -59,7 +59,7 @@ impl Event {
 
 /// The reason why a reader cannot continue without losing events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lost {
+pub(crate) enum ReaderError {
     /// The reader lags too far behind the newest event.
     TooSlow,
     /// The history was reset.
@@ -74,7 +74,7 @@ pub(crate) struct Reader {
     /// The number of the first event after the creation of the reader. Older events do not count as
     /// lag.
     pub(crate) joined: u64,
-    pub(crate) patience: SlowWatchLimit,
+    pub(crate) slow_watch_limit: SlowWatchLimit,
 }
 
 /// The latest events of one resource: the events that etcd still holds. The newest of them are also
@@ -94,7 +94,7 @@ pub(crate) struct History {
     /// The events in the watch cache.
     window: Window,
     /// New readers cannot start before this resource version.
-    forgotten: u64,
+    compacted_to: u64,
     /// The remaining time for which slow watches can delay the other watches of the resource.
     budget: Budget,
 }
@@ -107,7 +107,7 @@ impl History {
             began: 0,
             reachable: floor,
             window: Window::new(retention, floor),
-            forgotten: floor,
+            compacted_to: floor,
             budget: Budget::new(),
         }
     }
@@ -116,7 +116,7 @@ impl History {
         self.window.make_room(&self.events, event.written);
         self.events.push_back(event);
         self.window.count_one(&self.events);
-        while self.events.len() > self.window.len() && self.oldest_can_go(compacted) {
+        while self.events.len() > self.window.len() && self.is_oldest_removable(compacted) {
             let dropped = self.events.pop_front();
             self.reachable = dropped.map_or(self.reachable, |event| event.resource_version());
             self.first += 1;
@@ -125,43 +125,43 @@ impl History {
 
     /// Returns whether the oldest event can be removed: etcd has compacted it, or the history is
     /// too long.
-    fn oldest_can_go(&self, compacted: u64) -> bool {
+    fn is_oldest_removable(&self, compacted: u64) -> bool {
         let is_compacted = self.events.front().is_some_and(|event| event.resource_version() <= compacted);
-        is_compacted || self.events.len() > self.window.most()
+        is_compacted || self.events.len() > self.window.max_capacity()
     }
 
     /// Returns the lowest resource version from which a watch can start in a watch cache that has
     /// received all events up to `known`.
-    pub(crate) fn remembered(&self, known: u64) -> u64 {
-        self.window.floor().min(known).max(self.reachable).max(self.forgotten)
+    pub(crate) fn oldest_watch_start(&self, known: u64) -> u64 {
+        self.window.floor().min(known).max(self.reachable).max(self.compacted_to)
     }
 
     /// Returns the lowest resource version at which etcd can start a watch or list objects.
     pub(crate) fn stored(&self, compacted: u64) -> u64 {
-        self.reachable.max(self.forgotten).max(compacted)
+        self.reachable.max(self.compacted_to).max(compacted)
     }
 
     /// Rejects new readers that start before `revision`. Existing readers continue, because watches
     /// on a real server survive a compaction.
-    pub(crate) fn forget(&mut self, revision: u64) {
-        self.forgotten = self.forgotten.max(revision);
+    pub(crate) fn compact(&mut self, revision: u64) {
+        self.compacted_to = self.compacted_to.max(revision);
     }
 
     /// Clears the history, as a restart of the server at this revision does. Existing readers get
-    /// [`Lost::Reset`].
-    pub(crate) fn begin_anew(&mut self, revision: u64) {
+    /// [`ReaderError::Reset`].
+    pub(crate) fn reset(&mut self, revision: u64) {
         self.refill(revision);
         self.window.shrink_to_least();
     }
 
     /// Clears the history, as a relist of the resource by the watch cache does. Existing readers
-    /// get [`Lost::Reset`].
+    /// get [`ReaderError::Reset`].
     pub(crate) fn refill(&mut self, revision: u64) {
         self.first = self.end() + 1;
         self.began = self.first;
         self.events.clear();
         self.window.empty(revision);
-        self.forgotten = revision;
+        self.compacted_to = revision;
         self.reachable = revision;
     }
 
@@ -194,24 +194,24 @@ impl History {
         reader: &Reader,
         up_to: u64,
         is_sent: impl Fn(&Event) -> bool,
-    ) -> Result<Vec<Arc<Event>>, Lost> {
+    ) -> Result<Vec<Arc<Event>>, ReaderError> {
         if reader.joined < self.began {
-            return Err(Lost::Reset);
+            return Err(ReaderError::Reset);
         }
-        let skip = reader.cursor.checked_sub(self.first).ok_or(Lost::TooSlow)?;
+        let skip = reader.cursor.checked_sub(self.first).ok_or(ReaderError::TooSlow)?;
         let end = self.events.partition_point(|event| event.resource_version() <= up_to);
-        let skip = usize::try_from(skip).map_err(|_| Lost::TooSlow)?.min(end);
+        let skip = usize::try_from(skip).map_err(|_| ReaderError::TooSlow)?.min(end);
         let joined = reader.joined.saturating_sub(self.first);
         let counts_from = usize::try_from(joined).map_or(end, |joined| joined.max(skip).min(end));
         let mut counted = self.events.range(counts_from..end);
-        let room = usize::try_from(reader.patience.room).unwrap_or(usize::MAX);
-        let without_room = match reader.patience.is_timed {
+        let room = usize::try_from(reader.slow_watch_limit.room).unwrap_or(usize::MAX);
+        let without_room = match reader.slow_watch_limit.is_timed {
             false => counted.nth(room),
             true => counted.filter(|event| is_sent(event)).nth(room),
         };
         match without_room {
-            Some(event) if !(reader.patience.is_timed && self.budget.spend(event.written)) => {
-                Err(Lost::TooSlow)
+            Some(event) if !(reader.slow_watch_limit.is_timed && self.budget.spend(event.written)) => {
+                Err(ReaderError::TooSlow)
             }
             _ => Ok(self.events.range(skip..end).cloned().collect()),
         }
@@ -229,7 +229,7 @@ impl History {
         let waiting = reader.cursor.max(reader.joined).saturating_sub(self.first);
         let waiting = usize::try_from(waiting).unwrap_or(usize::MAX).min(self.events.len());
         let known = self.events.range(waiting..).take_while(|event| event.resource_version() <= up_to);
-        let room = usize::try_from(reader.patience.room).unwrap_or(usize::MAX);
+        let room = usize::try_from(reader.slow_watch_limit.room).unwrap_or(usize::MAX);
         known.filter(|event| counts(event)).take(room).count().saturating_add(taken) >= room
     }
 

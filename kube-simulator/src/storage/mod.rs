@@ -20,7 +20,7 @@ mod window;
 
 pub use backup::Backup;
 pub(crate) use error::ReadError;
-pub(crate) use history::{Event, Lost, Reader};
+pub(crate) use history::{Event, Reader, ReaderError};
 pub(crate) use notifier::Listener;
 pub(crate) use object::Object;
 pub(crate) use past::{At, PageRequest};

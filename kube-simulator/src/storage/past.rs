@@ -49,7 +49,7 @@ pub(crate) struct Page {
 
 /// For each key that has changed since the requested state: the object in that state, or `None` if
 /// the key did not exist.
-type Undone<'a> = BTreeMap<&'a str, Option<&'a Arc<Object>>>;
+type PastObjects<'a> = BTreeMap<&'a str, Option<&'a Arc<Object>>>;
 
 pub(super) fn page(state: &State, request: &PageRequest<'_>, revision: &Revision) -> Result<Page, ReadError> {
     let (undone, resource_version) = undo(state, request.at, revision)?;
@@ -89,16 +89,16 @@ pub(super) fn object(
 
 /// Returns the objects that have changed since a state, as they were in that state, and the
 /// resource version of the state.
-fn undo<'a>(state: &'a State, at: At, revision: &Revision) -> Result<(Undone<'a>, u64), ReadError> {
+fn undo<'a>(state: &'a State, at: At, revision: &Revision) -> Result<(PastObjects<'a>, u64), ReadError> {
     let version = match at {
-        At::Latest => return Ok((Undone::new(), revision.current())),
+        At::Latest => return Ok((PastObjects::new(), revision.current())),
         At::Exactly(version) if version < state.history.stored(revision.compacted()) => {
             return Err(ReadError::Compacted);
         }
         At::Exactly(version) => version,
         At::Cached(version) => version.max(state.history.reachable()),
     };
-    let mut undone = Undone::new();
+    let mut undone = PastObjects::new();
     for event in state.history.newest_first_after(version) {
         undone.insert(event.object.key.as_str(), event.previous.as_ref());
     }
@@ -108,7 +108,7 @@ fn undo<'a>(state: &'a State, at: At, revision: &Revision) -> Result<(Undone<'a>
 /// Iterates over the objects of the requested state in key order, from the start key.
 fn in_key_order<'a>(
     state: &'a State,
-    undone: &'a Undone<'a>,
+    undone: &'a PastObjects<'a>,
     start: &'a str,
 ) -> impl Iterator<Item = &'a Arc<Object>> {
     let from = (Bound::Included(start), Bound::Unbounded);

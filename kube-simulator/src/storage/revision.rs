@@ -93,13 +93,13 @@ impl Revision {
     }
 
     /// Returns the state that this API server uses for reads that accept a state of any age.
-    pub(crate) fn at_hand(&self) -> At {
+    pub(crate) fn cached_state(&self) -> At {
         if self.lag.is_some() { At::Cached(self.current()) } else { At::Latest }
     }
 
     /// Sets the lag of this API server, in revisions. Its watch cache never goes back to an older
     /// state.
-    pub(crate) fn fall_behind(&self, behind: u64) {
+    pub(crate) fn set_lag(&self, behind: u64) {
         let floor = self.current();
         if let Some(lag) = &self.lag {
             *lag.lock() = Lag { behind, floor };
@@ -120,7 +120,7 @@ impl Revision {
     /// Sets the counter to another revision, which can be lower.
     pub(crate) fn reset(&self, revision: u64) {
         self.stored.revision.store(revision, Ordering::SeqCst);
-        self.stored.compaction.lock().begin_anew();
+        self.stored.compaction.lock().reset();
         self.stored.notifier.notify_all();
     }
 

@@ -26,11 +26,11 @@ pub(crate) struct SlowWatchLimit {
 
 /// The remaining time for which the server waits for slow watches of a resource.
 #[derive(Debug)]
-pub(super) struct Budget(Mutex<Filling>);
+pub(super) struct Budget(Mutex<BudgetState>);
 
 /// The state of a [`Budget`].
 #[derive(Debug)]
-struct Filling {
+struct BudgetState {
     /// The remaining budget at the time `filled`.
     left: Duration,
     /// The time up to which the budget has been refilled.
@@ -43,7 +43,7 @@ struct Filling {
 impl Budget {
     pub(super) fn new() -> Self {
         let now = Instant::now();
-        Self(Mutex::new(Filling { left: Duration::ZERO, filled: now, waited: now }))
+        Self(Mutex::new(BudgetState { left: Duration::ZERO, filled: now, waited: now }))
     }
 
     /// Deducts the time since `since`, for which the server has waited for a slow watch, from the

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 
 use super::error::ReadError;
-use super::history::{Event, History, Lost, Reader};
+use super::history::{Event, History, Reader, ReaderError};
 use super::notifier::{Listener, Notifier};
 use super::object::Object;
 use super::past::{self, At, Page, PageRequest};
@@ -106,16 +106,16 @@ impl Table {
     pub(crate) fn compact(&self) {
         let mut state = self.state.write();
         let revision = self.revision.current();
-        state.history.forget(revision);
+        state.history.compact(revision);
     }
 
     /// Clears the history for new and existing readers, and replaces the objects by `objects` if
     /// they are given.
-    pub(crate) fn begin_anew(&self, objects: Option<BTreeMap<String, Arc<Object>>>) {
+    pub(crate) fn reset(&self, objects: Option<BTreeMap<String, Arc<Object>>>) {
         {
             let mut state = self.state.write();
             let revision = self.revision.current();
-            state.history.begin_anew(revision);
+            state.history.reset(revision);
             if let Some(objects) = objects {
                 state.objects = objects;
                 state.note_all_owners();
@@ -140,18 +140,18 @@ impl Table {
         &self,
         resource_version: u64,
         known: &Revision,
-        patience: SlowWatchLimit,
+        slow_watch_limit: SlowWatchLimit,
     ) -> (u64, Reader) {
         let state = self.state.read();
         let (cursor, joined) = (state.history.cursor_after(resource_version), state.history.end());
         let floor = if self.kind.is_cached() {
             // Events that this API server has not received yet have not displaced older events from
             // its watch cache.
-            state.history.remembered(known.current())
+            state.history.oldest_watch_start(known.current())
         } else {
             state.history.stored(self.revision.compacted())
         };
-        (floor, Reader { cursor, joined, patience })
+        (floor, Reader { cursor, joined, slow_watch_limit })
     }
 
     /// Returns the number of events that a real server buffers for one watch, at most `most`.
@@ -164,12 +164,12 @@ impl Table {
     pub(crate) fn snapshot_and_reader(
         &self,
         known: &Revision,
-        patience: SlowWatchLimit,
+        slow_watch_limit: SlowWatchLimit,
     ) -> Result<(Vec<Arc<Object>>, u64, Reader), ReadError> {
         let state = self.state.read();
-        let (objects, version) = past::everything(&state, known.at_hand(), &self.revision)?;
+        let (objects, version) = past::everything(&state, known.cached_state(), &self.revision)?;
         let (cursor, joined) = (state.history.cursor_after(version), state.history.end());
-        Ok((objects, version, Reader { cursor, joined, patience }))
+        Ok((objects, version, Reader { cursor, joined, slow_watch_limit }))
     }
 
     /// Returns a reader's next events up to the revision `known` of an API server, and the revision
@@ -179,7 +179,7 @@ impl Table {
         reader: &Reader,
         known: &Revision,
         is_sent: impl Fn(&Event) -> bool,
-    ) -> Result<(Vec<Arc<Event>>, u64), Lost> {
+    ) -> Result<(Vec<Arc<Event>>, u64), ReaderError> {
         let state = self.state.read();
         let up_to = known.current();
         Ok((state.history.read(reader, up_to, is_sent)?, up_to))

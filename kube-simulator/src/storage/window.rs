@@ -60,7 +60,7 @@ impl Window {
     }
 
     /// Returns the maximum capacity, which also limits the length of the whole history.
-    pub(super) fn most(&self) -> usize {
+    pub(super) fn max_capacity(&self) -> usize {
         match self.retention {
             Retention::Fresh => MAX_CAPACITY,
             Retention::Latest(_) => self.capacity,

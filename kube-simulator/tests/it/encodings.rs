@@ -5,8 +5,8 @@ use flate2::read::GzDecoder;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use kube_simulator::{
-    Fault, FaultPlan, FaultPlanOptions, Gate, RequestFilter, ResourceKind, ResponseBody, Simulator, Trouble,
-    Verb, WatchInjection,
+    Fault, FaultPlan, FaultPlanOptions, Gate, RequestFilter, ResourceKind, ResponseBody, ServerFault,
+    Simulator, Verb, WatchInjection,
 };
 use serde_json::json;
 use std::io::Read;
@@ -117,8 +117,8 @@ async fn errors_are_injected_in_the_encoding_of_each_stream() {
     }
 }
 
-async fn inject(simulator: &Simulator, trouble: Trouble) {
-    let options = FaultPlanOptions { troubles: vec![trouble], count: 1, ..FaultPlanOptions::default() };
+async fn inject(simulator: &Simulator, fault: ServerFault) {
+    let options = FaultPlanOptions { faults: vec![fault], count: 1, ..FaultPlanOptions::default() };
     FaultPlan::from_seed(0, &options).run(simulator, |_| {}).await;
 }
 
@@ -131,11 +131,11 @@ async fn planned_trouble_with_events_fits_the_encoding() {
     ] {
         let simulator = Simulator::builder().built_in_kinds().serve_cbor().start_in_process();
         let mut watch = open(&simulator, WATCH, accept).await;
-        inject(&simulator, Trouble::GarbleNextEvent).await;
+        inject(&simulator, ServerFault::GarbleNextEvent).await;
         simulator.create(&config_map("a", "one")).unwrap();
         assert_eq!(piece(&mut watch).await, no_event, "{accept}");
 
-        inject(&simulator, Trouble::CutNextEvent).await;
+        inject(&simulator, ServerFault::CutNextEvent).await;
         let from = simulator.resource_version();
         simulator.create(&config_map("a", "two")).unwrap();
         let (cut, cleanly) = read(watch).await;

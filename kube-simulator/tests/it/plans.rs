@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube_simulator::{FaultPlan, FaultPlanOptions, RequestFilter, Simulator, Trouble, Verb};
+use kube_simulator::{FaultPlan, FaultPlanOptions, RequestFilter, ServerFault, Simulator, Verb};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -25,23 +25,23 @@ fn plans_contain_all_fault_kinds_and_end_in_time() {
     let options = FaultPlanOptions::default();
     let mut seen = HashSet::new();
     for seed in 0..50 {
-        for planned in FaultPlan::from_seed(seed, &options).troubles() {
-            assert!(planned.at + planned.lasts <= options.duration, "{planned}");
+        for planned in FaultPlan::from_seed(seed, &options).faults() {
+            assert!(planned.at + planned.duration <= options.duration, "{planned}");
             assert_eq!(
-                planned.trouble.lasts(),
-                planned.lasts > Duration::ZERO || planned.at == options.duration
+                planned.fault.has_duration(),
+                planned.duration > Duration::ZERO || planned.at == options.duration
             );
-            seen.insert(std::mem::discriminant(&planned.trouble));
+            seen.insert(std::mem::discriminant(&planned.fault));
         }
     }
-    let all: HashSet<_> = options.troubles.iter().map(std::mem::discriminant).collect();
+    let all: HashSet<_> = options.faults.iter().map(std::mem::discriminant).collect();
     assert_eq!(seen, all);
 }
 
 #[tokio::test(start_paused = true)]
 async fn every_planned_fault_starts_and_ends_as_planned() {
     let whole_year = FaultPlanOptions {
-        troubles: [FaultPlanOptions::default().troubles, vec![Trouble::UndoWrites]].concat(),
+        faults: [FaultPlanOptions::default().faults, vec![ServerFault::UndoWrites]].concat(),
         count: 200,
         requests: RequestFilter::verb(Verb::List),
         ..FaultPlanOptions::default()
@@ -54,10 +54,10 @@ async fn every_planned_fault_starts_and_ends_as_planned() {
     let began = Instant::now();
     plan.run(&simulator, |what| reports.push(what.to_owned())).await;
     assert_eq!(began.elapsed(), whole_year.duration);
-    let lasting = plan.troubles().iter().filter(|planned| planned.trouble.lasts()).count();
+    let lasting = plan.faults().iter().filter(|planned| planned.fault.has_duration()).count();
     assert_eq!(
         reports.len(),
-        plan.troubles().len() + lasting,
+        plan.faults().len() + lasting,
         "every start, and the end of each lasting fault"
     );
     let (code, list) = get(&simulator, MAPS).await;
@@ -70,14 +70,14 @@ async fn every_planned_fault_starts_and_ends_as_planned() {
 async fn planned_refusals_have_code_and_retry_after() {
     for code in [410, 429, 500, 503, 504] {
         for retry_after in [0, 3] {
-            let troubles = vec![Trouble::Respond { code, retry_after }];
-            let options = FaultPlanOptions { troubles, count: 1, ..FaultPlanOptions::default() };
+            let faults = vec![ServerFault::Respond { code, retry_after }];
+            let options = FaultPlanOptions { faults, count: 1, ..FaultPlanOptions::default() };
             let simulator = Simulator::builder().built_in_kinds().start_in_process();
             let plan = FaultPlan::from_seed(2, &options);
-            let planned = plan.troubles()[0];
+            let planned = plan.faults()[0];
             let ask = || send(&simulator, request(Method::GET, MAPS, &Value::Null));
             let requests = async {
-                tokio::time::sleep(planned.at + planned.lasts / 2).await;
+                tokio::time::sleep(planned.at + planned.duration / 2).await;
                 let answer = ask().await;
                 let patience =
                     answer.headers().get("retry-after").map(|seconds| seconds.to_str().unwrap().to_owned());
@@ -94,7 +94,7 @@ async fn planned_refusals_have_code_and_retry_after() {
 #[tokio::test(start_paused = true)]
 async fn dropped_plan_ends_its_faults() {
     let only_refusals = FaultPlanOptions {
-        troubles: vec![Trouble::Respond { code: 500, retry_after: 0 }, Trouble::ExpireTokens],
+        faults: vec![ServerFault::Respond { code: 500, retry_after: 0 }, ServerFault::ExpireTokens],
         ..FaultPlanOptions::default()
     };
     let simulator = Simulator::builder().built_in_kinds().start_in_process();
@@ -113,7 +113,7 @@ async fn dropped_plan_ends_its_faults() {
 #[tokio::test(start_paused = true)]
 async fn restore_fault_undoes_writes_when_it_ends() {
     let undo =
-        FaultPlanOptions { troubles: vec![Trouble::UndoWrites], count: 1, ..FaultPlanOptions::default() };
+        FaultPlanOptions { faults: vec![ServerFault::UndoWrites], count: 1, ..FaultPlanOptions::default() };
     let simulator = Simulator::builder().built_in_kinds().start_in_process();
     let plan = FaultPlan::from_seed(5, &undo);
     let maps = simulator.objects_of::<ConfigMap>().unwrap();
@@ -129,8 +129,8 @@ async fn restore_fault_undoes_writes_when_it_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn expired_tokens_fault_keeps_the_required_token() {
-    let troubles = vec![Trouble::ExpireTokens];
-    let options = FaultPlanOptions { troubles, count: 1, ..FaultPlanOptions::default() };
+    let faults = vec![ServerFault::ExpireTokens];
+    let options = FaultPlanOptions { faults, count: 1, ..FaultPlanOptions::default() };
     let simulator = Simulator::builder().built_in_kinds().start_in_process();
     simulator.require_token("mine");
     let code_with = async |token: &str| {
@@ -138,9 +138,9 @@ async fn expired_tokens_fault_keeps_the_required_token() {
         send(&simulator, request.body(Default::default()).unwrap()).await.status()
     };
     let plan = FaultPlan::from_seed(1, &options);
-    let planned = plan.troubles()[0];
+    let planned = plan.faults()[0];
     let during = async {
-        tokio::time::sleep(planned.at + planned.lasts / 2).await;
+        tokio::time::sleep(planned.at + planned.duration / 2).await;
         assert_eq!(code_with("mine").await, StatusCode::UNAUTHORIZED);
     };
     tokio::join!(plan.run(&simulator, |_| {}), during);

@@ -135,8 +135,8 @@ async fn older_server_sends_changes_before_the_list_end() {
 
 #[tokio::test(start_paused = true)]
 async fn dates_follow_the_clock_of_the_test() {
-    let begins_on = SystemTime::UNIX_EPOCH + Duration::from_secs(86_400);
-    let simulator = Simulator::builder().built_in_kinds().begins_on(begins_on).start_in_process();
+    let start_date = SystemTime::UNIX_EPOCH + Duration::from_secs(86_400);
+    let simulator = Simulator::builder().built_in_kinds().start_date(start_date).start_in_process();
     let mut held = config_map("a", "held");
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
     let created = simulator.create(&held).unwrap().value();

@@ -11,6 +11,7 @@ mod answer;
 mod cbor;
 mod connection;
 mod custom;
+mod failures;
 mod objects;
 mod protobuf;
 mod scenario;
@@ -18,7 +19,6 @@ mod server;
 mod subjects;
 mod table;
 mod target;
-mod trouble;
 mod watch;
 mod websocket;
 

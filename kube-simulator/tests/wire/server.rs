@@ -10,9 +10,9 @@ use kube_simulator::Simulator;
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
+use crate::failures::COMPACTION;
 use crate::objects::{name, secret};
 use crate::target::Target;
-use crate::trouble::COMPACTION;
 use crate::watch::Watch;
 
 /// The polling interval for states that no event reports.

@@ -23,7 +23,7 @@ asserts both behaviors.
 Some scenarios need a real server in a particular state:
 
 - With other feature gates: a server of its own, with `CBORServingAndStorage` on and `WatchList` off.
-- With failures (`kube-simulator/tests/wire/trouble.rs`): corrupt objects in etcd keep the watch cache unready or a deletion
+- With failures (`kube-simulator/tests/wire/failures.rs`): corrupt objects in etcd keep the watch cache unready or a deletion
   unreadable, requests occupy all seats of flow control, and further API servers on the same etcd shut down.
 - With a controller-manager, as in CI: the scenarios of the garbage collector.
 

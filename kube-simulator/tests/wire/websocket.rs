@@ -1,4 +1,4 @@
-//! [`Conversation`]: a watch over a WebSocket.
+//! [`WebSocketWatch`]: a watch over a WebSocket.
 
 use futures::{SinkExt, StreamExt};
 use http::{Method, Response};
@@ -20,7 +20,7 @@ pub(crate) const ORIGIN: (&str, &str) = ("origin", "https://scenarios.test");
 const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
 /// An open WebSocket.
-pub(crate) struct Conversation(WebSocketStream<TokioIo<Upgraded>>);
+pub(crate) struct WebSocketWatch(WebSocketStream<TokioIo<Upgraded>>);
 
 /// Requests a watch over a WebSocket with these headers.
 pub(crate) async fn ask(
@@ -33,7 +33,7 @@ pub(crate) async fn ask(
     server.send(Method::GET, &path, &headers, &[]).await
 }
 
-impl Conversation {
+impl WebSocketWatch {
     /// Opens a watch.
     pub(crate) async fn open(server: &Server, parameters: &[(&str, &str)], headers: &[(&str, &str)]) -> Self {
         let response = ask(server, parameters, &[&[KEY, VERSION, ORIGIN], headers].concat()).await;

@@ -1,8 +1,8 @@
 //! An informer of a changing set of namespaces, with one source per namespace.
 
+mod failures;
 mod refused;
 mod removing;
-mod trouble;
 mod waiting;
 
 use std::time::Duration;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use informer_factory::{HandlerOptions, Health, wait_for_cache_sync};
 use tokio::time::Instant;
 
-use super::trouble::refusal;
+use super::failures::refusal;
 use super::{Server, stored};
 use crate::listen;
 use crate::log::Log;

@@ -82,19 +82,19 @@ async fn repeatedly_toggled_namespace_ends_in_the_last_state() {
     let informer = &running.informer;
     let replica = Replica::new();
     informer.add_event_handler_with(replica.clone(), &HandlerOptions::new().threshold(Some(1))).detach();
-    let mut promises = Vec::new();
+    let mut completions = Vec::new();
     for round in 0..50_u32 {
         let (first, second) = if round % 2 == 0 { ("a", "b") } else { ("b", "a") };
-        promises.push(informer.remove_namespace(first).expect("a valid name"));
-        promises.push(informer.add_namespace(second).expect("a valid name"));
+        completions.push(informer.remove_namespace(first).expect("a valid name"));
+        completions.push(informer.add_namespace(second).expect("a valid name"));
         server.put(second, "one", &round.to_string());
         for _ in 0..round % 7 {
             tokio::task::yield_now().await;
         }
     }
-    for promise in &promises {
+    for completion in &completions {
         // A namespace that was removed before it was listed does not sync.
-        _ = promise.wait().await;
+        _ = completion.wait().await;
     }
     assert_eq!((informer.namespaces(), stored(informer)), (vec!["a".to_owned()], server.objects(&["a"])));
     replica.wait_until(|objects| objects.len() == 3).await;

@@ -56,7 +56,7 @@ impl Collecting {
 pub(super) fn after_removal(api: &Api, object: &Object) {
     for (served, dependant) in staying_dependants(api, object) {
         if is_held(api, &dependant, &object.uid) {
-            disown(api, &served, &dependant, &object.uid);
+            remove_owner(api, &served, &dependant, &object.uid);
         } else {
             super::delete(api, &served, &dependant, policy(&dependant));
         }
@@ -89,7 +89,7 @@ pub(super) fn while_terminating(api: &Api, served: &Served, object: &Object) {
 fn delete_dependants_first(api: &Api, served: &Served, owner: &Object) {
     for (resource, dependant) in staying_dependants(api, owner) {
         if is_held(api, &dependant, &owner.uid) {
-            disown(api, &resource, &dependant, &owner.uid);
+            remove_owner(api, &resource, &dependant, &owner.uid);
             continue;
         }
         let its_own = dependants(api, &dependant);
@@ -109,7 +109,7 @@ fn delete_dependants_first(api: &Api, served: &Served, owner: &Object) {
 
 fn orphan_dependants(api: &Api, served: &Served, owner: &Object) {
     for (resource, dependant) in dependants(api, owner) {
-        disown(api, &resource, &dependant, &owner.uid);
+        remove_owner(api, &resource, &dependant, &owner.uid);
     }
     super::release(api, served, &owner.key, writes::ORPHAN);
 }
@@ -129,7 +129,7 @@ fn policy(dependant: &Object) -> Propagation {
 }
 
 /// Removes the reference to an owner from an object.
-fn disown(api: &Api, served: &Served, dependant: &Object, owner: &str) {
+fn remove_owner(api: &Api, served: &Served, dependant: &Object, owner: &str) {
     edit_references(api, served, dependant, |references| {
         let before = references.len();
         references.retain(|reference| reference["uid"] != owner);

@@ -37,7 +37,7 @@ fn finish(api: &Api, namespaces: &Served, name: &str) {
     let removed = namespaces.table.write(|transaction| {
         let current = transaction.current(name).filter(|namespace| namespace.terminating)?;
         let mut body = current.decode();
-        let released = writes::release_namespace(&mut body);
+        let released = writes::remove_namespace_finalizer(&mut body);
         if writes::finalizers(&body).is_empty() && writes::spec_finalizers(&body).is_empty() {
             return Some(transaction.remove(name, body));
         }

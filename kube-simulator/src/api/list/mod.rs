@@ -100,7 +100,7 @@ fn comes_from_cache(
     }
     match revision.watch_cache().check() {
         Ok(()) => Ok(true),
-        Err(_) if options.names_a_state() || (options.limit > 0 && !filter.selects()) => Ok(false),
+        Err(_) if options.is_exact_or_continued() || (options.limit > 0 && !filter.selects()) => Ok(false),
         Err(refusal) => options.parsed_resource_version().and(Err(refusal.into())),
     }
 }
@@ -117,22 +117,22 @@ async fn start(
         return resume(source, cached, filter, options).await;
     }
     // Without a watch cache, the list comes from etcd, which never lags.
-    let at_hand = || if cached { revision.at_hand() } else { At::Latest };
+    let cached_state = || if cached { revision.cached_state() } else { At::Latest };
     let Some(version) = options.parsed_resource_version()? else {
         return Ok(from_the_top(newest(source, cached).await?, limit));
     };
     if version == 0 {
         // For a list that accepts any state, the watch cache ignores the limit; etcd does not.
-        return Ok(from_the_top(at_hand(), if cached { 0 } else { limit }));
+        return Ok(from_the_top(cached_state(), if cached { 0 } else { limit }));
     }
     reach(cached, revision, version).await?;
     Ok(match options.version_match {
         Some(VersionMatch::Exact) => from_the_top(At::Exactly(version), limit),
-        Some(VersionMatch::NotOlderThan) => from_the_top(at_hand(), limit),
+        Some(VersionMatch::NotOlderThan) => from_the_top(cached_state(), limit),
         // Without `resourceVersionMatch`, a list with a limit is at exactly this version, for
         // clients that are older than the parameter.
         None if limit > 0 => from_the_top(At::Exactly(version), limit),
-        None => from_the_top(at_hand(), 0),
+        None => from_the_top(cached_state(), 0),
     })
 }
 
@@ -164,7 +164,7 @@ async fn newest(source: Source<'_>, cached: bool) -> Result<At, Refusal> {
         return Ok(At::Latest);
     }
     match revision.reach(revision.stored()).await {
-        Ok(()) => Ok(revision.at_hand()),
+        Ok(()) => Ok(revision.cached_state()),
         Err(_) if source.late == LateLists::FromStorage => Ok(At::Latest),
         Err(late) => Err(status::too_many_requests(Refusal::from(late).message, 1)),
     }

@@ -57,7 +57,7 @@ impl ListOptions {
 
     fn set(&mut self, name: &str, value: String) -> Result<(), Refusal> {
         match name {
-            "watch" => self.watch = truth(&value),
+            "watch" => self.watch = parse_bool(&value),
             "labelSelector" => self.label_selector = value,
             "fieldSelector" => self.field_selector = value,
             "resourceVersion" => self.resource_version = value,
@@ -71,8 +71,8 @@ impl ListOptions {
                 let timeout = Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(0));
                 self.timeout = (nanoseconds != 0).then_some(timeout);
             }
-            "allowWatchBookmarks" => self.allow_bookmarks = truth(&value),
-            "sendInitialEvents" => self.send_initial_events = Some(truth(&value)),
+            "allowWatchBookmarks" => self.allow_bookmarks = parse_bool(&value),
+            "sendInitialEvents" => self.send_initial_events = Some(parse_bool(&value)),
             _ => {}
         }
         Ok(())
@@ -134,9 +134,9 @@ impl ListOptions {
         refuse(errors)
     }
 
-    /// Returns an error for parameters that a watch does not support. If `knows_streaming` is
+    /// Returns an error for parameters that a watch does not support. If `supports_streaming` is
     /// false, streaming lists are also an error.
-    pub(crate) fn validate_for_watch(&self, knows_streaming: bool) -> Result<(), Refusal> {
+    pub(crate) fn validate_for_watch(&self, supports_streaming: bool) -> Result<(), Refusal> {
         let mut errors = Vec::new();
         let not_older_than = self.version_match == Some(VersionMatch::NotOlderThan);
         match self.send_initial_events {
@@ -150,7 +150,7 @@ impl ListOptions {
             }
             _ => {}
         }
-        if self.send_initial_events.is_some() && !knows_streaming {
+        if self.send_initial_events.is_some() && !supports_streaming {
             let why = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled";
             errors.push(FieldError::forbidden("sendInitialEvents", why));
         }
@@ -176,7 +176,7 @@ impl ListOptions {
     }
 
     /// Returns whether a watch starts with all objects and a bookmark after them.
-    pub(crate) fn asks_for_streaming_list(&self) -> bool {
+    pub(crate) fn is_streaming_list(&self) -> bool {
         self.send_initial_events == Some(true) && self.allow_bookmarks
     }
 
@@ -189,7 +189,7 @@ impl ListOptions {
     }
 
     /// Returns whether a list is for one exact resource version, or continues such a list.
-    pub(crate) fn names_a_state(&self) -> bool {
+    pub(crate) fn is_exact_or_continued(&self) -> bool {
         let of_old = self.limit > 0 && !matches!(self.resource_version.as_str(), "" | "0");
         match self.version_match {
             Some(VersionMatch::Exact) => true,
@@ -211,7 +211,7 @@ fn refuse(errors: Vec<FieldError>) -> Result<(), Refusal> {
 }
 
 /// Parses a boolean as the server does: all values except `0` and `false` (in any case) are true.
-fn truth(value: &str) -> bool {
+fn parse_bool(value: &str) -> bool {
     !(value == "0" || value.eq_ignore_ascii_case("false"))
 }
 

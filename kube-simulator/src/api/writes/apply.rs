@@ -5,7 +5,7 @@ use http::StatusCode;
 use kube::core::response::{StatusCause, StatusDetails};
 use serde_json::Value;
 
-use super::create::{Guard, check_storable, prepare};
+use super::create::{WriteSource, check_storable, prepare};
 use super::identity::{check_name, check_same_uid, check_type_and_namespace};
 use super::update::{Change, Part, replace};
 use super::{Body, Outcome, Writer, metadata_mut, metadata_str, namespace};
@@ -42,7 +42,7 @@ pub(super) fn apply(
             }
             namespace::check_open(writer, configuration)?;
             let mut body = applied.clone();
-            prepare(kind, &mut body, &stamp, Guard::Client)?;
+            prepare(kind, &mut body, &stamp, WriteSource::Client)?;
             let body = ownership::apply(kind, &body, &applied, &manager, true).unwrap_or(body);
             if writer.options.dry_run {
                 return Ok(Outcome::Created(Object::encode(transaction.kind, key.clone(), body, 0)));

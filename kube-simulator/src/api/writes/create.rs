@@ -19,31 +19,31 @@ const MAX_GENERATED_NAME: usize = 63;
 
 /// The source of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Guard {
+pub(crate) enum WriteSource {
     /// A client, over HTTP. The server alone sets UID, creation time, generation and initial
     /// status.
     Client,
     /// The test itself, without HTTP. The given values are stored, and only missing fields are
     /// filled in.
-    Trusted,
+    Test,
 }
 
 /// Creates an object.
-pub(super) fn create(writer: &Writer<'_>, mut body: Body, guard: Guard) -> Result<Outcome, Refusal> {
+pub(super) fn create(writer: &Writer<'_>, mut body: Body, source: WriteSource) -> Result<Outcome, Refusal> {
     let kind = &*writer.served.kind;
     let stamp = &writer.api.stamp();
     check_type_and_namespace(kind, writer.namespace, &mut body)?;
-    if guard == Guard::Client {
+    if source == WriteSource::Client {
         namespace::check_open(writer, &body)?;
     }
-    let name = settle_name(kind, &mut body, stamp, guard)?;
-    prepare(kind, &mut body, stamp, guard)?;
+    let name = determine_name(kind, &mut body, stamp, source)?;
+    prepare(kind, &mut body, stamp, source)?;
     if writer.options.manager.is_some() {
         let manager = writer.manager(Part::Main, &stamp.now);
         ownership::record_write(kind, &Body::new(), &mut body, &manager);
     }
     let key = kind.key(writer.namespace, &name);
-    if guard == Guard::Client && !writer.options.dry_run {
+    if source == WriteSource::Client && !writer.options.dry_run {
         check_storable(&body)?;
     }
     writer.served.table.write(|transaction| {
@@ -65,9 +65,14 @@ pub(super) fn check_storable(body: &Body) -> Result<(), Refusal> {
     limits::check_size(body)
 }
 
-fn settle_name(kind: &ResourceKind, body: &mut Body, stamp: &Stamp, guard: Guard) -> Result<String, Refusal> {
+fn determine_name(
+    kind: &ResourceKind,
+    body: &mut Body,
+    stamp: &Stamp,
+    source: WriteSource,
+) -> Result<String, Refusal> {
     if let Some(name) = metadata_str(body, "name") {
-        return check_name(kind, name, guard).map(|()| name.to_owned());
+        return check_name(kind, name, source).map(|()| name.to_owned());
     }
     let Some(prefix) = metadata_str(body, "generateName") else {
         let missing = FieldError::required("metadata.name", "name or generateName is required");
@@ -75,16 +80,16 @@ fn settle_name(kind: &ResourceKind, body: &mut Body, stamp: &Stamp, guard: Guard
     };
     let room = MAX_GENERATED_NAME - stamp.suffix.len();
     let name: String = prefix.chars().take(room).chain(stamp.suffix.chars()).collect();
-    check_name(kind, &name, guard)?;
+    check_name(kind, &name, source)?;
     metadata_mut(body).insert("name".to_owned(), name.as_str().into());
     Ok(name)
 }
 
 /// Returns an error if the name cannot be a path segment, or if a client's name is not the DNS name
 /// that the kind requires.
-fn check_name(kind: &ResourceKind, name: &str, guard: Guard) -> Result<(), Refusal> {
+fn check_name(kind: &ResourceKind, name: &str, source: WriteSource) -> Result<(), Refusal> {
     // Names of roles and role bindings can contain colons, as in `system:node`.
-    let is_strict = guard == Guard::Client && kind.group != "rbac.authorization.k8s.io";
+    let is_strict = source == WriteSource::Client && kind.group != "rbac.authorization.k8s.io";
     let wrong = match name {
         _ if is_strict => naming::subdomain(name),
         "." | ".." => vec!["may not be '.' or '..'".to_owned()],
@@ -105,12 +110,12 @@ pub(super) fn prepare(
     kind: &ResourceKind,
     body: &mut Body,
     stamp: &Stamp,
-    guard: Guard,
+    source: WriteSource,
 ) -> Result<(), Refusal> {
-    if guard == Guard::Client {
-        settle_status(kind, body);
+    if source == WriteSource::Client {
+        set_initial_status(kind, body);
         if kind.is_namespace() {
-            namespace::hold(body);
+            namespace::add_finalizer(body);
         }
         let metadata = metadata_mut(body);
         if kind.is_namespace() {
@@ -129,7 +134,7 @@ pub(super) fn prepare(
         }
     }
     fill_in(kind, metadata_mut(body), stamp);
-    if guard == Guard::Trusted {
+    if source == WriteSource::Test {
         return Ok(());
     }
     if kind.kind == "Job" && kind.group == "batch" {
@@ -141,7 +146,7 @@ pub(super) fn prepare(
 /// Replaces the status of a new object by the kind's initial status, if the kind has a status
 /// subresource. Nodes keep the client's status, because a kubelet registers its node together with
 /// the status.
-fn settle_status(kind: &ResourceKind, body: &mut Body) {
+fn set_initial_status(kind: &ResourceKind, body: &mut Body) {
     let is_given = body.get("status").is_some_and(|status| !status.is_null());
     if !kind.status_subresource || kind.accepts_initial_status && is_given {
         return;

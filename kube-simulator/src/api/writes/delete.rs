@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::identity::no_kind;
+use super::identity::unknown_kind;
 use super::namespace::spec_finalizers;
 use super::{
     Body, Outcome, Writer, finalizers, in_seconds, metadata_mut, metadata_str, object_mut, set_finalizers,
@@ -87,7 +87,7 @@ impl DeleteOptions {
         let text = |field: &str| given.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
         match text("kind").as_str() {
             "" | "DeleteOptions" => {}
-            other => return Err(status::bad_request(no_kind(other, &text("apiVersion")))),
+            other => return Err(status::bad_request(unknown_kind(other, &text("apiVersion")))),
         }
         if let Some(policy) = given.get("propagationPolicy").and_then(Value::as_str) {
             Propagation::parse(policy)?;
@@ -175,7 +175,7 @@ pub(super) fn delete(writer: &Writer<'_>, name: &str, options: &DeleteOptions) -
         let Some(ending) = Ending::of(writer, &body, options, now) else {
             return Ok(Outcome::Stored(old));
         };
-        hold(kind, &mut body, options);
+        add_required_finalizers(kind, &mut body, options);
         let waits = ending.waits || !finalizers(&body).is_empty() || waits_for_content(writer, &body);
         let dry_run = writer.options.dry_run;
         if waits || ending.marks_first {
@@ -203,7 +203,7 @@ pub(super) fn delete(writer: &Writer<'_>, name: &str, options: &DeleteOptions) -
 }
 
 /// Sets the finalizers that the options and the kind require.
-fn hold(kind: &ResourceKind, body: &mut Body, options: &DeleteOptions) {
+fn add_required_finalizers(kind: &ResourceKind, body: &mut Body, options: &DeleteOptions) {
     let mut held: Vec<String> = finalizers(body).into_iter().map(str::to_owned).collect();
     let wanted = match options.policy() {
         Some(Propagation::Foreground) => Some(FOREGROUND),

@@ -33,7 +33,7 @@ pub(super) fn evict(writer: &Writer<'_>, name: &str, eviction: &Value) -> Result
     let writer = Writer { options: WriteOptions { dry_run, ..writer.options.clone() }, ..*writer };
     let pod = writer.served.table.get(&writer.key(name));
     let pod = pod.ok_or_else(|| status::not_found(&writer.served.kind, name))?;
-    if !ends_anyway(&pod) {
+    if !is_inactive(&pod) {
         spend(&writer, &pod)?;
     }
     if dry_run {
@@ -52,7 +52,7 @@ fn delete_options(eviction: &Value) -> Result<DeleteOptions, Refusal> {
 
 /// Returns whether the pod has not started, has finished, or is being deleted. The eviction of such
 /// a pod disrupts nothing.
-fn ends_anyway(pod: &Object) -> bool {
+fn is_inactive(pod: &Object) -> bool {
     let body = Value::Object(pod.decode());
     pod.terminating || matches!(body["status"]["phase"].as_str(), Some("Pending" | "Succeeded" | "Failed"))
 }

@@ -16,7 +16,7 @@ pub(super) fn check_type_and_namespace(
     body: &mut Body,
 ) -> Result<(), Refusal> {
     check_type(kind, body)?;
-    settle_namespace(namespace, body)?;
+    set_namespace(namespace, body)?;
     if autoscaling::is_converted(kind) {
         autoscaling::to_v2(body);
     }
@@ -77,20 +77,20 @@ fn another_type(kind: &ResourceKind, api_version: &str, given: &str) -> Refusal 
     let why = if api_version == kind.api_version() {
         format!("converting ({version}.{given}) to ({}): unknown conversion", kind.go_type())
     } else {
-        no_kind(given, api_version)
+        unknown_kind(given, api_version)
     };
     let message = format!("{given} in version \"{version}\" cannot be handled as a {}: {why}", kind.kind);
     status::bad_request(message)
 }
 
 /// Returns the message of a server that does not know a kind.
-pub(super) fn no_kind(kind: &str, api_version: &str) -> String {
+pub(super) fn unknown_kind(kind: &str, api_version: &str) -> String {
     format!(
         "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\""
     )
 }
 
-fn settle_namespace(namespace: Option<&str>, body: &mut Body) -> Result<(), Refusal> {
+fn set_namespace(namespace: Option<&str>, body: &mut Body) -> Result<(), Refusal> {
     let metadata = metadata_mut(body);
     let given = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();
     match namespace {

@@ -23,10 +23,10 @@ mod stamp;
 mod strategic;
 mod update;
 
-pub(crate) use create::Guard;
+pub(crate) use create::WriteSource;
 pub(crate) use delete::{CUSTOM_RESOURCES, DeleteOptions, FOREGROUND, ORPHAN, Propagation};
 pub(crate) use json_patch::rejected;
-pub(crate) use namespace::{release as release_namespace, spec_finalizers};
+pub(crate) use namespace::{remove_finalizer as remove_namespace_finalizer, spec_finalizers};
 pub(crate) use patch::Patch;
 pub(crate) use scale::Rescale;
 pub(crate) use stamp::{Stamp, in_seconds, uuid};
@@ -78,29 +78,29 @@ pub(crate) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    pub(crate) fn create(&self, body: Body, guard: Guard) -> Result<Outcome, Refusal> {
-        self.settled(create::create(self, body, guard))
+    pub(crate) fn create(&self, body: Body, source: WriteSource) -> Result<Outcome, Refusal> {
+        self.run_controllers(create::create(self, body, source))
     }
 
     /// Replaces an object (PUT).
     pub(crate) fn update(&self, name: &str, body: Body, part: Part) -> Result<Outcome, Refusal> {
-        self.settled(update::update(self, name, body, part))
+        self.run_controllers(update::update(self, name, body, part))
     }
 
     /// Replaces an object by `body` as given, without the rules for writes of clients. For example,
     /// the status changes too, and the generation is not incremented.
     pub(crate) fn update_verbatim(&self, body: Body) -> Result<Outcome, Refusal> {
-        self.settled(update::update_verbatim(self, body))
+        self.run_controllers(update::update_verbatim(self, body))
     }
 
     /// Changes an object by a patch.
     pub(crate) fn patch(&self, name: &str, patch: &Patch, part: Part) -> Result<Outcome, Refusal> {
-        self.settled(patch::patch(self, name, patch, part))
+        self.run_controllers(patch::patch(self, name, patch, part))
     }
 
     /// Deletes an object, or marks it as being deleted.
     pub(crate) fn delete(&self, name: &str, options: &DeleteOptions) -> Result<Outcome, Refusal> {
-        self.settled(delete::delete(self, name, options))
+        self.run_controllers(delete::delete(self, name, options))
     }
 
     /// Returns the `Scale` of an object.
@@ -110,12 +110,12 @@ impl Writer<'_> {
 
     /// Sets the replicas of an object through `/scale`, and returns the new `Scale`.
     pub(crate) fn rescale(&self, name: &str, change: Rescale<'_>) -> Result<Value, Refusal> {
-        let outcome = self.settled(scale::set(self, name, change))?;
+        let outcome = self.run_controllers(scale::set(self, name, change))?;
         scale::get_from(&self.served.kind, &outcome.into_object())
     }
 
     pub(crate) fn bind(&self, name: &str, binding: &Value) -> Result<Outcome, Refusal> {
-        self.settled(binding::bind(self, name, binding))
+        self.run_controllers(binding::bind(self, name, binding))
     }
 
     /// Deletes a pod unless its disruption budget forbids the eviction.
@@ -142,7 +142,7 @@ impl Writer<'_> {
     }
 
     /// Runs the controllers after a successful write, unless the write is a dry run.
-    fn settled(&self, outcome: Result<Outcome, Refusal>) -> Result<Outcome, Refusal> {
+    fn run_controllers(&self, outcome: Result<Outcome, Refusal>) -> Result<Outcome, Refusal> {
         let outcome = outcome?;
         if !self.options.dry_run {
             controllers::after_write(self.api, self.served, &outcome);

@@ -42,7 +42,7 @@ pub(super) fn set_spec_finalizers(namespace: &mut Body, finalizers: Vec<String>)
 }
 
 /// Adds the finalizer of the namespace controller.
-pub(super) fn hold(namespace: &mut Body) {
+pub(super) fn add_finalizer(namespace: &mut Body) {
     let mut held = spec_finalizers(namespace);
     if !held.iter().any(|finalizer| finalizer == CONTROLLER) {
         held.push(CONTROLLER.to_owned());
@@ -51,7 +51,7 @@ pub(super) fn hold(namespace: &mut Body) {
 }
 
 /// Removes the finalizer of the namespace controller, and returns whether it was present.
-pub(crate) fn release(namespace: &mut Body) -> bool {
+pub(crate) fn remove_finalizer(namespace: &mut Body) -> bool {
     let mut held = spec_finalizers(namespace);
     let before = held.len();
     held.retain(|finalizer| finalizer != CONTROLLER);

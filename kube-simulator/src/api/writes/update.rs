@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::create::{self, Guard};
+use super::create::{self, WriteSource};
 use super::identity::{check_name, check_type_and_namespace};
 use super::namespace::{set_spec_finalizers, spec_finalizers};
 use super::{
@@ -71,7 +71,7 @@ fn create_instead(writer: &Writer<'_>, name: &str, mut body: Body) -> Result<Out
         return Err(status::conflict(&writer.served.kind, name, &why));
     }
     metadata_mut(&mut body).remove("resourceVersion");
-    create::create(writer, body, Guard::Client)
+    create::create(writer, body, WriteSource::Client)
 }
 
 /// Replaces an object by `body` as given, without the rules for writes of clients. A stale
@@ -86,7 +86,7 @@ pub(super) fn update_verbatim(writer: &Writer<'_>, mut body: Body) -> Result<Out
         let old = transaction.current(&key).ok_or_else(|| status::not_found(kind, &name))?;
         check_preconditions(kind, &old, &body)?;
         keep_identity(&old, &mut body);
-        if goes_now(writer, &body, Part::Whole) {
+        if is_removed_now(writer, &body, Part::Whole) {
             return Ok(Outcome::Removed(transaction.remove(&key, body)));
         }
         Ok(Outcome::Stored(transaction.put(&key, body)))
@@ -94,7 +94,7 @@ pub(super) fn update_verbatim(writer: &Writer<'_>, mut body: Body) -> Result<Out
 }
 
 /// Returns whether an object is being deleted and nothing blocks its removal.
-fn goes_now(writer: &Writer<'_>, body: &Body, part: Part) -> bool {
+fn is_removed_now(writer: &Writer<'_>, body: &Body, part: Part) -> bool {
     let metadata = body.get("metadata");
     let grace = metadata.and_then(|metadata| metadata.get("deletionGracePeriodSeconds")?.as_i64());
     // If controllers are simulated, only the namespace controller and writes to `/finalize` remove
@@ -186,7 +186,7 @@ pub(super) fn replace(
             old.resource_version,
         )));
     }
-    if goes_now(writer, &after, part) {
+    if is_removed_now(writer, &after, part) {
         return Ok(Outcome::Removed(transaction.remove(&old.key, after)));
     }
     if part != Part::Whole {

@@ -53,12 +53,12 @@ impl BookmarkRule {
 #[derive(Debug)]
 struct OpenWatch {
     request: Arc<RecordedRequest>,
-    orders: mpsc::UnboundedSender<Order>,
+    commands: mpsc::UnboundedSender<Command>,
 }
 
 /// A command to an open stream.
 #[derive(Debug)]
-pub(super) enum Order {
+pub(super) enum Command {
     Inject(PlacedInjection),
     /// Ends the stream cleanly at this time.
     EndBy(Instant),
@@ -93,15 +93,15 @@ impl WatchRegistry {
     pub(super) fn register(
         self: &Arc<Self>,
         request: Arc<RecordedRequest>,
-    ) -> (Registration, mpsc::UnboundedReceiver<Order>) {
-        let (orders, receiver) = mpsc::unbounded_channel();
+    ) -> (Registration, mpsc::UnboundedReceiver<Command>) {
+        let (commands, receiver) = mpsc::unbounded_channel();
         let mut open = self.open.lock();
         let id = open.streams.last_key_value().map_or(0, |(id, _)| id + 1);
         if let Some(end) = open.end {
             // Cannot fail: the receiver is a local variable.
-            let _ = orders.send(Order::EndBy(end));
+            let _ = commands.send(Command::EndBy(end));
         }
-        open.streams.insert(id, OpenWatch { request, orders });
+        open.streams.insert(id, OpenWatch { request, commands });
         drop(open);
         self.changed.send_replace(());
         (Registration { registry: self.clone(), id }, receiver)
@@ -117,27 +117,27 @@ impl WatchRegistry {
     pub(crate) fn inject(&self, filter: &RequestFilter, injection: &PlacedInjection) -> usize {
         let open = self.open.lock();
         let matching = open.streams.values().filter(|watch| filter.matches(&watch.request));
-        let inject = || Order::Inject(injection.clone());
-        matching.filter(|watch| watch.orders.send(inject()).is_ok()).count()
+        let inject = || Command::Inject(injection.clone());
+        matching.filter(|watch| watch.commands.send(inject()).is_ok()).count()
     }
 
     /// Ends all streams in the order of their opening: the first stream when the time `after` has
     /// passed, and each following stream the time `apart` later than the previous one. A stream
-    /// that is opened later ends `apart` after the last of these streams. [`Self::begin_anew`] ends
+    /// that is opened later ends `apart` after the last of these streams. [`Self::reset`] ends
     /// this rule for new streams.
     pub(crate) fn end_all(&self, after: Duration, apart: Duration) {
         let mut open = self.open.lock();
         let mut end = Instant::now() + after;
         for watch in open.streams.values() {
             // A closed receiver means that the stream has ended.
-            let _ = watch.orders.send(Order::EndBy(end));
+            let _ = watch.commands.send(Command::EndBy(end));
             end += apart;
         }
         open.end = Some(end);
     }
 
     /// Resets the end time of new streams and the counters, as a restart does.
-    pub(crate) fn begin_anew(&self) {
+    pub(crate) fn reset(&self) {
         self.open.lock().end = None;
         self.terminated.lock().clear();
     }

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::framing::Framing;
 use super::registry::WatchRegistry;
-use super::stream::{Bookmarks, EndBookmark, Initial, WatchStream, ahead};
+use super::stream::{Bookmarks, EndBookmark, Initial, WatchStream, deadline_after};
 use crate::api::list::ListOptions;
 use crate::api::selector::Filter;
 use crate::api::status::{self, Refusal};
@@ -45,7 +45,7 @@ impl StreamingLists {
     /// Adjusts the options of a watch: a server with streaming lists treats a watch without a
     /// resource version as a streaming list, too; a server that ignores streaming lists drops
     /// `sendInitialEvents` and `resourceVersionMatch`.
-    pub(crate) fn settle(self, options: &mut ListOptions) {
+    pub(crate) fn adjust(self, options: &mut ListOptions) {
         match self {
             Self::Served | Self::ServedLate => options.default_to_streaming(),
             Self::Ignored => options.ignore_streaming(),
@@ -101,7 +101,7 @@ enum Start {
     Now,
 }
 
-/// Opens a watch. The caller must have called [`StreamingLists::settle`].
+/// Opens a watch. The caller must have called [`StreamingLists::adjust`].
 ///
 /// Returns an error, which becomes the HTTP response, if a parameter is invalid or the watch cache
 /// is not ready. As on the real server, the stream reports any later error as an `ERROR` event, and
@@ -164,7 +164,7 @@ fn max_buffered(kind: &ResourceKind, filter: &Filter) -> usize {
 }
 
 impl Opening {
-    fn patience(&self) -> SlowWatchLimit {
+    fn slow_watch_limit(&self) -> SlowWatchLimit {
         match self.rules.slow_watches {
             SlowWatches::Counted(room) => SlowWatchLimit { room, is_timed: false },
             // A lagging replica that catches up sends a burst of events, which must not end
@@ -184,10 +184,10 @@ impl Opening {
 async fn begin(opening: Opening, options: &ListOptions, start: Start) -> Result<WatchStream, Refusal> {
     let changes = opening.table.changes();
     let mut initial = Initial::default();
-    let patience = opening.patience();
+    let slow_watch_limit = opening.slow_watch_limit();
     let (reader, after) = match start {
         Start::After(version) => {
-            let (floor, reader) = opening.table.start_after(version, &opening.revision, patience);
+            let (floor, reader) = opening.table.start_after(version, &opening.revision, slow_watch_limit);
             if version < floor {
                 return Err(status::expired(too_old(&opening.table, version, floor)));
             }
@@ -195,12 +195,12 @@ async fn begin(opening: Opening, options: &ListOptions, start: Start) -> Result<
         }
         Start::Now => {
             let now = opening.revision.current();
-            (opening.table.start_after(now, &opening.revision, patience).1, now)
+            (opening.table.start_after(now, &opening.revision, slow_watch_limit).1, now)
         }
         Start::Everything { not_before } => {
             opening.revision.reach(not_before).await?;
             let (objects, version, reader) =
-                opening.table.snapshot_and_reader(&opening.revision, patience)?;
+                opening.table.snapshot_and_reader(&opening.revision, slow_watch_limit)?;
             initial.objects = objects.into_iter();
             let delay = match opening.rules.streaming_lists {
                 StreamingLists::Served => Some(Duration::ZERO),
@@ -208,16 +208,16 @@ async fn begin(opening: Opening, options: &ListOptions, start: Start) -> Result<
                 StreamingLists::Refused | StreamingLists::Ignored => None,
             };
             let delay = delay.filter(|_| options.allow_bookmarks);
-            initial.end_bookmark = delay.map(|delay| EndBookmark { version, due: ahead(delay) });
+            initial.end_bookmark = delay.map(|delay| EndBookmark { version, due: deadline_after(delay) });
             (reader, version)
         }
     };
-    let deadline = ahead(options.timeout.unwrap_or(opening.default_timeout));
+    let deadline = deadline_after(options.timeout.unwrap_or(opening.default_timeout));
     let rule = opening.registry.bookmarks();
     // Only the watch cache sends bookmarks.
     let with_bookmarks = options.allow_bookmarks && opening.table.kind.is_cached();
     let bookmarks = with_bookmarks.then(|| Bookmarks::new(rule.interval(), deadline, opening.random));
-    let (registration, orders) = opening.registry.register(opening.request.clone());
+    let (registration, commands) = opening.registry.register(opening.request.clone());
     Ok(WatchStream {
         table: opening.table,
         progress: opening.revision.progress(),
@@ -225,7 +225,7 @@ async fn begin(opening: Opening, options: &ListOptions, start: Start) -> Result<
         filter: opening.filter,
         framing: opening.framing,
         changes,
-        orders,
+        commands,
         stop: opening.stop,
         gone: opening.gone,
         deadline,

@@ -15,12 +15,12 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::framing::Framing;
-use super::registry::{BookmarkRule, Order, Registration};
+use super::registry::{BookmarkRule, Command, Registration};
 use crate::api::selector::Filter;
 use crate::api::status;
 use crate::fault::{Content, Ending, PlacedInjection, WatchInjection};
 use crate::storage::Object;
-use crate::storage::{Event, Listener, Lost, Reader, Revision, Table};
+use crate::storage::{Event, Listener, Reader, ReaderError, Revision, Table};
 
 /// The time between the last bookmark and the deadline of a watch.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
@@ -36,7 +36,7 @@ const MAX_TICK_DELAY: f64 = 1.25;
 const MAX_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// Returns the time that is `wait` from now, or a year from now if `wait` is longer than a year.
-pub(super) fn ahead(wait: Duration) -> Instant {
+pub(super) fn deadline_after(wait: Duration) -> Instant {
     Instant::now() + wait.min(MAX_WAIT)
 }
 
@@ -52,7 +52,7 @@ pub(super) struct WatchStream {
     pub(super) filter: Filter,
     pub(super) framing: Framing,
     pub(super) changes: Listener,
-    pub(super) orders: mpsc::UnboundedReceiver<Order>,
+    pub(super) commands: mpsc::UnboundedReceiver<Command>,
     pub(super) stop: CancellationToken,
     /// Cancelled when the resource is no longer served.
     pub(super) gone: CancellationToken,
@@ -114,7 +114,7 @@ impl Bookmarks {
     /// a `pause` longer than the time between two checks is shortened to that time.
     fn schedule(&mut self, pause: Duration) {
         let now = Instant::now();
-        let regular = ahead(self.interval);
+        let regular = deadline_after(self.interval);
         let last = self.deadline.checked_sub(LAST_BOOKMARK).filter(|last| *last > now);
         let due = last.map_or(regular, |last| last.min(regular));
         // For shorter intervals, the shift is proportionally shorter.
@@ -199,8 +199,8 @@ impl WatchStream {
     }
 
     fn fill_events(&mut self, buffer: &mut BytesMut) {
-        while let Ok(order) = self.orders.try_recv() {
-            self.execute(order);
+        while let Ok(command) = self.commands.try_recv() {
+            self.execute(command);
         }
         while !self.framing.is_full(buffer) && self.ended.is_none() {
             if self.pending.is_empty() {
@@ -224,9 +224,9 @@ impl WatchStream {
                 self.complete_to = complete_to;
                 self.pending.extend(events);
             }
-            Err(lost) => {
+            Err(error) => {
                 // A real server counts only the ended watches that its watch cache served.
-                if lost == Lost::TooSlow && self.table.kind.is_cached() {
+                if error == ReaderError::TooSlow && self.table.kind.is_cached() {
                     self.registration.count_terminated(&self.table.kind);
                 }
                 self.ended = Some(Ending::Close);
@@ -294,10 +294,10 @@ impl WatchStream {
         }
     }
 
-    fn execute(&mut self, order: Order) {
-        match order {
-            Order::Inject(placed) => self.inbox.push_back(placed),
-            Order::EndBy(time) => self.deadline = self.deadline.min(time),
+    fn execute(&mut self, command: Command) {
+        match command {
+            Command::Inject(placed) => self.inbox.push_back(placed),
+            Command::EndBy(time) => self.deadline = self.deadline.min(time),
         }
     }
 
@@ -360,7 +360,7 @@ impl WatchStream {
         tokio::select! {
             biased;
             () = self.changes.notified() => {}
-            Some(order) = self.orders.recv() => self.execute(order),
+            Some(command) = self.commands.recv() => self.execute(command),
             () = progress(self.progress.as_ref()) => {}
             () = self.stop.cancelled() => self.ended = Some(Ending::Close),
             // `fill` sends the remaining events and then ends the stream.

@@ -10,10 +10,10 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::connection::Connection;
+use crate::failures::FLOW_SCHEMA;
 use crate::objects::{secret, version};
 use crate::scenario::{Scenario, scenario};
 use crate::server::{AGAIN, Server};
-use crate::trouble::FLOW_SCHEMA;
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![

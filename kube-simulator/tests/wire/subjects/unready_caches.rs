@@ -3,10 +3,10 @@
 use serde_json::json;
 use tokio::time::Instant;
 
+use crate::failures::UnreadyWidgets;
 use crate::objects::{names, token, version};
 use crate::scenario::{Scenario, scenario};
 use crate::server::{AGAIN, MERGE, Server, with_query};
-use crate::trouble::UnreadyWidgets;
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     // Exclusive, because a real server's controllers wait for an unready cache, too.

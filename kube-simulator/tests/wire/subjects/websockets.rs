@@ -9,7 +9,7 @@ use crate::answer::Answer;
 use crate::protobuf::{Document, Message};
 use crate::scenario::{Scenario, scenario};
 use crate::server::{PROTOBUF, STREAMING, Server};
-use crate::websocket::{Conversation, KEY, ORIGIN, VERSION, ask};
+use crate::websocket::{KEY, ORIGIN, VERSION, WebSocketWatch, ask};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     let rows = vec![
@@ -37,7 +37,7 @@ fn event(text: &str) -> Value {
 
 async fn a_websocket_brings_an_event_in_each_message(server: Server) {
     server.create_secrets(&["a", "b"]).await;
-    let mut watch = Conversation::open(&server, &[], &[]).await;
+    let mut watch = WebSocketWatch::open(&server, &[], &[]).await;
     for name in ["a", "b"] {
         let text = watch.text().await;
         assert!(text.ends_with("}\n") && text.matches('\n').count() == 1, "{text}");
@@ -49,7 +49,7 @@ async fn a_websocket_brings_an_event_in_each_message(server: Server) {
 async fn websocket_continues_with_later_changes(server: Server) {
     let last = server.create_secrets(&["a"]).await;
     let version = last["metadata"]["resourceVersion"].as_str().expect("a version");
-    let mut watch = Conversation::open(&server, &[("resourceVersion", version)], &[]).await;
+    let mut watch = WebSocketWatch::open(&server, &[("resourceVersion", version)], &[]).await;
     server.label("a", "x", "1").await;
     server.delete(&server.secret_path("a")).await.expect(200);
     for kind in ["MODIFIED", "DELETED"] {
@@ -60,7 +60,7 @@ async fn websocket_continues_with_later_changes(server: Server) {
 async fn a_websocket_brings_protobuf_without_lengths(server: Server) {
     server.create_secrets(&["a"]).await;
     let accept = [("accept", PROTOBUF)];
-    let mut watch = Conversation::open(&server, &[], &accept).await;
+    let mut watch = WebSocketWatch::open(&server, &[], &accept).await;
     let event = Message::read(&watch.binary().await);
     assert_eq!(event.text(1), "ADDED");
     let document = Document::read(event.message(2).bytes(1));
@@ -69,7 +69,7 @@ async fn a_websocket_brings_protobuf_without_lengths(server: Server) {
 
 async fn a_websocket_brings_the_end_of_a_streaming_list(server: Server) {
     server.create_secrets(&["a"]).await;
-    let mut watch = Conversation::open(&server, &STREAMING, &[]).await;
+    let mut watch = WebSocketWatch::open(&server, &STREAMING, &[]).await;
     assert_eq!(event(&watch.text().await)["type"], "ADDED");
     let bookmark = event(&watch.text().await);
     assert_eq!(bookmark["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
@@ -81,14 +81,14 @@ async fn an_error_in_a_websocket_is_an_event(server: Server) {
         ("resourceVersionMatch", "NotOlderThan"),
         ("resourceVersion", "999999999"),
     ];
-    let mut watch = Conversation::open(&server, &parameters, &[]).await;
+    let mut watch = WebSocketWatch::open(&server, &parameters, &[]).await;
     let error = event(&watch.text().await);
     assert_eq!((&error["type"], &error["object"]["code"]), (&json!("ERROR"), &json!(504)));
     assert!(matches!(watch.next().await, Frame::Close(_)));
 }
 
 async fn a_websocket_is_closed_as_usual_when_its_time_is_up(server: Server) {
-    let mut watch = Conversation::open(&server, &[("timeoutSeconds", "5")], &[]).await;
+    let mut watch = WebSocketWatch::open(&server, &[("timeoutSeconds", "5")], &[]).await;
     match watch.next().await {
         Frame::Close(Some(farewell)) => assert_eq!(farewell.code, CloseCode::Normal),
         other => panic!("{other}"),
@@ -96,7 +96,7 @@ async fn a_websocket_is_closed_as_usual_when_its_time_is_up(server: Server) {
 }
 
 async fn messages_to_a_websocket_are_ignored(server: Server) {
-    let mut watch = Conversation::open(&server, &[], &[]).await;
+    let mut watch = WebSocketWatch::open(&server, &[], &[]).await;
     watch.send("hello").await;
     server.create_secrets(&["a"]).await;
     assert_eq!(event(&watch.text().await)["type"], "ADDED");
@@ -106,7 +106,7 @@ async fn websocket_uses_the_requested_protocol(server: Server) {
     let protocol = ("sec-websocket-protocol", "example.test");
     let response = ask(&server, &[], &[KEY, VERSION, ORIGIN, protocol]).await;
     assert_eq!(response.headers()["sec-websocket-protocol"], "example.test");
-    Conversation::of(response).await;
+    WebSocketWatch::of(response).await;
 }
 
 /// Requests a WebSocket, and returns the code of the error.

@@ -21,7 +21,7 @@ static EMPTY: LazyLock<Vec<OnceLock<Vec<u8>>>> =
 
 /// The error of a value that does not have the type of its field. A real server cannot store such a
 /// value, but the simulator does not check built-in kinds.
-struct Unfit;
+struct WrongFieldType;
 
 /// Encodes an object from JSON that contains `kind` and `apiVersion`. The result is empty if the
 /// kind has no protobuf message.
@@ -119,7 +119,7 @@ fn put_message(out: &mut Vec<u8>, message: &Message, object: &Fields<'_>) {
     }
 }
 
-fn put_field(out: &mut Vec<u8>, field: &Field, value: Option<&Node<'_>>) -> Result<(), Unfit> {
+fn put_field(out: &mut Vec<u8>, field: &Field, value: Option<&Node<'_>>) -> Result<(), WrongFieldType> {
     match (field.shape, value) {
         (Shape::List, Some(Node::List(elements))) => {
             elements.iter().try_for_each(|element| put_value(out, field.number, field, element))
@@ -135,7 +135,7 @@ fn put_field(out: &mut Vec<u8>, field: &Field, value: Option<&Node<'_>>) -> Resu
             }
             Ok(())
         }
-        (Shape::List | Shape::Map, Some(_)) => Err(Unfit),
+        (Shape::List | Shape::Map, Some(_)) => Err(WrongFieldType),
         (_, Some(value)) => put_value(out, field.number, field, value),
         (Shape::Plain | Shape::Always, None) => {
             put_nothing(out, field);
@@ -158,16 +158,16 @@ fn put_nothing(out: &mut Vec<u8>, field: &Field) {
     }
 }
 
-fn put_value(out: &mut Vec<u8>, number: u64, field: &Field, value: &Node<'_>) -> Result<(), Unfit> {
+fn put_value(out: &mut Vec<u8>, number: u64, field: &Field, value: &Node<'_>) -> Result<(), WrongFieldType> {
     match (field.value_type, value) {
         (Type::Int | Type::Long, value) => {
-            put_number(out, number, value.as_i64().ok_or(Unfit)?.cast_unsigned());
+            put_number(out, number, value.as_i64().ok_or(WrongFieldType)?.cast_unsigned());
         }
-        (Type::Double, value) => put_double(out, number, value.as_f64().ok_or(Unfit)?),
+        (Type::Double, value) => put_double(out, number, value.as_f64().ok_or(WrongFieldType)?),
         (Type::Bool, Node::Bool(value)) => put_number(out, number, (*value).into()),
         (Type::Text, Node::Text(text)) => put_bytes(out, number, text.as_bytes()),
         (Type::Bytes, Node::Text(text)) => {
-            put_bytes(out, number, &BASE64_STANDARD.decode(text.as_bytes()).map_err(|_| Unfit)?);
+            put_bytes(out, number, &BASE64_STANDARD.decode(text.as_bytes()).map_err(|_| WrongFieldType)?);
         }
         // Go truncates `MicroTime` to microseconds, and `Time` to seconds.
         (Type::MicroTime, Node::Text(text)) => put_time(out, number, text, 1_000)?,
@@ -180,7 +180,9 @@ fn put_value(out: &mut Vec<u8>, number: u64, field: &Field, value: &Node<'_>) ->
         (Type::Quantity, Node::Text(text)) => put_text(out, number, 1, text),
         (Type::Quantity, Node::Number(quantity)) => put_text(out, number, 1, &quantity.to_string()),
         (Type::IntOrString, Node::Text(text)) => put_int_or_string(out, number, 0, Some(text)),
-        (Type::IntOrString, value) => put_int_or_string(out, number, value.as_i64().ok_or(Unfit)?, None),
+        (Type::IntOrString, value) => {
+            put_int_or_string(out, number, value.as_i64().ok_or(WrongFieldType)?, None)
+        }
         (Type::Message(index), value) if Messages::all().at(index).is_choice => {
             put_choice(out, number, Messages::all().at(index), value)?;
         }
@@ -188,10 +190,10 @@ fn put_value(out: &mut Vec<u8>, number: u64, field: &Field, value: &Node<'_>) ->
         (_, Node::Raw(raw)) => {
             // This is not the `fieldsV1` of a manager but another field with the same name, such as
             // a key of a ConfigMap.
-            let value = serde_json::from_str(raw.get()).map_err(|_| Unfit)?;
+            let value = serde_json::from_str(raw.get()).map_err(|_| WrongFieldType)?;
             return put_value(out, number, field, &value);
         }
-        _ => return Err(Unfit),
+        _ => return Err(WrongFieldType),
     }
     Ok(())
 }
@@ -214,14 +216,19 @@ fn put_inner(out: &mut Vec<u8>, number: u64, message: Option<&Message>, object: 
 
 /// Encodes a value as a message in which one field is set: the last field whose type fits the
 /// value.
-fn put_choice(out: &mut Vec<u8>, number: u64, choice: &Message, value: &Node<'_>) -> Result<(), Unfit> {
+fn put_choice(
+    out: &mut Vec<u8>,
+    number: u64,
+    choice: &Message,
+    value: &Node<'_>,
+) -> Result<(), WrongFieldType> {
     let is_list = matches!(value, Node::List(_));
     let mut fields = choice.fields.iter().rev().filter(|field| (field.shape == Shape::List) == is_list);
     let encoded = fields.find_map(|field| {
         let mut content = Vec::new();
         put_field(&mut content, field, Some(value)).ok().map(|()| content)
     });
-    put_bytes(out, number, &encoded.ok_or(Unfit)?);
+    put_bytes(out, number, &encoded.ok_or(WrongFieldType)?);
     Ok(())
 }
 
@@ -231,8 +238,8 @@ fn put_text(out: &mut Vec<u8>, number: u64, inner_number: u64, text: &str) {
 }
 
 /// Encodes a time, rounded down to a multiple of `unit` nanoseconds.
-fn put_time(out: &mut Vec<u8>, number: u64, text: &str, unit: i32) -> Result<(), Unfit> {
-    let time: Timestamp = text.parse().map_err(|_| Unfit)?;
+fn put_time(out: &mut Vec<u8>, number: u64, text: &str, unit: i32) -> Result<(), WrongFieldType> {
+    let time: Timestamp = text.parse().map_err(|_| WrongFieldType)?;
     let nanoseconds = time.subsec_nanosecond();
     put_nested(out, number, |inner| {
         put_number(inner, 1, time.as_second().cast_unsigned());
