@@ -9,7 +9,7 @@ const CHUNK: usize = 256;
 
 /// The number of slots that stay in the lower part when a full chunk is split. Slots are mostly
 /// assigned in ascending order, so the lower part stays nearly full and the upper part grows.
-const FILLED: usize = CHUNK * 7 / 8;
+const SPLIT_LEN: usize = CHUNK * 7 / 8;
 
 /// A sorted set of slots. Copying it only increments a reference count.
 #[derive(Debug, Clone, Default)]
@@ -24,7 +24,7 @@ impl Posting {
     pub(crate) fn from_sorted(sorted: impl IntoIterator<Item = u32>) -> Self {
         let (mut chunks, mut chunk, mut len) = (Vec::new(), Vec::new(), 0);
         for slot in sorted {
-            if chunk.len() == FILLED {
+            if chunk.len() == SPLIT_LEN {
                 chunks.push(Arc::new(std::mem::take(&mut chunk)));
             }
             chunk.push(slot);
@@ -79,7 +79,7 @@ impl Posting {
         chunk.insert(position, slot);
         self.len += 1;
         if chunk.len() > CHUNK {
-            let upper = chunk.split_off(FILLED);
+            let upper = chunk.split_off(SPLIT_LEN);
             chunks.insert(at + 1, Arc::new(upper));
         }
     }

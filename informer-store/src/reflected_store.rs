@@ -116,7 +116,7 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for ReflectedStore<K> {
         let Replacement { objects, mut quarantined, complete, resource_version } = replacement;
         quarantined.sort_unstable();
         let is_kept = |key: &ObjectKey| !complete || quarantined.binary_search(key).is_ok();
-        report(self.writer().replace_but(objects, &resource_version, is_kept));
+        report(self.writer().replace_except(objects, &resource_version, is_kept));
         self.synced.set();
     }
 }

@@ -192,7 +192,7 @@ impl WriterNotes {
     }
 
     /// Returns whether an index with this name exists or is under construction.
-    pub(crate) fn is_taken(&self, name: &str) -> bool {
+    pub(crate) fn is_name_taken(&self, name: &str) -> bool {
         self.position(name).is_some() || self.joining.iter().any(|joining| joining.definition.name() == name)
     }
 

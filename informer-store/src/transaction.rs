@@ -47,7 +47,7 @@ impl<'a> PreparedTransaction<'a> {
         state: &'a RwLock<State>,
     ) -> Self {
         let new_failures = notes.note_failures(&transaction.changes, &mut failures);
-        let next = transaction.apply_beside(state, &mut notes);
+        let next = transaction.apply_to_copy(state, &mut notes);
         Self {
             notes,
             transaction,
@@ -151,7 +151,7 @@ impl<'a> Transaction<'a> {
 
     /// Applies the changes to a copy of the state, if applying them in place would take too long,
     /// or if the hash tables should be compacted. Returns the copy.
-    fn apply_beside(&mut self, state: &RwLock<State>, notes: &mut WriterNotes) -> Option<State> {
+    fn apply_to_copy(&mut self, state: &RwLock<State>, notes: &mut WriterNotes) -> Option<State> {
         // The logs of indexes under construction contain slots, which compaction would change.
         let may_compact = notes.joining.is_empty();
         let mut next = {

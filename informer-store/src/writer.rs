@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use informer_core::{AnyObject, Cached, NamespaceProgress, ObjectKey, ResourceVersion, Watermarks};
 
-use crate::index::{AnyIndex, Definition, Failures, Values, compute_all, lasting};
+use crate::index::{AnyIndex, Definition, Failures, Values, compute_all, remaining_failures};
 use crate::shared::{IndexId, IndexNotes, NamedIndex, Shared, State, WriterNotes};
 use crate::slot_map::{Cursor, SlotMap};
 use crate::sync::{Condvar, Mutex, RwLock};
@@ -174,19 +174,19 @@ impl<K: 'static> StoreWriter<K> {
         objects: Vec<Cached<K>>,
         resource_version: &ResourceVersion,
     ) -> Vec<IndexFailure> {
-        self.replace_but(objects, resource_version, |_| false)
+        self.replace_except(objects, resource_version, |_| false)
     }
 
     /// Does the same as [`replace`](Self::replace), but does not remove an object if `is_kept`
     /// returns `true` for its key.
-    pub(crate) fn replace_but(
+    pub(crate) fn replace_except(
         &mut self,
         objects: Vec<Cached<K>>,
         resource_version: &ResourceVersion,
         is_kept: impl Fn(&ObjectKey) -> bool,
     ) -> Vec<IndexFailure> {
         let objects = objects.into_iter().map(Cached::cast).collect();
-        self.writer.replace_but(objects, resource_version, &is_kept)
+        self.writer.replace_except(objects, resource_version, &is_kept)
     }
 
     /// Returns a handle for reading the store.
@@ -214,7 +214,7 @@ impl Writer {
         loop {
             let mut failures = Failures::new();
             let computed = compute_all(&self.definitions, &changes, &mut failures);
-            let failures = lasting(failures, &changes);
+            let failures = remaining_failures(failures, &changes);
             let notes = self.shared.write.lock();
             if notes.generation == self.generation {
                 let transaction = Transaction::new(changes, watermark, of_namespaces, computed);
@@ -229,7 +229,7 @@ impl Writer {
         }
     }
 
-    fn replace_but(
+    fn replace_except(
         &mut self,
         objects: Vec<Cached<AnyObject>>,
         resource_version: &ResourceVersion,

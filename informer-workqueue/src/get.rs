@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use crate::Item;
-use crate::shared::{Found, Shared};
+use crate::shared::{GetOutcome, Shared};
 use crate::sync::Timer;
 use crate::waiters::Ticket;
 
@@ -37,14 +37,14 @@ impl<T: Clone> Future for Get<'_, T> {
         let budget = ready!(tokio::task::coop::poll_proceed(cx));
         let this = &mut *self;
         loop {
-            match this.shared.look(&mut this.ticket, cx.waker()) {
-                Found::Item(item) => {
+            match this.shared.take_or_register(&mut this.ticket, cx.waker()) {
+                GetOutcome::Item(item) => {
                     budget.made_progress();
                     return Poll::Ready(Some(item));
                 }
-                Found::Over => return Poll::Ready(None),
-                Found::Nothing(None) => return Poll::Pending,
-                Found::Nothing(Some(until)) => {
+                GetOutcome::Over => return Poll::Ready(None),
+                GetOutcome::Nothing(None) => return Poll::Pending,
+                GetOutcome::Nothing(Some(until)) => {
                     if this.timer.poll(&this.shared.clock, until, cx).is_pending() {
                         return Poll::Pending;
                     }
@@ -82,7 +82,7 @@ impl<T> Future for Drain<'_, T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<bool> {
         let this = &mut *self;
-        this.shared.look_drained(&mut this.ticket, cx.waker()).map_or(Poll::Pending, Poll::Ready)
+        this.shared.poll_drained(&mut this.ticket, cx.waker()).map_or(Poll::Pending, Poll::Ready)
     }
 }
 

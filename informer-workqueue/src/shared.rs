@@ -14,8 +14,8 @@ use std::time::Duration;
 use smallvec::SmallVec;
 use tokio::time::Instant;
 
-use crate::slots::{Entrant, Hashing};
-use crate::state::{Look, Mode, Next, State};
+use crate::slots::{Hashing, NewKey};
+use crate::state::{Mode, Next, State, TakeResult};
 use crate::sync::{Clock, Mutex};
 use crate::waiters::Ticket;
 use crate::{Item, Metrics, Priority, RateLimiter, UnfinishedWork};
@@ -25,7 +25,7 @@ use crate::{Item, Metrics, Priority, RateLimiter, UnfinishedWork};
 pub(crate) type Grouping<T> = Box<dyn Fn(&T) -> u64 + Send + Sync>;
 
 /// The maximum delay: thirty years. Longer delays could overflow the clock.
-const FOREVER: Duration = Duration::from_secs(30 * 365 * 86_400);
+const MAX_DELAY: Duration = Duration::from_secs(30 * 365 * 86_400);
 
 pub(crate) struct Shared<T> {
     pub(crate) name: String,
@@ -38,7 +38,7 @@ pub(crate) struct Shared<T> {
 }
 
 /// The result of a request for an item.
-pub(crate) enum Found<T> {
+pub(crate) enum GetOutcome<T> {
     Item(Item<T>),
     Over,
     /// There is no item now. If a time is given, check again at this time.
@@ -97,7 +97,7 @@ impl<T> Shared<T> {
 
     /// Returns the time at which `delay` is over if it begins now; `None` if the delay is zero.
     fn after(&self, delay: Duration) -> Option<Instant> {
-        (!delay.is_zero()).then(|| self.clock.now() + delay.min(FOREVER))
+        (!delay.is_zero()).then(|| self.clock.now() + delay.min(MAX_DELAY))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -162,10 +162,10 @@ impl<T> Shared<T> {
     }
 
     /// Returns the result of a drain if the drain has ended. Otherwise registers the waker.
-    pub(crate) fn look_drained(&self, ticket: &mut Option<Ticket>, waker: &Waker) -> Option<bool> {
+    pub(crate) fn poll_drained(&self, ticket: &mut Option<Ticket>, waker: &Waker) -> Option<bool> {
         let (drained, _garbage) = self.change(|state| {
             let garbage = ticket.take().and_then(|ticket| state.unregister_drainer(ticket));
-            (state.look_drained(ticket, waker), garbage)
+            (state.poll_drained(ticket, waker), garbage)
         });
         drained
     }
@@ -180,37 +180,37 @@ impl<T> Shared<T> {
 }
 
 impl<T: Hash + Eq> Shared<T> {
-    fn entrant(&self, key: T) -> Entrant<T> {
+    fn new_key(&self, key: T) -> NewKey<T> {
         let hash = self.hashing.hash_one(&key);
         let group = self.grouping.as_ref().map_or(0, |grouping| grouping(&key));
-        Entrant { key, hash, group }
+        NewKey { key, hash, group }
     }
 
     pub(crate) fn add(&self, key: T, priority: Priority) {
-        let entrant = self.entrant(key);
+        let new_key = self.new_key(key);
         let now = self.timed_now();
-        drop(self.change(|state| state.add(entrant, priority, now)));
+        drop(self.change(|state| state.add(new_key, priority, now)));
     }
 
     /// Adds several keys while the lock is held once.
     pub(crate) fn add_all(&self, keys: impl Iterator<Item = T>, priority: Priority) {
         // The caller's iterator is user code, so it runs while the lock is not held.
-        let entrants: SmallVec<[Entrant<T>; 2]> = keys.map(|key| self.entrant(key)).collect();
+        let new_keys: SmallVec<[NewKey<T>; 2]> = keys.map(|key| self.new_key(key)).collect();
         let now = self.timed_now();
         let garbage: SmallVec<[T; 2]> = self.change(|state| {
-            entrants.into_iter().filter_map(|entrant| state.add(entrant, priority, now)).collect()
+            new_keys.into_iter().filter_map(|new_key| state.add(new_key, priority, now)).collect()
         });
         drop(garbage);
     }
 
     pub(crate) fn add_after(&self, key: T, delay: Duration, priority: Priority) {
-        let entrant = self.entrant(key);
+        let new_key = self.new_key(key);
         let at = self.after(delay);
         let now = self.timed_now();
         let (is_open, _garbage) = self.change(|state| {
             let garbage = match at {
-                None => state.add(entrant, priority, now),
-                Some(at) => state.add_at(entrant, priority, at),
+                None => state.add(new_key, priority, now),
+                Some(at) => state.add_at(new_key, priority, at),
             };
             (state.is_open(), garbage)
         });
@@ -222,21 +222,25 @@ impl<T: Hash + Eq> Shared<T> {
 
 impl<T: Clone> Shared<T> {
     /// Takes an item if there is one. Otherwise registers the waker.
-    pub(crate) fn look(self: &Arc<Self>, ticket: &mut Option<Ticket>, waker: &Waker) -> Found<T> {
+    pub(crate) fn take_or_register(
+        self: &Arc<Self>,
+        ticket: &mut Option<Ticket>,
+        waker: &Waker,
+    ) -> GetOutcome<T> {
         let (mut waited, mut garbage) = (None, None);
         let found = self.change_now(|state, now| {
             garbage = ticket.take().and_then(|ticket| state.unregister_getter(ticket));
-            match state.look(now) {
-                Look::Taken(taken) => {
+            match state.take_next(now) {
+                TakeResult::Taken(taken) => {
                     waited = taken.waited;
                     // From now on, dropping the item retries the key.
-                    Found::Item(Item::new(Arc::clone(self), taken))
+                    GetOutcome::Item(Item::new(Arc::clone(self), taken))
                 }
-                Look::Over => Found::Over,
-                Look::Nothing => {
+                TakeResult::Over => GetOutcome::Over,
+                TakeResult::Nothing => {
                     let (new, until) = state.wait(waker);
                     *ticket = Some(new);
-                    Found::Nothing(until)
+                    GetOutcome::Nothing(until)
                 }
             }
         });

@@ -12,13 +12,13 @@ use tokio::time::Instant;
 use crate::Priority;
 
 /// If there are more slots than this number, their memory is freed when the last key is released.
-const KEEP: usize = 1_024;
+const MAX_EMPTY_SLOTS: usize = 1_024;
 
 /// A link to no slot: the link before the first slot of a list, and after the last slot.
 const NONE: u32 = u32::MAX;
 
 /// A key that is being added, with its hash and group, which are computed while no lock is held.
-pub(crate) struct Entrant<T> {
+pub(crate) struct NewKey<T> {
     pub(crate) key: T,
     pub(crate) hash: u64,
     /// The hash of the key's group; 0 if the queue has no groups.
@@ -104,7 +104,7 @@ impl<T> Slots<T> {
             entry.remove();
         }
         self.free.push(id);
-        if self.by_key.is_empty() && self.slots.len() > KEEP {
+        if self.by_key.is_empty() && self.slots.len() > MAX_EMPTY_SLOTS {
             *self = Self::new();
         }
         key
@@ -113,9 +113,9 @@ impl<T> Slots<T> {
 
 impl<T: Eq> Slots<T> {
     /// Finds or creates the slot of a key. Returns the slot's number. If the slot existed, also
-    /// returns the key of `entrant`, which is not used.
-    pub(crate) fn find_or_insert(&mut self, entrant: Entrant<T>) -> (u32, Option<T>) {
-        let Entrant { key, hash, group } = entrant;
+    /// returns the key of `new_key`, which is not used.
+    pub(crate) fn find_or_insert(&mut self, new_key: NewKey<T>) -> (u32, Option<T>) {
+        let NewKey { key, hash, group } = new_key;
         let slots = &self.slots;
         let slot = |id: u32| &slots[id as usize];
         let is_it = |id: &u32| slot(*id).hash == hash && slot(*id).key.as_ref() == Some(&key);

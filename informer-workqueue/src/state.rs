@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::delays::Delays;
 use crate::lanes::Lanes;
-use crate::slots::{Delay, Entrant, List, Place, Slots};
+use crate::slots::{Delay, List, NewKey, Place, Slots};
 use crate::waiters::{Ticket, Waiters};
 use crate::{Priority, UnfinishedWork};
 
@@ -70,7 +70,7 @@ pub(crate) struct Taken<T> {
 }
 
 /// The result of a request for an item.
-pub(crate) enum Look<T> {
+pub(crate) enum TakeResult<T> {
     Taken(Taken<T>),
     /// The queue is shut down, and no further item will be returned.
     Over,
@@ -151,7 +151,7 @@ impl<T> State<T> {
 
     /// Makes a key pending, unless it is pending already. A pending key gets the higher of both
     /// priorities.
-    fn pend(&mut self, id: u32, priority: Priority, now: Option<Instant>) {
+    fn make_pending(&mut self, id: u32, priority: Priority, now: Option<Instant>) {
         let slot = self.slots.get_mut(id);
         match slot.place {
             Place::Idle => {
@@ -198,7 +198,7 @@ impl<T> State<T> {
     pub(crate) fn promote(&mut self, now: Instant, is_timed: bool) {
         while let Some(id) = self.delays.pop_due(now) {
             if let Some(delay) = self.slots.get_mut(id).delay.take() {
-                self.pend(id, delay.priority, is_timed.then_some(now));
+                self.make_pending(id, delay.priority, is_timed.then_some(now));
             }
         }
     }
@@ -221,7 +221,7 @@ impl<T> State<T> {
         }
         let is_added = self.is_open() && !matches!(next, Next::Nothing);
         match next {
-            Next::Now if is_added => self.pend(id, priority, now),
+            Next::Now if is_added => self.make_pending(id, priority, now),
             Next::At(at) if is_added => self.delay(id, at, priority),
             Next::Nothing | Next::Now | Next::At(_) => {}
         }
@@ -270,7 +270,7 @@ impl<T> State<T> {
     /// returns the time at which its timer must end.
     pub(crate) fn wait(&mut self, waker: &Waker) -> (Ticket, Option<Instant>) {
         let ticket = self.getters.register(waker);
-        let due = self.unattended();
+        let due = self.earliest_unwatched_delay();
         if let Some(wakes_at) = due {
             self.timekeeper = Some(Timekeeper { ticket, wakes_at });
         }
@@ -278,14 +278,14 @@ impl<T> State<T> {
     }
 
     /// Returns the time at which the earliest delay ends, if no timekeeper wakes up by that time.
-    fn unattended(&self) -> Option<Instant> {
+    fn earliest_unwatched_delay(&self) -> Option<Instant> {
         let earliest = self.delays.earliest()?;
         self.timekeeper.is_none_or(|keeper| earliest < keeper.wakes_at).then_some(earliest)
     }
 
     /// Returns the result of a drain if the drain has ended. Otherwise registers a waiter for its
     /// end.
-    pub(crate) fn look_drained(&mut self, ticket: &mut Option<Ticket>, waker: &Waker) -> Option<bool> {
+    pub(crate) fn poll_drained(&mut self, ticket: &mut Option<Ticket>, waker: &Waker) -> Option<bool> {
         let drained = self.drained();
         if drained.is_none() {
             *ticket = Some(self.drainers.register(waker));
@@ -330,7 +330,7 @@ impl<T> State<T> {
             self.timekeeper = self.timekeeper.filter(|keeper| keeper.ticket != ticket);
             wakers.push(waker);
         }
-        if self.getters.awake() == 0 && self.unattended().is_some() {
+        if self.getters.awake() == 0 && self.earliest_unwatched_delay().is_some() {
             wakers.extend(match self.timekeeper.take() {
                 Some(keeper) => self.getters.choose(keeper.ticket),
                 None => self.getters.choose_except(None).map(|(_, waker)| waker),
@@ -343,22 +343,22 @@ impl<T> State<T> {
 impl<T: Eq> State<T> {
     /// Adds a key. Returns the key if the queue does not keep it. The returned key must be dropped
     /// while the lock is not held.
-    pub(crate) fn add(&mut self, entrant: Entrant<T>, priority: Priority, now: Option<Instant>) -> Option<T> {
+    pub(crate) fn add(&mut self, new_key: NewKey<T>, priority: Priority, now: Option<Instant>) -> Option<T> {
         if !self.is_open() {
-            return Some(entrant.key);
+            return Some(new_key.key);
         }
-        let (id, garbage) = self.slots.find_or_insert(entrant);
-        self.pend(id, priority, now);
+        let (id, garbage) = self.slots.find_or_insert(new_key);
+        self.make_pending(id, priority, now);
         garbage
     }
 
     /// Delays a key until `at`. Returns the key if the queue does not keep it. The returned key
     /// must be dropped while the lock is not held.
-    pub(crate) fn add_at(&mut self, entrant: Entrant<T>, priority: Priority, at: Instant) -> Option<T> {
+    pub(crate) fn add_at(&mut self, new_key: NewKey<T>, priority: Priority, at: Instant) -> Option<T> {
         if !self.is_open() {
-            return Some(entrant.key);
+            return Some(new_key.key);
         }
-        let (id, garbage) = self.slots.find_or_insert(entrant);
+        let (id, garbage) = self.slots.find_or_insert(new_key);
         self.delay(id, at, priority);
         garbage
     }
@@ -366,11 +366,11 @@ impl<T: Eq> State<T> {
 
 impl<T: Clone> State<T> {
     /// Takes the next item for a worker, if there is one.
-    pub(crate) fn look(&mut self, now: Option<Instant>) -> Look<T> {
+    pub(crate) fn take_next(&mut self, now: Option<Instant>) -> TakeResult<T> {
         // The key is cloned before any change, because `Clone` is user code and can panic.
         let key = self.lanes.next().and_then(|id| self.slots.key(id)).cloned();
         let Some((key, id)) = key.zip(self.lanes.pop(&mut self.slots)) else {
-            return if self.is_over() { Look::Over } else { Look::Nothing };
+            return if self.is_over() { TakeResult::Over } else { TakeResult::Nothing };
         };
         self.running.push(&mut self.slots, id);
         let slot = self.slots.get_mut(id);
@@ -378,6 +378,6 @@ impl<T: Clone> State<T> {
         slot.running_since = now;
         let since = slot.pending_since.take();
         let waited = now.zip(since).map(|(now, since)| now.saturating_duration_since(since));
-        Look::Taken(Taken { id, key, priority: slot.priority, waited })
+        TakeResult::Taken(Taken { id, key, priority: slot.priority, waited })
     }
 }

@@ -66,7 +66,7 @@ pub(crate) type Failures = Vec<(usize, IndexFailure)>;
 
 /// Returns the failures that remain after all `changes`. The failure of an object is omitted if a
 /// later change replaces or removes the object.
-pub(crate) fn lasting(failures: Failures, changes: &[Change<AnyObject>]) -> Vec<IndexFailure> {
+pub(crate) fn remaining_failures(failures: Failures, changes: &[Change<AnyObject>]) -> Vec<IndexFailure> {
     if failures.is_empty() {
         return Vec::new();
     }

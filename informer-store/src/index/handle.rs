@@ -96,7 +96,7 @@ impl<K: 'static, V: IndexValue> Index<K, V> {
     /// Returns whether the index function returns `value` for an object, which need not be in the
     /// store; `false` if the function fails. Calls the index function, so the caller must not hold
     /// a lock.
-    pub(crate) fn holds<Q: Hash + Eq + ?Sized>(&self, object: &Cached<K>, value: &Q) -> bool
+    pub(crate) fn has_value<Q: Hash + Eq + ?Sized>(&self, object: &Cached<K>, value: &Q) -> bool
     where
         V: Borrow<Q>,
     {

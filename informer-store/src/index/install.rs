@@ -29,7 +29,7 @@ const ROUNDS: usize = 3;
 
 /// If a round had to index at most this number of objects, the index joins without another round:
 /// few changes are left to catch up with.
-const NEAR: usize = 1_000;
+const MAX_REMAINING_CHANGES: usize = 1_000;
 
 /// Builds an index of the objects in the store, and adds it to the store.
 pub(crate) fn install<K: 'static, V: IndexValue>(
@@ -42,13 +42,13 @@ pub(crate) fn install<K: 'static, V: IndexValue>(
 }
 
 fn build(shared: &Shared, definition: &Arc<dyn AnyIndex>) -> Result<IndexId, IndexError> {
-    if shared.write.lock().is_taken(definition.name()) {
+    if shared.write.lock().is_name_taken(definition.name()) {
         return Err(IndexError::Duplicate { name: definition.name().to_owned() });
     }
     let mut build = Build::new(definition);
     for _ in 0..ROUNDS {
         let entries = shared.state.read().objects.entries().clone();
-        if build.catch_up(entries) <= NEAR {
+        if build.catch_up(entries) <= MAX_REMAINING_CHANGES {
             break;
         }
     }
@@ -104,7 +104,7 @@ impl<'a> Join<'a> {
     ) -> Result<(Self, Entries<Cached<AnyObject>>), IndexError> {
         let id = IndexId::next();
         let mut notes = shared.write.lock();
-        if notes.is_taken(definition.name()) {
+        if notes.is_name_taken(definition.name()) {
             return Err(IndexError::Duplicate { name: definition.name().to_owned() });
         }
         notes.generation += 1;
@@ -122,14 +122,14 @@ impl<'a> Join<'a> {
         for logged in joined.iter_mut().flat_map(|joining| &mut joining.log) {
             build.replay(logged);
         }
-        let Build { definition, index, by_slot, failures, covered } = build;
+        let Build { definition, index, by_slot, failures, indexed } = build;
         notes.indices.push(IndexNotes { definition: Arc::clone(&definition), by_slot, failures });
         self.shared.state.write().indices.push(NamedIndex { id: self.id, definition, index });
         drop(notes);
         self.shared.joined.notify_all();
         // I8: destructors of values and objects are user code, so they run after the lock is
         // released.
-        drop((joined, covered));
+        drop((joined, indexed));
         self.id
     }
 }
@@ -154,7 +154,7 @@ struct Build {
     index: Box<dyn AnyIndexState>,
     by_slot: ValuesBySlot,
     failures: HashMap<ObjectKey, IndexFailure>,
-    covered: Entries<Cached<AnyObject>>,
+    indexed: Entries<Cached<AnyObject>>,
 }
 
 impl Build {
@@ -164,7 +164,7 @@ impl Build {
             index: definition.new_state(),
             by_slot: ValuesBySlot::new(),
             failures: HashMap::new(),
-            covered: PersistentVec::new(),
+            indexed: PersistentVec::new(),
         }
     }
 
@@ -173,7 +173,7 @@ impl Build {
     fn catch_up(&mut self, entries: Entries<Cached<AnyObject>>) -> usize {
         let (mut slots, mut changes) = (Vec::new(), Vec::new());
         let outdated = &mut self.failures;
-        entries.for_each_difference(&self.covered, |slot, now, before| {
+        entries.for_each_difference(&self.indexed, |slot, now, before| {
             let (now, before) = (now.and_then(Option::as_ref), before.and_then(Option::as_ref));
             let change = match (now, before) {
                 (Some(now), Some(before)) if now.ptr_eq(before) => return,
@@ -201,7 +201,7 @@ impl Build {
         for change in panicked.into_iter().map(|position| &changes[position]) {
             self.note_panic(change.key(), change.resource_version());
         }
-        self.covered = entries;
+        self.indexed = entries;
         changes.len()
     }
 

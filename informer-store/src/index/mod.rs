@@ -23,7 +23,7 @@ use crate::posting::Posting;
 use crate::slot_map::{Renumbering, SlotMap};
 
 pub(crate) use definition::{
-    AnyIndex, Applied, Computed, Definition, Failures, Values, ValuesBySlot, compute_all, lasting,
+    AnyIndex, Applied, Computed, Definition, Failures, Values, ValuesBySlot, compute_all, remaining_failures,
     value_panicked,
 };
 pub use handle::Index;

@@ -162,7 +162,7 @@ impl<K: 'static> MutationCache<K> {
     #[expect(clippy::must_use_candidate, reason = "most callers do not need the result")]
     pub fn record(&self, object: Cached<K>) -> bool {
         let now = self.shared.clock.now();
-        if !is_ahead(&self.shared.indexer.snapshot(), &object) {
+        if !is_newer(&self.shared.indexer.snapshot(), &object) {
             return false;
         }
         // I8: objects are dropped after the lock is released.
@@ -182,7 +182,7 @@ impl<K: 'static> MutationCache<K> {
         let Some(written) = self.written(key) else { return self.shared.indexer.get(key) };
         let state = self.shared.indexer.snapshot();
         let stored = state.get(key);
-        if !is_ahead(&state, &written) {
+        if !is_newer(&state, &written) {
             self.forget(&written);
             return stored;
         }
@@ -215,7 +215,7 @@ impl<K: 'static> MutationCache<K> {
             return Vec::new();
         }
         let (mut shown, behind): (Vec<_>, Vec<_>) =
-            written.into_iter().partition(|written| is_ahead(&state, written));
+            written.into_iter().partition(|written| is_newer(&state, written));
         behind.iter().for_each(|written| self.forget(written));
         shown.retain(|written| self.shared.options.include_adds || state.get(written.key()).is_some());
         let mut found = index.get_in(&state, value).to_vec();
@@ -223,7 +223,7 @@ impl<K: 'static> MutationCache<K> {
         // copy the parts that it changes.
         drop(state);
         found.retain(|stored| !shown.iter().any(|written| written.key() == stored.key()));
-        found.extend(shown.into_iter().filter(|written| index.holds(written, value)));
+        found.extend(shown.into_iter().filter(|written| index.has_value(written, value)));
         found
     }
 
@@ -265,7 +265,7 @@ impl<K: 'static> MutationCache<K> {
 }
 
 /// Returns whether a write is later than a state of the store.
-fn is_ahead<K: 'static>(state: &Snapshot<K>, written: &Cached<K>) -> bool {
+fn is_newer<K: 'static>(state: &Snapshot<K>, written: &Cached<K>) -> bool {
     // I9: the store has all objects up to its watermark, so a missing object has been deleted.
     if state.watermark_for(written.key()).is_at_least(written.resource_version()) {
         return false;

@@ -16,11 +16,11 @@ use tokio::time::Instant;
 use crate::slots::Hashing;
 
 /// The minimum number of keys at which the table is searched for expired keys.
-const SMALL: usize = 1_024;
+const MIN_SEARCHED: usize = 1_024;
 
 /// The minimum time for which the failures of a key are kept, even if the longest wait of the
 /// limiter is short.
-const AT_LEAST: Duration = Duration::from_secs(600);
+const MIN_RETENTION: Duration = Duration::from_secs(600);
 
 pub(super) struct Failures<T> {
     table: Mutex<Table<T>>,
@@ -47,11 +47,11 @@ impl<T> Failures<T> {
     /// Returns an empty table. The failures of a key are kept for at least twice `longest_delay`,
     /// so that a failure after the longest delay is added to the earlier failures.
     pub(super) fn new(longest_delay: Duration) -> Self {
-        let table = Table { failures: HashMap::default(), search_at: SMALL };
+        let table = Table { failures: HashMap::default(), search_at: MIN_SEARCHED };
         Self {
             table: Mutex::new(table),
             is_empty: AtomicBool::new(true),
-            keep: longest_delay.saturating_mul(2).max(AT_LEAST),
+            keep: longest_delay.saturating_mul(2).max(MIN_RETENTION),
         }
     }
 }
@@ -97,7 +97,7 @@ impl<T: Hash + Eq> Table<T> {
         let is_old = |failed: &Failed| now.saturating_duration_since(failed.last) > keep;
         let old = self.failures.extract_if(|_, failed| is_old(failed)).collect();
         self.failures.shrink_to(self.failures.len() * 2);
-        self.search_at = SMALL.max(self.failures.len() * 2);
+        self.search_at = MIN_SEARCHED.max(self.failures.len() * 2);
         old
     }
 }
