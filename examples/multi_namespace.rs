@@ -49,8 +49,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     assert!(maps.lister().namespace(&other).get("there").is_none());
 
     // `add_namespace` returns one completion for each informer of the factory.
-    for promise in factory.add_namespace(&other)? {
-        promise.wait().await?;
+    for completion in factory.add_namespace(&other)? {
+        completion.wait().await?;
     }
     assert!(maps.lister().namespace(&other).get("there").is_some());
     println!("watching {:?}", maps.namespaces());
@@ -59,8 +59,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let written = server.create::<ConfigMap>(json!({ "metadata": { "name": "later" } })).await?;
     assert_eq!(maps.wait_for_write(&written, Duration::from_secs(60)).await, WaitOutcome::Reached);
 
-    for promise in factory.remove_namespace(&other)? {
-        promise.wait().await?;
+    for completion in factory.remove_namespace(&other)? {
+        completion.wait().await?;
     }
     assert!(maps.lister().namespace(&other).get("there").is_none());
     while released.recv().await.ok_or("the informer has stopped")?.name() != "there" {}

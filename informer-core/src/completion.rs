@@ -8,23 +8,23 @@ use crate::sync::Latch;
 /// store.
 ///
 /// Clones share one state. A completion ends in one of two ways, and both wake all waiters: it is
-/// [set](Self::set), or it is [given up](Self::give_up) because the event will never happen.
+/// [set](Self::set), or it is [cancelled](Self::cancel) because the event will never happen.
 #[doc(alias = "DoneChecker")]
 #[doc(alias = "InformerSynced")]
 #[derive(Debug, Clone, Default)]
 pub struct Completion {
     done: Latch,
-    given_up: Latch,
+    cancelled: Latch,
 }
 
-/// The error of [`Completion::wait`] if the completion was given up, because the informer or
+/// The error of [`Completion::wait`] if the completion was cancelled, because the informer or
 /// handler stopped before it was synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("the informer or handler stopped before it was synced")]
 pub struct NeverSynced;
 
 impl Completion {
-    /// Returns a completion that is neither set nor given up.
+    /// Returns a completion that is neither set nor cancelled.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -37,8 +37,8 @@ impl Completion {
 
     /// Ends all waits with [`NeverSynced`], because the event will never happen. If the completion
     /// is set, this has no effect.
-    pub fn give_up(&self) {
-        self.given_up.set();
+    pub fn cancel(&self) {
+        self.cancelled.set();
     }
 
     /// Returns whether the completion is set.
@@ -50,7 +50,7 @@ impl Completion {
     /// Waits until the completion is set.
     ///
     /// # Errors
-    /// [`NeverSynced`] if the completion was given up first.
+    /// [`NeverSynced`] if the completion was cancelled first.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future only ends this wait.
@@ -58,8 +58,8 @@ impl Completion {
         tokio::select! {
             biased;
             () = self.done.wait() => Ok(()),
-            // The completion can have been set, and then given up, since `done` was polled.
-            () = self.given_up.wait() => if self.has_synced() { Ok(()) } else { Err(NeverSynced) },
+            // The completion can have been set, and then cancelled, since `done` was polled.
+            () = self.cancelled.wait() => if self.has_synced() { Ok(()) } else { Err(NeverSynced) },
         }
     }
 }
@@ -73,26 +73,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn completion_set_and_then_given_up_stays_set() {
-        let promises: Vec<Completion> = (0..20_000).map(|_| Completion::new()).collect();
+    fn completion_set_and_then_cancelled_stays_set() {
+        let completions: Vec<Completion> = (0..20_000).map(|_| Completion::new()).collect();
         let both_ready = Barrier::new(2);
         // The result is counted here and asserted after the scope: a panic here would leave the
         // other thread waiting at the barrier.
         let mut kept = 0;
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                for promise in &promises {
+                for completion in &completions {
                     both_ready.wait();
-                    promise.set();
-                    promise.give_up();
+                    completion.set();
+                    completion.cancel();
                 }
             });
-            for promise in &promises {
+            for completion in &completions {
                 both_ready.wait();
-                let waited = std::iter::repeat_with(|| promise.wait().now_or_never()).flatten().next();
+                let waited = std::iter::repeat_with(|| completion.wait().now_or_never()).flatten().next();
                 kept += usize::from(waited == Some(Ok(())));
             }
         });
-        assert_eq!(kept, promises.len());
+        assert_eq!(kept, completions.len());
     }
 }

@@ -71,13 +71,13 @@ impl<K> Event<K> {
 impl Event<AnyObject> {
     /// Returns a copy of the event whose handles can all be dereferenced; `None` if the handles of
     /// this event can be dereferenced already.
-    pub(crate) fn opened(&self) -> Option<Self> {
+    pub(crate) fn with_open_handles(&self) -> Option<Self> {
         self.is_closed().then(|| self.clone().map(Cached::opened))
     }
 
     /// Returns whether this event has an object state that no earlier event has had, and whose handle must be
     /// opened before it is dereferenced.
-    pub(crate) fn brings_closed(&self) -> bool {
+    pub(crate) fn has_new_closed_handle(&self) -> bool {
         match self {
             Self::Added { object, .. } | Self::Updated { new: object, .. } => object.is_closed(),
             // The deletion can contain a last state that no earlier event has had.

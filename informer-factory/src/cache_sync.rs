@@ -27,10 +27,10 @@ pub trait CacheSync: Send + Sync {
     }
 
     /// Returns whether the cache watches a namespace, for a cache that watches each namespace
-    /// separately. Default: [`Following::Fixed`].
-    fn following(&self, namespace: &str) -> Following {
+    /// separately. Default: [`NamespaceWatch::Fixed`].
+    fn namespace_watch(&self, namespace: &str) -> NamespaceWatch {
         _ = namespace;
-        Following::Fixed
+        NamespaceWatch::Fixed
     }
 
     /// Returns a description of the informer or handler, with the reason why it is not synced.
@@ -39,11 +39,11 @@ pub trait CacheSync: Send + Sync {
 
 /// Whether a cache watches a namespace.
 #[derive(Debug, Clone)]
-pub enum Following {
+pub enum NamespaceWatch {
     /// The cache does not watch namespaces separately, or has never watched this one.
     Fixed,
     /// The cache watches the namespace.
-    Followed {
+    Watched {
         /// Cancelled when the namespace is removed, before the first of its objects leaves the
         /// store.
         removed: CancellationToken,
@@ -51,8 +51,8 @@ pub enum Following {
     /// The namespace was removed from the cache. An object that the cache lacks can still exist on
     /// the server.
     Released {
-        /// Set when the namespace is added to the cache again; given up when the informer stops.
-        again: Completion,
+        /// Set when the namespace is added to the cache again; cancelled when the informer stops.
+        watched_again: Completion,
     },
 }
 
@@ -108,8 +108,8 @@ impl<K: Send + Sync + 'static> CacheSync for SharedIndexInformer<K> {
         self.synced_in(namespace)
     }
 
-    fn following(&self, namespace: &str) -> Following {
-        self.following(namespace)
+    fn namespace_watch(&self, namespace: &str) -> NamespaceWatch {
+        self.namespace_watch(namespace)
     }
 
     fn waiting_for(&self) -> String {
@@ -155,7 +155,7 @@ impl NotSynced {
     }
 }
 
-/// Waits until all completions are set. Fails as soon as any completion is given up (I12).
+/// Waits until all completions are set. Fails as soon as any completion is cancelled (I12).
 pub(crate) async fn all_set(completions: impl IntoIterator<Item = Completion>) -> Result<(), NeverSynced> {
     let waits = completions.into_iter().map(|completion| async move { completion.wait().await });
     try_join_all(waits).await.map(drop)

@@ -49,7 +49,7 @@ mod source;
 pub use informer_macros::Informer;
 pub use {informer_core, informer_reflector, informer_store};
 
-pub use cache_sync::{CacheSync, Following, NamespaceCache, NotSynced, wait_for_cache_sync};
+pub use cache_sync::{CacheSync, NamespaceCache, NamespaceWatch, NotSynced, wait_for_cache_sync};
 pub use factory::{
     DynamicInformers, FactoryBuilder, FactoryHealth, ForResourceError, InformerReport, InformerScope,
     MetadataInformers, SharedInformerFactory, TypeOptions,

@@ -31,7 +31,7 @@ pub(super) enum Request {
 
 /// The result of a [`Request`].
 #[derive(Debug, Clone)]
-pub(super) enum Answer {
+pub(super) enum Response {
     /// The current lease.
     Lease(Box<Lease>),
     /// The lease does not exist. Only for [`Request::Get`].
@@ -47,7 +47,7 @@ pub(super) enum Answer {
 #[derive(Debug, PartialEq)]
 pub(super) enum Next {
     /// Another request follows.
-    Ask(Request),
+    Send(Request),
     /// This candidate leads, and must renew the lease before [`Election::renew_by`].
     Leading,
     /// This candidate does not lead: it does not hold the lease, or the outcome of its request is
@@ -69,12 +69,12 @@ pub(super) struct Election {
     /// While leading: the start of the last successful request.
     renewed: Option<Instant>,
     /// Whether `seen` is possibly outdated, so that the lease must be read before the next attempt.
-    doubtful: bool,
+    is_seen_outdated: bool,
 }
 
 impl Election {
     pub(super) fn new(config: LeaderElectionConfig) -> Self {
-        Self { config, seen: None, claim: None, renewed: None, doubtful: true }
+        Self { config, seen: None, claim: None, renewed: None, is_seen_outdated: true }
     }
 
     /// Returns the last known holder of the lease.
@@ -100,7 +100,7 @@ impl Election {
     /// Begins an attempt to acquire or renew the lease.
     pub(super) fn begin(&self, date: Timestamp) -> Request {
         match (&self.seen, &self.claim, self.renewed) {
-            (Some((lease, _)), Some(claim), Some(_)) if !self.doubtful && claim.holds(lease) => {
+            (Some((lease, _)), Some(claim), Some(_)) if !self.is_seen_outdated && claim.holds(lease) => {
                 self.write(claim, lease.clone(), date)
             }
             _ => Request::Get,
@@ -108,38 +108,38 @@ impl Election {
     }
 
     /// Processes the result of a request. `sent` is the time at which the request was started.
-    pub(super) fn answered(
+    pub(super) fn process_response(
         &mut self,
         request: &Request,
-        answer: Answer,
+        response: Response,
         sent: Instant,
         now: Instant,
         date: Timestamp,
     ) -> Next {
-        match (request, answer) {
-            (Request::Get, Answer::Lease(lease)) => self.looked(*lease, now, date),
-            (Request::Get, Answer::NotFound) => {
+        match (request, response) {
+            (Request::Get, Response::Lease(lease)) => self.process_read(*lease, now, date),
+            (Request::Get, Response::NotFound) => {
                 self.seen = None;
-                self.doubtful = true;
+                self.is_seen_outdated = true;
                 let claim = self.claim(None, date);
                 let LeaderElectionConfig { namespace, name, lease_duration, .. } = &self.config;
-                Next::Ask(Request::Create(Box::new(claim.create(namespace, name, *lease_duration, date))))
+                Next::Send(Request::Create(Box::new(claim.create(namespace, name, *lease_duration, date))))
             }
             (Request::Get, _) => Next::NotLeading,
-            (_, Answer::Lease(lease)) => self.wrote(*lease, sent, now),
+            (_, Response::Lease(lease)) => self.process_write(*lease, sent, now),
             // The lease in `seen` was possibly outdated, so read the lease now.
-            (Request::Replace(_), _) if !self.doubtful => {
-                self.doubtful = true;
-                Next::Ask(Request::Get)
+            (Request::Replace(_), _) if !self.is_seen_outdated => {
+                self.is_seen_outdated = true;
+                Next::Send(Request::Get)
             }
             _ => Next::NotLeading,
         }
     }
 
     /// Processes a successful write.
-    fn wrote(&mut self, lease: Lease, sent: Instant, now: Instant) -> Next {
+    fn process_write(&mut self, lease: Lease, sent: Instant, now: Instant) -> Next {
         self.seen = Some((lease, now));
-        self.doubtful = false;
+        self.is_seen_outdated = false;
         // After the renew deadline, a response no longer shows that this candidate leads.
         if now >= sent + self.config.renew_deadline {
             return Next::NotLeading;
@@ -149,12 +149,12 @@ impl Election {
     }
 
     /// Processes a lease that was read.
-    fn looked(&mut self, lease: Lease, now: Instant, date: Timestamp) -> Next {
-        self.doubtful = true;
+    fn process_read(&mut self, lease: Lease, now: Instant, date: Timestamp) -> Next {
+        self.is_seen_outdated = true;
         let since = self.observe(lease, now);
         let Some((lease, _)) = self.seen.as_ref() else { return Next::NotLeading };
         if let Some(claim) = self.claim.as_ref().filter(|claim| claim.holds(lease)) {
-            return Next::Ask(self.write(claim, lease.clone(), date));
+            return Next::Send(self.write(claim, lease.clone(), date));
         }
         if self.renewed.is_some() {
             return Next::Lost;
@@ -165,7 +165,7 @@ impl Election {
         }
         let lease = lease.clone();
         let claim = self.claim(Some(&lease), date);
-        Next::Ask(self.write(&claim, lease, date))
+        Next::Send(self.write(&claim, lease, date))
     }
 
     /// Records the lease. Returns the time at which this candidate first saw this version of the lease.
@@ -203,23 +203,23 @@ impl Election {
     pub(super) fn begin_release(&mut self, date: Timestamp) -> Option<Request> {
         let claim = self.claim.as_ref()?;
         match &self.seen {
-            Some((lease, _)) if !self.doubtful && claim.holds(lease) => Some(released(lease, date)),
+            Some((lease, _)) if !self.is_seen_outdated && claim.holds(lease) => Some(released(lease, date)),
             _ => Some(Request::Get),
         }
     }
 
     /// Processes the result of a release request. Returns the next request, if any.
-    pub(super) fn answered_release(
+    pub(super) fn process_release_response(
         &mut self,
         request: &Request,
-        answer: Answer,
+        response: Response,
         now: Instant,
         date: Timestamp,
     ) -> Option<Request> {
-        match (request, answer) {
-            (Request::Get, Answer::Lease(lease)) => {
+        match (request, response) {
+            (Request::Get, Response::Lease(lease)) => {
                 self.observe(*lease, now);
-                self.doubtful = true;
+                self.is_seen_outdated = true;
                 let ours = self
                     .seen
                     .as_ref()
@@ -227,19 +227,19 @@ impl Election {
                 ours.map(|(lease, _)| released(lease, date))
             }
             (Request::Get, _) => None,
-            (_, Answer::Lease(lease)) => {
+            (_, Response::Lease(lease)) => {
                 self.observe(*lease, now);
                 self.claim = None;
                 None
             }
-            (_, Answer::Conflict) => {
-                self.doubtful = true;
+            (_, Response::Conflict) => {
+                self.is_seen_outdated = true;
                 Some(Request::Get)
             }
-            (_, Answer::NotFound | Answer::Failed) => {
+            (_, Response::NotFound | Response::Failed) => {
                 // At most one retry, because the server is possibly unavailable.
-                let look = (!self.doubtful).then_some(Request::Get);
-                self.doubtful = true;
+                let look = (!self.is_seen_outdated).then_some(Request::Get);
+                self.is_seen_outdated = true;
                 look
             }
         }

@@ -37,7 +37,7 @@ use tokio_util::sync::CancellationToken;
 pub use config::{LeaderElectionConfig, LeaderElectionError};
 pub use status::{ElectionProblem, ElectionStatus};
 
-use election::{Answer, Election, Next, Request};
+use election::{Election, Next, Request, Response};
 use status::Reporter;
 
 /// A candidate for leadership. The holder of the `Lease` is the leader.
@@ -234,10 +234,11 @@ impl LeaderElector {
         let mut request = self.election.begin(Timestamp::now());
         loop {
             let sent = Instant::now();
-            let (answer, problem) = self.ask(&request).await;
-            let next = self.election.answered(&request, answer, sent, Instant::now(), Timestamp::now());
+            let (response, problem) = self.send(&request).await;
+            let next =
+                self.election.process_response(&request, response, sent, Instant::now(), Timestamp::now());
             let outcome = match next {
-                Next::Ask(more) => {
+                Next::Send(more) => {
                     request = more;
                     continue;
                 }
@@ -245,7 +246,7 @@ impl LeaderElector {
                 Next::NotLeading => Outcome::NotLeading,
                 Next::Lost => Outcome::Lost,
             };
-            self.reporter.tried(self.election.leader(), problem);
+            self.reporter.record_attempt(self.election.leader(), problem);
             return outcome;
         }
     }
@@ -256,14 +257,15 @@ impl LeaderElector {
         let deadline = Instant::now() + self.request_timeout;
         let mut next = self.election.begin_release(Timestamp::now());
         while let Some(request) = next {
-            let Ok((answer, problem)) = timeout_at(deadline, self.ask(&request)).await else { return };
-            next = self.election.answered_release(&request, answer, Instant::now(), Timestamp::now());
-            self.reporter.tried(self.election.leader(), problem);
+            let Ok((response, problem)) = timeout_at(deadline, self.send(&request)).await else { return };
+            next =
+                self.election.process_release_response(&request, response, Instant::now(), Timestamp::now());
+            self.reporter.record_attempt(self.election.leader(), problem);
         }
     }
 
     /// Sends a request. Returns its result and, if it failed, the problem.
-    async fn ask(&self, request: &Request) -> (Answer, Option<ElectionProblem>) {
+    async fn send(&self, request: &Request) -> (Response, Option<ElectionProblem>) {
         let params = PostParams::default();
         let response = async {
             match request {
@@ -273,22 +275,22 @@ impl LeaderElector {
             }
         };
         let error = match timeout(self.request_timeout, response).await {
-            Ok(Ok(lease)) => return (Answer::Lease(Box::new(lease)), None),
+            Ok(Ok(lease)) => return (Response::Lease(Box::new(lease)), None),
             Ok(Err(error)) => error,
             Err(_) => {
                 let message = format!("no answer within {:?}", self.request_timeout);
-                return (Answer::Failed, Some(ElectionProblem::Failing(message)));
+                return (Response::Failed, Some(ElectionProblem::Failing(message)));
             }
         };
         match (request, &error) {
-            (Request::Get, Error::Api(status)) if status.code == 404 => (Answer::NotFound, None),
+            (Request::Get, Error::Api(status)) if status.code == 404 => (Response::NotFound, None),
             (Request::Create(_) | Request::Replace(_), Error::Api(status)) if status.code == 409 => {
-                (Answer::Conflict, None)
+                (Response::Conflict, None)
             }
             (_, Error::Api(status)) if status.code == 403 => {
-                (Answer::Failed, Some(ElectionProblem::Forbidden(status.message.clone())))
+                (Response::Failed, Some(ElectionProblem::Forbidden(status.message.clone())))
             }
-            _ => (Answer::Failed, Some(ElectionProblem::Failing(error.to_string()))),
+            _ => (Response::Failed, Some(ElectionProblem::Failing(error.to_string()))),
         }
     }
 }

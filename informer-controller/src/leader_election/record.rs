@@ -41,7 +41,7 @@ impl Claim {
     /// Writes the claim and a new renew time into the lease. Other fields stay unchanged.
     pub(super) fn write(&self, mut lease: Lease, duration: Duration, date: Timestamp) -> Lease {
         let spec = lease.spec.get_or_insert_default();
-        let renewed = another_date_than(spec.renew_time.as_ref(), date);
+        let renewed = distinct_date(spec.renew_time.as_ref(), date);
         spec.holder_identity = Some(self.identity.clone());
         spec.lease_duration_seconds = Some(i32::try_from(duration.as_secs()).unwrap_or(i32::MAX));
         spec.acquire_time = Some(self.acquired.clone());
@@ -55,7 +55,7 @@ impl Claim {
 /// candidate that does not check for a missing holder waits only this long.
 pub(super) fn release(mut lease: Lease, date: Timestamp) -> Lease {
     let spec = lease.spec.get_or_insert_default();
-    let released = another_date_than(spec.renew_time.as_ref(), date);
+    let released = distinct_date(spec.renew_time.as_ref(), date);
     spec.holder_identity = Some(String::new());
     spec.lease_duration_seconds = Some(1);
     spec.acquire_time = Some(released.clone());
@@ -89,7 +89,7 @@ pub(super) fn micro_time(date: Timestamp) -> MicroTime {
 
 /// Returns a renew time that differs from the last one, even if the clock stands still. The server
 /// skips writes without a change, and other candidates would then see no renewal.
-fn another_date_than(last: Option<&MicroTime>, date: Timestamp) -> MicroTime {
+fn distinct_date(last: Option<&MicroTime>, date: Timestamp) -> MicroTime {
     let date = micro_time(date);
     if last != Some(&date) {
         return date;

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 /// The status of an election.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Standing {
+struct ElectionState {
     leader: Option<String>,
     is_leading: bool,
     problem: Option<ElectionProblem>,
@@ -39,7 +39,7 @@ impl fmt::Display for ElectionProblem {
 /// The status of an election. Clones show the same candidate.
 #[derive(Debug, Clone)]
 pub struct ElectionStatus {
-    standing: watch::Receiver<Standing>,
+    state: watch::Receiver<ElectionState>,
 }
 
 impl ElectionStatus {
@@ -48,7 +48,7 @@ impl ElectionStatus {
     #[must_use]
     #[doc(alias = "GetLeader")]
     pub fn leader(&self) -> Option<String> {
-        self.standing.borrow().leader.clone()
+        self.state.borrow().leader.clone()
     }
 
     /// Returns whether this candidate holds the lease for its work. At shutdown, the result is
@@ -57,14 +57,14 @@ impl ElectionStatus {
     #[must_use]
     #[doc(alias = "IsLeader")]
     pub fn is_leading(&self) -> bool {
-        self.standing.borrow().is_leading
+        self.state.borrow().is_leading
     }
 
     /// Returns the failure of the last attempt, if it failed. If another candidate leads, the
     /// attempt does not count as failed.
     #[must_use]
     pub fn problem(&self) -> Option<ElectionProblem> {
-        self.standing.borrow().problem.clone()
+        self.state.borrow().problem.clone()
     }
 
     /// Waits until the leader, [`is_leading`](Self::is_leading) or the problem has changed since
@@ -76,7 +76,7 @@ impl ElectionStatus {
     /// Cancel safe: after a change, the next call returns at once.
     #[doc(alias = "OnNewLeader")]
     pub async fn changed(&mut self) -> bool {
-        self.standing.changed().await.is_ok()
+        self.state.changed().await.is_ok()
     }
 }
 
@@ -84,24 +84,24 @@ impl ElectionStatus {
 #[derive(Debug, Clone)]
 pub(super) struct Reporter {
     lease: Arc<str>,
-    standing: watch::Sender<Standing>,
+    state: watch::Sender<ElectionState>,
 }
 
 impl Reporter {
     pub(super) fn new(lease: &str) -> Self {
-        Self { lease: lease.into(), standing: watch::Sender::new(Standing::default()) }
+        Self { lease: lease.into(), state: watch::Sender::new(ElectionState::default()) }
     }
 
     pub(super) fn status(&self) -> ElectionStatus {
-        ElectionStatus { standing: self.standing.subscribe() }
+        ElectionStatus { state: self.state.subscribe() }
     }
 
     /// Records the end of an attempt: the holder, and the failure if any.
-    pub(super) fn tried(&self, leader: Option<&str>, problem: Option<ElectionProblem>) {
+    pub(super) fn record_attempt(&self, leader: Option<&str>, problem: Option<ElectionProblem>) {
         let (lease, now) = (&self.lease, problem.clone());
-        let before = self.change(|standing| {
-            standing.leader = leader.map(str::to_owned);
-            standing.problem = problem;
+        let before = self.change(|state| {
+            state.leader = leader.map(str::to_owned);
+            state.problem = problem;
         });
         match now {
             now if now == before.problem => {}
@@ -118,13 +118,13 @@ impl Reporter {
     /// Records that this candidate leads, until the returned guard is dropped.
     #[must_use]
     pub(super) fn started_leading(&self) -> Leading {
-        self.change(|standing| standing.is_leading = true);
+        self.change(|state| state.is_leading = true);
         tracing::info!(lease = %self.lease, "this candidate started leading");
         Leading(self.clone())
     }
 
     pub(super) fn stopped_leading(&self, why: &str) {
-        let before = self.change(|standing| standing.is_leading = false);
+        let before = self.change(|state| state.is_leading = false);
         if before.is_leading {
             tracing::info!(lease = %self.lease, reason = why, "this candidate stopped leading");
         }
@@ -132,12 +132,12 @@ impl Reporter {
 
     /// Changes the status, and wakes waiters if this makes a difference. Returns the previous
     /// status.
-    fn change(&self, change: impl FnOnce(&mut Standing)) -> Standing {
-        let mut before = Standing::default();
-        self.standing.send_if_modified(|standing| {
-            before = standing.clone();
-            change(standing);
-            *standing != before
+    fn change(&self, change: impl FnOnce(&mut ElectionState)) -> ElectionState {
+        let mut before = ElectionState::default();
+        self.state.send_if_modified(|state| {
+            before = state.clone();
+            change(state);
+            *state != before
         });
         before
     }

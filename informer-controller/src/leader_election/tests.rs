@@ -11,7 +11,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::election::{Answer, Election, Next, Request};
+use super::election::{Election, Next, Request, Response};
 use super::{LeaderElectionConfig, record};
 
 /// The true time that passes per step.
@@ -32,28 +32,28 @@ struct Server {
 }
 
 impl Server {
-    fn answer(&mut self, request: &Request) -> Answer {
+    fn response(&mut self, request: &Request) -> Response {
         match (request, &self.lease) {
-            (Request::Get, None) => Answer::NotFound,
-            (Request::Get, Some(lease)) => Answer::Lease(Box::new(lease.clone())),
+            (Request::Get, None) => Response::NotFound,
+            (Request::Get, Some(lease)) => Response::Lease(Box::new(lease.clone())),
             (Request::Create(lease), None) => self.store(lease),
             (Request::Replace(lease), Some(current))
                 if record::version(lease) == record::version(current) =>
             {
                 // As in the API server, a replacement without a change writes nothing.
-                if lease.spec == current.spec { Answer::Lease(lease.clone()) } else { self.store(lease) }
+                if lease.spec == current.spec { Response::Lease(lease.clone()) } else { self.store(lease) }
             }
-            _ => Answer::Conflict,
+            _ => Response::Conflict,
         }
     }
 
-    fn store(&mut self, lease: &Lease) -> Answer {
+    fn store(&mut self, lease: &Lease) -> Response {
         let mut lease = lease.clone();
         self.version += 1;
         lease.metadata.uid = Some("only".to_owned());
         lease.metadata.resource_version = Some(self.version.to_string());
         self.lease = Some(lease.clone());
-        Answer::Lease(Box::new(lease))
+        Response::Lease(Box::new(lease))
     }
 }
 
@@ -64,7 +64,7 @@ struct Message {
     request: Request,
     arrives: Duration,
     back: Option<Duration>,
-    answer: Option<Answer>,
+    response: Option<Response>,
 }
 
 struct Candidate {
@@ -134,7 +134,7 @@ impl World {
         let (there, back) = (slow(&mut self.random), slow(&mut self.random));
         let arrives = self.now + there;
         let back = (quiet || self.random.u8(..25) > 0).then(|| arrives + back);
-        let message = Message { from: who, id: self.last_id, request, arrives, back, answer: None };
+        let message = Message { from: who, id: self.last_id, request, arrives, back, response: None };
         self.messages.push(message);
     }
 
@@ -143,7 +143,7 @@ impl World {
         (0..self.candidates.len()).for_each(|who| self.end_late_work(who));
         self.deliver();
         for who in 0..self.candidates.len() {
-            self.trouble(who);
+            self.fail_randomly(who);
             self.turn(who);
         }
     }
@@ -160,31 +160,32 @@ impl World {
     fn deliver(&mut self) {
         let mut arrived = Vec::new();
         for message in &mut self.messages {
-            if message.answer.is_none() && message.arrives <= self.now {
-                message.answer = Some(self.server.answer(&message.request));
+            if message.response.is_none() && message.arrives <= self.now {
+                message.response = Some(self.server.response(&message.request));
             }
-            if let (Some(answer), Some(_)) = (&message.answer, message.back.filter(|back| *back <= self.now))
+            if let (Some(response), Some(_)) =
+                (&message.response, message.back.filter(|back| *back <= self.now))
             {
-                arrived.push((message.from, message.id, answer.clone()));
+                arrived.push((message.from, message.id, response.clone()));
             }
         }
         let now = self.now;
         self.messages
-            .retain(|message| message.answer.is_none() || message.back.is_some_and(|back| back > now));
-        for (who, id, answer) in arrived {
+            .retain(|message| message.response.is_none() || message.back.is_some_and(|back| back > now));
+        for (who, id, response) in arrived {
             if let Some((_, request, sent)) = self.candidates[who].waiting.take_if(|waiting| waiting.0 == id)
             {
-                self.answered(who, &request, answer, sent);
+                self.process_response(who, &request, response, sent);
             }
         }
     }
 
-    fn answered(&mut self, who: usize, request: &Request, answer: Answer, sent: Instant) {
+    fn process_response(&mut self, who: usize, request: &Request, response: Response, sent: Instant) {
         let (local, date) = self.clock(who);
         let candidate = &mut self.candidates[who];
-        let next = candidate.election.answered(request, answer, sent, local, date);
+        let next = candidate.election.process_response(request, response, sent, local, date);
         match next {
-            Next::Ask(request) => return self.send(who, request),
+            Next::Send(request) => return self.send(who, request),
             Next::Leading if !candidate.at_work => {
                 candidate.at_work = true;
                 *self.terms.entry(who).or_default() += 1;
@@ -210,7 +211,7 @@ impl World {
         }
         match candidate.waiting.take() {
             Some((_, request, sent)) if local >= sent + Duration::from_secs(5) => {
-                self.answered(who, &request, Answer::Failed, sent);
+                self.process_response(who, &request, Response::Failed, sent);
             }
             Some(waiting) => candidate.waiting = Some(waiting),
             None if local >= candidate.next_try => {
@@ -222,7 +223,7 @@ impl World {
     }
 
     /// Sometimes disconnects, restarts or stops a candidate.
-    fn trouble(&mut self, who: usize) {
+    fn fail_randomly(&mut self, who: usize) {
         if self.now >= UNREST {
             return;
         }
@@ -289,21 +290,22 @@ fn late_answer_does_not_make_a_leader() {
     let (mut election, mut server) =
         (Election::new(LeaderElectionConfig::new("shop", "till")), Server::default());
     let (sent, date) = (Instant::now(), Timestamp::now());
-    let Next::Ask(create) = election.answered(&Request::Get, Answer::NotFound, sent, sent, date) else {
+    let Next::Send(create) = election.process_response(&Request::Get, Response::NotFound, sent, sent, date)
+    else {
         panic!("a missing lease must lead to a create request");
     };
     let late = sent + Duration::from_secs(10);
-    let answer = server.answer(&create);
-    assert_eq!(election.answered(&create, answer, sent, late, date), Next::NotLeading);
+    let response = server.response(&create);
+    assert_eq!(election.process_response(&create, response, sent, late, date), Next::NotLeading);
     // The claim is recognised and renewed at once.
     assert_eq!(election.begin(date), Request::Get);
-    let answer = server.answer(&Request::Get);
-    let Next::Ask(renew) = election.answered(&Request::Get, answer, late, late, date) else {
+    let response = server.response(&Request::Get);
+    let Next::Send(renew) = election.process_response(&Request::Get, response, late, late, date) else {
         panic!("the candidate must recognise and renew its own claim");
     };
-    let answer = server.answer(&renew);
-    let answered = late + Duration::from_secs(4);
-    assert_eq!(election.answered(&renew, answer, late, answered, date), Next::Leading);
+    let response = server.response(&renew);
+    let process_response = late + Duration::from_secs(4);
+    assert_eq!(election.process_response(&renew, response, late, process_response, date), Next::Leading);
     // The time counts from the request, because other candidates can have seen the write since
     // then.
     assert_eq!(election.work_until(), Some(late + Duration::from_millis(12_500)));

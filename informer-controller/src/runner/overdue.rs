@@ -27,7 +27,7 @@ impl Overdue {
 
     /// Logs that a key of this namespace has been parked for a whole deadline.
     pub(super) fn report(&self, namespace: &str, cache: impl FnOnce() -> String) {
-        if self.note(namespace) {
+        if self.should_log(namespace) {
             tracing::warn!(
                 controller = self.controller,
                 namespace,
@@ -41,7 +41,7 @@ impl Overdue {
 
     /// Returns whether to log a line for a namespace, at most one per deadline, and records the
     /// line.
-    fn note(&self, namespace: &str) -> bool {
+    fn should_log(&self, namespace: &str) -> bool {
         let mut logged = self.logged.lock();
         logged.retain(|_, at| at.elapsed() < self.deadline);
         let is_due = !logged.contains_key(namespace);

@@ -29,10 +29,10 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ParkingLot<T> {
         loop {
             tokio::select! {
                 biased;
-                Some((key, in_time)) = waits.next() => self.leave(key, in_time),
+                Some((key, in_time)) = waits.next() => self.unpark(key, in_time),
                 arrival = self.arrivals.recv() => {
                     let Some((key, priority)) = arrival else { return };
-                    if self.arrive(key.clone(), priority) {
+                    if self.park(key.clone(), priority) {
                         let readiness = self.readiness.clone();
                         waits.push(async move {
                             let in_time = readiness.ready(&key).await;
@@ -45,7 +45,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ParkingLot<T> {
     }
 
     /// Parks the key, or raises the priority of a parked key. Returns `true` if it was not parked.
-    fn arrive(&mut self, key: T, priority: Priority) -> bool {
+    fn park(&mut self, key: T, priority: Priority) -> bool {
         let before = self.parked.get(&key).copied();
         if before.is_none() {
             self.monitor.park(&key);
@@ -54,7 +54,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ParkingLot<T> {
         before.is_none()
     }
 
-    fn leave(&mut self, key: T, in_time: bool) {
+    fn unpark(&mut self, key: T, in_time: bool) {
         self.monitor.unpark(&key, !in_time);
         let priority = self.parked.remove(&key).unwrap_or_default();
         self.queue.add_with_priority(key, priority);

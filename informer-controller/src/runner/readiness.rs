@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::overdue::Overdue;
 use crate::{KeyWrites, WriteTracker};
-use informer_factory::{CacheSync, Following};
+use informer_factory::{CacheSync, NamespaceWatch};
 
 /// Returns the namespace of a key, if it has one.
 pub(super) type NamespaceOf<T> = Arc<dyn Fn(&T) -> Option<&str> + Send + Sync>;
@@ -57,7 +57,7 @@ enum Coverage {
 
 /// What a worker does with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Action {
     Reconcile,
     /// Hold the key, without occupying a worker, until the caches are ready for it.
     Park,
@@ -67,14 +67,14 @@ pub(super) enum Verdict {
 
 /// Whether the caches watch the namespace of a key that is being reconciled.
 #[derive(Debug, Clone, Default)]
-pub(super) struct View {
+pub(super) struct NamespaceView {
     /// Whether a cache had released the namespace before the call.
     is_released: bool,
     /// One token for each cache that watches the namespace, cancelled when that cache releases it.
     removed: Vec<CancellationToken>,
 }
 
-impl View {
+impl NamespaceView {
     pub(super) fn is_namespace_watched(&self) -> bool {
         !self.is_released && !self.removed.iter().any(CancellationToken::is_cancelled)
     }
@@ -94,24 +94,24 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
         self.tracker.of(key)
     }
 
-    pub(super) fn verdict(&self, key: &T) -> Verdict {
+    pub(super) fn action(&self, key: &T) -> Action {
         match self.coverage(key) {
-            Coverage::Released => Verdict::Drop,
-            Coverage::Complete if self.writes(key).is_ready() => Verdict::Reconcile,
-            Coverage::Complete | Coverage::Partial { .. } => Verdict::Park,
+            Coverage::Released => Action::Drop,
+            Coverage::Complete if self.writes(key).is_ready() => Action::Reconcile,
+            Coverage::Complete | Coverage::Partial { .. } => Action::Park,
         }
     }
 
     /// Returns a view that shows at any later time whether the caches still watch the key's
     /// namespace.
-    pub(super) fn view(&self, key: &T) -> View {
-        let mut view = View::default();
+    pub(super) fn view(&self, key: &T) -> NamespaceView {
+        let mut view = NamespaceView::default();
         let Some(namespace) = (self.namespace_of)(key) else { return view };
         for read in self.caches.iter() {
-            match read.cache.following(namespace) {
-                Following::Followed { removed } => view.removed.push(removed),
-                Following::Released { .. } => view.is_released = true,
-                Following::Fixed => {}
+            match read.cache.namespace_watch(namespace) {
+                NamespaceWatch::Watched { removed } => view.removed.push(removed),
+                NamespaceWatch::Released { .. } => view.is_released = true,
+                NamespaceWatch::Fixed => {}
             }
         }
         view
@@ -138,22 +138,24 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
 
     fn coverage(&self, key: &T) -> Coverage {
         let Some(namespace) = (self.namespace_of)(key) else { return Coverage::Complete };
-        let (mut followed, mut again) = (Vec::new(), None);
+        let (mut watched, mut released) = (Vec::new(), None);
         for (cache, read) in self.caches.iter().enumerate() {
             let listed = read.cache.synced_in(namespace);
-            if is_open(&listed) {
+            if is_pending(&listed) {
                 return Coverage::Partial { cache, complete: listed, removed: Vec::new() };
             }
-            match read.cache.following(namespace) {
-                Following::Followed { removed } if read.is_watched => followed.push(removed),
-                Following::Released { again: promise } if read.is_watched => again = Some((cache, promise)),
-                Following::Followed { .. } | Following::Released { .. } | Following::Fixed => {}
+            match read.cache.namespace_watch(namespace) {
+                NamespaceWatch::Watched { removed } if read.is_watched => watched.push(removed),
+                NamespaceWatch::Released { watched_again } if read.is_watched => {
+                    released = Some((cache, watched_again))
+                }
+                NamespaceWatch::Watched { .. } | NamespaceWatch::Released { .. } | NamespaceWatch::Fixed => {}
             }
         }
-        match again {
+        match released {
             None => Coverage::Complete,
-            Some((cache, complete)) if !followed.is_empty() && is_open(&complete) => {
-                Coverage::Partial { cache, complete, removed: followed }
+            Some((cache, complete)) if !watched.is_empty() && is_pending(&complete) => {
+                Coverage::Partial { cache, complete, removed: watched }
             }
             Some(_) => Coverage::Released,
         }
@@ -166,15 +168,15 @@ async fn change(complete: &Completion, removed: &[CancellationToken]) {
     let mut removals: FuturesUnordered<_> = removed.iter().map(CancellationToken::cancelled).collect();
     tokio::select! {
         biased;
-        // The completion is given up when the namespace is no longer watched.
+        // The completion is cancelled when the namespace is no longer watched.
         _ = complete.wait() => {}
         Some(()) = removals.next() => {}
     }
 }
 
-/// Returns whether a completion is neither set nor given up.
-fn is_open(promise: &Completion) -> bool {
-    !promise.has_synced() && promise.wait().now_or_never().is_none()
+/// Returns whether a completion is neither set nor cancelled.
+fn is_pending(completion: &Completion) -> bool {
+    !completion.has_synced() && completion.wait().now_or_never().is_none()
 }
 
 impl<T> Clone for Readiness<T> {

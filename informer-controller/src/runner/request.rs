@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use informer_core::ObjectKey;
 
-use super::readiness::View;
+use super::readiness::NamespaceView;
 use crate::KeyWrites;
 
 /// A key to reconcile.
@@ -14,7 +14,7 @@ pub struct ReconcileRequest<T = ObjectKey> {
     pub(super) key: T,
     pub(super) failures: u32,
     pub(super) writes: KeyWrites<T>,
-    pub(super) view: View,
+    pub(super) view: NamespaceView,
 }
 
 impl<T> ReconcileRequest<T> {

@@ -18,7 +18,7 @@ use super::key_log::{FailedKey, KeyLog, ParkedKey};
 /// while it runs. Clones show the same controller.
 #[derive(Clone, Default)]
 pub struct RunnerMonitor {
-    book: Arc<Mutex<Book>>,
+    state: Arc<Mutex<MonitorState>>,
     queue: Option<Arc<Queue>>,
 }
 
@@ -31,7 +31,7 @@ struct Queue {
 
 /// The data of a [`RunnerMonitor`].
 #[derive(Debug, Default)]
-struct Book {
+struct MonitorState {
     stats: RunnerStats,
     /// The start of each worker's current call; `None` for an idle worker.
     begun: Vec<Option<Instant>>,
@@ -74,7 +74,7 @@ pub struct RunnerStats {
 
 /// The outcome of a reconcile call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(super) enum OutcomeKind {
     Succeeded { is_requeued: bool },
     Failed,
     TimedOut,
@@ -85,7 +85,7 @@ impl RunnerMonitor {
     pub(super) fn of<T: Hash + Eq + Clone + Send + 'static>(queue: &Workqueue<T>) -> Self {
         let observe = queue.observer();
         let len = Box::new(move || observe().map(|(len, _)| len));
-        Self { book: Arc::default(), queue: Some(Arc::new(Queue { name: queue.name().to_owned(), len })) }
+        Self { state: Arc::default(), queue: Some(Arc::new(Queue { name: queue.name().to_owned(), len })) }
     }
 
     /// Returns the name of the controller's queue; empty if the queue has no name.
@@ -104,85 +104,85 @@ impl RunnerMonitor {
     /// Returns up to 256 of the parked keys, the longest parked first.
     #[must_use]
     pub fn parked_keys(&self) -> Vec<ParkedKey> {
-        self.book.lock().keys.parked()
+        self.state.lock().keys.parked()
     }
 
     /// Returns the keys whose last call failed, timed out or panicked, the latest failure first. Of
     /// more than 256 such keys, only those that failed last are returned.
     #[must_use]
     pub fn failed_keys(&self) -> Vec<FailedKey> {
-        self.book.lock().keys.failed()
+        self.state.lock().keys.failed()
     }
 
     /// Returns the current statistics.
     #[must_use]
     pub fn stats(&self) -> RunnerStats {
         let now = Instant::now();
-        let book = self.book.lock();
-        let begun = || book.begun.iter().flatten();
+        let state = self.state.lock();
+        let begun = || state.begun.iter().flatten();
         let longest_active = begun().map(|begun| now.saturating_duration_since(*begun)).max();
         let longest_active = longest_active.unwrap_or_default();
-        RunnerStats { active: begun().count(), longest_active, ..book.stats }
+        RunnerStats { active: begun().count(), longest_active, ..state.stats }
     }
 
     pub(super) fn expect_workers(&self, workers: usize) {
-        self.book.lock().begun = vec![None; workers];
+        self.state.lock().begun = vec![None; workers];
     }
 
     /// Records the start of a reconcile call. If the returned [`Call`] is dropped without an
     /// outcome, the reconcile call was cancelled and does not count.
     pub(super) fn begin(&self, worker: usize) -> Call<'_> {
         let begun = Instant::now();
-        self.book.lock().begun[worker] = Some(begun);
+        self.state.lock().begun[worker] = Some(begun);
         Call { monitor: self, worker, begun }
     }
 
     pub(super) fn park(&self, key: &impl fmt::Debug) {
         let key = format!("{key:?}");
-        let mut book = self.book.lock();
-        book.stats.parked += 1;
-        book.stats.parked_now += 1;
-        book.keys.park(key);
+        let mut state = self.state.lock();
+        state.stats.parked += 1;
+        state.stats.parked_now += 1;
+        state.keys.park(key);
     }
 
     pub(super) fn unpark(&self, key: &impl fmt::Debug, timed_out: bool) {
         let key = format!("{key:?}");
-        let mut book = self.book.lock();
-        book.keys.unpark(&key);
-        book.stats.parked_now -= 1;
-        book.stats.parked_timed_out += u64::from(timed_out);
+        let mut state = self.state.lock();
+        state.keys.unpark(&key);
+        state.stats.parked_now -= 1;
+        state.stats.parked_timed_out += u64::from(timed_out);
     }
 
     pub(super) fn count_dropped(&self) {
-        self.book.lock().stats.dropped += 1;
+        self.state.lock().stats.dropped += 1;
     }
 
     pub(super) fn forget_parked(&self) {
-        let mut book = self.book.lock();
-        book.stats.parked_now = 0;
-        book.keys.forget_parked();
+        let mut state = self.state.lock();
+        state.stats.parked_now = 0;
+        state.keys.forget_parked();
     }
 
     /// Records a call of `key` that failed.
     pub(super) fn fail(&self, key: &impl fmt::Debug, failure: &str, failures: u32) {
         let (key, failure, at) = (format!("{key:?}"), failure.to_owned(), Instant::now());
-        self.book.lock().keys.fail(FailedKey { key, failure, failures, at, retry_at: at });
+        self.state.lock().keys.fail(FailedKey { key, failure, failures, at, retry_at: at });
     }
 
     /// Records when a failed key is queued again.
     pub(super) fn retry(&self, key: &impl fmt::Debug, retry_in: Duration) {
         let key = format!("{key:?}");
-        self.book.lock().keys.retry_at(&key, Instant::now() + retry_in);
+        self.state.lock().keys.retry_at(&key, Instant::now() + retry_in);
     }
 
     /// Records a call of `key` that succeeded, or a key that was dropped.
     pub(super) fn succeed(&self, key: &impl fmt::Debug) {
         // I8: the key's `Debug` runs without the lock.
-        if !self.book.lock().keys.has_failed() {
+        if !self.state.lock().keys.has_failed() {
             return;
         }
         let key = format!("{key:?}");
-        self.book.lock().keys.succeed(&key);
+        self.state.lock().keys.succeed(&key);
     }
 }
 
@@ -195,19 +195,19 @@ pub(super) struct Call<'a> {
 }
 
 impl Call<'_> {
-    pub(super) fn end(self, ending: Ending) {
+    pub(super) fn end(self, kind: OutcomeKind) {
         let took = self.begun.elapsed();
-        let mut book = self.monitor.book.lock();
-        let stats = &mut book.stats;
+        let mut state = self.monitor.state.lock();
+        let stats = &mut state.stats;
         stats.longest = stats.longest.max(took);
-        let count = match ending {
-            Ending::Succeeded { is_requeued } => {
+        let count = match kind {
+            OutcomeKind::Succeeded { is_requeued } => {
                 stats.requeued += u64::from(is_requeued);
                 &mut stats.succeeded
             }
-            Ending::Failed => &mut stats.failed,
-            Ending::TimedOut => &mut stats.timed_out,
-            Ending::Panicked => &mut stats.panicked,
+            OutcomeKind::Failed => &mut stats.failed,
+            OutcomeKind::TimedOut => &mut stats.timed_out,
+            OutcomeKind::Panicked => &mut stats.panicked,
         };
         *count += 1;
     }
@@ -215,7 +215,7 @@ impl Call<'_> {
 
 impl Drop for Call<'_> {
     fn drop(&mut self) {
-        self.monitor.book.lock().begun[self.worker] = None;
+        self.monitor.state.lock().begun[self.worker] = None;
     }
 }
 

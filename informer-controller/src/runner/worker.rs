@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::readiness::{self, Readiness};
-use super::stats::Ending;
+use super::stats::OutcomeKind;
 use super::{ReconcileRequest, Reconciled, RunnerMonitor};
 
 /// Takes keys from the queue and calls the reconcile function with each.
@@ -31,7 +31,7 @@ pub(super) struct Worker<T, F> {
 }
 
 /// The outcome of a reconcile call.
-enum Verdict {
+enum CallOutcome {
     Reconciled(Reconciled),
     /// The call returned an error with this text.
     Failed(String),
@@ -56,22 +56,22 @@ where
                 item.release();
                 return;
             }
-            // The view is created before the verdict, so that it shows all changes after the
-            // verdict.
+            // The view is created before the action is chosen, so that it shows all changes after this
+            // choice.
             let view = self.readiness.view(item.key());
-            match self.readiness.verdict(item.key()) {
-                readiness::Verdict::Reconcile => {
+            match self.readiness.action(item.key()) {
+                readiness::Action::Reconcile => {
                     let (key, failures) = (item.key().clone(), item.num_requeues());
                     let writes = self.readiness.writes(&key);
                     self.work(item, ReconcileRequest { key, failures, writes, view }).await;
                 }
-                readiness::Verdict::Park => {
+                readiness::Action::Park => {
                     // The key is sent before the item is released, so that it is never lost. If the
                     // runner has stopped, sending fails, which is harmless.
                     _ = self.park.send((item.key().clone(), item.priority()));
                     item.release();
                 }
-                readiness::Verdict::Drop => self.drop_released(item),
+                readiness::Action::Drop => self.drop_released(item),
             }
         }
     }
@@ -90,17 +90,17 @@ where
 
     async fn work(&self, item: Item<T>, request: ReconcileRequest<T>) {
         let call = self.monitor.begin(self.number);
-        let verdict = self.call(request).await;
-        call.end(verdict.ending());
-        if matches!(verdict, Verdict::Reconciled(_)) {
+        let outcome = self.call(request).await;
+        call.end(outcome.kind());
+        if matches!(outcome, CallOutcome::Reconciled(_)) {
             self.monitor.succeed(item.key());
         }
-        let failure = match verdict {
-            Verdict::Reconciled(Reconciled::Done) => return item.done(),
-            Verdict::Reconciled(Reconciled::RequeueAfter(delay)) => return item.done_after(delay),
-            Verdict::Failed(error) => format!("failed: {error}"),
-            Verdict::TimedOut(limit) => format!("timed out after {limit:?}"),
-            Verdict::Panicked(message) => format!("panicked: {message}"),
+        let failure = match outcome {
+            CallOutcome::Reconciled(Reconciled::Done) => return item.done(),
+            CallOutcome::Reconciled(Reconciled::RequeueAfter(delay)) => return item.done_after(delay),
+            CallOutcome::Failed(error) => format!("failed: {error}"),
+            CallOutcome::TimedOut(limit) => format!("timed out after {limit:?}"),
+            CallOutcome::Panicked(message) => format!("panicked: {message}"),
         };
         let key = item.key().clone();
         // The log line has the reason `held_by`, because a key with pending writes is parked after
@@ -115,7 +115,7 @@ where
         tracing::warn!(controller, ?key, failure, ?retry_in, held_by, "reconcile call failed");
     }
 
-    async fn call(&self, request: ReconcileRequest<T>) -> Verdict {
+    async fn call(&self, request: ReconcileRequest<T>) -> CallOutcome {
         // The block also creates and drops the future and formats the error, so that panics of
         // these steps are caught.
         let call = async {
@@ -123,26 +123,29 @@ where
             let result = match self.limit {
                 Some(limit) => match timeout(limit, reconcile).await {
                     Ok(result) => result,
-                    Err(_) => return Verdict::TimedOut(limit),
+                    Err(_) => return CallOutcome::TimedOut(limit),
                 },
                 None => reconcile.await,
             };
-            result.map_or_else(|error| Verdict::Failed(chain(error.into().as_ref())), Verdict::Reconciled)
+            result.map_or_else(
+                |error| CallOutcome::Failed(chain(error.into().as_ref())),
+                CallOutcome::Reconciled,
+            )
         };
         let caught = AssertUnwindSafe(call).catch_unwind().await;
-        caught.unwrap_or_else(|panic| Verdict::Panicked(panic_message(panic)))
+        caught.unwrap_or_else(|panic| CallOutcome::Panicked(panic_message(panic)))
     }
 }
 
-impl Verdict {
-    fn ending(&self) -> Ending {
+impl CallOutcome {
+    fn kind(&self) -> OutcomeKind {
         match self {
             Self::Reconciled(reconciled) => {
-                Ending::Succeeded { is_requeued: *reconciled != Reconciled::Done }
+                OutcomeKind::Succeeded { is_requeued: *reconciled != Reconciled::Done }
             }
-            Self::Failed(_) => Ending::Failed,
-            Self::TimedOut(_) => Ending::TimedOut,
-            Self::Panicked(_) => Ending::Panicked,
+            Self::Failed(_) => OutcomeKind::Failed,
+            Self::TimedOut(_) => OutcomeKind::TimedOut,
+            Self::Panicked(_) => OutcomeKind::Panicked,
         }
     }
 }

@@ -7,7 +7,7 @@ use kube::Resource;
 use tokio_util::sync::CancellationToken;
 
 use super::KeyWrites;
-use super::pending::Awaited;
+use super::pending::Condition;
 use super::settlement::Settlement;
 use informer_factory::SharedIndexInformer;
 
@@ -26,17 +26,17 @@ pub struct WriteInFlight<T: Hash + Eq + Clone> {
     writes: KeyWrites<T>,
     /// The id of the write, and the condition to wait for. `None` if the informer will never
     /// receive the write, or after the outcome was reported.
-    awaited: Option<(u64, Awaited)>,
-    answered: CancellationToken,
+    condition: Option<(u64, Condition)>,
+    outcome_known: CancellationToken,
 }
 
 impl<T: Hash + Eq + Clone> WriteInFlight<T> {
     pub(super) fn new(
         writes: KeyWrites<T>,
-        awaited: Option<(u64, Awaited)>,
-        answered: CancellationToken,
+        condition: Option<(u64, Condition)>,
+        outcome_known: CancellationToken,
     ) -> Self {
-        Self { writes, awaited, answered }
+        Self { writes, condition, outcome_known }
     }
 
     /// Reports that the write was applied and the server returned this object; see
@@ -61,24 +61,24 @@ impl<T: Hash + Eq + Clone> WriteInFlight<T> {
     /// outcome; without one, the key waits until the deadline.
     pub(super) fn unknown(mut self, settlement: Option<Settlement>) {
         let Some(settlement) = settlement else { return };
-        if let Some((id, _)) = self.awaited.take() {
-            self.writes.prolong(id, Awaited::Outcome(settlement));
-            self.answered.cancel();
+        if let Some((id, _)) = self.condition.take() {
+            self.writes.replace_condition(id, Condition::Outcome(settlement));
+            self.outcome_known.cancel();
         }
     }
 
     fn end(&mut self) {
-        if let Some((id, _)) = self.awaited.take() {
+        if let Some((id, _)) = self.condition.take() {
             self.writes.forget(id);
-            self.answered.cancel();
+            self.outcome_known.cancel();
         }
     }
 }
 
 impl<T: Hash + Eq + Clone> Drop for WriteInFlight<T> {
     fn drop(&mut self) {
-        if let Some((id, awaited)) = self.awaited.take() {
-            self.writes.prolong(id, awaited);
+        if let Some((id, condition)) = self.condition.take() {
+            self.writes.replace_condition(id, condition);
         }
     }
 }

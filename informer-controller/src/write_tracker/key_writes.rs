@@ -9,7 +9,7 @@ use kube::Resource;
 use tokio::time::timeout_at;
 use tokio_util::sync::CancellationToken;
 
-use super::pending::{Awaited, Pending};
+use super::pending::{Condition, Pending};
 use super::settlement::Settlement;
 use super::{WriteInFlight, WriteTracker};
 use informer_factory::__private::{Visibility, writes};
@@ -87,8 +87,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         W: Resource,
     {
         let write = self.begin();
-        let answer = request.await;
-        match &answer {
+        let response = request.await;
+        match &response {
             Ok(written) => write.wrote(informer, written),
             Err(error) if is_refusal(error) => write.refused(),
             Err(_) => {
@@ -96,7 +96,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
                 write.unknown(key.and_then(|key| Settlement::of(informer, &key)));
             }
         }
-        answer
+        response
     }
 
     /// Sends a deletion or eviction of `object`. The key waits until the store no longer has an
@@ -122,14 +122,14 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         K: Resource + Send + Sync + 'static,
     {
         let deletion = self.begin_deletion(informer, object);
-        let answer = request.await;
-        match &answer {
+        let response = request.await;
+        match &response {
             Err(error) if is_not_found(error) => drop(deletion),
             Err(error) if is_refusal(error) => deletion.refused(),
             Err(_) => deletion.unknown(Settlement::of(informer, object.key())),
             Ok(_) => drop(deletion),
         }
-        answer
+        response
     }
 
     /// Records an applied write: the key waits until `informer` has the version that the server
@@ -145,21 +145,21 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         informer: &SharedIndexInformer<K>,
         written: &impl Resource,
     ) {
-        match Awaited::write(informer, written.meta()) {
+        match Condition::write(informer, written.meta()) {
             None => {}
-            Some(Awaited::Version { watermarks, version }) => {
+            Some(Condition::Version { watermarks, version }) => {
                 self.tracker.add_version(&self.key, watermarks, version);
             }
-            Some(awaited) => _ = self.tracker.add(&self.key, awaited),
+            Some(condition) => _ = self.tracker.add(&self.key, condition),
         }
     }
 
     /// Records a request before it is sent. The key waits until the outcome is reported, or until
     /// the deadline.
     pub fn begin(&self) -> WriteInFlight<T> {
-        let answered = CancellationToken::new();
-        let awaited = self.tracker.add(&self.key, Awaited::Answer(answered.clone()));
-        WriteInFlight::new(self.clone(), Some(awaited), answered)
+        let outcome_known = CancellationToken::new();
+        let condition = self.tracker.add(&self.key, Condition::InFlight(outcome_known.clone()));
+        WriteInFlight::new(self.clone(), Some(condition), outcome_known)
     }
 
     /// Records a deletion of `object` before it is sent. The object is identified by its UID,
@@ -170,7 +170,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         object: &Cached<K>,
     ) -> WriteInFlight<T> {
         let is_visible = !matches!(writes::visibility_of(informer, object.meta()), Visibility::Nothing);
-        let awaited = is_visible.then(|| {
+        let condition = is_visible.then(|| {
             let (indexer, object) = (informer.indexer().clone(), object.clone());
             let (watermarks, version) =
                 (writes::watermark_for(informer, object.meta()), object.resource_version().clone());
@@ -178,9 +178,9 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
                 let cached = indexer.get(object.key()).filter(|cached| cached.uid() == object.uid());
                 cached.is_none_or(|cached| cached.meta().deletion_timestamp.is_some())
             });
-            self.tracker.add(&self.key, Awaited::Deletion { watermarks, version, is_known })
+            self.tracker.add(&self.key, Condition::Deletion { watermarks, version, is_known })
         });
-        WriteInFlight::new(self.clone(), awaited, CancellationToken::new())
+        WriteInFlight::new(self.clone(), condition, CancellationToken::new())
     }
 
     /// Returns `true` if the caches have all writes for the key, except writes whose deadline is
@@ -188,7 +188,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     #[must_use]
     #[doc(alias = "EnsureReady")]
     pub fn is_ready(&self) -> bool {
-        self.tracker.look(&self.key).0.is_none()
+        self.tracker.first_unmet(&self.key).0.is_none()
     }
 
     /// Waits until the caches have all writes for the key, including writes that are recorded
@@ -200,7 +200,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     pub async fn ready(&self) -> bool {
         let mut timed_out = 0;
         loop {
-            let (pending, late) = self.tracker.look(&self.key);
+            let (pending, late) = self.tracker.first_unmet(&self.key);
             timed_out += late;
             let Some(pending) = pending else { break };
             self.wait_for(&pending).await;
@@ -211,20 +211,20 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
 
     async fn wait_for(&self, pending: &Pending) {
         // The next iteration of `ready` checks the condition and the deadline.
-        match &pending.awaited {
-            Awaited::Outcome(settlement) => {
-                if let Ok(awaited) = timeout_at(pending.until, settlement.settle()).await {
-                    self.tracker.settle(&self.key, pending.id, awaited);
+        match &pending.condition {
+            Condition::Outcome(settlement) => {
+                if let Ok(condition) = timeout_at(pending.until, settlement.settle()).await {
+                    self.tracker.settle(&self.key, pending.id, condition);
                 }
             }
-            awaited => _ = timeout_at(pending.until, awaited.seen()).await,
+            condition => _ = timeout_at(pending.until, condition.wait_until_met()).await,
         }
     }
 
     /// Returns why the key has to wait, for messages; `None` if the caches have all writes for the
     /// key.
     pub(crate) fn held_by(&self) -> Option<&'static str> {
-        self.tracker.look(&self.key).0.map(|pending| pending.awaited.reason())
+        self.tracker.first_unmet(&self.key).0.map(|pending| pending.condition.reason())
     }
 
     /// Drops all writes for the key. Call this if the key will not be reconciled any more.
@@ -234,8 +234,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         drop(garbage);
     }
 
-    pub(super) fn prolong(&self, id: u64, awaited: Awaited) {
-        self.tracker.prolong(&self.key, id, awaited);
+    pub(super) fn replace_condition(&self, id: u64, condition: Condition) {
+        self.tracker.replace_condition(&self.key, id, condition);
     }
 
     pub(super) fn forget(&self, id: u64) {

@@ -28,7 +28,7 @@ use informer_core::ResourceVersion;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use pending::{Awaited, Pending, Watermarks};
+use pending::{Condition, Pending, Watermarks};
 
 pub use in_flight::WriteInFlight;
 pub use key_writes::KeyWrites;
@@ -155,16 +155,16 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
     }
 
     /// Adds a write. Returns its id and its condition.
-    fn add(&self, key: &T, awaited: Awaited) -> (u64, Awaited) {
+    fn add(&self, key: &T, condition: Condition) -> (u64, Condition) {
         let until = self.until();
         let mut keys = self.shared.keys.lock();
         let now = Instant::now();
         let mut garbage = keys.sweep(now);
         garbage.extend(keys.sweep_key(key, now));
-        let id = keys.push(key, until, awaited.clone());
+        let id = keys.push(key, until, condition.clone());
         drop(keys);
         drop(garbage);
-        (id, awaited)
+        (id, condition)
     }
 
     /// Adds a version that a store must reach. For each store, only the latest version is kept.
@@ -173,13 +173,13 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         let mut keys = self.shared.keys.lock();
         let mut known = keys.pending.get(key).into_iter().flatten();
         if known
-            .any(|other| other.awaited.version_in(&watermarks).is_some_and(|it| it.is_newer_than(&version)))
+            .any(|other| other.condition.version_in(&watermarks).is_some_and(|it| it.is_newer_than(&version)))
         {
             return;
         }
         let mut garbage = keys.sweep(Instant::now());
-        garbage.extend(keys.remove(key, |other| other.awaited.version_in(&watermarks).is_some()));
-        keys.push(key, until, Awaited::Version { watermarks, version });
+        garbage.extend(keys.remove(key, |other| other.condition.version_in(&watermarks).is_some()));
+        keys.push(key, until, Condition::Version { watermarks, version });
         drop(keys);
         drop(garbage);
     }
@@ -190,14 +190,14 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
     }
 
     /// Sets the condition of a write and restarts its deadline, even if the deadline was over.
-    fn prolong(&self, key: &T, id: u64, awaited: Awaited) {
-        let prolonged = Arc::new(Pending { id, until: self.until(), awaited });
+    fn replace_condition(&self, key: &T, id: u64, condition: Condition) {
+        let replaced = Arc::new(Pending { id, until: self.until(), condition });
         let mut keys = self.shared.keys.lock();
         let all = keys.pending.entry(key.clone()).or_default();
         let old = match all.iter_mut().find(|one| one.id == id) {
-            Some(place) => Some(std::mem::replace(place, prolonged)),
+            Some(place) => Some(std::mem::replace(place, replaced)),
             None => {
-                all.push(prolonged);
+                all.push(replaced);
                 None
             }
         };
@@ -206,25 +206,25 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
     }
 
     /// Replaces a write with an unknown outcome by the condition that its settlement returned.
-    fn settle(&self, key: &T, id: u64, awaited: Option<Awaited>) {
+    fn settle(&self, key: &T, id: u64, condition: Option<Condition>) {
         // The condition is added before the write is removed, so that the key waits without a gap.
-        if let Some(awaited) = awaited {
-            self.add(key, awaited);
+        if let Some(condition) = condition {
+            self.add(key, condition);
         }
         drop(self.remove(key, id));
     }
 
     /// Removes writes that the caches have or whose deadline is over. Returns one of the remaining
     /// writes, and the number of writes whose deadline was over.
-    fn look(&self, key: &T) -> (Option<Arc<Pending>>, u64) {
+    fn first_unmet(&self, key: &T) -> (Option<Arc<Pending>>, u64) {
         let Some(all) = self.shared.keys.lock().pending.get(key).cloned() else { return (None, 0) };
         // I8: stores are read without a lock.
         let now = Instant::now();
-        let (seen, unseen): (Vec<_>, Vec<_>) = all.into_iter().partition(|pending| pending.awaited.is_seen());
-        let (late, mut left): (Vec<_>, Vec<_>) = unseen.into_iter().partition(|pending| pending.until <= now);
-        if !seen.is_empty() || !late.is_empty() {
+        let (met, unmet): (Vec<_>, Vec<_>) = all.into_iter().partition(|pending| pending.condition.is_met());
+        let (late, mut left): (Vec<_>, Vec<_>) = unmet.into_iter().partition(|pending| pending.until <= now);
+        if !met.is_empty() || !late.is_empty() {
             let is_over =
-                |pending: &Arc<Pending>| seen.iter().chain(&late).any(|over| Arc::ptr_eq(over, pending));
+                |pending: &Arc<Pending>| met.iter().chain(&late).any(|over| Arc::ptr_eq(over, pending));
             let garbage = self.shared.keys.lock().remove(key, is_over);
             drop(garbage);
         }
@@ -233,10 +233,10 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
 }
 
 impl<T: Hash + Eq + Clone> Keys<T> {
-    fn push(&mut self, key: &T, until: Instant, awaited: Awaited) -> u64 {
+    fn push(&mut self, key: &T, until: Instant, condition: Condition) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
-        self.pending.entry(key.clone()).or_default().push(Arc::new(Pending { id, until, awaited }));
+        self.pending.entry(key.clone()).or_default().push(Arc::new(Pending { id, until, condition }));
         id
     }
 

@@ -22,34 +22,34 @@ pub(super) struct Pending {
     pub(super) id: u64,
     /// The time at which the key stops waiting for this write.
     pub(super) until: Instant,
-    pub(super) awaited: Awaited,
+    pub(super) condition: Condition,
 }
 
 /// The condition that a cache must meet.
 #[derive(Clone)]
-pub(super) enum Awaited {
+pub(super) enum Condition {
     /// The cache has reached this version.
     Version { watermarks: Watermarks, version: ResourceVersion },
     /// The cache has reached this version, or lacks the object. The object is outside the selector,
     /// or missing on the server: the informer receives at most the deletion of the object, and no
     /// events for later writes. So the cache possibly reaches the version only with a later event
     /// or bookmark.
-    Leaving { watermarks: Watermarks, version: ResourceVersion, has_gone: Look },
+    Leaving { watermarks: Watermarks, version: ResourceVersion, is_absent: StoreCheck },
     /// The cache has received the deletion of an object, and has reached the version that the
     /// object had before the deletion.
-    Deletion { watermarks: Watermarks, version: ResourceVersion, is_known: Look },
+    Deletion { watermarks: Watermarks, version: ResourceVersion, is_known: StoreCheck },
     /// There is no condition yet: the request is in flight, or its outcome is unknown. The token is
     /// cancelled when the outcome becomes known.
-    Answer(CancellationToken),
+    InFlight(CancellationToken),
     /// The request has failed with an unknown outcome, which a read of the object determines.
     Outcome(Settlement),
 }
 
-/// Checks one object in a store. `has_gone` returns whether the store lacks the object; `is_known`
+/// Checks one object in a store. `is_absent` returns whether the store lacks the object; `is_known`
 /// also returns `true` if the object in the store has a deletion timestamp.
-pub(super) type Look = Arc<dyn Fn() -> bool + Send + Sync>;
+pub(super) type StoreCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 
-impl Awaited {
+impl Condition {
     /// Returns the condition for an object that was written; `None` if the informer will never
     /// receive the object, or if the object's version is not comparable.
     pub(super) fn write<K: Send + Sync + 'static>(
@@ -65,54 +65,54 @@ impl Awaited {
             Visibility::Nothing => None,
             Visibility::TheWrite => Some(Self::Version { watermarks, version }),
             Visibility::LeavesSelector => {
-                let has_gone = Arc::new(writes::has_gone(informer, written));
-                Some(Self::Leaving { watermarks, version, has_gone })
+                let is_absent = Arc::new(writes::absence_check(informer, written));
+                Some(Self::Leaving { watermarks, version, is_absent })
             }
         }
     }
 
     /// Returns the condition for an object that the server lacks at this version; `None` if the
     /// store lacks the object, too.
-    pub(super) fn absence<K: Resource + Send + Sync + 'static>(
+    pub(super) fn for_missing_object<K: Resource + Send + Sync + 'static>(
         informer: &SharedIndexInformer<K>,
         object: &ObjectKey,
         version: ResourceVersion,
     ) -> Option<Self> {
         let cached = informer.get(object)?;
         let watermarks = writes::watermark_for(informer, cached.meta());
-        let has_gone = Arc::new(writes::has_gone(informer, cached.meta()));
-        Some(Self::Leaving { watermarks, version, has_gone })
+        let is_absent = Arc::new(writes::absence_check(informer, cached.meta()));
+        Some(Self::Leaving { watermarks, version, is_absent })
     }
 
     /// Describes the condition for messages.
     pub(super) fn reason(&self) -> &'static str {
         match self {
             Self::Version { .. } | Self::Leaving { .. } | Self::Deletion { .. } => "a cache lacks a write",
-            Self::Answer(_) => "the outcome of a write is unknown; the key waits until the deadline",
+            Self::InFlight(_) => "the outcome of a write is unknown; the key waits until the deadline",
             Self::Outcome(_) => "the outcome of a write is unknown; its object is read",
         }
     }
 
     /// Returns whether the condition is met. This reads stores, so call it while no lock is held.
-    pub(super) fn is_seen(&self) -> bool {
+    pub(super) fn is_met(&self) -> bool {
         // I9: a store at this watermark has all changes up to it.
         match self {
             Self::Version { watermarks, version } => {
                 is_stopped(watermarks) || watermarks.borrow().is_at_least(version)
             }
-            Self::Leaving { watermarks, version, has_gone } => {
-                is_stopped(watermarks) || watermarks.borrow().is_at_least(version) || has_gone()
+            Self::Leaving { watermarks, version, is_absent } => {
+                is_stopped(watermarks) || watermarks.borrow().is_at_least(version) || is_absent()
             }
             Self::Deletion { watermarks, version, is_known } => {
-                is_stopped(watermarks) || has_come_to(watermarks, version) && is_known()
+                is_stopped(watermarks) || has_reached(watermarks, version) && is_known()
             }
-            Self::Answer(answered) => answered.is_cancelled(),
+            Self::InFlight(outcome_known) => outcome_known.is_cancelled(),
             Self::Outcome(_) => false,
         }
     }
 
     /// Waits until the condition is met, or the informer has stopped (I12).
-    pub(super) async fn seen(&self) {
+    pub(super) async fn wait_until_met(&self) {
         match self {
             Self::Version { watermarks, .. }
             | Self::Leaving { watermarks, .. }
@@ -122,12 +122,12 @@ impl Awaited {
                     // The current watermark is marked as seen before the check, so that no later
                     // change is missed.
                     watermarks.mark_unchanged();
-                    if self.is_seen() || watermarks.changed().await.is_err() {
+                    if self.is_met() || watermarks.changed().await.is_err() {
                         return;
                     }
                 }
             }
-            Self::Answer(answered) => answered.cancelled().await,
+            Self::InFlight(outcome_known) => outcome_known.cancelled().await,
             // `KeyWrites::wait_for` handles this variant: it settles the write, which replaces this
             // condition.
             Self::Outcome(_) => std::future::pending().await,
@@ -149,6 +149,6 @@ fn is_stopped(watermarks: &Watermarks) -> bool {
 }
 
 /// Returns whether the store has reached the version; `true` if the version is not comparable.
-fn has_come_to(watermarks: &Watermarks, version: &ResourceVersion) -> bool {
+fn has_reached(watermarks: &Watermarks, version: &ResourceVersion) -> bool {
     !version.is_comparable() || watermarks.borrow().is_at_least(version)
 }

@@ -13,7 +13,7 @@ use informer_core::{ListWatchError, ObjectKey};
 use kube::Resource;
 use tokio::time::{sleep, timeout};
 
-use super::pending::Awaited;
+use super::pending::Condition;
 use informer_factory::__private::writes;
 use informer_factory::SharedIndexInformer;
 
@@ -25,7 +25,7 @@ const MIN_WAIT: Duration = Duration::from_millis(200);
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
 /// Reads the object and returns the condition to wait for; `None` if there is nothing to wait for.
-type Read = dyn Fn() -> BoxFuture<'static, Result<Option<Awaited>, ListWatchError>> + Send + Sync;
+type Read = dyn Fn() -> BoxFuture<'static, Result<Option<Condition>, ListWatchError>> + Send + Sync;
 
 /// Determines the outcome of a write by reading its object.
 #[derive(Clone)]
@@ -45,8 +45,8 @@ impl Settlement {
                 let (informer, object) = (informer.clone(), object.clone());
                 async move {
                     Ok(match read.await? {
-                        Ok(found) => Awaited::write(&informer, &found),
-                        Err(version) => Awaited::absence(&informer, &object, version),
+                        Ok(found) => Condition::write(&informer, &found),
+                        Err(version) => Condition::for_missing_object(&informer, &object, version),
                     })
                 }
                 .boxed()
@@ -55,11 +55,11 @@ impl Settlement {
     }
 
     /// Repeats the read until the server responds, and returns the condition.
-    pub(super) async fn settle(&self) -> Option<Awaited> {
+    pub(super) async fn settle(&self) -> Option<Condition> {
         let mut wait = MIN_WAIT;
         loop {
             match timeout(READ_TIMEOUT, (self.0)()).await {
-                Ok(Ok(awaited)) => return awaited,
+                Ok(Ok(condition)) => return condition,
                 Ok(Err(error)) => {
                     tracing::debug!(
                         %error, retry_in = ?wait,

@@ -64,9 +64,9 @@ impl<K: 'static> Shared<K> {
     }
 
     fn processed(&self, taken: &Taken<K>) {
-        let (processed, is_over, is_ready) = {
+        let (processed, is_finished, is_ready) = {
             let mut state = self.state.lock();
-            (state.processed(taken), state.is_over(), state.is_ready())
+            (state.processed(taken), state.is_finished(), state.is_ready())
         };
         if is_ready {
             self.wake.notify_one();
@@ -75,8 +75,8 @@ impl<K: 'static> Shared<K> {
             self.synced.set();
         }
         processed.completed.iter().for_each(Completion::set);
-        if is_over {
-            self.give_up();
+        if is_finished {
+            self.cancel_completions();
         }
     }
 }

@@ -49,28 +49,28 @@ impl<K> Unprocessed<K> {
 }
 
 /// A guard. While the guard exists, no batch can be taken from the queue. The guard holds no lock.
-struct Hold<'a, K: 'static>(&'a Shared<K>);
+struct TakeBlock<'a, K: 'static>(&'a Shared<K>);
 
-impl<'a, K: 'static> Hold<'a, K> {
+impl<'a, K: 'static> TakeBlock<'a, K> {
     fn new(shared: &'a Shared<K>) -> Self {
-        shared.change(State::hold);
+        shared.change(State::block_takes);
         Self(shared)
     }
 }
 
-impl<K: 'static> Drop for Hold<'_, K> {
+impl<K: 'static> Drop for TakeBlock<'_, K> {
     fn drop(&mut self) {
-        self.0.change(State::release_hold);
-        let (closed, is_over) = {
+        self.0.change(State::unblock_takes);
+        let (closed, is_finished) = {
             let state = self.0.state.lock();
-            (state.closed, state.is_over())
+            (state.closed, state.is_finished())
         };
-        // I12: consumers that wait for the end of the hold must be woken.
+        // I12: consumers that wait for the end of the block must be woken.
         if closed {
             self.0.wake.notify_waiters();
         }
-        if is_over {
-            self.0.give_up();
+        if is_finished {
+            self.0.cancel_completions();
         }
     }
 }
@@ -98,12 +98,12 @@ impl<K: 'static> Shared<K> {
         });
         let mut completed = None;
         let release = |state: &mut State<K>| {
-            let is_followed = state.feeds.is_followed(scope.id);
-            if is_followed {
+            let is_watched = state.feeds.is_watched(scope.id);
+            if is_watched {
                 completed = state.feeds.release(scope.id);
                 state.check_initial_list();
             }
-            is_followed && completed.is_none()
+            is_watched && completed.is_none()
         };
         self.queue(changes, release, |_| {});
         completed.unwrap_or_default()
@@ -219,7 +219,7 @@ impl<K: 'static> Shared<K> {
         begin: impl FnOnce(&mut State<K>) -> bool,
         end: impl FnOnce(&mut State<K>),
     ) {
-        let hold = (changes.len() > SLICE).then(|| Hold::new(self));
+        let block = (changes.len() > SLICE).then(|| TakeBlock::new(self));
         self.make_room(changes.len());
         let mut changes = changes.into_iter();
         let mut is_wanted = false;
@@ -246,6 +246,6 @@ impl<K: 'static> Shared<K> {
                 finish(state, is_all);
             });
         }
-        drop(hold);
+        drop(block);
     }
 }

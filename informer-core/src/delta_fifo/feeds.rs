@@ -63,9 +63,9 @@ pub(super) struct FeedCompletions {
 }
 
 impl FeedCompletions {
-    pub(super) fn give_up(&self) {
-        self.synced.give_up();
-        self.released.give_up();
+    pub(super) fn cancel(&self) {
+        self.synced.cancel();
+        self.released.cancel();
     }
 }
 
@@ -91,7 +91,7 @@ pub(super) struct Feeds {
     /// batch was requeued.
     is_revoked: bool,
     has_progress: bool,
-    is_over: bool,
+    is_finished: bool,
 }
 
 impl Feeds {
@@ -107,12 +107,12 @@ impl Feeds {
     }
 
     /// Adds the feed of a namespace. If the feeds of the queue have ended (`end`), the completions
-    /// of the new feed are given up at once.
+    /// of the new feed are cancelled at once.
     pub(super) fn add(&mut self, namespace: Arc<str>) -> (FeedId, FeedCompletions) {
         let (id, completions) = (FeedId(self.next), FeedCompletions::default());
         self.next += 1;
-        if self.is_over {
-            completions.give_up();
+        if self.is_finished {
+            completions.cancel();
             return (id, completions);
         }
         self.feeds.push(Feed {
@@ -139,7 +139,7 @@ impl Feeds {
         self.feeds.iter_mut().find(|feed| feed.id == id && feed.stage != Stage::Released)
     }
 
-    pub(super) fn is_followed(&self, id: FeedId) -> bool {
+    pub(super) fn is_watched(&self, id: FeedId) -> bool {
         self.get(id).is_some()
     }
 
@@ -296,10 +296,10 @@ impl Feeds {
         completed
     }
 
-    /// Ends all feeds. Returns the completions that the caller must give up while the queue is not
+    /// Ends all feeds. Returns the completions that the caller must cancel while the queue is not
     /// locked.
     pub(super) fn end(&mut self) -> Vec<Completion> {
-        self.is_over = true;
+        self.is_finished = true;
         self.feeds.iter().flat_map(|feed| feed.released.iter().chain([&feed.synced])).cloned().collect()
     }
 }

@@ -175,9 +175,9 @@ impl<K: 'static> State<K> {
     /// still watched.
     pub(super) fn begin_list(&mut self, listed: &Listed<K>) -> bool {
         match &listed.scope {
-            Some(scope) if !self.feeds.is_followed(scope.id) => return false,
+            Some(scope) if !self.feeds.is_watched(scope.id) => return false,
             Some(scope) => self.feeds.end_list(scope.id, &listed.resource_version),
-            None => self.reach(&listed.resource_version),
+            None => self.set_list_version(&listed.resource_version),
         }
         true
     }

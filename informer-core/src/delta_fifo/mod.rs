@@ -144,19 +144,19 @@ impl<K: 'static> Shared<K> {
         }
     }
 
-    /// Gives up the completions of the queue and of its feeds, because no further batch will be
+    /// Cancels the completions of the queue and of its feeds, because no further batch will be
     /// processed. Every wait for one of these completions then ends with an error.
-    fn give_up(&self) {
+    fn cancel_completions(&self) {
         // I12: every wait ends.
         let of_feeds = self.state.lock().feeds.end();
-        self.synced.give_up();
-        of_feeds.iter().for_each(Completion::give_up);
+        self.synced.cancel();
+        of_feeds.iter().for_each(Completion::cancel);
     }
 }
 
 impl<K: 'static> Drop for Shared<K> {
     fn drop(&mut self) {
-        self.give_up();
+        self.cancel_completions();
     }
 }
 
@@ -252,10 +252,10 @@ impl<K: 'static> DeltaFifo<K> {
                     return Some(Batch::new(Arc::clone(&self.shared), taken));
                 }
                 if state.is_drained() {
-                    let is_over = state.is_over();
+                    let is_finished = state.is_finished();
                     drop(state);
-                    if is_over {
-                        self.shared.give_up();
+                    if is_finished {
+                        self.shared.cancel_completions();
                     }
                     return None;
                 }
@@ -268,16 +268,16 @@ impl<K: 'static> DeltaFifo<K> {
     /// call. Once the queue is empty, every `pop` returns `None`, and every wait for
     /// [`synced`](Self::synced) ends with an error.
     pub fn close(&self) {
-        let is_over = {
+        let is_finished = {
             let mut state = self.shared.state.lock();
             state.closed = true;
-            state.is_over()
+            state.is_finished()
         };
         self.shared.wake.notify_waiters();
         self.shared.taken.notify_waiters();
         self.shared.arrived.notify_waiters();
-        if is_over {
-            self.shared.give_up();
+        if is_finished {
+            self.shared.cancel_completions();
         }
     }
 
@@ -285,7 +285,7 @@ impl<K: 'static> DeltaFifo<K> {
     /// with an error at once.
     pub fn abandon(&self) {
         self.close();
-        self.shared.give_up();
+        self.shared.cancel_completions();
     }
 
     /// Returns whether the queue has been closed.

@@ -84,7 +84,7 @@ impl<K: 'static> NamespaceFeed<K> {
     }
 
     /// Returns a [`Completion`] that is set when the release of the namespace has been processed.
-    /// The completion is given up if the queue is closed first.
+    /// The completion is cancelled if the queue is closed first.
     #[must_use]
     pub fn released(&self) -> Completion {
         self.completions.released.clone()
@@ -110,7 +110,7 @@ impl<K: 'static> NamespaceFeed<K> {
     ///
     /// Call this when the namespace's reflector has ended.
     pub fn release(&self) {
-        self.completions.synced.give_up();
+        self.completions.synced.cancel();
         self.shared.release(&self.scope).iter().for_each(Completion::set);
     }
 

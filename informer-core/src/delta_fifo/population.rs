@@ -40,7 +40,7 @@ impl Population {
     /// Skips the initial list, because the first input of the queue is not a list. Has no effect
     /// after the first input.
     #[inline]
-    pub(super) fn skip_list(&mut self) {
+    pub(super) fn skip_initial_list(&mut self) {
         if *self == Self::Awaited {
             *self = Self::Complete;
         }

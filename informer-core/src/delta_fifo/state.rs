@@ -59,7 +59,7 @@ pub(super) struct State<K> {
     /// The number of lists that are being queued in slices. No batch can be taken before all slices
     /// of these lists are queued, because a store with only a part of a list would not equal any
     /// state of the server.
-    holds: usize,
+    take_blocks: usize,
 }
 
 impl<K: 'static> State<K> {
@@ -80,13 +80,13 @@ impl<K: 'static> State<K> {
             feeds: Feeds::default(),
             garbage: Vec::new(),
             closed: false,
-            holds: 0,
+            take_blocks: 0,
         }
     }
 
     /// Returns whether a batch can be taken.
     pub(super) fn is_ready(&self) -> bool {
-        self.holds == 0 && self.in_flight.is_none() && self.has_content()
+        self.take_blocks == 0 && self.in_flight.is_none() && self.has_content()
     }
 
     fn has_content(&self) -> bool {
@@ -97,22 +97,22 @@ impl<K: 'static> State<K> {
     }
 
     /// Prevents batches from being taken until the matching call of
-    /// [`release_hold`](Self::release_hold).
-    pub(super) fn hold(&mut self) {
-        self.holds += 1;
+    /// [`unblock_takes`](Self::unblock_takes).
+    pub(super) fn block_takes(&mut self) {
+        self.take_blocks += 1;
     }
 
-    pub(super) fn release_hold(&mut self) {
-        self.holds -= 1;
+    pub(super) fn unblock_takes(&mut self) {
+        self.take_blocks -= 1;
     }
 
     /// Returns whether the queue is closed and no batch can be taken any more.
     pub(super) fn is_drained(&self) -> bool {
-        self.closed && self.holds == 0 && !self.has_content()
+        self.closed && self.take_blocks == 0 && !self.has_content()
     }
 
     /// Returns whether the queue is drained and no batch is in flight.
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn is_finished(&self) -> bool {
         self.is_drained() && self.in_flight.is_none()
     }
 
@@ -137,7 +137,7 @@ impl<K: 'static> State<K> {
     // costs time.
     #[inline]
     pub(super) fn push(&mut self, delta: Delta<K>) {
-        self.population.skip_list();
+        self.population.skip_initial_list();
         self.enqueue(delta);
     }
 
@@ -196,7 +196,7 @@ impl<K: 'static> State<K> {
         changes: Vec<Delta<K>>,
         resource_version: &ResourceVersion,
     ) {
-        if !self.feeds.is_followed(feed) {
+        if !self.feeds.is_watched(feed) {
             self.garbage.extend(changes);
             return;
         }
@@ -209,13 +209,13 @@ impl<K: 'static> State<K> {
     /// Sets the resource version after the last queued change. An empty version changes nothing.
     pub(super) fn advance(&mut self, resource_version: &ResourceVersion) {
         if !resource_version.is_empty() {
-            self.reach(resource_version);
+            self.set_list_version(resource_version);
         }
     }
 
     /// Sets the resource version of a list. An empty version replaces the earlier version, because
     /// the earlier version does not describe the state after the list.
-    pub(super) fn reach(&mut self, resource_version: &ResourceVersion) {
+    pub(super) fn set_list_version(&mut self, resource_version: &ResourceVersion) {
         if !resource_version.is_empty() || self.newest.is_some() {
             self.newest = Some(resource_version.clone());
             self.watermark.clone_from(&self.newest);

@@ -988,12 +988,12 @@ fn resync_skips_objects_that_change_meanwhile() {
 #[test]
 fn i9_half_queued_list_cannot_be_popped() {
     let queue = DeltaFifo::<Object>::new();
-    queue.shared.change(State::hold);
+    queue.shared.change(State::block_takes);
     queue.add(object("a", 1, "a1"));
     assert!(is_waiting(&queue));
     queue.close();
-    assert!(is_waiting(&queue), "the queue is closed, but the hold has not ended");
-    queue.shared.change(State::release_hold);
+    assert!(is_waiting(&queue), "the queue is closed, but takes are still blocked");
+    queue.shared.change(State::unblock_takes);
     assert_eq!(drain(&queue), ["a A:a1"]);
     assert!(queue.pop_batch().now_or_never().expect("closed").is_none());
 }

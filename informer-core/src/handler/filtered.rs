@@ -49,7 +49,7 @@ where
     }
 
     fn on_delete(&self, object: &Deleted<K>) {
-        if had_matched(&self.filter, object) {
+        if matched_before_deletion(&self.filter, object) {
             self.handler.on_delete(object);
         }
     }
@@ -89,7 +89,7 @@ where
     }
 
     async fn on_delete(&self, object: &Deleted<K>) {
-        if had_matched(&self.filter, object) {
+        if matched_before_deletion(&self.filter, object) {
             self.handler.on_delete(object).await;
         }
     }
@@ -108,6 +108,6 @@ where
 
 /// Returns whether the filter accepts the last version of the object that the handler received
 /// before the deletion; `true` if no version is known.
-fn had_matched<K: 'static>(filter: impl Fn(&K) -> bool, object: &Deleted<K>) -> bool {
+fn matched_before_deletion<K: 'static>(filter: impl Fn(&K) -> bool, object: &Deleted<K>) -> bool {
     object.previous().or(object.last_known()).is_none_or(|last| filter(last))
 }

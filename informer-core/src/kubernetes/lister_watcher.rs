@@ -60,7 +60,7 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
     /// Returns a source of the metadata of the one object with this key, even if the selectors do
     /// not match the object. Callers use it to read the current state of one object. Default:
     /// `None`, which means that this is not supported.
-    fn only(&self, object: &ObjectKey) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
+    fn object_metadata(&self, object: &ObjectKey) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
         let _ = object;
         None
     }
@@ -288,8 +288,8 @@ impl<K: 'static> ListerWatcher<AnyObject> for AnySource<K> {
         self.0.metadata_only()
     }
 
-    fn only(&self, object: &ObjectKey) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
-        self.0.only(object)
+    fn object_metadata(&self, object: &ObjectKey) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
+        self.0.object_metadata(object)
     }
 
     fn received_bytes(&self) -> Option<Arc<AtomicU64>> {

@@ -94,7 +94,7 @@ impl<K> Coalesced<K> {
     /// Usually, an add and a delete of an object leave no entry. If an earlier period can contain a
     /// release of the key, they leave a [`NetChange::Vanished`].
     pub(super) fn push(&mut self, event: &Event<K>, merge: Merge<'_>, garbage: &mut Vec<Event<K>>) -> bool {
-        self.close_holes();
+        self.remove_holes();
         self.has_special |= matches!(event, Event::Resynced(_));
         let Self { entries, index, taken, keeps_old, len, has_special, .. } = self;
         match entry(entries, index, *taken, event.key()) {
@@ -134,7 +134,7 @@ impl<K> Coalesced<K> {
     /// key becomes a deletion; other pending changes stay the same. If no change of the key is
     /// pending, an entry is added only for [`Merge::Period`].
     fn push_vanished(&mut self, deleted: &Deleted<K>, merge: Merge<'_>) {
-        self.close_holes();
+        self.remove_holes();
         let Self { entries, index, taken, len, has_special, .. } = self;
         match entry(entries, index, *taken, deleted.key()) {
             Entry::Vacant(vacant) if matches!(merge, Merge::Period(_)) => {
@@ -219,7 +219,7 @@ impl<K> Coalesced<K> {
 
     /// Removes the holes (`None`) from `entries` once they outnumber the other entries, so that
     /// memory is proportional to the number of keys.
-    fn close_holes(&mut self) {
+    fn remove_holes(&mut self) {
         if self.entries.len() < 2 * self.len + 64 {
             return;
         }

@@ -31,7 +31,7 @@ pub(super) enum Next<'a, K> {
 }
 
 impl<K> Cursor<K> {
-    pub(super) fn over(
+    pub(super) fn new(
         replay: Option<Replay<K>>,
         replay_completes: bool,
         batches: VecDeque<SharedBatch<K>>,
@@ -47,11 +47,11 @@ impl<K> Cursor<K> {
         }
     }
 
-    pub(super) fn over_own(events: Vec<Event<K>>, completes_initial_list: bool) -> Self {
+    pub(super) fn from_own_events(events: Vec<Event<K>>, completes_initial_list: bool) -> Self {
         Self {
             own: events.into_iter(),
             own_completes: completes_initial_list,
-            ..Self::over(None, false, VecDeque::new())
+            ..Self::new(None, false, VecDeque::new())
         }
     }
 
@@ -88,6 +88,6 @@ impl<K> Cursor<K> {
 
 impl<K> Default for Cursor<K> {
     fn default() -> Self {
-        Self::over(None, false, VecDeque::new())
+        Self::new(None, false, VecDeque::new())
     }
 }

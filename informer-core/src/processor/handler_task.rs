@@ -106,8 +106,8 @@ impl HandlerTask {
         let has_encoded = self.has_encoded.load(Ordering::Relaxed);
         while let Some(next) = cursor.next() {
             let (event, opened) = match &next {
-                Next::Shared(event) => (*event, has_encoded.then(|| event.opened()).flatten()),
-                Next::Own(event) => (event, event.opened()),
+                Next::Shared(event) => (*event, has_encoded.then(|| event.with_open_handles()).flatten()),
+                Next::Own(event) => (event, event.with_open_handles()),
                 Next::InitialComplete => {
                     // I6: the handler has returned from all initial adds.
                     self.listener.synced.set();

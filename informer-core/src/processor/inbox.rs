@@ -144,13 +144,13 @@ impl<K> Inbox<K> {
         if let Some(replay) = self.replay.take() {
             // The batches stay in the inbox, so that their events are counted while the replay is
             // delivered.
-            return Some((Cursor::over(Some(replay), self.replay_completes, VecDeque::new()), 0));
+            return Some((Cursor::new(Some(replay), self.replay_completes, VecDeque::new()), 0));
         }
         if self.is_behind() || self.batches.is_empty() {
             return None;
         }
         let (batches, count) = self.take_batches();
-        Some((Cursor::over(None, false, batches), count))
+        Some((Cursor::new(None, false, batches), count))
     }
 
     /// Takes the batches that a slow handler must coalesce, and the part of the shared backlog that

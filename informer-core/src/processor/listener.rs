@@ -184,7 +184,7 @@ impl ProcessorListener {
             return;
         }
         self.removed.set();
-        self.synced.give_up();
+        self.synced.cancel();
         if let Some(processor) = self.processor.upgrade() {
             processor.unregister(self);
         }

@@ -151,7 +151,7 @@ impl<K> Pending<K> {
         // I11: later events can still be merged into the events that remain.
         let events = self.coalesced.take(threshold.map_or(PIECE, |threshold| threshold.min(PIECE)));
         let count = events.len();
-        let cursor = Cursor::over_own(events, self.coalesced.take_initial_end());
+        let cursor = Cursor::from_own_events(events, self.coalesced.take_initial_end());
         if self.coalesced.is_empty() {
             // The new value replaces a table that can be large.
             self.coalesced = Coalesced::new(self.keeps_old);

@@ -168,7 +168,8 @@ impl Shared {
     }
 
     pub(super) fn publish(&self, batch: EventBatch<AnyObject>, commit: impl FnOnce()) -> PublishGuard {
-        if !self.has_encoded.load(Ordering::Relaxed) && batch.events.iter().any(Event::brings_closed) {
+        if !self.has_encoded.load(Ordering::Relaxed) && batch.events.iter().any(Event::has_new_closed_handle)
+        {
             // `Relaxed` is enough: this thread adds the batch to a mailbox later, under the mailbox's lock. A
             // handler that takes the batch takes the same lock, so it also reads this value.
             self.has_encoded.store(true, Ordering::Relaxed);

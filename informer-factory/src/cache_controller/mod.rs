@@ -21,7 +21,7 @@ pub use config::CacheControllerConfig;
 
 use crate::source::{self, SourceStatus, SourceTask};
 use config::ShouldResync;
-use process::{Pause, Process};
+use process::{Process, RetryWait};
 
 /// Runs a [`Reflector`](informer_reflector::Reflector) that fills a queue, and a function that
 /// processes the queue.
@@ -180,7 +180,7 @@ impl<K: Send + Sync + 'static> CacheController<K> {
             queue.0.close();
         };
         let consume = async {
-            let mut pause = Pause::new();
+            let mut pause = RetryWait::new();
             loop {
                 // If the source has ended, the next batch is the last one.
                 let is_last = source_ended.is_cancelled();

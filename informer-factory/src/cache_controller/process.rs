@@ -80,11 +80,11 @@ impl<K: 'static> Process<K> {
 }
 
 /// The wait before the next batch after all items of a batch have failed.
-pub(super) struct Pause {
+pub(super) struct RetryWait {
     next: Duration,
 }
 
-impl Pause {
+impl RetryWait {
     const MIN: Duration = Duration::from_millis(5);
     const MAX: Duration = Duration::from_secs(1);
 

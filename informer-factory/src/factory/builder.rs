@@ -10,8 +10,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Client, Resource};
 
 use super::SharedInformerFactory;
-use super::namespaces::Followed;
-use super::scope::{Scope, Where};
+use super::namespaces::WatchedNamespaces;
+use super::scope::{NamespaceScope, Scope};
 use super::type_options::{OptionsByType, TypeOptions};
 use crate::NamespaceError;
 
@@ -97,7 +97,7 @@ impl FactoryBuilder {
     ) -> Result<Self, NamespaceError> {
         let names: BTreeSet<String> = namespaces.into_iter().map(Into::into).collect();
         names.iter().try_for_each(|name| NamespaceError::check_name(name))?;
-        self.scope.namespace = Where::Followed;
+        self.scope.namespace = NamespaceScope::Separate;
         self.namespaces = Some(names);
         Ok(self)
     }
@@ -232,7 +232,7 @@ impl FactoryBuilder {
         SharedInformerFactory::with_config(
             self.client,
             self.scope,
-            self.namespaces.map(Followed::new),
+            self.namespaces.map(WatchedNamespaces::new),
             self.config,
         )
     }

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 /// How long a response is cached. If the cached response lacks the requested resource, the server
 /// is asked again.
-const REMEMBERED: Duration = Duration::from_secs(10 * 60);
+const CACHE_VALID: Duration = Duration::from_secs(10 * 60);
 
 /// The requested resource cannot have an informer.
 #[derive(Debug, Error)]
@@ -80,11 +80,11 @@ fn remedy(suggestion: Option<&str>, existing: &[String]) -> String {
 /// A cache of discovery responses, by group and version.
 #[derive(Default)]
 pub(super) struct Discovery {
-    answers: DashMap<String, Answer>,
+    responses: DashMap<String, Response>,
 }
 
 #[derive(Clone)]
-struct Answer {
+struct Response {
     resources: Arc<[APIResource]>,
     since: Instant,
 }
@@ -97,18 +97,18 @@ impl Discovery {
         wanted: &GroupVersionResource,
     ) -> Result<(ApiResource, Scope), ForResourceError> {
         let api_version = api_version(wanted);
-        let remembered = self.answers.get(&api_version).map(|answer| answer.clone());
-        if let Some(answer) = remembered.filter(|answer| answer.since.elapsed() < REMEMBERED)
-            && let Some(resource) = named(&answer.resources, &wanted.resource)
+        let remembered = self.responses.get(&api_version).map(|response| response.clone());
+        if let Some(response) = remembered.filter(|response| response.since.elapsed() < CACHE_VALID)
+            && let Some(resource) = named(&response.resources, &wanted.resource)
         {
             return watchable(wanted, api_version, resource);
         }
-        let resources = ask(client, wanted, &api_version).await?;
-        let answer = Answer { resources: resources.into(), since: Instant::now() };
-        self.answers.insert(api_version.clone(), answer.clone());
-        match named(&answer.resources, &wanted.resource) {
+        let resources = request_resources(client, wanted, &api_version).await?;
+        let response = Response { resources: resources.into(), since: Instant::now() };
+        self.responses.insert(api_version.clone(), response.clone());
+        match named(&response.resources, &wanted.resource) {
             Some(resource) => watchable(wanted, api_version, resource),
-            None => Err(unknown(wanted, api_version, &answer.resources)),
+            None => Err(unknown(wanted, api_version, &response.resources)),
         }
     }
 }
@@ -120,16 +120,16 @@ fn api_version(wanted: &GroupVersionResource) -> String {
     }
 }
 
-async fn ask(
+async fn request_resources(
     client: &Client,
     wanted: &GroupVersionResource,
     api_version: &str,
 ) -> Result<Vec<APIResource>, ForResourceError> {
-    let answer = match wanted.group.as_str() {
+    let response = match wanted.group.as_str() {
         "" => client.list_core_api_resources(api_version).await,
         _ => client.list_api_group_resources(api_version).await,
     };
-    match answer {
+    match response {
         Ok(list) => Ok(list.resources),
         Err(kube::Error::Api(status)) if status.code == 404 => Err(ForResourceError::VersionNotServed {
             api_version: api_version.to_owned(),

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use super::SharedInformerFactory;
 use super::registry::{Entry, InformerKey};
-use super::scope::{Scope, Where};
+use super::scope::{NamespaceScope, Scope};
 use super::type_options::TypeOptions;
 use crate::{InformerOptions, InformerTask, SharedIndexInformer};
 
@@ -32,13 +32,17 @@ impl SharedInformerFactory {
         let key = InformerKey {
             object: TypeId::of::<K>(),
             resource: resource.cloned(),
-            scope: self.scope.of(is_namespaced),
+            scope: self.scope.for_resource(is_namespaced),
         };
         let informer = self.existing(&key).unwrap_or_else(|| {
             let client = self.inner.client.clone();
             let list_watch = match &key.scope.namespace {
-                Where::In(namespace) => KubeListWatch::<K>::namespaced_with(client, namespace, dynamic_type),
-                Where::Everywhere | Where::Followed => KubeListWatch::all_with(client, dynamic_type),
+                NamespaceScope::One(namespace) => {
+                    KubeListWatch::<K>::namespaced_with(client, namespace, dynamic_type)
+                }
+                NamespaceScope::All | NamespaceScope::Separate => {
+                    KubeListWatch::all_with(client, dynamic_type)
+                }
             };
             let of_type = self.inner.config.by_type.get::<K>();
             let list_watch = self.list_watch(list_watch.cast(), &key.scope, of_type).cast();
@@ -61,7 +65,7 @@ impl SharedInformerFactory {
         scope: &Scope,
         of_type: Option<&TypeOptions<AnyObject>>,
     ) -> KubeListWatch<AnyObject> {
-        if scope.namespace == Where::Followed {
+        if scope.namespace == NamespaceScope::Separate {
             list_watch = list_watch.namespace_by_namespace();
         }
         if let Some(tweak) = &self.inner.config.tweak_list_options {
@@ -107,20 +111,20 @@ impl SharedInformerFactory {
     }
 
     fn existing(&self, key: &InformerKey) -> Option<SharedIndexInformer<AnyObject>> {
-        self.take_out_if_ended(key);
+        self.remove_if_ended(key);
         self.inner.informers.get(key).map(|entry| entry.informer())
     }
 
     /// Adds an informer to the registry, unless another thread has added one for this key. Returns
     /// the registered informer.
     fn add(&self, key: InformerKey, entry: Entry) -> SharedIndexInformer<AnyObject> {
-        let is_followed = key.scope.namespace == Where::Followed;
-        if is_followed {
-            self.follow_namespaces(&entry.handle());
+        let is_separate = key.scope.namespace == NamespaceScope::Separate;
+        if is_separate {
+            self.apply_namespaces(&entry.handle());
         }
         let informer = self.register(key, entry);
-        if is_followed {
-            self.follow_namespaces(&informer);
+        if is_separate {
+            self.apply_namespaces(&informer);
         }
         informer
     }
@@ -128,7 +132,7 @@ impl SharedInformerFactory {
     /// Removes an informer that has ended by itself, for example because its source panicked, so
     /// that the next request creates a new one. Until that request, the factory reports the stopped
     /// informer, and calls that wait for the informer to sync return an error with the reason.
-    fn take_out_if_ended(&self, key: &InformerKey) {
+    fn remove_if_ended(&self, key: &InformerKey) {
         // The shutdown is checked last: informers that ended because the factory was shut down stay
         // registered.
         let has_ended = |entry: &Entry| entry.has_ended() && !self.inner.shutdown.is_cancelled();

@@ -30,7 +30,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::{InformerOptions, InformerTask, SharedIndexInformer};
 use discovery::Discovery;
-use namespaces::Followed;
+use namespaces::WatchedNamespaces;
 use registry::{Entry, Registry};
 use scope::Scope;
 
@@ -86,7 +86,7 @@ struct Inner {
     config: builder::FactoryConfig,
     /// The namespaces that informers watch separately; `None` if the builder did not set
     /// [`namespaces`](FactoryBuilder::namespaces).
-    followed: Option<Followed>,
+    watched_namespaces: Option<WatchedNamespaces>,
     /// State about the server that all informers share: outages, and support for streaming lists.
     server: SharedServer,
     discovery: Discovery,
@@ -115,14 +115,14 @@ impl SharedInformerFactory {
     fn with_config(
         client: Client,
         scope: Scope,
-        followed: Option<Followed>,
+        watched_namespaces: Option<WatchedNamespaces>,
         config: builder::FactoryConfig,
     ) -> Self {
         let shutdown = CancellationToken::new();
         let inner = Inner {
             client,
             config,
-            followed,
+            watched_namespaces,
             server: SharedServer::new(),
             discovery: Discovery::default(),
             informers: Registry::new(),

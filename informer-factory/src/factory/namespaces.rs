@@ -6,14 +6,14 @@ use informer_core::{AnyObject, Completion};
 use parking_lot::Mutex;
 
 use super::SharedInformerFactory;
-use super::scope::Where;
+use super::scope::NamespaceScope;
 use crate::{NamespaceError, SharedIndexInformer};
 
 /// The namespaces that informers watch separately. No other lock is taken while its lock is held.
 #[derive(Debug, Default)]
-pub(super) struct Followed(Mutex<BTreeSet<String>>);
+pub(super) struct WatchedNamespaces(Mutex<BTreeSet<String>>);
 
-impl Followed {
+impl WatchedNamespaces {
     pub(super) fn new(names: BTreeSet<String>) -> Self {
         Self(Mutex::new(names))
     }
@@ -68,7 +68,7 @@ impl SharedInformerFactory {
     /// was built without [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces).
     #[must_use]
     pub fn namespaces(&self) -> Vec<String> {
-        let names = self.inner.followed.as_ref().map(Followed::get);
+        let names = self.inner.watched_namespaces.as_ref().map(WatchedNamespaces::get);
         names.into_iter().flatten().collect()
     }
 
@@ -77,29 +77,32 @@ impl SharedInformerFactory {
         namespace: &str,
         change: impl FnOnce(&mut BTreeSet<String>),
     ) -> Result<Vec<Completion>, NamespaceError> {
-        let followed = self.inner.followed.as_ref().ok_or(NamespaceError::FixedFactory)?;
-        change(&mut followed.0.lock());
+        let watched = self.inner.watched_namespaces.as_ref().ok_or(NamespaceError::FixedFactory)?;
+        change(&mut watched.0.lock());
         // I8: adding a namespace calls user code, so the registry must not be locked then.
-        let of_the_factory =
-            self.inner.informers.iter().filter(|entry| entry.key().scope.namespace == Where::Followed);
+        let of_the_factory = self
+            .inner
+            .informers
+            .iter()
+            .filter(|entry| entry.key().scope.namespace == NamespaceScope::Separate);
         let informers: Vec<_> = of_the_factory.map(|entry| entry.handle()).collect();
-        let mut promises = Vec::new();
+        let mut completions = Vec::new();
         let mut refused = None;
         for informer in informers {
-            match settle(&informer, followed, namespace) {
-                Ok(of_informer) => promises.push(of_informer),
+            match apply_namespace(&informer, watched, namespace) {
+                Ok(of_informer) => completions.push(of_informer),
                 Err(error) => refused = Some(error),
             }
         }
-        refused.map_or(Ok(promises), Err)
+        refused.map_or(Ok(completions), Err)
     }
 
     /// Makes a new informer watch the factory's namespaces. Called before the informer is
     /// registered, and again after that, because the factory's namespaces can change in between.
-    pub(super) fn follow_namespaces(&self, informer: &SharedIndexInformer<AnyObject>) {
-        let Some(followed) = &self.inner.followed else { return };
-        for name in followed.get().into_iter().chain(informer.namespaces()) {
-            if let Err(error) = settle(informer, followed, &name) {
+    pub(super) fn apply_namespaces(&self, informer: &SharedIndexInformer<AnyObject>) {
+        let Some(watched) = &self.inner.watched_namespaces else { return };
+        for name in watched.get().into_iter().chain(informer.namespaces()) {
+            if let Err(error) = apply_namespace(informer, watched, &name) {
                 tracing::error!(namespace = %name, %error, "failed to apply the namespaces of the factory to a new informer");
                 return;
             }
@@ -111,17 +114,17 @@ impl SharedInformerFactory {
 /// the completion of this addition or removal. If another thread adds or removes the name in the
 /// factory meanwhile, starts again. Only one name is changed, because if two threads applied the
 /// whole set, each could remove the namespace that the other has added.
-fn settle(
+fn apply_namespace(
     informer: &SharedIndexInformer<AnyObject>,
-    followed: &Followed,
+    watched: &WatchedNamespaces,
     name: &str,
 ) -> Result<Completion, NamespaceError> {
     loop {
-        let is_followed = followed.contains(name);
-        let promise =
-            if is_followed { informer.add_namespace(name)? } else { informer.remove_namespace(name)? };
-        if followed.contains(name) == is_followed {
-            return Ok(promise);
+        let is_watched = watched.contains(name);
+        let completion =
+            if is_watched { informer.add_namespace(name)? } else { informer.remove_namespace(name)? };
+        if watched.contains(name) == is_watched {
+            return Ok(completion);
         }
     }
 }

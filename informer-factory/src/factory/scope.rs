@@ -58,7 +58,7 @@ mod sealed {
 /// The objects of a resource that an informer covers: their namespaces, labels and fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Scope {
-    pub(super) namespace: Where,
+    pub(super) namespace: NamespaceScope,
     /// A label selector that replaces the label selector of the factory.
     pub(super) labels: Option<String>,
     /// A field selector that replaces the field selector of the factory.
@@ -67,26 +67,26 @@ pub(super) struct Scope {
 
 /// The namespaces of a [`Scope`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub(super) enum Where {
+pub(super) enum NamespaceScope {
     #[default]
-    Everywhere,
-    In(String),
+    All,
+    One(String),
     /// The namespaces that the factory's informers watch separately.
-    Followed,
+    Separate,
 }
 
-impl Where {
+impl NamespaceScope {
     /// Returns the namespace with this name, or all namespaces if the name is empty.
     pub(super) fn named(namespace: &str) -> Self {
-        if namespace.is_empty() { Self::Everywhere } else { Self::In(namespace.to_owned()) }
+        if namespace.is_empty() { Self::All } else { Self::One(namespace.to_owned()) }
     }
 }
 
 impl Scope {
     /// Returns this scope without changes for a namespaced resource, and without its namespaces for
     /// a cluster-scoped resource.
-    pub(super) fn of(&self, is_namespaced: bool) -> Self {
-        let namespace = if is_namespaced { self.namespace.clone() } else { Where::Everywhere };
+    pub(super) fn for_resource(&self, is_namespaced: bool) -> Self {
+        let namespace = if is_namespaced { self.namespace.clone() } else { NamespaceScope::All };
         Self { namespace, ..self.clone() }
     }
 }
@@ -121,7 +121,7 @@ impl SharedInformerFactory {
     #[must_use]
     #[doc(alias = "WithNamespace")]
     pub fn in_namespace(&self, namespace: &str) -> Self {
-        self.with_scope(Scope { namespace: Where::named(namespace), ..self.scope.clone() })
+        self.with_scope(Scope { namespace: NamespaceScope::named(namespace), ..self.scope.clone() })
     }
 
     /// Returns a handle whose informers cover all namespaces.

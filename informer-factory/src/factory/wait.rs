@@ -94,11 +94,11 @@ impl SharedInformerFactory {
     async fn wait_for(&self, concerned: impl Fn(&Entry) -> bool) -> Result<(), NotSynced> {
         loop {
             let entries = self.inner.informers.iter().filter(|entry| concerned(entry));
-            let promises: Vec<_> = entries.map(|entry| entry.cache().synced()).collect();
-            if promises.iter().any(is_given_up) {
+            let completions: Vec<_> = entries.map(|entry| entry.cache().synced()).collect();
+            if completions.iter().any(is_cancelled) {
                 return self.unless_synced(concerned);
             }
-            if all_set(promises).await.is_ok() {
+            if all_set(completions).await.is_ok() {
                 return Ok(());
             }
             // An informer was stopped. If it was also removed from the factory, wait for the
@@ -112,7 +112,7 @@ impl SharedInformerFactory {
     }
 }
 
-/// Returns whether the completion was given up: it will never be set.
-fn is_given_up(promise: &Completion) -> bool {
-    promise.wait().now_or_never().is_some_and(|outcome| outcome.is_err())
+/// Returns whether the completion was cancelled: it will never be set.
+fn is_cancelled(completion: &Completion) -> bool {
+    completion.wait().now_or_never().is_some_and(|outcome| outcome.is_err())
 }

@@ -11,7 +11,7 @@ use informer_store::store;
 use kube::Resource;
 
 use super::{InformerOptions, InformerTask, Shared, SharedIndexInformer};
-use crate::Following;
+use crate::NamespaceWatch;
 use crate::source::{self, MakeSource, NamespaceError, Source};
 
 impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
@@ -70,7 +70,7 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
 
 impl<K> SharedIndexInformer<K> {
     /// Adds a namespace, at any time. Returns a [`Completion`] that is set when the namespace's
-    /// first list is in the store. It is given up if the namespace is removed or the informer stops
+    /// first list is in the store. It is cancelled if the namespace is removed or the informer stops
     /// before that. If the namespace is already watched, this method returns the same completion as
     /// the call that added it.
     ///
@@ -94,7 +94,7 @@ impl<K> SharedIndexInformer<K> {
     ///
     /// Returns a [`Completion`] that is set when the namespace's reflector has ended and the store
     /// has no object of the namespace. Handlers can receive the releases later. The completion is
-    /// set at once if the namespace is not watched, and given up if the informer stops first.
+    /// set at once if the namespace is not watched, and cancelled if the informer stops first.
     ///
     /// # Errors
     /// The errors of [`add_namespace`](Self::add_namespace).
@@ -123,10 +123,10 @@ impl<K> SharedIndexInformer<K> {
 }
 
 impl<K> SharedIndexInformer<K> {
-    pub(crate) fn following(&self, namespace: &str) -> Following {
+    pub(crate) fn namespace_watch(&self, namespace: &str) -> NamespaceWatch {
         match self.shared.source.as_ref() {
-            Source::Namespaces(namespaces) => namespaces.following(namespace),
-            Source::Whole(_) => Following::Fixed,
+            Source::Namespaces(namespaces) => namespaces.namespace_watch(namespace),
+            Source::Whole(_) => NamespaceWatch::Fixed,
         }
     }
 }

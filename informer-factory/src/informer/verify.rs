@@ -27,7 +27,7 @@ use tokio::time::{sleep, timeout};
 
 use super::SharedIndexInformer;
 use crate::source::{Part, Source};
-use listing::{Listed, ask_for_newest, list};
+use listing::{Listed, list, refresh_watch_cache};
 
 /// The maximum number of comparisons, if the server has compacted the compared resource version.
 const TRIES: usize = 3;
@@ -245,7 +245,7 @@ impl Verifier {
                 Err(VerifyError::Expired { resource_version }) if tries < TRIES => resource_version,
                 outcome => return outcome,
             };
-            if !self.moves_on(part, &resource_version).await? {
+            if !self.wait_for_other_version(part, &resource_version).await? {
                 return Err(VerifyError::Expired { resource_version });
             }
             tries += 1;
@@ -273,20 +273,20 @@ impl Verifier {
 
     /// Waits until the store has reached a version other than `resource_version`. Returns `false`
     /// if the store does not reach one within [`RESPONSE_TIMEOUT`].
-    async fn moves_on(
+    async fn wait_for_other_version(
         &self,
         part: &Part<AnyObject>,
         resource_version: &ResourceVersion,
     ) -> Result<bool, ListWatchError> {
-        let has_moved_on =
+        let is_other_version =
             |_: &ResourceVersion| watermark(&self.indexer.snapshot(), part) != *resource_version;
-        if has_moved_on(resource_version) {
+        if is_other_version(resource_version) {
             return Ok(true);
         }
-        ask_for_newest(part, &self.ingest).await?;
-        let mut moving = self.watermark.clone();
-        let moved_on = timeout(RESPONSE_TIMEOUT, moving.wait_for(has_moved_on)).await;
-        Ok(matches!(moved_on, Ok(Ok(_))))
+        refresh_watch_cache(part, &self.ingest).await?;
+        let mut changes = self.watermark.clone();
+        let outcome = timeout(RESPONSE_TIMEOUT, changes.wait_for(is_other_version)).await;
+        Ok(matches!(outcome, Ok(Ok(_))))
     }
 
     /// Compares a snapshot with a list and logs the differences. Requests a relist, unless each of

@@ -105,9 +105,9 @@ impl Shared {
         if !resource_version.is_comparable() {
             return WaitOutcome::NotComparable;
         }
-        let has_gone = self.has_gone(meta);
+        let absence_check = self.absence_check(meta);
         let has_reached = |watermark: &ResourceVersion| {
-            watermark.is_at_least(&resource_version) || is_leaving && has_gone()
+            watermark.is_at_least(&resource_version) || is_leaving && absence_check()
         };
         match (self.source.as_ref(), meta.namespace.as_deref()) {
             (Source::Namespaces(namespaces), Some(namespace)) => {
@@ -127,9 +127,9 @@ impl Shared {
         impl Future<Output = Result<Result<ObjectMeta, ResourceVersion>, ListWatchError>> + Send + use<>,
     > {
         let lister = match self.source.as_ref() {
-            Source::Whole(whole) => whole.lister_watcher.only(object),
+            Source::Whole(whole) => whole.lister_watcher.object_metadata(object),
             Source::Namespaces(namespaces) => {
-                namespaces.place(object.namespace()?)?.lister_watcher.only(object)
+                namespaces.place(object.namespace()?)?.lister_watcher.object_metadata(object)
             }
         }?;
         Some(async move {
@@ -163,14 +163,14 @@ impl Shared {
         };
         match covers {
             true => Visibility::TheWrite,
-            false if self.has_gone(written)() => Visibility::Nothing,
+            false if self.absence_check(written)() => Visibility::Nothing,
             false => Visibility::LeavesSelector,
         }
     }
 
     /// Returns a function that checks whether the store lacks this object. An object with the same
     /// name and another UID counts as another object.
-    pub(crate) fn has_gone(&self, object: &ObjectMeta) -> impl Fn() -> bool + Send + Sync + use<> {
+    pub(crate) fn absence_check(&self, object: &ObjectMeta) -> impl Fn() -> bool + Send + Sync + use<> {
         let key = object.name.as_deref().map(|name| ObjectKey::new(object.namespace.as_deref(), name));
         let (indexer, uid) = (self.indexer.clone(), Uid::from(object.uid.as_deref()));
         move || {

@@ -42,7 +42,7 @@ where
     K::Scope: InformerScope,
 {
     let informer = factory.informer_with(|list_watch, options| match factory.prunes::<K>() {
-        true => informer_over(Arc::new(list_watch.cast()), options),
+        true => informer_with_defaults(Arc::new(list_watch.cast()), options),
         false => new_informer(list_watch, options),
     });
     // The informer may have been created by another call, without the derive's indexes.
@@ -56,7 +56,7 @@ pub fn new_informer<K: Derived>(
     options: InformerOptions<K>,
 ) -> (SharedIndexInformer<K>, InformerTask) {
     let list_watch = if K::PRUNED.is_empty() { list_watch } else { list_watch.prune(prune_paths::<K>()) };
-    informer_over(Arc::new(list_watch.cast()), options)
+    informer_with_defaults(Arc::new(list_watch.cast()), options)
 }
 
 /// Creates an informer and its task from any source, with the settings of `#[derive(Informer)]`,
@@ -65,10 +65,10 @@ pub fn new_informer_from<K: Derived>(
     lister_watcher: Arc<dyn ListerWatcher<K>>,
     options: InformerOptions<K>,
 ) -> (SharedIndexInformer<K>, InformerTask) {
-    informer_over(Arc::new(AnySource(lister_watcher)), options)
+    informer_with_defaults(Arc::new(AnySource(lister_watcher)), options)
 }
 
-fn informer_over<K: Derived>(
+fn informer_with_defaults<K: Derived>(
     lister_watcher: Arc<dyn ListerWatcher<AnyObject>>,
     options: InformerOptions<K>,
 ) -> (SharedIndexInformer<K>, InformerTask) {

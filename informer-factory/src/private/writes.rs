@@ -15,11 +15,11 @@ pub fn visibility_of<K>(informer: &SharedIndexInformer<K>, written: &ObjectMeta)
 }
 
 /// Returns a function that checks whether the store lacks the object.
-pub fn has_gone<K>(
+pub fn absence_check<K>(
     informer: &SharedIndexInformer<K>,
     object: &ObjectMeta,
 ) -> impl Fn() -> bool + Send + Sync + use<K> {
-    informer.shared.has_gone(object)
+    informer.shared.absence_check(object)
 }
 
 /// Returns the watermark of the object's namespace, or of the whole store if namespaces are not

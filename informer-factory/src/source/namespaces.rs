@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::status::{MemberStatus, Members, SourceStatus};
 use super::{NamespaceError, Part};
-use crate::Following;
+use crate::NamespaceWatch;
 use released::ReleasedNames;
 
 mod released;
@@ -48,7 +48,7 @@ pub(crate) struct Namespaces<K: 'static> {
 }
 
 struct State<K: 'static> {
-    followed: BTreeMap<Arc<str>, Member<K>>,
+    watched: BTreeMap<Arc<str>, Member<K>>,
     /// Added namespaces whose reflectors do not run yet.
     waiting: Vec<Joining<K>>,
     /// Removed namespaces, until their objects have been released.
@@ -114,7 +114,7 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
         for name in names {
             namespaces.add(name)?;
         }
-        let first = namespaces.state.get_mut().followed.first_key_value();
+        let first = namespaces.state.get_mut().watched.first_key_value();
         if let Some((_, member)) = first {
             namespaces.description = member.part.lister_watcher.resource().into();
         }
@@ -135,7 +135,7 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
             ingest,
             queue,
             state: Mutex::new(State {
-                followed: BTreeMap::new(),
+                watched: BTreeMap::new(),
                 waiting: Vec::new(),
                 leaving: BTreeMap::new(),
                 released: ReleasedNames::default(),
@@ -150,7 +150,7 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
     /// the namespace's initial list is in the store.
     pub(crate) fn add(&self, name: &str) -> Result<Completion, NamespaceError> {
         NamespaceError::check_name(name)?;
-        if let Some(member) = self.state.lock().followed.get(name) {
+        if let Some(member) = self.state.lock().watched.get(name) {
             return Ok(member.feed.synced());
         }
         // I8: `make` is called without a lock, so two threads can add one namespace at once; one of
@@ -189,7 +189,7 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
     /// returns the completion of the other thread's member.
     fn join(&self, namespace: Arc<str>, mut member: Member<K>, mut work: Joining<K>) -> Option<Completion> {
         let mut state = self.state.lock();
-        if let Some(earlier) = state.followed.get(&namespace) {
+        if let Some(earlier) = state.watched.get(&namespace) {
             let earlier = earlier.feed.synced();
             drop(state);
             drop(work);
@@ -200,11 +200,11 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
             member.watermark = None;
         }
         work.before = state.leaving.get(&namespace).and_then(|leaving| leaving.released.clone());
-        let again = state.released.remove(&namespace);
-        state.followed.insert(namespace, member);
+        let watched_again = state.released.remove(&namespace);
+        state.watched.insert(namespace, member);
         let never_done = if state.has_ended {
             // The informer has ended, so the work never runs: the health is `Stopped`, and the
-            // completion has been given up.
+            // completion has been cancelled.
             Some(work)
         } else {
             state.waiting.push(work);
@@ -213,8 +213,8 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
         drop(state);
         // I8: waiters are woken without the lock.
         drop(never_done);
-        if let Some(again) = again {
-            again.set();
+        if let Some(watched_again) = watched_again {
+            watched_again.set();
         }
         None
     }
@@ -226,32 +226,32 @@ impl<K: 'static> Namespaces<K> {
     }
 
     pub(super) fn parts(&self) -> Vec<Part<K>> {
-        self.state.lock().followed.values().map(|member| member.part.clone()).collect()
+        self.state.lock().watched.values().map(|member| member.part.clone()).collect()
     }
 
     pub(crate) fn names(&self) -> Vec<String> {
-        self.state.lock().followed.keys().map(ToString::to_string).collect()
+        self.state.lock().watched.keys().map(ToString::to_string).collect()
     }
 
     /// Returns the [`Completion`] of a namespace's initial list; `None` if the namespace is not
     /// watched.
     pub(crate) fn synced(&self, name: &str) -> Option<Completion> {
-        self.state.lock().followed.get(name).map(|member| member.feed.synced())
+        self.state.lock().watched.get(name).map(|member| member.feed.synced())
     }
 
     /// Returns whether a namespace is watched.
-    pub(crate) fn following(&self, name: &str) -> Following {
+    pub(crate) fn namespace_watch(&self, name: &str) -> NamespaceWatch {
         let mut state = self.state.lock();
-        if let Some(member) = state.followed.get(name) {
-            return Following::Followed { removed: member.removed.clone() };
+        if let Some(member) = state.watched.get(name) {
+            return NamespaceWatch::Watched { removed: member.removed.clone() };
         }
         let has_ended = state.has_ended;
-        let Some(again) = state.released.again(name) else { return Following::Fixed };
+        let Some(watched_again) = state.released.watched_again(name) else { return NamespaceWatch::Fixed };
         drop(state);
         if has_ended {
-            again.give_up();
+            watched_again.cancel();
         }
-        Following::Released { again }
+        NamespaceWatch::Released { watched_again }
     }
 
     /// Removes a namespace. Returns a [`Completion`] that is set when the release of the
@@ -270,7 +270,7 @@ impl<K: 'static> Namespaces<K> {
     fn take_out(&self, name: &str) -> Result<(Member<K>, Option<Joining<K>>), Completion> {
         let mut state = self.state.lock();
         state.leaving.retain(|_, leaving| !leaving.gone.has_synced());
-        let Some((namespace, member)) = state.followed.remove_entry(name) else {
+        let Some((namespace, member)) = state.watched.remove_entry(name) else {
             return Err(state.leaving.get(name).map_or_else(completed, |leaving| leaving.gone.clone()));
         };
         state.released.insert(Arc::clone(&namespace));
@@ -303,7 +303,7 @@ impl<K: 'static> Namespaces<K> {
         self.members.send_modify(|members| {
             let state = self.state.lock();
             members.has_ended = state.has_ended;
-            let statuses = state.followed.iter().map(|(namespace, member)| {
+            let statuses = state.watched.iter().map(|(namespace, member)| {
                 let (status, synced) = (member.part.status.clone(), member.feed.synced());
                 (Arc::clone(namespace), MemberStatus { feed: member.feed.id(), status, synced })
             });
@@ -318,12 +318,12 @@ impl<K: 'static> Namespaces<K> {
             let reached = watermarks.of_feed(namespace, member.feed.id());
             reached.is_some_and(|reached| reached.is_at_least(resource_version))
         };
-        !state.followed.is_empty() && state.followed.iter().all(has_reached)
+        !state.watched.is_empty() && state.watched.iter().all(has_reached)
     }
 
     /// Returns a namespace; `None` if it is not watched.
     pub(crate) fn place(&self, namespace: &str) -> Option<Place<K>> {
-        self.state.lock().followed.get(namespace).map(|member| Place {
+        self.state.lock().watched.get(namespace).map(|member| Place {
             lister_watcher: Arc::clone(&member.part.lister_watcher),
             watermark: match &member.watermark {
                 Some(watermark) => watermark.subscribe(),
@@ -338,7 +338,7 @@ impl<K: 'static> Namespaces<K> {
         let reached: Vec<_> = {
             let state = self.state.lock();
             let of_member = |news: &NamespaceProgress| {
-                let member = state.followed.get(&news.namespace).filter(|it| it.feed.id() == news.feed)?;
+                let member = state.watched.get(&news.namespace).filter(|it| it.feed.id() == news.feed)?;
                 Some((member.watermark.clone()?, news.reached.clone()?))
             };
             news.iter().filter_map(of_member).collect()
@@ -355,10 +355,10 @@ impl<K: 'static> Namespaces<K> {
             let mut state = self.state.lock();
             state.has_ended = true;
             let watermarks: Vec<_> =
-                state.followed.values_mut().filter_map(|member| member.watermark.take()).collect();
-            (std::mem::take(&mut state.waiting), watermarks, state.released.awaited())
+                state.watched.values_mut().filter_map(|member| member.watermark.take()).collect();
+            (std::mem::take(&mut state.waiting), watermarks, state.released.completions())
         };
-        over.2.iter().for_each(Completion::give_up);
+        over.2.iter().for_each(Completion::cancel);
         drop(over);
         self.publish();
     }

@@ -19,22 +19,22 @@ use tokio::sync::watch;
 /// namespaces, and [`namespaces`](Self::namespaces) returns the status of each.
 #[derive(Clone)]
 pub struct SourceStatus {
-    of: Of,
+    inner: Inner,
 }
 
 #[derive(Clone)]
-enum Of {
+enum Inner {
     Whole(ReflectorStatus),
-    Namespaces(View),
+    Namespaces(NamespacesStatus),
 }
 
 /// The namespaces of an informer, and the state of one `SourceStatus` that waits for changes of
 /// their health.
 #[derive(Clone)]
-struct View {
+struct NamespacesStatus {
     description: Arc<str>,
     members: watch::Receiver<Members>,
-    /// The namespaces at the last update, for [`health_changed`](View::health_changed), which waits
+    /// The namespaces at the last update, for [`health_changed`](NamespacesStatus::health_changed), which waits
     /// for changes of their health.
     seen: BTreeMap<Arc<str>, MemberStatus>,
     has_ended: bool,
@@ -57,21 +57,21 @@ pub(super) struct MemberStatus {
 
 impl SourceStatus {
     pub(super) fn whole(status: ReflectorStatus) -> Self {
-        Self { of: Of::Whole(status) }
+        Self { inner: Inner::Whole(status) }
     }
 
     pub(super) fn of_namespaces(description: Arc<str>, members: watch::Receiver<Members>) -> Self {
-        let mut view = View { description, members, seen: BTreeMap::new(), has_ended: false };
+        let mut view = NamespacesStatus { description, members, seen: BTreeMap::new(), has_ended: false };
         view.update_seen();
-        Self { of: Of::Namespaces(view) }
+        Self { inner: Inner::Namespaces(view) }
     }
 
     /// Returns the resource and scope for messages.
     #[must_use]
     pub fn description(&self) -> &str {
-        match &self.of {
-            Of::Whole(status) => status.description(),
-            Of::Namespaces(view) => &view.description,
+        match &self.inner {
+            Inner::Whole(status) => status.description(),
+            Inner::Namespaces(view) => &view.description,
         }
     }
 
@@ -81,9 +81,9 @@ impl SourceStatus {
     /// [`Health::Connecting`].
     #[must_use]
     pub fn health(&self) -> Health {
-        match &self.of {
-            Of::Whole(status) => status.health(),
-            Of::Namespaces(view) => view.health(),
+        match &self.inner {
+            Inner::Whole(status) => status.health(),
+            Inner::Namespaces(view) => view.health(),
         }
     }
 
@@ -95,9 +95,9 @@ impl SourceStatus {
     /// # Cancel safety
     /// Cancel safe: after a change, the next call returns at once.
     pub async fn health_changed(&mut self) -> Option<Health> {
-        match &mut self.of {
-            Of::Whole(status) => status.health_changed().await,
-            Of::Namespaces(view) => view.health_changed().await,
+        match &mut self.inner {
+            Inner::Whole(status) => status.health_changed().await,
+            Inner::Namespaces(view) => view.health_changed().await,
         }
     }
 
@@ -105,7 +105,7 @@ impl SourceStatus {
     /// separately.
     #[must_use]
     pub fn namespaces(&self) -> BTreeMap<String, ReflectorStatus> {
-        let Of::Namespaces(view) = &self.of else { return BTreeMap::new() };
+        let Inner::Namespaces(view) = &self.inner else { return BTreeMap::new() };
         let members = view.members.borrow();
         let named = members.by_namespace.iter();
         named.map(|(namespace, member)| (namespace.to_string(), member.status.clone())).collect()
@@ -163,15 +163,15 @@ impl SourceStatus {
     }
 
     fn reflectors(&self) -> Vec<ReflectorStatus> {
-        match &self.of {
-            Of::Whole(status) => vec![status.clone()],
-            Of::Namespaces(view) => view.reflectors(),
+        match &self.inner {
+            Inner::Whole(status) => vec![status.clone()],
+            Inner::Namespaces(view) => view.reflectors(),
         }
     }
 
     /// Returns the description of the informer, with the reason why it is not synced.
     pub(crate) fn waiting_for(&self) -> String {
-        let Of::Namespaces(view) = &self.of else {
+        let Inner::Namespaces(view) = &self.inner else {
             return format!("{} ({})", self.description(), self.health());
         };
         let mut reasons = self.unlisted();
@@ -184,7 +184,7 @@ impl SourceStatus {
     /// Returns each namespace that has not been listed, with the reason; empty if namespaces are
     /// not watched separately.
     pub(crate) fn unlisted(&self) -> Vec<String> {
-        let Of::Namespaces(view) = &self.of else { return Vec::new() };
+        let Inner::Namespaces(view) = &self.inner else { return Vec::new() };
         let members = view.members.borrow();
         let waiting = members.by_namespace.iter().filter(|(_, member)| !member.synced.has_synced());
         waiting
@@ -195,7 +195,7 @@ impl SourceStatus {
     /// Returns the description of the informer, with the reason why it has not listed this
     /// namespace.
     pub(crate) fn waiting_for_namespace(&self, namespace: &str) -> String {
-        let Of::Namespaces(view) = &self.of else { return self.waiting_for() };
+        let Inner::Namespaces(view) = &self.inner else { return self.waiting_for() };
         let members = view.members.borrow();
         let health = members.by_namespace.get(namespace).map(|member| member.status.health().to_string());
         let reason = health.unwrap_or_else(|| "not watched".to_owned());
@@ -203,7 +203,7 @@ impl SourceStatus {
     }
 }
 
-impl View {
+impl NamespacesStatus {
     fn health(&self) -> Health {
         worst(&self.members.borrow())
     }
@@ -268,13 +268,13 @@ fn worst(members: &Members) -> Health {
     }
     let healths = members.by_namespace.values().map(|member| member.status.health());
     // Among equally bad namespaces, the first one counts.
-    let worse = |one: Health, other: Health| if badness(&other) > badness(&one) { other } else { one };
+    let worse = |one: Health, other: Health| if severity(&other) > severity(&one) { other } else { one };
     healths.reduce(worse).unwrap_or(Health::Connecting)
 }
 
 /// Returns a value that is higher for a worse health: first by variant, then by the time since the
 /// last event.
-fn badness(health: &Health) -> (u8, Option<std::time::Duration>) {
+fn severity(health: &Health) -> (u8, Option<std::time::Duration>) {
     match health {
         Health::Live { last_event } => (1, Some(last_event.elapsed())),
         Health::Syncing { .. } => (2, None),

@@ -23,14 +23,14 @@ fn of_namespaces(simulator: &Simulator, namespaces: &[&str]) -> SharedInformerFa
 }
 
 async fn added(factory: &SharedInformerFactory, namespace: &str) {
-    for promise in factory.add_namespace(namespace).expect("a factory of namespaces") {
-        within(promise.wait()).await.expect("synced");
+    for completion in factory.add_namespace(namespace).expect("a factory of namespaces") {
+        within(completion.wait()).await.expect("synced");
     }
 }
 
 async fn removed(factory: &SharedInformerFactory, namespace: &str) {
-    for promise in factory.remove_namespace(namespace).expect("a factory of namespaces") {
-        within(promise.wait()).await.expect("no panic");
+    for completion in factory.remove_namespace(namespace).expect("a factory of namespaces") {
+        within(completion.wait()).await.expect("no panic");
     }
 }
 

@@ -284,8 +284,8 @@ impl<K: 'static> ListerWatcher<K> for KubeListWatch<K> {
         Some(self.metadata_of(self.endpoint.clone(), coverage, PrunePaths::identity_only()))
     }
 
-    fn only(&self, object: &ObjectKey) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
-        let endpoint = self.endpoint.only(object)?;
+    fn object_metadata(&self, object: &ObjectKey) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
+        let endpoint = self.endpoint.of_object(object)?;
         let coverage = Coverage::new(endpoint.namespace.as_deref());
         Some(self.metadata_of(endpoint, coverage, PrunePaths::default()))
     }

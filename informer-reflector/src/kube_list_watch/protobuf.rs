@@ -17,16 +17,16 @@ pub(super) struct Protobuf {
     is_known: bool,
     /// Whether the server has refused protobuf, or has sent protobuf that can't be decoded. If so,
     /// only JSON is requested.
-    is_given_up: Arc<AtomicBool>,
+    is_disabled: Arc<AtomicBool>,
 }
 
 impl Protobuf {
     pub(super) fn new(expected: &ExpectedType) -> Self {
-        Self { is_known: expected.has_message(), is_given_up: Arc::default() }
+        Self { is_known: expected.has_message(), is_disabled: Arc::default() }
     }
 
     pub(super) fn is_wanted(&self) -> bool {
-        self.is_known && !self.is_given_up.load(Ordering::Relaxed)
+        self.is_known && !self.is_disabled.load(Ordering::Relaxed)
     }
 
     /// Evaluates the failure of a request. Returns whether to send the request again, with JSON as
@@ -35,19 +35,19 @@ impl Protobuf {
         const REFUSALS: [StatusCode; 2] = [StatusCode::NOT_ACCEPTABLE, StatusCode::UNSUPPORTED_MEDIA_TYPE];
         let is_refusal = |code: u16| REFUSALS.iter().any(|refusal| refusal.as_u16() == code);
         let is_refused = matches!(error, ListWatchError::Status { status, .. } if is_refusal(status.code));
-        is_refused && self.is_wanted() && self.give_up()
+        is_refused && self.is_wanted() && self.disable()
     }
 
     /// Evaluates the failure of a body. The next request is for JSON if the body was invalid
     /// protobuf, or had fields that [`kube_messages`] does not describe.
     pub(super) fn observe_failure(&self, encoding: Encoding, error: &ListWatchError) {
         if encoding == Encoding::Protobuf && matches!(error, ListWatchError::Protocol(_)) {
-            self.give_up();
+            self.disable();
         }
     }
 
-    fn give_up(&self) -> bool {
-        self.is_given_up.store(true, Ordering::Relaxed);
+    fn disable(&self) -> bool {
+        self.is_disabled.store(true, Ordering::Relaxed);
         true
     }
 }

@@ -62,7 +62,7 @@ impl Endpoint {
 
     /// Returns the endpoint of a single object, without selectors; `None` if the object is in
     /// another namespace.
-    pub(super) fn only(&self, object: &ObjectKey) -> Option<Self> {
+    pub(super) fn of_object(&self, object: &ObjectKey) -> Option<Self> {
         let mut only = match (self.namespace.as_deref(), object.namespace()) {
             (None, Some(namespace)) => self.in_namespace(namespace),
             (own, of_object) if own == of_object => self.clone(),

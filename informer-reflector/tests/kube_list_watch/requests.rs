@@ -92,13 +92,13 @@ async fn list_of_one_object_requests_its_name_without_selectors() -> Result<(), 
     let nodes = KubeListWatch::<Node>::all(server.client());
     let web = ObjectKey::namespaced("shop", "web");
     let odd = ObjectKey::cluster_scoped("a,b=c");
-    let of_pods = [everywhere.only(&web), in_shop.only(&web)];
-    for one in of_pods.into_iter().chain([nodes.only(&odd)]) {
+    let of_pods = [everywhere.object_metadata(&web), in_shop.object_metadata(&web)];
+    for one in of_pods.into_iter().chain([nodes.object_metadata(&odd)]) {
         let one = one.expect("the object is in scope");
         assert!(one.list(ListOptions::default()).await?.next().await.is_some());
     }
-    assert!(in_shop.only(&ObjectKey::namespaced("other", "web")).is_none());
-    assert!(in_shop.only(&ObjectKey::cluster_scoped("web")).is_none());
+    assert!(in_shop.object_metadata(&ObjectKey::namespaced("other", "web")).is_none());
+    assert!(in_shop.object_metadata(&ObjectKey::cluster_scoped("web")).is_none());
     let expected = [
         "/api/v1/namespaces/shop/pods?fieldSelector=metadata.name%3Dweb",
         "/api/v1/namespaces/shop/pods?fieldSelector=metadata.name%3Dweb",

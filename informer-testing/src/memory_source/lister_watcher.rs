@@ -28,7 +28,7 @@ impl<K: Resource + Clone + Send + Sync + 'static> ListerWatcher<K> for MemorySou
         self.shared.can_stream.load(Ordering::Relaxed)
     }
 
-    fn only(&self, object: &ObjectKey) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
+    fn object_metadata(&self, object: &ObjectKey) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
         Some(Arc::new(OneObject { source: self.clone(), key: object.clone() }))
     }
 

@@ -297,7 +297,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         },
         name: "a dropped queue leaves its waiters waiting",
         file: "informer-core/src/delta_fifo/mod.rs",
-        text: "        self.synced.give_up();\n",
+        text: "        self.synced.cancel();\n",
         becomes: "",
     },
 ];

@@ -36,9 +36,9 @@ pub(super) async fn list(
         ..ListOptions::default()
     };
     loop {
-        let mut parts = in_time(lister.list(options)).await??;
+        let mut parts = with_timeout(lister.list(options)).await??;
         let end = loop {
-            match in_time(parts.next()).await?.transpose()? {
+            match with_timeout(parts.next()).await?.transpose()? {
                 Some(ListPart::Items(items)) => {
                     for item in items {
                         let (key, version) = match item {
@@ -55,7 +55,7 @@ pub(super) async fn list(
                 }
                 Some(ListPart::End(end)) if end.resource_version == *resource_version => break end,
                 Some(ListPart::End(end)) => {
-                    return Err(another_state(resource_version, &end.resource_version));
+                    return Err(version_ignored(resource_version, &end.resource_version));
                 }
                 None => return Err(ListWatchError::Protocol("the list ended without its metadata".into())),
             }
@@ -71,10 +71,14 @@ pub(super) async fn list(
 /// Requests one object at the newest resource version, and ignores it. If the server's watch cache
 /// of the resource was idle, the request updates the cache, so that the next bookmark has a newer
 /// version.
-pub(super) async fn ask_for_newest(part: &Part<AnyObject>, ingest: &Ingest) -> Result<(), ListWatchError> {
+pub(super) async fn refresh_watch_cache(
+    part: &Part<AnyObject>,
+    ingest: &Ingest,
+) -> Result<(), ListWatchError> {
     let (lister, _) = lister(part, ingest);
-    let mut parts = in_time(lister.list(ListOptions { limit: Some(1), ..ListOptions::default() })).await??;
-    while in_time(parts.next()).await?.transpose()?.is_some() {}
+    let mut parts =
+        with_timeout(lister.list(ListOptions { limit: Some(1), ..ListOptions::default() })).await??;
+    while with_timeout(parts.next()).await?.transpose()?.is_some() {}
     Ok(())
 }
 
@@ -89,14 +93,14 @@ fn lister(part: &Part<AnyObject>, ingest: &Ingest) -> (Arc<dyn ListerWatcher<Any
 
 /// Returns the error for a list at another resource version than the requested one. Some proxies
 /// and API server substitutes ignore the requested version.
-fn another_state(asked_for: &ResourceVersion, given: &ResourceVersion) -> ListWatchError {
+fn version_ignored(requested: &ResourceVersion, returned: &ResourceVersion) -> ListWatchError {
     ListWatchError::Protocol(format!(
-        "the server returned a list at resource version {given} instead of exactly {asked_for}, so the store cannot be \
+        "the server returned a list at resource version {returned} instead of exactly {requested}, so the store cannot be \
          compared with it"
     ))
 }
 
-async fn in_time<T>(answer: impl Future<Output = T>) -> Result<T, ListWatchError> {
+async fn with_timeout<T>(answer: impl Future<Output = T>) -> Result<T, ListWatchError> {
     let silence = |_| ListWatchError::Unreachable(format!("no answer within {RESPONSE_TIMEOUT:?}").into());
     timeout(RESPONSE_TIMEOUT, answer).await.map_err(silence)
 }

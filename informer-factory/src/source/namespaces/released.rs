@@ -12,7 +12,7 @@ use informer_core::Completion;
 /// The names of the namespaces that were removed last are kept: at least this many. Older names are
 /// dropped, because each name takes about a hundred bytes, and a program can add and remove
 /// namespaces for years.
-const MIN_REMEMBERED: u64 = 10_000;
+const MIN_KEPT_NAMES: u64 = 10_000;
 
 /// The names of the namespaces that were removed from an informer and not added again.
 #[derive(Default)]
@@ -26,35 +26,35 @@ struct Released {
     /// The sequence number of the removal.
     number: u64,
     /// Set when the namespace is added again; `None` if no caller waits for this.
-    again: Option<Completion>,
+    watched_again: Option<Completion>,
 }
 
 impl ReleasedNames {
     pub(super) fn insert(&mut self, name: Arc<str>) {
-        self.names.insert(name, Released { number: self.next, again: None });
+        self.names.insert(name, Released { number: self.next, watched_again: None });
         self.next += 1;
-        if self.names.len() as u64 >= 2 * MIN_REMEMBERED {
-            let oldest = self.next - MIN_REMEMBERED;
+        if self.names.len() as u64 >= 2 * MIN_KEPT_NAMES {
+            let oldest = self.next - MIN_KEPT_NAMES;
             // A namespace with a waiter is kept until it is added again.
-            self.names.retain(|_, released| released.number >= oldest || released.again.is_some());
+            self.names.retain(|_, released| released.number >= oldest || released.watched_again.is_some());
         }
     }
 
     /// Removes the name of a namespace, because the namespace is added again. Returns the
     /// [`Completion`] that the caller must set for the waiters; `None` if there are no waiters.
     pub(super) fn remove(&mut self, name: &str) -> Option<Completion> {
-        self.names.remove(name)?.again
+        self.names.remove(name)?.watched_again
     }
 
     /// Returns a [`Completion`] that is set when the namespace is added again; `None` if the
     /// namespace was not removed.
-    pub(super) fn again(&mut self, name: &str) -> Option<Completion> {
-        Some(self.names.get_mut(name)?.again.get_or_insert_with(Completion::new).clone())
+    pub(super) fn watched_again(&mut self, name: &str) -> Option<Completion> {
+        Some(self.names.get_mut(name)?.watched_again.get_or_insert_with(Completion::new).clone())
     }
 
     /// Returns the completions of all waiters.
-    pub(super) fn awaited(&self) -> Vec<Completion> {
-        self.names.values().filter_map(|released| released.again.clone()).collect()
+    pub(super) fn completions(&self) -> Vec<Completion> {
+        self.names.values().filter_map(|released| released.watched_again.clone()).collect()
     }
 }
 
@@ -66,14 +66,14 @@ mod tests {
     fn old_names_are_forgotten_unless_awaited() {
         let mut names = ReleasedNames::default();
         names.insert("awaited".into());
-        let promise = names.again("awaited").expect("the namespace was removed");
-        for n in 0..5 * MIN_REMEMBERED {
+        let completion = names.watched_again("awaited").expect("the namespace was removed");
+        for n in 0..5 * MIN_KEPT_NAMES {
             names.insert(n.to_string().into());
-            assert!(names.names.len() as u64 <= 2 * MIN_REMEMBERED);
-            assert!(n < MIN_REMEMBERED || names.names.contains_key(&*(n - MIN_REMEMBERED + 1).to_string()));
+            assert!(names.names.len() as u64 <= 2 * MIN_KEPT_NAMES);
+            assert!(n < MIN_KEPT_NAMES || names.names.contains_key(&*(n - MIN_KEPT_NAMES + 1).to_string()));
         }
-        assert!(names.again("0").is_none());
+        assert!(names.watched_again("0").is_none());
         names.remove("awaited").expect("the namespace has a waiter").set();
-        assert!(promise.has_synced() && names.again("awaited").is_none());
+        assert!(completion.has_synced() && names.watched_again("awaited").is_none());
     }
 }

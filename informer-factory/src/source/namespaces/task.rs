@@ -21,7 +21,7 @@ const MIN_REFUSAL: Duration = Duration::from_secs(10);
 
 impl<K: Send + Sync + 'static> Joining<K> {
     /// Lists and watches until the namespace is removed, and then releases its objects.
-    async fn follow(self) {
+    async fn run(self) {
         if let Some(before) = self.before {
             before.cancelled().await;
         }
@@ -30,7 +30,7 @@ impl<K: Send + Sync + 'static> Joining<K> {
         tokio::select! {
             biased;
             () = &mut run => {}
-            refused = refused(status.clone()) => {
+            refused = wait_for_refusal(status.clone()) => {
                 if self.feed.make_optional() {
                     tracing::warn!(
                         resource = status.description(),
@@ -50,7 +50,7 @@ impl<K: Send + Sync + 'static> Joining<K> {
 
 /// Waits until the server has refused all requests during [`MIN_REFUSAL`], and returns the health
 /// at that time. Never returns if the reflector ends first.
-async fn refused(mut status: ReflectorStatus) -> Health {
+async fn wait_for_refusal(mut status: ReflectorStatus) -> Health {
     let mut since = None;
     loop {
         let health = status.health();
@@ -87,16 +87,16 @@ impl<K: Send + Sync + 'static> NamespacesTask<K> {
 
     pub(in crate::source) async fn run(self, shutdown: CancellationToken) {
         let Namespaces { state, joined, .. } = self.namespaces.as_ref();
-        let mut following = FuturesUnordered::new();
+        let mut namespace_watch = FuturesUnordered::new();
         loop {
             let waiting = std::mem::take(&mut state.lock().waiting);
-            following.extend(waiting.into_iter().map(Joining::follow));
+            namespace_watch.extend(waiting.into_iter().map(Joining::run));
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => break,
                 () = joined.notified() => {}
                 // A removed namespace has been released.
-                Some(()) = following.next() => {}
+                Some(()) = namespace_watch.next() => {}
             }
         }
     }
