@@ -50,9 +50,9 @@ fn main() {
     let with_old = HandlerOptions::default();
     let no_old = HandlerOptions::default().coalesce_drops_old();
     measure::<Pod>("stalled handler", &with_old, updates, rounds);
-    measure::<Pod>("stalled handler that forgoes old states", &no_old, updates, rounds);
+    measure::<Pod>("stalled handler that drops old states", &no_old, updates, rounds);
     measure::<Placement>("stalled handler of slim views", &with_old, updates, rounds);
-    measure::<Placement>("stalled handler of slim views that forgoes old states", &no_old, updates, rounds);
+    measure::<Placement>("stalled handler of slim views that drops old states", &no_old, updates, rounds);
 }
 
 fn measure<K: Sample>(case: &str, options: &HandlerOptions, updates: usize, rounds: usize) {

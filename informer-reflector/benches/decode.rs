@@ -228,7 +228,7 @@ fn one_pod(criterion: &mut Criterion, pods: &[String]) {
             pod
         });
     });
-    group.bench_function("skipped whole", |bencher| {
+    group.bench_function("whole object skipped", |bencher| {
         bencher.iter(|| serde_json::from_slice::<serde::de::IgnoredAny>(black_box(json)).expect("a pod"));
     });
     group.finish();
@@ -251,7 +251,7 @@ fn list(criterion: &mut Criterion, pods: &[String]) {
     let mut group = criterion.benchmark_group("list of 1,000 pods");
     group.throughput(Throughput::Elements(PODS as u64)).sample_size(20);
     let body = list_body(pods);
-    group.bench_function("serde_json, the body at hand", |bencher| {
+    group.bench_function("serde_json, from a complete body", |bencher| {
         bencher.iter(|| serde_json::from_slice::<ObjectList<Pod>>(&body).expect("a list"));
     });
     group.bench_function("as kube does", |bencher| {

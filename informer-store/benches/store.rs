@@ -163,7 +163,7 @@ struct Waits {
     /// The duration of the longest get, without the time in which the thread waited for a CPU core.
     longest: Duration,
     /// The duration of the longest get in real time.
-    longest_by_the_clock: Duration,
+    longest_wall_clock: Duration,
 }
 
 /// Returns the time in which this thread was ready to run and waited for a CPU core, as Linux
@@ -191,7 +191,7 @@ fn read_while(filled: &mut Filled, meanwhile: impl FnOnce(&mut Filled)) -> Waits
                     // the result can be slightly too low.
                     let before = std::mem::replace(&mut no_core, waited_for_a_core());
                     waits.longest = waits.longest.max(taken.saturating_sub(no_core - before));
-                    waits.longest_by_the_clock = waits.longest_by_the_clock.max(taken);
+                    waits.longest_wall_clock = waits.longest_wall_clock.max(taken);
                 }
             }
             waits
@@ -203,7 +203,7 @@ fn read_while(filled: &mut Filled, meanwhile: impl FnOnce(&mut Filled)) -> Waits
 }
 
 /// Measures the longest wait of a reader while all objects are replaced. For comparison, the same
-/// reader runs alone, beside a thread that only computes, and beside a thread that creates and
+/// reader runs alone, while another thread only computes, and while another thread creates and
 /// frees the same objects. In these three cases, the machine causes the waits, and not the store.
 fn stall(filled: &mut Filled) {
     let everything = |filled: &mut Filled| {
@@ -213,9 +213,9 @@ fn stall(filled: &mut Filled) {
     let second = Duration::from_secs(1);
     type Meanwhile<'a> = Box<dyn FnOnce(&mut Filled) + 'a>;
     let cases: [(&str, Meanwhile<'_>); 4] = [
-        ("nobody", Box::new(move |_| std::thread::park_timeout(second))),
+        ("nothing else runs", Box::new(move |_| std::thread::park_timeout(second))),
         (
-            "a thread that computes",
+            "a thread computes",
             Box::new(move |_| {
                 let started = Instant::now();
                 while started.elapsed() < second {
@@ -224,13 +224,13 @@ fn stall(filled: &mut Filled) {
             }),
         ),
         (
-            "five times 100,000 objects made and freed",
+            "100,000 objects are created and freed five times",
             Box::new(move |filled| {
                 (0..5).for_each(|_| drop(black_box(everything(filled))));
             }),
         ),
         (
-            "five replaces",
+            "five replaces run",
             Box::new(move |filled| {
                 for _ in 0..5 {
                     let objects = everything(filled);
@@ -241,9 +241,9 @@ fn stall(filled: &mut Filled) {
         ),
     ];
     for (name, meanwhile) in cases {
-        let Waits { longest, longest_by_the_clock } = read_while(filled, meanwhile);
-        println!("longest get beside {name}: {longest:.1?}");
-        println!("longest get beside {name}, with waiting for a core: {longest_by_the_clock:.1?}");
+        let Waits { longest, longest_wall_clock } = read_while(filled, meanwhile);
+        println!("longest get while {name}: {longest:.1?}");
+        println!("longest get while {name}, including waits for a core: {longest_wall_clock:.1?}");
     }
 }
 

@@ -100,13 +100,13 @@ fn in_use(c: &mut Criterion) {
             take_and_end(queue).await;
         });
     };
-    let queue = Workqueue::builder().metrics(Unheard).build();
+    let queue = Workqueue::builder().metrics(NoMetrics).build();
     add_get_done(c, "with metrics", &queue);
     let queue = Workqueue::new();
     for key in &keys {
         queue.add_after(format!("later/{key}").into(), Duration::from_secs(86_400));
     }
-    add_get_done(c, "beside 1,000 delayed keys", &queue);
+    add_get_done(c, "with 1,000 delayed keys", &queue);
     let queue = Workqueue::builder().fair_by(namespace).build();
     take_and_add_back(c, "50 groups, depth 1,000", &queue, &keys, |_| Priority::Normal);
     let queue = Workqueue::new();
@@ -155,9 +155,9 @@ fn take_and_add_back(
 
 /// Metrics that ignore all events, so that the benchmark measures only the cost of reading the
 /// clock.
-struct Unheard;
+struct NoMetrics;
 
-impl Metrics for Unheard {}
+impl Metrics for NoMetrics {}
 
 /// Measures the time per key while one thread adds keys and another thread takes and ends them.
 /// Each round adds each key once.
