@@ -116,7 +116,7 @@ struct Reader {
 impl World {
     fn new() -> Self {
         let processor = SharedProcessor::new(Some(Duration::from_secs(1)));
-        assert!(processor.fix_check_period().is_some());
+        assert!(processor.freeze_check_period().is_some());
         Self {
             processor,
             truth: BTreeMap::new(),

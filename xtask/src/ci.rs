@@ -181,7 +181,7 @@ impl Step {
             Self::Miri => miri::run(signals)?,
             Self::Inspector => inspector::run(&inspector::Args::default(), signals)?,
             Self::Examples => examples::run(signals)?,
-            Self::E2e => e2e::run(&e2e::Args::whole_control_plane(), signals)?,
+            Self::E2e => e2e::run(&e2e::Args::all_controllers(), signals)?,
             Self::LongE2e => e2e::run(&e2e::Args::long_tests(), signals)?,
         };
         Ok(code == ExitCode::SUCCESS)

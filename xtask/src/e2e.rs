@@ -7,7 +7,7 @@ use anyhow::bail;
 
 use crate::apiserver;
 use crate::client_go;
-use crate::controlplane::{Extra, Further, Options, Programs};
+use crate::controlplane::{AdditionalServer, OptionalProgram, Options, Programs};
 use crate::examples;
 use crate::process;
 use crate::signals::Signals;
@@ -58,8 +58,9 @@ pub(crate) struct Args {
 
 impl Args {
     /// Returns arguments with all controllers: Deployments get pods, pods get nodes, and nodes run pods.
-    pub(crate) fn whole_control_plane() -> Self {
-        let with = vec![Extra::ControllerManager, Extra::Scheduler, Extra::Kwok];
+    pub(crate) fn all_controllers() -> Self {
+        let with =
+            vec![OptionalProgram::ControllerManager, OptionalProgram::Scheduler, OptionalProgram::Kwok];
         Self { options: Options { with, nodes: 5, ..Options::default() }, ..Self::default() }
     }
 
@@ -86,10 +87,10 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     command.args(["--", "--ignored"]).args(&args.filter);
     command.args(if args.long { long_form() } else { vec!["--skip", LONG] });
     command.env(KUBECONFIG, cluster.kubeconfig()).env(ETCD, cluster.etcd());
-    if options.wants(Extra::ControllerManager) {
+    if options.wants(OptionalProgram::ControllerManager) {
         command.env(CONTROLLERS, "1");
     }
-    for (which, kubeconfig, process) in cluster.further() {
+    for (which, kubeconfig, process) in cluster.additional_servers() {
         let [for_kubeconfig, for_process] = variables(which);
         command.env(for_kubeconfig, kubeconfig).env(for_process, process.to_string());
     }
@@ -156,17 +157,17 @@ fn long_form() -> Vec<&'static str> {
 }
 
 /// Returns the names of the environment variables with the kubeconfig and the process ID of an additional API server.
-fn variables(which: Further) -> [String; 2] {
+fn variables(which: AdditionalServer) -> [String; 2] {
     let name = which.name().replace('-', "_").to_uppercase();
     ["KUBECONFIG", "PID"].map(|what| format!("INFORMER_E2E_{name}_{what}"))
 }
 
 /// Adds the programs and flags that the tests need: kubectl, additional API servers, and `GOAWAY`.
 fn for_tests(options: &Options) -> Options {
-    let mut options = Options { further: Further::ALL.to_vec(), ..options.clone() };
+    let mut options = Options { additional_servers: AdditionalServer::ALL.to_vec(), ..options.clone() };
     options.apiserver_arg.extend(SERVER_FLAGS.map(str::to_owned));
-    if !options.wants(Extra::Kubectl) {
-        options.with.push(Extra::Kubectl);
+    if !options.wants(OptionalProgram::Kubectl) {
+        options.with.push(OptionalProgram::Kubectl);
     }
     options
 }

@@ -114,9 +114,9 @@ impl<K: 'static> NamespaceFeed<K> {
         self.shared.release(&self.scope).iter().for_each(Completion::set);
     }
 
-    fn is_own(&self, key: &ObjectKey) -> bool {
-        let is_own = key.namespace() == Some(&*self.scope.namespace);
-        if !is_own && !self.has_logged.swap(true, Ordering::Relaxed) {
+    fn is_in_namespace(&self, key: &ObjectKey) -> bool {
+        let is_in_namespace = key.namespace() == Some(&*self.scope.namespace);
+        if !is_in_namespace && !self.has_logged.swap(true, Ordering::Relaxed) {
             tracing::error!(
                 namespace = %self.scope.namespace,
                 %key,
@@ -124,12 +124,12 @@ impl<K: 'static> NamespaceFeed<K> {
                  lists and watches only this namespace"
             );
         }
-        is_own
+        is_in_namespace
     }
 
     /// Removes the items of other namespaces from `items`, and returns them.
     fn remove_foreign<T>(&self, items: &mut Vec<T>, key: impl Fn(&T) -> &ObjectKey) -> Vec<T> {
-        items.extract_if(.., |item| !self.is_own(key(item))).collect()
+        items.extract_if(.., |item| !self.is_in_namespace(key(item))).collect()
     }
 }
 

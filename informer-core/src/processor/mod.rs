@@ -147,13 +147,13 @@ impl<K> SharedProcessor<K> {
         self.shared.publish(batch.cast(), commit)
     }
 
-    /// Fixes and returns the interval at which to call [`check_resync`](Self::check_resync): the
+    /// Freezes and returns the interval at which to call [`check_resync`](Self::check_resync): the
     /// shortest of all resync periods, or `None` without resyncs. The resync periods of all
     /// handlers start now. A handler that is added later cannot get a period that is shorter than
     /// this interval.
     #[must_use]
-    pub fn fix_check_period(&self) -> Option<Duration> {
-        self.shared.fix_check_period()
+    pub fn freeze_check_period(&self) -> Option<Duration> {
+        self.shared.freeze_check_period()
     }
 
     /// Returns the number of handlers and streams that have not been removed.

@@ -192,7 +192,7 @@ impl Shared {
         guard
     }
 
-    pub(super) fn fix_check_period(&self) -> Option<Duration> {
+    pub(super) fn freeze_check_period(&self) -> Option<Duration> {
         let mut registry = self.registry.lock();
         if let CheckPeriod::Fixed(period) = registry.check_period {
             return period;

@@ -84,8 +84,8 @@ pub struct DynamicInformers<'a> {
 }
 
 impl DynamicInformers<'_> {
-    /// Returns the informer of a resource, and creates it on first use. `scope` tells whether the
-    /// resource is namespaced. kube's discovery returns both arguments.
+    /// Returns the informer of a resource, and creates it on first use. `scope` is the scope
+    /// of the resource: namespaced or cluster. kube's discovery returns both arguments.
     ///
     /// This sends no request. If the server doesn't serve the resource in that scope, the
     /// informer's health is [`NotServed`](crate::Health::NotServed) until the server does.

@@ -77,7 +77,7 @@ impl Entry {
         self.informer.clone()
     }
 
-    pub(super) fn is(&self, informer: &SharedIndexInformer<AnyObject>) -> bool {
+    pub(super) fn is_for(&self, informer: &SharedIndexInformer<AnyObject>) -> bool {
         self.informer.is_same(informer)
     }
 

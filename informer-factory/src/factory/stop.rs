@@ -36,8 +36,8 @@ impl SharedInformerFactory {
     pub async fn stop<K>(&self, informer: &SharedIndexInformer<K>) -> bool {
         let informer = informer.cast();
         let informers = &self.inner.informers;
-        let key = informers.iter().find(|entry| entry.is(&informer)).map(|entry| entry.key().clone());
-        let removed = key.and_then(|key| informers.remove_if(&key, |_, entry| entry.is(&informer)));
+        let key = informers.iter().find(|entry| entry.is_for(&informer)).map(|entry| entry.key().clone());
+        let removed = key.and_then(|key| informers.remove_if(&key, |_, entry| entry.is_for(&informer)));
         let Some((_, entry)) = removed else { return false };
         // I8: dropping these can drop handlers, so no lock is held here.
         drop((entry.stop(), entry));

@@ -39,7 +39,7 @@ k8s_openapi::k8s_if_ge_1_37! {
     }
 
     impl LifecycleV1alpha1<'_> {
-        /// Returns the shared informer of eviction requests: a wish that a pod be evicted.
+        /// Returns the shared informer of eviction requests: a request to evict a pod.
         ///
         /// Kind `EvictionRequest` of `lifecycle.k8s.io/v1alpha1`, namespaced. Only with k8s-openapi's `v1_37` and
         /// later.

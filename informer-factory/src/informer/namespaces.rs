@@ -85,7 +85,7 @@ impl<K> SharedIndexInformer<K> {
     pub fn add_namespace(&self, namespace: &str) -> Result<Completion, NamespaceError> {
         match self.shared.source.as_ref() {
             Source::Namespaces(namespaces) => namespaces.add(namespace),
-            Source::Whole(_) => Err(self.fixed()),
+            Source::Whole(_) => Err(self.fixed_namespaces_error()),
         }
     }
 
@@ -101,7 +101,7 @@ impl<K> SharedIndexInformer<K> {
     pub fn remove_namespace(&self, namespace: &str) -> Result<Completion, NamespaceError> {
         match self.shared.source.as_ref() {
             Source::Namespaces(namespaces) => namespaces.remove(namespace),
-            Source::Whole(_) => Err(self.fixed()),
+            Source::Whole(_) => Err(self.fixed_namespaces_error()),
         }
     }
 
@@ -117,7 +117,7 @@ impl<K> SharedIndexInformer<K> {
         }
     }
 
-    fn fixed(&self) -> NamespaceError {
+    fn fixed_namespaces_error(&self) -> NamespaceError {
         NamespaceError::Fixed { resource: self.shared.status.description().to_owned() }
     }
 }

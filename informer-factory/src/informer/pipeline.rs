@@ -81,7 +81,7 @@ impl Pipeline {
             self.watermark.send_modify(|_| {});
         }
         if let Source::Namespaces(namespaces) = self.source.as_ref() {
-            namespaces.reached(batch.namespaces());
+            namespaces.set_watermarks(batch.namespaces());
         }
     }
 }

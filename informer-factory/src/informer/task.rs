@@ -57,7 +57,7 @@ impl InformerTask {
         let Self { mut controller, handlers, verifier, verify_period, state } = self;
         state.running();
         let processor = &handlers.0;
-        if let Some(period) = processor.fix_check_period() {
+        if let Some(period) = processor.freeze_check_period() {
             let due = processor.clone();
             controller = controller.resync_every(period, move || due.check_resync());
         }

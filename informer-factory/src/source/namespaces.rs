@@ -334,14 +334,15 @@ impl<K: 'static> Namespaces<K> {
     }
 
     /// Sets the watermarks of namespaces, which wakes waiters.
-    pub(crate) fn reached(&self, news: &[NamespaceProgress]) {
+    pub(crate) fn set_watermarks(&self, progress: &[NamespaceProgress]) {
         let reached: Vec<_> = {
             let state = self.state.lock();
-            let of_member = |news: &NamespaceProgress| {
-                let member = state.watched.get(&news.namespace).filter(|it| it.feed.id() == news.feed)?;
-                Some((member.watermark.clone()?, news.reached.clone()?))
+            let of_member = |progress: &NamespaceProgress| {
+                let member =
+                    state.watched.get(&progress.namespace).filter(|it| it.feed.id() == progress.feed)?;
+                Some((member.watermark.clone()?, progress.reached.clone()?))
             };
-            news.iter().filter_map(of_member).collect()
+            progress.iter().filter_map(of_member).collect()
         };
         // I8: waiters are woken without the lock.
         for (watermark, version) in reached {

@@ -86,7 +86,7 @@ impl ExpectedType {
         let (kind, api_version) = (object.text_of("kind"), object.text_of("apiVersion"));
         let is_expected =
             is(kind, &self.kind, METADATA_ONLY.0) && is(api_version, &self.api_version, METADATA_ONLY.1);
-        (!is_expected).then(|| self.instead(kind, api_version))
+        (!is_expected).then(|| self.mismatch(kind, api_version))
     }
 
     /// Returns an error for a list of another type. Returns `None` if the type matches or can't be
@@ -99,10 +99,10 @@ impl ExpectedType {
         let is_expected = (is_free_in_kind || item == self.kind)
             && (api_version.is_empty() || api_version == self.api_version);
         let is_possible = is_expected || is_any || (self.metadata_only && is_metadata);
-        (!is_possible).then(|| self.instead(kind, api_version))
+        (!is_possible).then(|| self.mismatch(kind, api_version))
     }
 
-    fn instead(&self, kind: &str, api_version: &str) -> String {
+    fn mismatch(&self, kind: &str, api_version: &str) -> String {
         format!(
             "it has kind {} ({}), and {} ({}) was asked for; check group, version, kind and plural",
             plain(kind),

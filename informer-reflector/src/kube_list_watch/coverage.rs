@@ -55,7 +55,7 @@ impl Coverage {
         let no_labels = BTreeMap::new();
         self.namespace.as_deref().is_none_or(|namespace| object.namespace.as_deref() == Some(namespace))
             && self.labels.matches(object.labels.as_ref().unwrap_or(&no_labels))
-            && self.fields.iter().all(|field| field.holds(object))
+            && self.fields.iter().all(|field| field.matches(object))
     }
 }
 
@@ -77,7 +77,7 @@ impl FieldRequirement {
         Some(Self { field, value: value.trim().to_owned(), equal })
     }
 
-    fn holds(&self, object: &ObjectMeta) -> bool {
+    fn matches(&self, object: &ObjectMeta) -> bool {
         let value = match self.field {
             Field::Name => &object.name,
             Field::Namespace => &object.namespace,

@@ -90,7 +90,7 @@ impl Slices {
                 self.gunzip.as_ref().map_or(Ok(()), Gunzip::check_end)?;
                 return Ok(None);
             };
-            let frame = frame.map_err(|error| self.broken_off(error))?;
+            let frame = frame.map_err(|error| self.read_error(error))?;
             // Other frames are trailers, which are ignored.
             self.rest = frame.into_data().unwrap_or_default();
             if let Some(received) = &self.received {
@@ -113,7 +113,7 @@ impl Slices {
         Ok(!gunzip.output().is_empty())
     }
 
-    fn broken_off(&self, error: kube::Error) -> ListWatchError {
+    fn read_error(&self, error: kube::Error) -> ListWatchError {
         let error = Caused::boxed(error);
         if let Some(compression) = &self.compression {
             compression.observe_failure(error.as_ref());

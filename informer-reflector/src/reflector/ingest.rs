@@ -103,7 +103,7 @@ impl fmt::Debug for Ingest {
 impl Ingest {
     /// Turns a decoded object into a cached one, or rejects it (I10).
     pub(super) fn take<K: 'static>(&self, object: OwnedObject<K>) -> Result<Cached<K>, RejectedObject> {
-        self.take_any(object.cast()).map(Cached::cast)
+        self.take_erased(object.cast()).map(Cached::cast)
     }
 
     /// Returns the name of the type.
@@ -126,7 +126,7 @@ impl Ingest {
         }
     }
 
-    fn take_any(&self, object: OwnedObject<AnyObject>) -> Result<Cached<AnyObject>, RejectedObject> {
+    fn take_erased(&self, object: OwnedObject<AnyObject>) -> Result<Cached<AnyObject>, RejectedObject> {
         let mut object = match object.into_cached_if_encoded() {
             Ok(encoded) => return Ok(encoded),
             Err(object) => object,
@@ -179,7 +179,7 @@ impl Ingest {
             .unwrap_or_else(|payload| Err(format!("the transform panicked: {}", panic_message(payload))))?;
         match identity.difference(self.meta(object)) {
             None => Ok(()),
-            Some(field) => Err(format!("the transform changed {field}, which tells objects apart")),
+            Some(field) => Err(format!("the transform changed {field}, which identifies the object")),
         }
     }
 }

@@ -41,7 +41,7 @@ const MAX_ALLOWANCE_FACTOR: u32 = 3;
 const MAX_BROKEN: u32 = 2;
 
 /// The reason why a streaming list failed.
-enum NoStream {
+enum StreamListError {
     Failed(ListWatchError),
     /// The server closed the stream without an error before the end of the list.
     Closed,
@@ -108,9 +108,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
                 self.open = Some(open);
                 Step::Now(Request::Watch)
             }
-            Err(NoStream::Failed(error)) => self.after_broken_stream(error),
-            Err(NoStream::Closed) => self.after_closed_stream(),
-            Err(NoStream::Unsupported(error)) => self.disable_streaming(error),
+            Err(StreamListError::Failed(error)) => self.after_broken_stream(error),
+            Err(StreamListError::Closed) => self.after_closed_stream(),
+            Err(StreamListError::Unsupported(error)) => self.disable_streaming(error),
         }
     }
 
@@ -167,7 +167,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Step::Later(if is_enough { Request::Pages } else { Request::List }, error)
     }
 
-    async fn try_stream_list(&mut self) -> Result<OpenWatch<K>, NoStream> {
+    async fn try_stream_list(&mut self) -> Result<OpenWatch<K>, StreamListError> {
         let lifetime = self.lifetime();
         let options = WatchOptions {
             resource_version: self.history.stream_version(),
@@ -185,7 +185,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         let answer = timeout(pause, answer).await;
         let mut events = answer
             .map_err(|_| unsupported(format!("a streaming list did not begin within {pause:?}")))?
-            .map_err(NoStream::Failed)?;
+            .map_err(StreamListError::Failed)?;
         let opened = Instant::now();
         let mut listing = Listing::new();
         let initial =
@@ -193,7 +193,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         let (version, rest) = match initial.await {
             // The response was an ordinary watch, or the list is so slow that a retry would fail too.
             Err(_) => Err(stream_timed_out()),
-            Ok(Err(NoStream::Closed)) if asked.elapsed() >= lifetime => Err(stream_timed_out()),
+            Ok(Err(StreamListError::Closed)) if asked.elapsed() >= lifetime => Err(stream_timed_out()),
             Ok(initial) => initial,
         }?;
         self.apply_list(listing, watchable(version));
@@ -207,7 +207,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         events: &mut WatchStream<K>,
         listing: &mut Listing<K>,
         pause: Duration,
-    ) -> Result<(ResourceVersion, Vec<WatchEvent<K>>), NoStream> {
+    ) -> Result<(ResourceVersion, Vec<WatchEvent<K>>), StreamListError> {
         let mut allowance = Allowance::new(pause);
         loop {
             self.wait_for_room().await;
@@ -218,12 +218,13 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             })?;
             allowance.spend(since.elapsed());
             let before = listing.received();
-            let batch = next.ok_or(NoStream::Closed)?;
-            let progress = self.take_initial(batch.map_err(NoStream::Failed)?, listing, &mut allowance)?;
+            let batch = next.ok_or(StreamListError::Closed)?;
+            let progress =
+                self.take_initial(batch.map_err(StreamListError::Failed)?, listing, &mut allowance)?;
             if let Progress::Ended(version, rest) = progress {
                 return Ok((version, rest));
             }
-            listing.check_for_repetitions().map_err(NoStream::Unsupported)?;
+            listing.check_for_repetitions().map_err(StreamListError::Unsupported)?;
             allowance.add(listing.received() - before);
             self.reporter.set(Health::Syncing { received: listing.received(), remaining: None });
             self.pause_in_bursts(listing.received() - before).await;
@@ -235,7 +236,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         batch: Vec<WatchEvent<K>>,
         listing: &mut Listing<K>,
         allowance: &mut Allowance,
-    ) -> Result<Progress<K>, NoStream> {
+    ) -> Result<Progress<K>, StreamListError> {
         let mut objects = Vec::with_capacity(batch.len());
         let mut batch = batch.into_iter();
         while let Some(event) = batch.next() {
@@ -265,7 +266,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
                     return Ok(Progress::Ended(resource_version, batch.collect()));
                 }
                 WatchEvent::Bookmark(_) => {}
-                WatchEvent::Error(status) => return Err(NoStream::Failed(status.into())),
+                WatchEvent::Error(status) => return Err(StreamListError::Failed(status.into())),
                 WatchEvent::RejectedObject { kind, object } => {
                     // The objects are passed to the store first, because the rejected object can be
                     // a later version of one of them.
@@ -283,7 +284,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         kind: RejectedKind,
         object: RejectedObject,
         listing: &mut Listing<K>,
-    ) -> Result<(), NoStream> {
+    ) -> Result<(), StreamListError> {
         match (kind, object.key.clone()) {
             (RejectedKind::Changed, _) => self.quarantine_listed(&object, listing),
             (RejectedKind::Deleted, Some(key)) => listing.remove(key),
@@ -316,10 +317,10 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 }
 
-fn stream_timed_out() -> NoStream {
+fn stream_timed_out() -> StreamListError {
     unsupported("a streaming list did not end before its watch timed out".to_owned())
 }
 
-fn unsupported(error: String) -> NoStream {
-    NoStream::Unsupported(ListWatchError::Protocol(error))
+fn unsupported(error: String) -> StreamListError {
+    StreamListError::Unsupported(ListWatchError::Protocol(error))
 }

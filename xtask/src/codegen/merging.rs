@@ -20,7 +20,7 @@ pub(crate) fn text(document: &Value) -> anyhow::Result<String> {
     for (name, definition) in definitions {
         types.insert(short(name), reduced(definition));
     }
-    let types = with_marks(types);
+    let types = with_merge_extensions(types);
     let mut kinds = BTreeMap::new();
     for (name, definition) in definitions.iter().filter(|(name, _)| types.contains_key(&short(name))) {
         // Definitions with several kinds describe options of requests, not objects.
@@ -111,7 +111,7 @@ fn references(schema: &Value, found: &mut Vec<String>) {
 }
 
 /// Removes types without a merge extension, unless they refer to a type with one.
-fn with_marks(types: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+fn with_merge_extensions(types: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let mut marked: BTreeSet<String> = BTreeSet::new();
     loop {
         let found: BTreeSet<String> = types

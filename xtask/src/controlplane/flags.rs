@@ -6,7 +6,7 @@ use super::credentials::{
     CA_FILE, SERVICE_ACCOUNT_KEY_FILE, SERVICE_ACCOUNT_PUBLIC_FILE, SERVING_CERT_FILE, SERVING_KEY_FILE,
     TOKEN_FILE,
 };
-use super::{Extra, Options};
+use super::{OptionalProgram, Options};
 use crate::workspace;
 
 /// The inputs of the command lines.
@@ -62,7 +62,7 @@ impl Flags {
             "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
             "--profiling=false".to_owned(),
         ];
-        if !options.wants(Extra::ControllerManager) {
+        if !options.wants(OptionalProgram::ControllerManager) {
             // This plugin rejects pods until a controller has created their service account.
             flags.push("--disable-admission-plugins=ServiceAccount".to_owned());
         }
@@ -134,7 +134,7 @@ mod tests {
         let disabled = "--disable-admission-plugins=ServiceAccount".to_owned();
         let mut options = Options::default();
         assert!(flags().apiserver(&options).contains(&disabled));
-        options.with.push(Extra::ControllerManager);
+        options.with.push(OptionalProgram::ControllerManager);
         assert!(!flags().apiserver(&options).contains(&disabled));
     }
 

@@ -1,10 +1,10 @@
 //! A real Kubernetes control plane on loopback: etcd, kube-apiserver and, on request, the controllers that turn
 //! Deployments into running pods. Its data is in a temporary folder, and its processes end with the [`Cluster`].
 
+mod additional_server;
 mod client;
 mod credentials;
 mod flags;
-mod further;
 mod go_build;
 mod kubeconfig;
 mod nodes;
@@ -20,7 +20,7 @@ use anyhow::{Context, bail};
 use clap::ValueEnum;
 use tempfile::TempDir;
 
-pub(crate) use self::further::Further;
+pub(crate) use self::additional_server::AdditionalServer;
 pub(crate) use self::go_build::{go, has_go};
 pub(crate) use self::programs::Programs;
 
@@ -40,7 +40,7 @@ const PORT_ATTEMPTS: usize = 3;
 
 /// Optional programs besides etcd and kube-apiserver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Extra {
+pub(crate) enum OptionalProgram {
     /// The command-line client, for scripts
     Kubectl,
     /// Creates pods for Deployments, collects garbage, and creates the service accounts of namespaces
@@ -56,7 +56,7 @@ pub(crate) enum Extra {
 pub(crate) struct Options {
     /// Programs besides etcd and kube-apiserver: kubectl, controller-manager, scheduler, kwok
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME")]
-    pub(crate) with: Vec<Extra>,
+    pub(crate) with: Vec<OptionalProgram>,
 
     /// Number of nodes that KWOK simulates; more than 0 implies `--with kwok`
     #[arg(long, default_value_t = 0, value_name = "N")]
@@ -68,7 +68,7 @@ pub(crate) struct Options {
 
     /// Additional API servers on the same etcd.
     #[arg(skip)]
-    pub(crate) further: Vec<Further>,
+    pub(crate) additional_servers: Vec<AdditionalServer>,
 
     /// An additional argument for etcd
     #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
@@ -77,8 +77,8 @@ pub(crate) struct Options {
 
 impl Options {
     /// Returns whether the options include `extra`, by name or by implication.
-    pub(crate) fn wants(&self, extra: Extra) -> bool {
-        self.with.contains(&extra) || (extra == Extra::Kwok && self.nodes > 0)
+    pub(crate) fn wants(&self, extra: OptionalProgram) -> bool {
+        self.with.contains(&extra) || (extra == OptionalProgram::Kwok && self.nodes > 0)
     }
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct Cluster {
     // Fields are dropped in this order: first the watchdog, so that it does not act, then the servers, newest first,
     // and the folder last.
     watchdog: Watchdog,
-    further: Vec<(Further, Server)>,
+    additional_servers: Vec<(AdditionalServer, Server)>,
     servers: Vec<Server>,
     kubeconfig: PathBuf,
     etcd_port: u16,
@@ -116,12 +116,14 @@ impl Cluster {
     }
 
     /// Returns the additional API servers, each with its kubeconfig file and its process ID.
-    pub(crate) fn further(&self) -> impl Iterator<Item = (Further, PathBuf, u32)> {
-        self.further.iter().map(|(which, server)| (*which, self.kubeconfig_of(*which), server.id()))
+    pub(crate) fn additional_servers(&self) -> impl Iterator<Item = (AdditionalServer, PathBuf, u32)> {
+        self.additional_servers
+            .iter()
+            .map(|(which, server)| (*which, self.kubeconfig_of(*which), server.id()))
     }
 
-    fn kubeconfig_of(&self, further: Further) -> PathBuf {
-        self.dir.path().join(further.name()).with_extension("kubeconfig")
+    fn kubeconfig_of(&self, server: AdditionalServer) -> PathBuf {
+        self.dir.path().join(server.name()).with_extension("kubeconfig")
     }
 
     /// Returns the URL of etcd.
@@ -131,7 +133,7 @@ impl Cluster {
 
     /// Fails with the end of the log if one of the servers has ended.
     pub(crate) fn check(&mut self) -> anyhow::Result<()> {
-        let must_last = self.further.iter_mut().filter(|(which, _)| !which.may_end());
+        let must_last = self.additional_servers.iter_mut().filter(|(which, _)| !which.can_be_stopped());
         let mut all = self.servers.iter_mut().chain(must_last.map(|(_, server)| server));
         let checked = all.try_for_each(Server::check);
         if checked.is_err() {
@@ -154,12 +156,12 @@ impl Cluster {
         let mut cluster = Self {
             watchdog: Watchdog::start(dir.path())?,
             servers: Vec::new(),
-            further: Vec::new(),
+            additional_servers: Vec::new(),
             kubeconfig,
             etcd_port: 0,
             dir,
         };
-        match cluster.bring_up(options, programs, signals) {
+        match cluster.start_servers(options, programs, signals) {
             Ok(()) => Ok(cluster),
             Err(error) => {
                 if !error.is::<crate::signals::Interrupted>() && !port_was_taken(&error) {
@@ -170,7 +172,12 @@ impl Cluster {
         }
     }
 
-    fn bring_up(&mut self, options: &Options, programs: &Programs, signals: &Signals) -> anyhow::Result<()> {
+    fn start_servers(
+        &mut self,
+        options: &Options,
+        programs: &Programs,
+        signals: &Signals,
+    ) -> anyhow::Result<()> {
         let [etcd_port, etcd_peer_port, api_port] = free_ports()?;
         self.etcd_port = etcd_port;
         let credentials = Credentials::generate(self.dir.path())?;
@@ -191,18 +198,18 @@ impl Cluster {
         self.await_ready("kube-apiserver", signals, || {
             Ok(client.has("/readyz") && client.has("/api/v1/namespaces/default"))
         })?;
-        self.bring_up_further(&flags, &credentials, options, programs, signals)?;
-        if options.wants(Extra::ControllerManager) {
+        self.start_additional_servers(&flags, &credentials, options, programs, signals)?;
+        if options.wants(OptionalProgram::ControllerManager) {
             let name = "kube-controller-manager";
             self.spawn(name, programs, flags.controller_manager())?;
             // The server rejects pods until this account exists.
             let account = "/api/v1/namespaces/default/serviceaccounts/default";
             self.await_ready(name, signals, || Ok(client.has(account)))?;
         }
-        if options.wants(Extra::Scheduler) {
+        if options.wants(OptionalProgram::Scheduler) {
             self.spawn("kube-scheduler", programs, flags.scheduler())?;
         }
-        if options.wants(Extra::Kwok) {
+        if options.wants(OptionalProgram::Kwok) {
             self.spawn("kwok", programs, flags.kwok())?;
             // A failed request is not an error yet, because the next check repeats it.
             let mut last_error = None;
@@ -220,7 +227,7 @@ impl Cluster {
     }
 
     /// Starts all additional API servers at the same time.
-    fn bring_up_further(
+    fn start_additional_servers(
         &mut self,
         flags: &Flags,
         credentials: &Credentials,
@@ -228,13 +235,13 @@ impl Cluster {
         programs: &Programs,
         signals: &Signals,
     ) -> anyhow::Result<()> {
-        let ports: [u16; Further::ALL.len()] = free_ports()?;
+        let ports: [u16; AdditionalServer::ALL.len()] = free_ports()?;
         let mut clients = Vec::new();
-        for (which, port) in options.further.iter().copied().zip(ports) {
+        for (which, port) in options.additional_servers.iter().copied().zip(ports) {
             kubeconfig::write(&self.kubeconfig_of(which), port, credentials)?;
             let flags = which.flags(flags, options, port);
             let server = self.spawn_one(which.name(), "kube-apiserver", programs, flags)?;
-            self.further.push((which, server));
+            self.additional_servers.push((which, server));
             clients.push((which.name(), Client::new(port, credentials)?));
         }
         clients.iter().try_for_each(|(name, client)| {
@@ -259,7 +266,7 @@ impl Cluster {
         args: Vec<String>,
     ) -> anyhow::Result<Server> {
         let server = Server::spawn(name, programs.path(program)?, args, self.dir.path())?;
-        self.watchdog.guard(server.id())?;
+        self.watchdog.kill_at_exit(server.id())?;
         Ok(server)
     }
 
@@ -282,7 +289,7 @@ impl Cluster {
     }
 
     fn all(&mut self) -> impl Iterator<Item = &mut Server> {
-        self.servers.iter_mut().chain(self.further.iter_mut().map(|(_, server)| server))
+        self.servers.iter_mut().chain(self.additional_servers.iter_mut().map(|(_, server)| server))
     }
 }
 
@@ -317,7 +324,7 @@ mod tests {
     #[test]
     fn nodes_imply_kwok() {
         let options = Options { nodes: 1, ..Options::default() };
-        assert!(options.wants(Extra::Kwok));
-        assert!(!Options::default().wants(Extra::Kwok));
+        assert!(options.wants(OptionalProgram::Kwok));
+        assert!(!Options::default().wants(OptionalProgram::Kwok));
     }
 }

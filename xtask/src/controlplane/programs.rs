@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 
 use super::go_build;
-use super::{Extra, Options};
+use super::{OptionalProgram, Options};
 use crate::signals::Signals;
 
 /// The environment variable with the folder of prebuilt programs.
@@ -57,10 +57,10 @@ impl Programs {
 
 fn needed(options: &Options) -> Vec<&'static str> {
     let extras = [
-        (Extra::Kubectl, "kubectl"),
-        (Extra::ControllerManager, "kube-controller-manager"),
-        (Extra::Scheduler, "kube-scheduler"),
-        (Extra::Kwok, go_build::KWOK),
+        (OptionalProgram::Kubectl, "kubectl"),
+        (OptionalProgram::ControllerManager, "kube-controller-manager"),
+        (OptionalProgram::Scheduler, "kube-scheduler"),
+        (OptionalProgram::Kwok, go_build::KWOK),
     ];
     let extras = extras.into_iter().filter(|(extra, _)| options.wants(*extra)).map(|(_, name)| name);
     ["etcd", "kube-apiserver"].into_iter().chain(extras).collect()
@@ -85,7 +85,8 @@ mod tests {
     #[test]
     fn options_determine_needed_programs() {
         assert_eq!(needed(&Options::default()), ["etcd", "kube-apiserver"]);
-        let options = Options { with: vec![Extra::Kwok, Extra::Kubectl], ..Options::default() };
+        let options =
+            Options { with: vec![OptionalProgram::Kwok, OptionalProgram::Kubectl], ..Options::default() };
         assert_eq!(needed(&options), ["etcd", "kube-apiserver", "kubectl", "kwok"]);
     }
 

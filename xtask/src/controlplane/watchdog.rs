@@ -42,7 +42,7 @@ impl Watchdog {
     }
 
     /// Adds a process that the watchdog kills if this program ends without stopping it.
-    pub(crate) fn guard(&mut self, pid: u32) -> anyhow::Result<()> {
+    pub(crate) fn kill_at_exit(&mut self, pid: u32) -> anyhow::Result<()> {
         let pipe = self.child.stdin.as_mut();
         let pipe = pipe.context("the watchdog has no pipe; report this as a bug of xtask")?;
         writeln!(pipe, "{pid}").context("the watchdog of the control plane has ended")
@@ -67,7 +67,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let mut guarded = Command::new("sleep").arg("600").spawn().expect("sleep starts");
         let mut watchdog = Watchdog::start(dir.path()).expect("sh starts");
-        watchdog.guard(guarded.id()).expect("the pipe is open");
+        watchdog.kill_at_exit(guarded.id()).expect("the pipe is open");
         drop(watchdog.child.stdin.take());
         assert!(!guarded.wait().expect("the process ends").success());
         watchdog.child.wait().expect("the watchdog ends");
@@ -79,7 +79,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let mut guarded = Command::new("sleep").arg("600").spawn().expect("sleep starts");
         let mut watchdog = Watchdog::start(dir.path()).expect("sh starts");
-        watchdog.guard(guarded.id()).expect("the pipe is open");
+        watchdog.kill_at_exit(guarded.id()).expect("the pipe is open");
         drop(watchdog);
         assert!(guarded.try_wait().expect("a child process").is_none());
         assert!(dir.path().exists());

@@ -54,7 +54,7 @@ struct Mutant {
 
 /// The result for one bug.
 #[derive(Debug, PartialEq, Eq)]
-enum Verdict {
+enum TestResult {
     Found,
     Hung,
     Missed,
@@ -68,10 +68,10 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let (mut found, mut missed) = (0, 0);
     for mutant in MUTANTS.iter().filter(|mutant| mutant.is_selected(&args.only)) {
         let began = Instant::now();
-        let verdict = mutant.try_out(&copy, signals)?;
-        let is_found = mutant.found_by.accepts(&verdict);
-        let (by, result) = (mutant.found_by.title(), if is_found { "" } else { "NOT FOUND: " });
-        eprintln!("{result}{verdict:?} after {:.0?} by {by}: {}", began.elapsed(), mutant.name);
+        let result = mutant.test(&copy, signals)?;
+        let is_found = mutant.found_by.accepts(&result);
+        let (by, prefix) = (mutant.found_by.title(), if is_found { "" } else { "NOT FOUND: " });
+        eprintln!("{prefix}{result:?} after {:.0?} by {by}: {}", began.elapsed(), mutant.name);
         found += u32::from(is_found);
         missed += u32::from(!is_found);
     }
@@ -116,11 +116,11 @@ impl FoundBy {
         }
     }
 
-    fn accepts(&self, verdict: &Verdict) -> bool {
-        match verdict {
-            Verdict::Found => true,
-            Verdict::Hung => matches!(self, Self::Simulation),
-            Verdict::Missed => false,
+    fn accepts(&self, result: &TestResult) -> bool {
+        match result {
+            TestResult::Found => true,
+            TestResult::Hung => matches!(self, Self::Simulation),
+            TestResult::Missed => false,
         }
     }
 }
@@ -130,7 +130,7 @@ impl Mutant {
         self.name.contains(text) || self.found_by.title().contains(text)
     }
 
-    fn try_out(&self, copy: &Path, signals: &Signals) -> anyhow::Result<Verdict> {
+    fn test(&self, copy: &Path, signals: &Signals) -> anyhow::Result<TestResult> {
         let path = copy.join(self.file);
         let original = fs::read_to_string(&path).with_context(|| format!("cannot read {}", self.file))?;
         if original.matches(self.text).count() != 1 {
@@ -142,12 +142,12 @@ impl Mutant {
             );
         }
         fs::write(&path, original.replacen(self.text, self.becomes, 1))?;
-        let verdict = self.judge(copy, signals);
+        let result = self.run_test(copy, signals);
         fs::write(&path, original)?;
-        verdict
+        result
     }
 
-    fn judge(&self, copy: &Path, signals: &Signals) -> anyhow::Result<Verdict> {
+    fn run_test(&self, copy: &Path, signals: &Signals) -> anyhow::Result<TestResult> {
         let mut build = in_copy(self.found_by.command(), copy);
         // A bug may cause warnings, so the messages are printed only if the build fails.
         let messages = copy.with_file_name("build.txt");
@@ -169,8 +169,8 @@ impl Mutant {
             Ok(())
         });
         match outcome {
-            Err(_) if hung => Ok(Verdict::Hung),
-            outcome => Ok(if outcome?.success() { Verdict::Missed } else { Verdict::Found }),
+            Err(_) if hung => Ok(TestResult::Hung),
+            outcome => Ok(if outcome?.success() { TestResult::Missed } else { TestResult::Found }),
         }
     }
 }

@@ -44,7 +44,7 @@ pub(crate) fn check(source: &Source) -> Vec<Finding> {
     }
     findings.extend(long_test_names(source));
     findings.extend(sleeping_tests(source));
-    findings.extend(unsafe_to_cancel(source));
+    findings.extend(undocumented_cancel_safety(source));
     findings
 }
 
@@ -80,7 +80,7 @@ fn sleeping_tests(source: &Source) -> Vec<Finding> {
 
 /// Finds public async functions without a section on cancel safety. Callers need this section, because `select!` drops
 /// such futures before they complete.
-fn unsafe_to_cancel(source: &Source) -> Vec<Finding> {
+fn undocumented_cancel_safety(source: &Source) -> Vec<Finding> {
     if !source.is_library() {
         return Vec::new();
     }

@@ -37,7 +37,7 @@ async fn resync_reaches_only_handlers_that_are_due() {
     let _due = running.add(due);
     let options = HandlerOptions::new().resync(Resync::Never);
     let _never = running.processor.add_handler(never, &options, std::iter::empty);
-    assert_eq!(running.processor.fix_check_period(), Some(Duration::from_secs(2)));
+    assert_eq!(running.processor.freeze_check_period(), Some(Duration::from_secs(2)));
     assert!(!running.processor.check_resync(), "not yet");
     tokio::time::advance(Duration::from_secs(2)).await;
     assert!(running.processor.check_resync());
@@ -56,7 +56,7 @@ async fn each_handler_keeps_its_own_resync_period() {
     let (three, mut heard_three) = recorder();
     let _two = running.processor.add_handler(two, &every(2), std::iter::empty);
     let _three = running.processor.add_handler(three, &every(3), std::iter::empty);
-    let check_period = running.processor.fix_check_period().expect("a handler has a resync period");
+    let check_period = running.processor.freeze_check_period().expect("a handler has a resync period");
     let mut checks = Vec::new();
     for _ in 0..3 {
         tokio::time::advance(check_period).await;
@@ -95,7 +95,7 @@ fn resync_period_is_limited_and_zero_means_never() {
     let processor = SharedProcessor::<Object>::new(Some(Duration::MAX));
     let options = HandlerOptions::new().resync(Resync::Every(Duration::MAX));
     processor.add_handler(Handlers::new(), &options, std::iter::empty).detach();
-    assert!(processor.fix_check_period().is_some_and(|period| period < Duration::MAX));
+    assert!(processor.freeze_check_period().is_some_and(|period| period < Duration::MAX));
 }
 
 #[tokio::test(start_paused = true)]
@@ -108,7 +108,7 @@ async fn handlers_get_resyncs_at_their_own_periods_or_never() {
         |handler, options: &HandlerOptions| running.processor.add_handler(handler, options, std::iter::empty);
     let _registrations = [add(never_, &never()), add(two, &every(2)), add(three, &every(3))];
     // The test checks every second, although the check period is two seconds.
-    assert_eq!(running.processor.fix_check_period(), Some(Duration::from_secs(2)));
+    assert_eq!(running.processor.freeze_check_period(), Some(Duration::from_secs(2)));
     let mut due = Vec::new();
     for _ in 0..6 {
         due.push(tick(&running, Duration::from_secs(1)).await);
@@ -128,7 +128,7 @@ async fn resync_periods_begin_when_the_informer_starts() {
     let (handler, mut heard) = recorder();
     let _registration = processor.add_handler(handler, &every(2), std::iter::empty);
     tokio::time::advance(Duration::from_secs(60)).await;
-    assert_eq!(processor.fix_check_period(), Some(Duration::from_secs(2)));
+    assert_eq!(processor.freeze_check_period(), Some(Duration::from_secs(2)));
     let shutdown = CancellationToken::new();
     let task = tokio::spawn({
         let (processor, shutdown) = (processor.clone(), shutdown.clone());
@@ -155,13 +155,13 @@ async fn resync_check_period_is_the_shortest_at_the_start() {
     add(&HandlerOptions::default());
     [60, 55, 5].into_iter().for_each(|seconds| add(&every(seconds)));
     add(&never());
-    assert_eq!(processor.fix_check_period(), Some(Duration::from_secs(5)));
+    assert_eq!(processor.freeze_check_period(), Some(Duration::from_secs(5)));
     let seconds =
         |seconds: &[u64]| seconds.iter().map(|&seconds| Duration::from_secs(seconds)).collect::<Vec<_>>();
     assert_eq!(periods(&processor), seconds(&[12 * 3600, 60, 55, 5]), "each handler keeps its own period");
     add(&every(1));
     add(&every(7));
-    assert_eq!(processor.fix_check_period(), Some(Duration::from_secs(5)), "the check period is fixed");
+    assert_eq!(processor.freeze_check_period(), Some(Duration::from_secs(5)), "the check period is fixed");
     assert_eq!(
         periods(&processor),
         seconds(&[12 * 3600, 60, 55, 5, 5, 7]),
@@ -177,7 +177,7 @@ async fn relist_delivers_unchanged_objects_only_as_resyncs() {
     let add =
         |handler, options: &HandlerOptions| running.processor.add_handler(handler, options, std::iter::empty);
     let _registrations = [add(plain, &never()), add(resynced, &every(1))];
-    assert!(running.processor.fix_check_period().is_some());
+    assert!(running.processor.freeze_check_period().is_some());
     running.processor.publish(complete(vec![added("a", 1), added("b", 1)]), || {});
     assert_eq!(heard_now(&mut heard_plain).await, ["+a=1", "+b=1"]);
     assert_eq!(heard_now(&mut heard_resynced).await, ["+a=1", "+b=1"]);
@@ -201,7 +201,7 @@ async fn relist_delivers_unchanged_objects_only_as_resyncs() {
 async fn i10_missing_resyncs_are_logged() {
     log::keep();
     let without = SharedProcessor::<Object>::new(None);
-    assert_eq!(without.fix_check_period(), None);
+    assert_eq!(without.freeze_check_period(), None);
     let options = |name: &str, seconds| every(seconds).name(name);
     let add = |processor: &SharedProcessor<Object>, options: &HandlerOptions| {
         processor.add_handler(Handlers::new(), options, std::iter::empty).detach();
@@ -209,7 +209,7 @@ async fn i10_missing_resyncs_are_logged() {
     add(&without, &options("too-late", 5));
     add(&without, &options("content", 0));
     let with = SharedProcessor::<Object>::new(Some(Duration::from_secs(10)));
-    assert!(with.fix_check_period().is_some());
+    assert!(with.freeze_check_period().is_some());
     add(&with, &options("too-often", 5));
     add(&with, &options("in-time", 20));
     let open = SharedProcessor::<Object>::new(None);

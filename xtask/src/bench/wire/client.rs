@@ -54,7 +54,7 @@ impl Client {
     }
 
     /// Sends a line to the standard input of the client.
-    pub(crate) fn tell(&mut self, line: &str) -> anyhow::Result<()> {
+    pub(crate) fn send_line(&mut self, line: &str) -> anyhow::Result<()> {
         writeln!(self.input, "{line}").context("the client has ended; see its message above")
     }
 

@@ -142,7 +142,7 @@ impl Objects {
 /// Replaces digits by digits and letters by letters; a hexadecimal number remains one.
 fn change(text: &mut [u8], clone: usize, part: usize) {
     for (position, byte) in text.iter_mut().enumerate() {
-        let shift = mix(((clone * 64 + part) * 256 + position) as u64);
+        let shift = pseudorandom_byte(((clone * 64 + part) * 256 + position) as u64);
         let rotated = |first: u8, count: u8| {
             first + ((u16::from(*byte - first) + u16::from(shift)) % u16::from(count)) as u8
         };
@@ -156,7 +156,7 @@ fn change(text: &mut [u8], clone: usize, part: usize) {
 }
 
 /// Returns a pseudorandom byte, made from `number` by the last step of the generator `SplitMix64`.
-fn mix(number: u64) -> u8 {
+fn pseudorandom_byte(number: u64) -> u8 {
     let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

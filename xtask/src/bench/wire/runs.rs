@@ -111,7 +111,7 @@ impl Run<'_> {
         let mut client = Client::start(&mut command)?;
         client.expect("ready", self.signals)?;
         let (start, before) = (Instant::now(), Usage::of(client.id())?);
-        client.tell("start")?;
+        client.send_line("start")?;
         let (end, count) = client.expect("synced", self.signals)?;
         if count != self.objects.len() {
             bail!("the client has {count} objects instead of {}", self.objects.len());
@@ -126,7 +126,7 @@ impl Run<'_> {
             ("steady".to_owned(), (usage.resident - before.resident) / objects),
         ];
         if self.form.program == Program::ClientGo {
-            client.tell("collect")?;
+            client.send_line("collect")?;
             client.expect("collected", self.signals)?;
             let resident = Usage::of(client.id())?.resident;
             figures.push(("steady.collected".to_owned(), (resident - before.resident) / objects));

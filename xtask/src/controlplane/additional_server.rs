@@ -1,11 +1,11 @@
-//! [`Further`]: additional API servers on the same etcd, for tests that need other flags or that end a server.
+//! [`AdditionalServer`]: additional API servers on the same etcd, for tests that need other flags or that end a server.
 
 use super::Options;
 use super::flags::Flags;
 
 /// An additional API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Further {
+pub(crate) enum AdditionalServer {
     /// Has other feature gates than the main server, and its own etcd prefix. No controller uses this server.
     OtherGates,
     /// Shuts down slowly on a signal: it first continues to serve, then rejects requests, then ends its watches one by one.
@@ -15,7 +15,7 @@ pub(crate) enum Further {
     LeavingAtOnce,
 }
 
-impl Further {
+impl AdditionalServer {
     pub(crate) const ALL: [Self; 3] = [Self::OtherGates, Self::Leaving, Self::LeavingAtOnce];
 
     /// Returns the name for use in file names.
@@ -28,7 +28,7 @@ impl Further {
     }
 
     /// Returns whether a test may end this server. If another server ends during the tests, the run fails.
-    pub(crate) fn may_end(self) -> bool {
+    pub(crate) fn can_be_stopped(self) -> bool {
         self != Self::OtherGates
     }
 
@@ -66,10 +66,10 @@ mod tests {
             etcd_peer_port: 2,
             api_port: 3,
         };
-        for further in Further::ALL {
-            let flags = further.flags(&main, &Options::default(), 4);
+        for server in AdditionalServer::ALL {
+            let flags = server.flags(&main, &Options::default(), 4);
             assert!(flags.contains(&"--secure-port=4".to_owned()), "{flags:?}");
-            assert_eq!(Further::ALL.iter().filter(|other| other.name() == further.name()).count(), 1);
+            assert_eq!(AdditionalServer::ALL.iter().filter(|other| other.name() == server.name()).count(), 1);
         }
     }
 }
