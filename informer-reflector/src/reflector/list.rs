@@ -144,7 +144,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         self.history.broken_streams = 0;
         self.history.was_stream_closed = false;
         self.history.last_seen = resource_version;
-        self.setbacks.failures = 0;
+        self.watch_failures.failures = 0;
         self.finish_recovery(Outcome::Relisted);
     }
 

@@ -90,7 +90,7 @@ pub struct Reflector<K> {
     config: ReflectorConfig,
     ingest: Ingest,
     history: ListHistory,
-    setbacks: WatchFailures,
+    watch_failures: WatchFailures,
     backoff: Backoff,
     pace: Pace,
     /// The stream of a complete streaming list, which continues as the watch.
@@ -143,7 +143,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             pace: Pace::new(),
             ingest,
             history: ListHistory::default(),
-            setbacks: WatchFailures::default(),
+            watch_failures: WatchFailures::default(),
             open: None,
             silence: SilenceDetector::default(),
             outage_failures: None,
@@ -351,7 +351,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     /// single event resets the backoff. Otherwise a server that fails after each list or after each
     /// event would always get the next request after the shortest wait.
     fn reset_backoff(&mut self) {
-        self.setbacks = WatchFailures::default();
+        self.watch_failures = WatchFailures::default();
         self.backoff.reset();
         self.reporter.recovered();
     }

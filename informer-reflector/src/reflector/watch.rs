@@ -223,7 +223,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             // After an expired version, an ordinary relist returns a newer version. After a version
             // that is too new or too long, only a list of the newest state helps.
             self.history.is_last_seen_refused |= !error.is_expired();
-            if std::mem::replace(&mut self.setbacks.refused, true) {
+            if std::mem::replace(&mut self.watch_failures.refused, true) {
                 return Step::Later(Request::List, error);
             }
             return Step::AtOnce(Request::List, error);
@@ -237,9 +237,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             return Step::Later(Request::List, error);
         }
         if can_relist_help(&error) {
-            self.setbacks.failures += 1;
+            self.watch_failures.failures += 1;
         }
-        let is_enough = self.setbacks.failures >= MAX_FAILURES;
+        let is_enough = self.watch_failures.failures >= MAX_FAILURES;
         Step::Later(if is_enough { Request::List } else { self.next_request() }, error)
     }
 
