@@ -147,7 +147,7 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
             match read.cache.namespace_watch(namespace) {
                 NamespaceWatch::Watched { removed } if read.is_watched => watched.push(removed),
                 NamespaceWatch::Released { watched_again } if read.is_watched => {
-                    released = Some((cache, watched_again))
+                    released = Some((cache, watched_again));
                 }
                 NamespaceWatch::Watched { .. } | NamespaceWatch::Released { .. } | NamespaceWatch::Fixed => {}
             }

@@ -34,8 +34,8 @@ enum Inner {
 struct NamespacesStatus {
     description: Arc<str>,
     members: watch::Receiver<Members>,
-    /// The namespaces at the last update, for [`health_changed`](NamespacesStatus::health_changed), which waits
-    /// for changes of their health.
+    /// The namespaces at the last update. [`health_changed`](NamespacesStatus::health_changed)
+    /// waits for changes of their health.
     seen: BTreeMap<Arc<str>, MemberStatus>,
     has_ended: bool,
 }

@@ -7,7 +7,7 @@ use informer_core::{ListWatchError, WatchEvent};
 /// The numbers of a reflector's requests, objects, events and failures since its creation. They
 /// never decrease.
 ///
-/// client-go: `MetricsProvider` of `tools/cache/reflector_metrics.permission`, which no code of client-go calls.
+/// client-go: `MetricsProvider` of `tools/cache/reflector_metrics.go`, which no code of client-go calls.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReflectorCounts {

@@ -124,10 +124,10 @@ impl Reporter {
         }
     }
 
-    /// Records a failed request; the next one follows after `wait`. `only_own_resource` means that only this
-    /// resource fails; otherwise the whole server is unavailable, and `Outage` logs that. The first
-    /// interrupted response is logged only at debug level: it can be the beginning of an outage,
-    /// which `Outage` then logs.
+    /// Records a failed request; the next one follows after `wait`. `only_own_resource` means that
+    /// only this resource fails; otherwise the whole server is unavailable, and `Outage` logs that.
+    /// The first interrupted response is logged only at debug level: it can be the beginning of an
+    /// outage, which `Outage` then logs.
     pub(super) fn request_failed(&mut self, error: ListWatchError, wait: Duration, only_own_resource: bool) {
         self.list_began = None;
         let is_interruption = only_own_resource && matches!(error, ListWatchError::Interrupted(_));

@@ -1,4 +1,5 @@
-//! [`SilenceDetector`]: the time of the last data from the server, and the detection of silent connections.
+//! [`SilenceDetector`]: the time of the last data from the server, and the detection of silent
+//! connections.
 
 use std::time::Duration;
 

@@ -38,7 +38,7 @@ pub(super) struct WebSocketWatch {
     text: bool,
 }
 
-/// Answers a request. Also returns a websocket_watch if the request opens a WebSocket.
+/// Answers a request. Also returns the watch if the request opens a WebSocket.
 pub(super) async fn answer(
     mut service: Service,
     mut request: Request<Incoming>,

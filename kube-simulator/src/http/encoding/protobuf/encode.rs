@@ -181,7 +181,7 @@ fn put_value(out: &mut Vec<u8>, number: u64, field: &Field, value: &Node<'_>) ->
         (Type::Quantity, Node::Number(quantity)) => put_text(out, number, 1, &quantity.to_string()),
         (Type::IntOrString, Node::Text(text)) => put_int_or_string(out, number, 0, Some(text)),
         (Type::IntOrString, value) => {
-            put_int_or_string(out, number, value.as_i64().ok_or(WrongFieldType)?, None)
+            put_int_or_string(out, number, value.as_i64().ok_or(WrongFieldType)?, None);
         }
         (Type::Message(index), value) if Messages::all().at(index).is_choice => {
             put_choice(out, number, Messages::all().at(index), value)?;
