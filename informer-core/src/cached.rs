@@ -119,8 +119,8 @@ impl<K> Cached<K> {
         Self { handle, _type: PhantomData }
     }
 
-    /// Changes only the static type of the handle: unlike [`cast`](Self::cast), neither opens nor
-    /// closes the handle.
+    /// Changes only the static type of the handle. Unlike [`cast`](Self::cast), this does not change
+    /// whether a handle to an encoded object can be dereferenced.
     pub(crate) fn retype<T>(self) -> Cached<T> {
         Cached::from_handle(self.handle)
     }

@@ -75,8 +75,8 @@ impl Event<AnyObject> {
         self.is_closed().then(|| self.clone().map(Cached::opened))
     }
 
-    /// Returns whether this event has an object state that no earlier event has had, and whose handle must be
-    /// opened before it is dereferenced.
+    /// Returns whether this event has an object state that no earlier event has had, and the handle
+    /// to this state must be opened before it is dereferenced.
     pub(crate) fn has_new_closed_handle(&self) -> bool {
         match self {
             Self::Added { object, .. } | Self::Updated { new: object, .. } => object.is_closed(),

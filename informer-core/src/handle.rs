@@ -19,7 +19,7 @@ pub(crate) struct Handle(ThinArc);
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Decoded,
-    /// The object is [`Encoded`], and the handle is closed.
+    /// The object is [`Encoded`], and the handle is closed: it can't be dereferenced.
     Closed,
     /// The object is [`Opened`].
     Open,

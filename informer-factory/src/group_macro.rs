@@ -2,9 +2,9 @@
 
 /// Generates accessors on the factory for several kinds, as in `factory.cars().v1().wheels()`.
 ///
-/// `#[derive(Informer)]` generates the accessors of a group with one kind, because each derive sees
-/// only its own type. For a group with several kinds, set `no_accessor` on each derive and list the
-/// kinds here. The kinds can be from any module or crate.
+/// `#[derive(Informer)]` generates the accessors of a group with one kind, because the input of
+/// each derive is only its own type. For a group with several kinds, set `no_accessor` on each
+/// derive and list the kinds here. The kinds can be from any module or crate.
 ///
 /// You choose all names: the macro generates the trait and the types, and a method for each name in
 /// lower case (in the example: `cars`, `v1`, `engines`, `v2`, `wheels`). Do not give the group's

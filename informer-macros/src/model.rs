@@ -25,7 +25,7 @@ pub(crate) struct Model {
     pub(crate) factory_path: Path,
     /// The data for `kube::Resource`, if the derive implements that trait.
     pub(crate) view: Option<View>,
-    /// The place of the accessor; `None` if no accessor is generated.
+    /// The methods that select the informer; `None` if no accessor is generated.
     pub(crate) place: Option<Place>,
     pub(crate) prune: Vec<String>,
     pub(crate) default_resync: Option<Duration>,

@@ -1,4 +1,5 @@
-//! [`Place`]: the place of a kind's accessor, as in `factory.stable().v1().cron_tabs()`.
+//! [`Place`]: the methods that select the informer of a kind, as in
+//! `factory.stable().v1().cron_tabs()`.
 
 use proc_macro2::{Ident, Span};
 use syn::{LitStr, Result};
@@ -9,7 +10,8 @@ use crate::mistake::mistake;
 use crate::model::Identity;
 use crate::names;
 
-/// The place of a kind's accessor: the methods for group, version and kind.
+/// The methods that select the informer of a kind: one each for the group, the version and the
+/// kind. The last of them is the kind's accessor.
 pub(crate) struct Place {
     /// Group and version, such as `stable.example.com/v1`.
     pub(crate) api_version: String,
@@ -29,7 +31,7 @@ pub(crate) enum GroupAccessor {
 }
 
 impl Place {
-    /// Determines the place of the accessor. Fails if a name is invalid or already used.
+    /// Determines the names of the methods. Fails if a name is invalid or already used.
     pub(crate) fn new(identity: &Identity, attributes: &Attributes) -> Result<Self> {
         let Identity { group, version, .. } = identity;
         let (text, span) = match &attributes.accessor {

@@ -1,8 +1,8 @@
-//! A store compared with a naive one, a map that is scanned, over random histories: transactions,
-//! replaces, indices that are added and removed, bursts that grow and shrink tables, and long-lived
-//! snapshots.
+//! Compares a store with a model over random histories. The model is a map that each query scans.
+//! The histories contain transactions, replaces, indices that are added and removed, bursts that
+//! grow and shrink tables, and long-lived snapshots.
 //!
-//! Runs two thousand histories, or as many as `INFORMER_CASES` says.
+//! Runs two thousand histories, or the number in `INFORMER_CASES`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -119,8 +119,9 @@ fn version(group: &Group, version: &Version, front: &TokenStream) -> Vec<Part> {
     parts
 }
 
-/// Groups the items by gate, and returns one `impl` for each group. `outer` is the gate of the code
-/// around the `impl`s, so the items with this gate need no gate of their own.
+/// Groups the items by their condition on Kubernetes versions ([`Gate`]), and returns one `impl` for
+/// each group. The code around the `impl`s already has the condition `outer`, so an `impl` with this
+/// condition is not wrapped in macros again.
 fn by_gate<T>(
     items: &[T],
     gate: impl Fn(&T) -> &Gate,

@@ -16,8 +16,8 @@ use informer_factory::SharedIndexInformer;
 /// The watermark of a store; the channel is closed when the informer has stopped.
 pub(super) type Watermarks = watch::Receiver<ResourceVersion>;
 
-/// A write that a cache possibly lacks. A `Pending` is immutable; a new one replaces it if its
-/// condition changes.
+/// A write that a cache possibly lacks, and the condition that ends the wait for it. A `Pending` is
+/// immutable: if the condition changes, a new `Pending` replaces the old one.
 pub(super) struct Pending {
     pub(super) id: u64,
     /// The time at which the key stops waiting for this write.

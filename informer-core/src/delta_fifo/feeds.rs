@@ -40,9 +40,9 @@ struct Feed {
     /// Whether the next batch that empties the queue reports progress of the feed.
     has_progress: bool,
     synced: Completion,
-    /// The completions that are set when the feed's release has been processed: the feed's own
-    /// completion, and those of later feeds of the namespace that were released before anything
-    /// arrived from them.
+    /// The completions that are set when the feed's release has been processed. The first is the
+    /// feed's own. The others belong to later feeds of the same namespace, which were removed at
+    /// their release, because nothing had arrived from them.
     released: Vec<Completion>,
 }
 

@@ -51,8 +51,9 @@ pub(super) enum Merge<'a> {
 }
 
 impl Merge<'_> {
-    /// Returns whether an earlier period can contain a release of this key. If so, an add and a
-    /// delete of the key must leave an entry, although they cancel each other out.
+    /// Returns whether an earlier period (a run of batches) can contain a release of this key. If
+    /// so, an add and a delete of the key must leave an entry, although they cancel each other out:
+    /// without the entry, the handler would receive only the release, and never the deletion.
     fn was_released(self, key: &ObjectKey) -> bool {
         matches!(self, Self::Period(released) if !released.is_empty() && released.contains(key))
     }

@@ -159,8 +159,8 @@ impl SharedInformerFactory {
     }
 
     /// Starts the informers that were created after the first `start`. Needed only if the factory
-    /// stops idle informers: a caller then cannot know that it got a new informer, and so does not
-    /// call `start` again.
+    /// stops idle informers. A caller then cannot find out that it got a new informer instead of an
+    /// existing one, and so does not call `start` again.
     fn start_new_informers(&self) {
         let starting = self.inner.starting.lock();
         let Some(runtime) = starting.as_ref().filter(|_| !self.inner.shutdown.is_cancelled()) else { return };

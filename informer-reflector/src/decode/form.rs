@@ -24,14 +24,15 @@ pub(crate) enum Form {
     Encoded(Encoder),
 }
 
-/// An arrived object: its tape, which contains what [`Form::extract`] says, and, if it arrived in protobuf, its message with the bytes.
+/// An object that has arrived from the server. The tape contains the part of the object that
+/// [`Form::extract`] returns. An object in protobuf also has its message and its bytes.
 pub(super) struct Arrived<'b> {
     pub(super) tape: Tape<'b>,
     pub(super) protobuf: Option<(&'static Message, &'b [u8])>,
 }
 
 impl Form {
-    /// Returns the form for the given storage.
+    /// Returns a form with the same decoder that stores objects as `storage` requires.
     pub(crate) fn with_storage(&self, storage: Storage, expected: &ExpectedType) -> Self {
         let decode = match self {
             Self::Decoded(decode) | Self::Encoded(Encoder { decode, .. }) => *decode,

@@ -27,7 +27,7 @@ pub(super) enum Extract {
     Identity,
 }
 
-/// The fields of `metadata` that encoded storage needs to know.
+/// The fields of `metadata` that encoded storage needs.
 const IDENTITY: [&str; 6] =
     ["name", "namespace", "uid", "resourceVersion", "generateName", "ownerReferences"];
 

@@ -47,7 +47,7 @@ const MAX_FIELDS: usize = 256;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Level {
     fields: Vec<(Box<str>, Field)>,
-    /// Whether all other fields are pruned.
+    /// Whether all fields of the object that are not in `fields` are pruned.
     prunes_others: bool,
 }
 

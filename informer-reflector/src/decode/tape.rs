@@ -89,8 +89,8 @@ impl<'b> Tape<'b> {
         self.tokens.len()
     }
 
-    /// Makes the tape drop all tokens and texts from now on, or stops this. An array or object that
-    /// begins in one of the two states must end in the same state.
+    /// Sets whether the tape drops the tokens and texts that are added from now on. The setting must
+    /// be the same at the beginning and at the end of each array and object.
     pub(super) fn set_silent(&mut self, is_silent: bool) {
         self.is_silent = is_silent;
     }

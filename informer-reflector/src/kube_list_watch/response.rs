@@ -20,7 +20,7 @@ use crate::decode::{Encoding, status_in};
 /// The maximum size of an error's body; enough for a status with many causes.
 const MAX_ERROR_BODY: usize = 256 * 1024;
 
-/// The maximum length of a quoted header.
+/// The maximum length, in bytes, of a header's value that an error message quotes.
 const MAX_QUOTE: usize = 256;
 
 /// The maximum wait that a server can request, in seconds. It also prevents overflow when a wait is

@@ -92,8 +92,8 @@ impl Reporter {
         }
     }
 
-    /// Counts a list after the first one, with its cause and the error. The record of a list that is
-    /// retried has the first cause.
+    /// Counts a list after the first one. [`listed`](Self::listed) records the list with its cause
+    /// and error; if the list is retried, with the cause and error of the first attempt.
     pub(super) fn relisting(&mut self, cause: &'static str, error: Option<String>) {
         self.count(|counts| counts.count_relist(cause));
         self.list_cause.get_or_insert((cause, error));

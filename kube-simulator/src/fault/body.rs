@@ -22,7 +22,7 @@ pub(super) enum Then {
 /// A body that is truncated or stalled after some bytes.
 struct Cut {
     body: ResponseBody,
-    /// The number of bytes that can still pass.
+    /// The number of bytes that are still sent before the body is cut.
     left: u64,
     then: Then,
     /// Data that was read from the body, but cannot pass yet.
@@ -30,7 +30,8 @@ struct Cut {
     stop: CancellationToken,
 }
 
-/// Sends the first `after` bytes of a body, and then does what `then` says.
+/// Returns a body that sends the first `after` bytes of `body`; `then` selects whether it then ends,
+/// fails or stalls.
 pub(super) fn cut(body: ResponseBody, after: u64, then: Then, stop: CancellationToken) -> ResponseBody {
     let cut = Cut { body, left: after, then, held: None, stop };
     let pieces = stream::unfold(cut, |mut cut| async move { cut.next().await.map(|piece| (piece, cut)) });

@@ -44,8 +44,9 @@ pub struct ResourceKind {
     pub(crate) columns: Vec<Column>,
     /// The structural schema of a custom resource, if it has one.
     pub(crate) schema: Option<Arc<Value>>,
-    /// Whether changes of an object increase `metadata.generation`. Changes of the metadata, or of
-    /// a status that `/status` serves, do not increase it.
+    /// Whether changes of an object increase `metadata.generation`. Changes of the metadata do not
+    /// increase the generation. Changes of `status` increase it only for custom resources without
+    /// the subresource `/status`.
     pub(crate) counts_generations: bool,
     /// The metadata fields whose changes also increase the generation.
     pub(crate) counted_metadata: &'static [&'static str],

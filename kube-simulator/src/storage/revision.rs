@@ -38,7 +38,8 @@ struct Stored {
     compaction: Mutex<Compaction>,
 }
 
-/// The lag of an API server's watch cache, in revisions. The cache never goes back before `floor`.
+/// The lag of an API server's watch cache. The cache is `behind` revisions older than the storage,
+/// but never older than the revision `floor`.
 #[derive(Clone, Copy, Debug)]
 struct Lag {
     behind: u64,

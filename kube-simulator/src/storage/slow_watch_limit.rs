@@ -20,7 +20,8 @@ const REFILL_RATE: f64 = 0.05;
 pub(crate) struct SlowWatchLimit {
     /// Maximum number of buffered events.
     pub(crate) room: u64,
-    /// Whether a watch with a full buffer stays open while the budget of its resource lasts.
+    /// Whether a watch with a full buffer stays open until the resource's time budget for slow
+    /// watches ([`Budget`]) is used up. If `false`, the server ends the watch at once.
     pub(crate) is_timed: bool,
 }
 

@@ -134,8 +134,9 @@ impl Table {
         self.changed.listen()
     }
 
-    /// Returns the lowest resource version from which a watch can start on the API server with the
-    /// revision `known`, and a reader of the events after `resource_version`.
+    /// Returns the lowest resource version from which a watch can start on one API server, and a
+    /// reader of the events after `resource_version`. `known` is the revision that the API server
+    /// has reached.
     pub(crate) fn start_after(
         &self,
         resource_version: u64,
@@ -159,8 +160,8 @@ impl Table {
         self.state.read().history.channel(most)
     }
 
-    /// Returns all objects in the state that the API server with the revision `known` has reached,
-    /// the revision of that state, and a reader of later events.
+    /// Returns all objects as one API server sees them, the revision of this state, and a reader of
+    /// later events. `known` is the revision that the API server has reached.
     pub(crate) fn snapshot_and_reader(
         &self,
         known: &Revision,
@@ -172,8 +173,8 @@ impl Table {
         Ok((objects, version, Reader { cursor, joined, slow_watch_limit }))
     }
 
-    /// Returns a reader's next events up to the revision `known` of an API server, and the revision
-    /// up to which these events are complete.
+    /// Returns a reader's next events on one API server, and the revision up to which these events
+    /// are complete. `known` is the revision that the API server has reached.
     pub(crate) fn read(
         &self,
         reader: &Reader,
@@ -185,8 +186,9 @@ impl Table {
         Ok((state.history.read(reader, up_to, is_sent)?, up_to))
     }
 
-    /// Returns whether the buffer of a reader is full. The buffer contains `taken` events, and
-    /// those unread events for which `counts` is true, up to the revision `known` of an API server.
+    /// Returns whether the buffer of a reader is full. The buffer contains `taken` events, and the
+    /// unread events up to `known` for which `counts` is true. `known` is the revision that the
+    /// reader's API server has reached.
     pub(crate) fn is_full(
         &self,
         reader: &Reader,

@@ -100,7 +100,8 @@ impl Window {
         self.len = self.len.min(self.capacity.saturating_sub(1));
     }
 
-    /// Counts the event that was appended to the history, and updates the floor.
+    /// Counts the event that was appended to the history. Raises `floor` if older events have been
+    /// dropped from the window.
     pub(super) fn count_one(&mut self, history: &VecDeque<Arc<Event>>) {
         self.len += 1;
         // As in the real watch cache, the floor is just before the oldest held event, not at the

@@ -87,7 +87,8 @@ fn reachable(types: &Types) -> Vec<&'static Message> {
     found.into_values().collect()
 }
 
-/// Returns the messages that are values of fields of `message`, whose fields belong to the type of `outer`.
+/// Returns the messages that are values of the fields of `message`. `outer` is the message whose Rust type has these
+/// fields: `message` itself, or the message into which `message` is inlined.
 fn value_messages(outer: &Message, message: &Message, types: &Types) -> Vec<&'static Message> {
     let fields = message.fields.iter().filter_map(|field| Some((field, field.message()?)));
     fields

@@ -17,7 +17,7 @@ struct Layer {
     never: &'static [&'static str],
     /// The crates that are forbidden as direct dependencies only.
     not_directly: &'static [&'static str],
-    /// The reason, for the message.
+    /// Why these dependencies are forbidden, as a clause of the message.
     because: &'static str,
 }
 

@@ -65,7 +65,8 @@ pub(super) const ALL: &[Review] = &[
     },
 ];
 
-/// Finds the kind of review for the path of a group version and a plural.
+/// Finds a kind of review by its plural, such as `tokenreviews`, and by the path of its group and
+/// version, such as `apis/authentication.k8s.io/v1`.
 pub(crate) fn review(group_version_path: &str, plural: &str) -> Option<&'static Review> {
     let group = group_version_path.strip_prefix("apis/")?.strip_suffix("/v1")?;
     ALL.iter().find(|review| review.group == group && review.plural == plural)

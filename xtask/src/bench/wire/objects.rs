@@ -26,8 +26,8 @@ struct Place {
 }
 
 impl Places {
-    /// Finds the places of the random parts in `recording`. The objects are read from `json`, which has the same
-    /// objects in the same order.
+    /// Finds the places of the random parts (such as UIDs) of each object in `recording`. The random parts themselves
+    /// are read from `json`, which contains the same objects in the same order.
     pub(crate) fn find(json: &Recording, recording: &Recording) -> anyhow::Result<Self> {
         let places = (0..recording.objects()).map(|index| {
             let event: Value = serde_json::from_slice(json.initial.get(index))?;
