@@ -47,8 +47,8 @@ struct ObjectType {
     /// Frees the allocation.
     ///
     /// # Safety
-    /// The argument is the start of an `Allocation<O>` with this type of object, and nobody uses
-    /// the allocation any more.
+    /// The argument is the start of an `Allocation<O>` with this type of object, to which no other
+    /// pointer is left.
     free: unsafe fn(NonNull<Start>),
 }
 
@@ -128,8 +128,8 @@ impl ThinArc {
 /// # Safety
 /// That of [`ObjectType::free`].
 unsafe fn free<O>(start: NonNull<Start>) {
-    // SAFETY: the caller promises that `new` created this allocation with these types from a `Box`,
-    // and that nobody uses it.
+    // SAFETY: the caller guarantees that `new` created this allocation, from a `Box` with this type, and
+    // that no other pointer to it is left.
     drop(unsafe { Box::from_raw(start.cast::<Allocation<O>>().as_ptr()) });
 }
 
