@@ -63,8 +63,8 @@ async fn terminated() {
     std::future::pending().await
 }
 
-/// Reads the overview after each interval, and the details of the selected informer also when it changes. Ends when
-/// nobody receives the results.
+/// Reads the overview after each interval, and the details of the selected informer also when it changes. Ends when the
+/// receiver of the results is dropped.
 pub(crate) async fn read(
     client: Client,
     interval: Duration,
