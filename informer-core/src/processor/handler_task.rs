@@ -179,7 +179,7 @@ impl HandlerTask {
                 handler = %self.listener.name(),
                 pending = backlog.pending,
                 took_ms = took.as_millis(),
-                "handler is slow; its backlog is coalesced to one event per key, unless its threshold is `None`"
+                "handler is slow; its pending events are merged to one per key, unless `HandlerOptions::threshold` is `None`"
             );
         }
     }

@@ -59,7 +59,7 @@ fn module(version: &data::Version) -> anyhow::Result<syn::Path> {
     match syn::parse_str::<syn::Path>(module) {
         Ok(path) if path.segments.last().is_some_and(|last| last.ident == name) => Ok(path),
         _ => bail!(
-            "{}: the path `{module}` of version `{name}` does not end with a module of this name; correct the path",
+            "{}: version `{name}` has the module path `{module}`, but the path must end with `{name}`",
             data::FILE
         ),
     }
