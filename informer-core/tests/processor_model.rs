@@ -303,7 +303,7 @@ impl Reader {
     fn check(&self, list_complete: bool, readers: usize) {
         let stats = self.stream.registration().stats();
         if let Some(threshold) = self.threshold {
-            // I11: one event per key in the handler's own backlog, and in each of the shared periods.
+            // I11: one event per key in each section of the shared backlog.
             let limit = threshold + self.largest_batch + usize::from(NAMES) * (readers + 2);
             assert!(stats.pending <= limit, "{stats:?} with a limit of {limit}");
         }

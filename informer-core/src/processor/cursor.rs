@@ -16,15 +16,14 @@ pub(super) struct Cursor<K> {
     batches: VecDeque<SharedBatch<K>>,
     /// The number of events of the first of `batches` that the cursor has returned already.
     position: usize,
-    own: std::vec::IntoIter<Event<K>>,
-    own_completes: bool,
+    skips_resyncs: bool,
 }
 
 /// The next item of a [`Cursor`].
 pub(super) enum Next<'a, K> {
     /// An event of a shared batch.
     Shared(&'a Event<K>),
-    /// An event of this handler only: an add of an existing object, or a coalesced event.
+    /// An event of this handler only: an add of an existing object.
     Own(Event<K>),
     /// The handler has received all of its initial objects.
     InitialComplete,
@@ -37,22 +36,15 @@ impl<K> Cursor<K> {
         batches: VecDeque<SharedBatch<K>>,
     ) -> Self {
         let replay_completes = replay_completes && replay.is_some();
-        Self {
-            replay,
-            replay_completes,
-            batches,
-            position: 0,
-            own: Vec::new().into_iter(),
-            own_completes: false,
-        }
+        Self { replay, replay_completes, batches, position: 0, skips_resyncs: false }
     }
 
-    pub(super) fn from_own_events(events: Vec<Event<K>>, completes_initial_list: bool) -> Self {
-        Self {
-            own: events.into_iter(),
-            own_completes: completes_initial_list,
-            ..Self::new(None, false, VecDeque::new())
-        }
+    /// Returns the events of a shared backlog, with the resyncs if `wants_resyncs` is `true`, and their number.
+    pub(super) fn of_backlog(events: SharedBatch<K>, wants_resyncs: bool) -> (Self, usize) {
+        let is_skipped = |event: &&Event<K>| !wants_resyncs && matches!(event, Event::Resynced(_));
+        let count = events.events.len() - events.events.iter().filter(is_skipped).count();
+        let cursor = Self::new(None, false, VecDeque::from([events]));
+        (Self { skips_resyncs: !wants_resyncs, ..cursor }, count)
     }
 
     /// Returns the next item; `None` at the end. Batches are dropped after their last event.
@@ -71,6 +63,9 @@ impl<K> Cursor<K> {
             let at = self.position;
             if at < batch.events.len() {
                 self.position += 1;
+                if self.skips_resyncs && matches!(batch.events[at], Event::Resynced(_)) {
+                    continue;
+                }
                 return self.batches.front().map(|batch| Next::Shared(&batch.events[at]));
             }
             self.position = 0;
@@ -79,10 +74,7 @@ impl<K> Cursor<K> {
                 return Some(Next::InitialComplete);
             }
         }
-        if let Some(event) = self.own.next() {
-            return Some(Next::Own(event));
-        }
-        std::mem::take(&mut self.own_completes).then_some(Next::InitialComplete)
+        None
     }
 }
 

@@ -6,11 +6,10 @@
 //! backlog](super::shared_backlog), and the inbox only records which of them the handler needs.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::cursor::Cursor;
-use super::shared_backlog::{Period, Sequence};
+use super::shared_backlog::SharedPart;
 use crate::{Cached, Event, EventBatch, ObjectKey};
 
 /// The objects of a snapshot that was taken when the handler was added. The handler receives these
@@ -26,17 +25,11 @@ pub(super) struct Inbox<K> {
     /// The number of events in `batches`.
     queued: usize,
     /// If this number of events or more is waiting, new events are coalesced; `None` means never.
-    threshold: Option<usize>,
-    /// Whether coalesced events are pending for the handler.
-    has_pending: bool,
-    shared: Option<SharedPart>,
-}
-
-/// The part of the shared backlog that a handler has not taken yet.
-pub(super) struct SharedPart {
-    pub(super) batches: Range<Sequence>,
-    /// Whether the handler receives the resyncs in these batches.
-    pub(super) wants_resyncs: bool,
+    pub(super) threshold: Option<usize>,
+    /// The part of the shared backlog that the handler has not taken, if the handler is behind.
+    pub(super) shared: Option<SharedPart>,
+    /// The number of events that were merged into events that the handler has taken.
+    pub(super) merged: u64,
 }
 
 /// A batch of events that all handlers share.
@@ -46,12 +39,11 @@ pub(super) type SharedBatch<K> = Arc<EventBatch<K>>;
 pub(super) struct Garbage<K> {
     pub(super) events: Vec<Event<K>>,
     pub(super) batches: Vec<SharedBatch<K>>,
-    pub(super) periods: Vec<Arc<Period<K>>>,
 }
 
 impl<K> Garbage<K> {
     pub(super) fn none() -> Self {
-        Self { events: Vec::new(), batches: Vec::new(), periods: Vec::new() }
+        Self { events: Vec::new(), batches: Vec::new() }
     }
 }
 
@@ -63,13 +55,9 @@ impl<K> Inbox<K> {
             batches: VecDeque::new(),
             queued: 0,
             threshold: threshold.map(|threshold| threshold.max(1)),
-            has_pending: false,
             shared: None,
+            merged: 0,
         }
-    }
-
-    pub(super) fn threshold(&self) -> Option<usize> {
-        self.threshold
     }
 
     /// Sets the objects that the handler receives before all batches.
@@ -92,24 +80,6 @@ impl<K> Inbox<K> {
         self.batches.push_back(batch);
     }
 
-    /// Records that the handler needs a batch of the shared backlog.
-    pub(super) fn push_shared(&mut self, sequence: Sequence, wants_resyncs: bool) {
-        let batches = sequence..sequence;
-        let shared = self.shared.get_or_insert(SharedPart { batches, wants_resyncs });
-        shared.batches.end = sequence + 1;
-        shared.wants_resyncs |= wants_resyncs;
-    }
-
-    /// Returns whether the handler needs a part of the shared backlog.
-    pub(super) fn has_shared(&self) -> bool {
-        self.shared.is_some()
-    }
-
-    /// Returns the batches of the shared backlog that the handler needs.
-    pub(super) fn shared_batches(&self) -> Option<Range<Sequence>> {
-        self.shared.as_ref().map(|part| part.batches.clone())
-    }
-
     /// Returns the keys of the objects whose release is waiting in this inbox.
     pub(super) fn released(&self) -> Vec<ObjectKey> {
         let released = |event: &Event<K>| match event {
@@ -121,12 +91,7 @@ impl<K> Inbox<K> {
 
     /// Returns whether the handler's events are being coalesced.
     pub(super) fn is_behind(&self) -> bool {
-        self.has_pending || self.shared.is_some()
-    }
-
-    /// Sets whether coalesced events are pending for the handler.
-    pub(super) fn set_pending(&mut self, has_pending: bool) {
-        self.has_pending = has_pending;
+        self.shared.is_some()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -138,38 +103,22 @@ impl<K> Inbox<K> {
         self.queued
     }
 
-    /// Takes the next events. Returns the events and their number; `None` if there are no events,
-    /// or if the events must be coalesced first.
+    /// Takes the next events of the inbox. Returns the events and their number; `None` if there are none.
     pub(super) fn take(&mut self) -> Option<(Cursor<K>, usize)> {
         if let Some(replay) = self.replay.take() {
             // The batches stay in the inbox, so that their events are counted while the replay is
             // delivered.
             return Some((Cursor::new(Some(replay), self.replay_completes, VecDeque::new()), 0));
         }
-        if self.is_behind() || self.batches.is_empty() {
+        if self.batches.is_empty() {
             return None;
         }
-        let (batches, count) = self.take_batches();
-        Some((Cursor::new(None, false, batches), count))
+        let batches = std::mem::take(&mut self.batches);
+        Some((Cursor::new(None, false, batches), std::mem::take(&mut self.queued)))
     }
 
-    /// Takes the batches that a slow handler must coalesce, and the part of the shared backlog that
-    /// it needs. From now on, the handler has pending coalesced events. Call this only if the handler
-    /// is behind.
-    pub(super) fn take_to_coalesce(&mut self) -> (VecDeque<SharedBatch<K>>, Option<SharedPart>) {
-        self.has_pending = true;
-        (self.take_batches().0, self.shared.take())
-    }
-
-    fn take_batches(&mut self) -> (VecDeque<SharedBatch<K>>, usize) {
-        (std::mem::take(&mut self.batches), std::mem::take(&mut self.queued))
-    }
-
-    /// Takes the whole content, so that the caller can drop it while no lock is held. Returns the
-    /// part of the shared backlog separately.
-    pub(super) fn clear(&mut self) -> (Self, Option<SharedPart>) {
-        let mut all = std::mem::replace(self, Self::new(self.threshold));
-        let shared = all.shared.take();
-        (all, shared)
+    /// Takes the whole content, so that the caller can drop it while no lock is held.
+    pub(super) fn clear(&mut self) -> Self {
+        std::mem::replace(self, Self { merged: self.merged, ..Self::new(self.threshold) })
     }
 }

@@ -2,27 +2,20 @@
 //!
 //! The publisher pushes, one consumer takes, and any thread can close the mailbox. A push wakes the
 //! consumer at most once. The consumer sleeps only if it has found the inbox empty under the lock.
-//! Lock order: `pending`, `state`, then the locks of [`super::shared_backlog`]. The publisher never
-//! takes `pending`. No user code runs under these locks: no waker, and no destructor of an object.
+//! No user code runs under the lock: no waker, and no destructor of an object. The lock order is in
+//! [`super::shared_backlog`].
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use super::cursor::Cursor;
 use super::inbox::{Garbage, Inbox, Replay, SharedBatch};
-use super::pending::Pending;
 use super::shared_backlog::SharedBacklog;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// The maximum number of events that a handler's task coalesces before it yields.
-const SLICE: usize = 4_096;
-
-/// The waiting events of one consumer, with their locks: an [`Inbox`], and the events that the
-/// consumer has coalesced.
+/// The waiting events of one consumer, with their lock.
 pub(super) struct Mailbox<K> {
-    /// The events that the consumer has coalesced.
-    pending: Mutex<Pending<K>>,
     state: Mutex<State<K>>,
     shared: Arc<SharedBacklog<K>>,
     /// The number of events that the consumer has taken and not finished yet.
@@ -51,16 +44,15 @@ pub(super) struct Backlog {
 enum Taken<K> {
     Closed,
     Events(Cursor<K>),
-    /// The consumer must coalesce the backlog before it can take events.
+    /// The next events of the consumer are in the shared backlog.
     IsBehind,
     Nothing,
 }
 
 impl<K> Mailbox<K> {
-    pub(super) fn new(threshold: Option<usize>, keeps_old: bool, shared: Arc<SharedBacklog<K>>) -> Self {
+    pub(super) fn new(threshold: Option<usize>, shared: Arc<SharedBacklog<K>>) -> Self {
         let state = State { inbox: Inbox::new(threshold), waker: None, closed: false };
         Self {
-            pending: Mutex::new(Pending::new(keeps_old)),
             state: Mutex::new(state),
             shared,
             in_flight: AtomicUsize::new(0),
@@ -93,12 +85,8 @@ impl<K> Mailbox<K> {
         let inbox = &mut state.inbox;
         let is_shared = inbox.needs_backlog(batch, self.in_flight.load(Ordering::Relaxed));
         if is_shared {
-            let sequence = if inbox.has_shared() {
-                self.shared.stage(for_backlog)
-            } else {
-                self.shared.join(for_backlog, (!inbox.is_behind()).then(|| inbox.released()))
-            };
-            inbox.push_shared(sequence, wants_resyncs);
+            let released = if inbox.is_behind() { Vec::new() } else { inbox.released() };
+            self.shared.push(for_backlog, &mut inbox.shared, released, wants_resyncs);
         } else {
             inbox.push(Arc::clone(batch));
         }
@@ -113,19 +101,11 @@ impl<K> Mailbox<K> {
                 Taken::Closed => return Poll::Ready(None),
                 Taken::Events(cursor) => return Poll::Ready(Some(cursor)),
                 Taken::Nothing => return Poll::Pending,
-                Taken::IsBehind => {}
-            }
-            let (taken, is_all) = self.coalesce(SLICE, |pending, is_all, threshold| {
-                let taken = if is_all { pending.take(threshold) } else { None };
-                self.in_flight.store(taken.as_ref().map_or(0, |(_, count)| *count), Ordering::Relaxed);
-                (taken, is_all)
-            });
-            if let Some((cursor, _)) = taken {
-                return Poll::Ready(Some(cursor));
-            }
-            if !is_all {
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
+                Taken::IsBehind => {
+                    if let Some(cursor) = self.take_shared() {
+                        return Poll::Ready(Some(cursor));
+                    }
+                }
             }
         }
     }
@@ -151,38 +131,22 @@ impl<K> Mailbox<K> {
         outcome
     }
 
-    /// Coalesces up to `limit` events of the backlog. Then calls `then` with three arguments: the
-    /// pending events, whether the whole backlog has been coalesced, and the threshold.
-    fn coalesce<R>(&self, limit: usize, then: impl FnOnce(&mut Pending<K>, bool, Option<usize>) -> R) -> R {
+    /// Takes the next events of the shared backlog. Returns `None` if the caller must try again.
+    fn take_shared(&self) -> Option<Cursor<K>> {
         let mut garbage = Garbage::none();
-        let mut pending = self.pending.lock();
-        let (batches, shared, threshold) = {
+        let taken = self.shared.with_sections(&mut garbage, |sections, garbage| {
+            self.shared.coalesce(sections, garbage);
             let mut state = self.state.lock();
-            let (batches, shared) = state.inbox.take_to_coalesce();
-            (batches, shared, state.inbox.threshold())
-        };
-        pending.add_batches(batches);
-        if let Some(part) = shared {
-            let periods = self.shared.take(part.batches.start, part.batches.end, &mut garbage);
-            pending.add_periods(periods, part.wants_resyncs);
-        }
-        let is_all = pending.merge(limit, &mut garbage);
-        let outcome = then(&mut pending, is_all, threshold);
-        self.note_pending(!pending.is_empty());
-        // I8: objects are dropped after the lock is released.
-        drop(pending);
+            let Inbox { shared, merged, threshold, .. } = &mut state.inbox;
+            let (taken, wants_resyncs) = self.shared.take(sections, shared, *threshold, garbage)?;
+            *merged += taken.merged;
+            let (cursor, count) = Cursor::of_backlog(taken.events, wants_resyncs);
+            self.in_flight.store(count, Ordering::Relaxed);
+            Some(cursor)
+        });
+        // I8: objects are dropped after the locks are released.
         drop(garbage);
-        outcome
-    }
-
-    fn note_pending(&self, has_pending: bool) {
-        let mut state = self.state.lock();
-        let was_behind = state.inbox.is_behind();
-        let has_pending = has_pending && !state.closed;
-        state.inbox.set_pending(has_pending);
-        if was_behind && !state.inbox.is_behind() && !state.closed {
-            self.shared.caught_up();
-        }
+        taken
     }
 
     /// Counts one event in flight as finished. Only the consumer calls this function, so a load and
@@ -203,21 +167,17 @@ impl<K> Mailbox<K> {
         if self.closed.swap(true, Ordering::AcqRel) {
             return false;
         }
-        let (was_behind, (dropped, shared), waker) = {
+        let (dropped, waker) = {
             let mut state = self.state.lock();
             state.closed = true;
-            (state.inbox.is_behind(), state.inbox.clear(), state.waker.take())
+            (state.inbox.clear(), state.waker.take())
         };
         waker.into_iter().for_each(Waker::wake);
-        let pending = self.pending.lock().clear();
         let mut garbage = Garbage::none();
-        if let Some(part) = shared {
-            self.shared.leave(part.batches.start, &mut garbage);
+        if let Some(part) = &dropped.shared {
+            self.shared.remove(part, &mut garbage);
         }
-        if was_behind {
-            self.shared.caught_up();
-        }
-        drop((dropped, pending, garbage));
+        drop((dropped, garbage));
         true
     }
 
@@ -234,33 +194,27 @@ impl<K> Mailbox<K> {
     /// Counts the backlog of the handler, and leaves it as it is: a reader of the statistics must not
     /// do the work of the handler's task.
     pub(super) fn backlog(&self) -> Backlog {
-        let mut garbage = Garbage::none();
-        let pending = self.pending.lock();
-        let (queued, shared, is_coalescing) = {
+        let count = |state: &State<K>, (shared, merged): (usize, u64)| Backlog {
+            pending: state.inbox.len() + shared + self.in_flight.load(Ordering::Relaxed),
+            is_coalescing: state.inbox.is_behind(),
+            merged: state.inbox.merged + merged,
+        };
+        {
             let state = self.state.lock();
-            (state.inbox.len(), state.inbox.shared_batches(), state.inbox.is_behind())
-        };
-        // The handler's task takes its part of the shared backlog under the lock `pending`, so each
-        // event is counted once.
-        let (shared, merged) =
-            shared.map_or((0, 0), |part| self.shared.count(part.start, part.end, &mut garbage));
-        let backlog = Backlog {
-            pending: queued + pending.len() + shared + self.in_flight.load(Ordering::Relaxed),
-            is_coalescing,
-            merged: pending.merged() + merged,
-        };
-        // I8: objects are dropped after the lock is released.
-        drop(pending);
+            if !state.inbox.is_behind() {
+                return count(&state, (0, 0));
+            }
+        }
+        let mut garbage = Garbage::none();
+        // A handler's task takes events under the same two locks, so each event is counted once.
+        let backlog = self.shared.with_sections(&mut garbage, |sections, _| {
+            let state = self.state.lock();
+            let part = state.inbox.shared.as_ref();
+            count(&state, part.map_or((0, 0), |part| self.shared.count(sections, part)))
+        });
+        // I8: objects are dropped after the locks are released.
         drop(garbage);
         backlog
-    }
-
-    /// Coalesces the whole backlog, as the handler's task does in slices.
-    #[cfg(test)]
-    pub(super) fn coalesce_all(&self) {
-        if self.is_behind() {
-            self.coalesce(usize::MAX, |_, _, _| ());
-        }
     }
 }
 
@@ -280,12 +234,12 @@ mod tests {
 
     #[test]
     fn i11_handler_that_catches_up_uses_its_inbox_again() {
-        let mailbox = Mailbox::<u64>::new(Some(1), true, Arc::new(SharedBacklog::new(true)));
+        let mailbox = Mailbox::<u64>::new(Some(1), Arc::new(SharedBacklog::new(true)));
         assert!(!push(&mailbox, "a") && push(&mailbox, "a"));
         let waker = futures::task::noop_waker();
         let mut context = Context::from_waker(&waker);
-        assert!(mailbox.poll_take(&mut context).is_ready());
-        assert!(!mailbox.is_behind());
+        assert!(mailbox.poll_take(&mut context).is_ready() && mailbox.is_behind());
+        assert!(mailbox.poll_take(&mut context).is_ready() && !mailbox.is_behind());
         mailbox.finish_one();
         assert!(!push(&mailbox, "a"), "the handler is not behind, and one event is in its inbox");
         assert!(mailbox.poll_take(&mut context).is_ready());
@@ -293,29 +247,17 @@ mod tests {
 
     #[test]
     fn reading_the_backlog_leaves_it_as_it_is() {
-        let mailbox = Mailbox::<u64>::new(Some(2), true, Arc::new(SharedBacklog::new(true)));
+        let mailbox = Mailbox::<u64>::new(Some(2), Arc::new(SharedBacklog::new(true)));
         for name in ["a", "b", "a", "a", "c"] {
             push(&mailbox, name);
         }
-        let mut garbage = Garbage::none();
-        mailbox.shared.settle(&mut garbage);
-        let parts = || {
-            let (pending, state) = (mailbox.pending.lock().len(), mailbox.state.lock());
-            (pending, state.inbox.len(), state.inbox.shared_batches())
-        };
-        let before = parts();
-        assert_eq!(
-            before,
-            (0, 2, Some(0..3)),
-            "two events in the inbox, three batches in the shared backlog"
-        );
-        for _ in 0..3 {
+        let read = || {
             let Backlog { pending, merged, is_coalescing } = mailbox.backlog();
-            assert_eq!((pending, merged, is_coalescing), (4, 1, true));
+            (pending, merged, is_coalescing)
+        };
+        mailbox.shared.settle(&mut Garbage::none());
+        for _ in 0..3 {
+            assert_eq!(read(), (4, 1, true), "two events in the inbox, and two keys in the shared backlog");
         }
-        assert_eq!(parts(), before);
-        mailbox.coalesce_all();
-        let Backlog { pending, merged, .. } = mailbox.backlog();
-        assert_eq!((pending, merged), (3, 2), "one event per key");
     }
 }

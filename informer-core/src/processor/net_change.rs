@@ -13,10 +13,8 @@ pub(super) enum NetChange<K> {
     /// The object that the handler received has left the store, and a new object with the same key
     /// has been added.
     Recreated(End<K>, Cached<K>),
-    /// An object was added and deleted. Handlers ignore this entry, except handlers with a pending
-    /// release of the key in an earlier period (a run of batches): for these handlers, the release
-    /// becomes a deletion.
-    Vanished(Deleted<K>),
+    /// An object was added and deleted.
+    ShortLived(Event<K>, Deleted<K>),
 }
 
 /// How the previous object of a key left the store.
@@ -24,25 +22,13 @@ pub(super) enum End<K> {
     Deleted(Deleted<K>),
     /// The object was released. The field is the last version that the handler received.
     Released(Cached<K>),
-    /// The object was added and deleted before the handler received it. If a handler has a pending
-    /// release of the key in an earlier period, that release becomes a deletion. Other handlers
-    /// receive nothing for the object. See [`NetChange::Vanished`].
-    Vanished(Deleted<K>),
 }
 
 impl<K> End<K> {
-    fn into_net_change(self) -> NetChange<K> {
+    fn into_event(self) -> Event<K> {
         match self {
-            Self::Deleted(deleted) => NetChange::One(Event::Deleted(deleted)),
-            Self::Released(object) => NetChange::One(Event::Released(object)),
-            Self::Vanished(deleted) => NetChange::Vanished(deleted),
-        }
-    }
-
-    fn into_event(self) -> Option<Event<K>> {
-        match self.into_net_change() {
-            NetChange::One(event) => Some(event),
-            _ => None,
+            Self::Deleted(deleted) => Event::Deleted(deleted),
+            Self::Released(object) => Event::Released(object),
         }
     }
 }
@@ -52,7 +38,7 @@ impl<K> NetChange<K> {
         match self {
             Self::One(event) => event.key(),
             Self::Recreated(_, new) => new.key(),
-            Self::Vanished(deleted) => deleted.key(),
+            Self::ShortLived(_, deleted) => deleted.key(),
         }
     }
 
@@ -63,7 +49,14 @@ impl<K> NetChange<K> {
     /// Merges the event `next` into this change. Returns `None` if no event is left to deliver.
     /// Events and objects that the handler will not receive any more are moved to `garbage`.
     /// Objects are wrapped in resync events, because `garbage` contains events.
-    pub(super) fn then(self, next: &Event<K>, garbage: &mut Vec<Event<K>>) -> Option<Self> {
+    ///
+    /// An add and a delete cancel each other out, unless `keeps_short_lived` is `true`.
+    pub(super) fn then(
+        self,
+        next: &Event<K>,
+        keeps_short_lived: bool,
+        garbage: &mut Vec<Event<K>>,
+    ) -> Option<Self> {
         let merged = match (self, next) {
             // A resync adds nothing to a pending event of the object.
             (pending, Event::Resynced(_)) => pending,
@@ -71,12 +64,12 @@ impl<K> NetChange<K> {
                 garbage.push(Event::Resynced(skipped));
                 Self::One(Event::Added { object: new.clone(), is_in_initial_list })
             }
+            (Self::One(added @ Event::Added { .. }), Event::Deleted(deleted)) if keeps_short_lived => {
+                Self::ShortLived(added, deleted.clone())
+            }
             (Self::One(skipped @ Event::Added { .. }), Event::Deleted(_) | Event::Released(_)) => {
                 garbage.push(skipped);
                 return None;
-            }
-            (Self::Vanished(deleted), Event::Added { object, .. }) => {
-                Self::Recreated(End::Vanished(deleted), object.clone())
             }
             (Self::One(Event::Updated { old, new: skipped }), Event::Updated { new, .. }) => {
                 garbage.push(Event::Resynced(skipped));
@@ -103,7 +96,7 @@ impl<K> NetChange<K> {
             // The handler has not received the recreated object, so the pending end stays.
             (Self::Recreated(end, skipped), Event::Deleted(_) | Event::Released(_)) => {
                 garbage.push(Event::Resynced(skipped));
-                end.into_net_change()
+                Self::One(end.into_event())
             }
             (Self::One(Event::Updated { old, new: skipped }), Event::Deleted(deleted)) => {
                 garbage.push(Event::Resynced(skipped));
@@ -113,8 +106,8 @@ impl<K> NetChange<K> {
                 garbage.push(Event::Resynced(skipped));
                 Self::One(Event::Released(old))
             }
-            // The remaining cases are a resync before a deletion or release, and sequences that no
-            // store produces. The newest event is kept.
+            // The remaining cases are a resync before a deletion or release, an add after a
+            // short-lived object, and sequences that no store produces. The newest event is kept.
             (skipped, next) => {
                 skipped.into_events(garbage);
                 Self::One(next.clone())
@@ -138,10 +131,9 @@ impl<K> NetChange<K> {
         match self {
             Self::One(event) => events.push(event),
             Self::Recreated(end, object) => {
-                events.extend(end.into_event());
-                events.push(Event::Added { object, is_in_initial_list: false });
+                events.extend([end.into_event(), Event::Added { object, is_in_initial_list: false }]);
             }
-            Self::Vanished(_) => {}
+            Self::ShortLived(added, deleted) => events.extend([added, Event::Deleted(deleted)]),
         }
     }
 }

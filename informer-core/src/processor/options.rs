@@ -14,9 +14,10 @@ pub struct HandlerOptions {
     /// the current call counts as waiting. Default: 1,024. Zero means one. With `None`, events are
     /// never coalesced, and memory is unbounded.
     ///
-    /// If fewer events than the threshold are waiting, the next batch is added as a whole. So the
-    /// number of waiting events is at most the sum of the threshold, one batch, and one event per
-    /// key.
+    /// If fewer events than the threshold are waiting, the next batch is added as a whole. So a
+    /// single slow handler has at most the sum of the threshold, one batch, and one event per key.
+    /// Slow handlers share their coalesced events. Each further one adds at most one event per key,
+    /// because it may need events from another one on.
     pub threshold: Option<usize>,
     /// Whether a coalesced update contains the new object also as its old object. Default: `false`;
     /// the old object is then the last version that the handler received.

@@ -1,22 +1,21 @@
 //! [`SharedBacklog`]: the batches that slow handlers have not received, coalesced once for all of
 //! these handlers.
 //!
-//! Consecutive batches form a period; a new period begins where the backlog of a handler begins. A
-//! handler merges the periods of its backlog in its own task. Publishing only appends the batch, so
-//! its cost does not depend on the number of slow handlers. Later, when the publisher has released
-//! the store's locks, it coalesces the batch. If the task of a handler holds the lock `periods` at
-//! that moment, this task coalesces the batch, and the publisher does not wait.
+//! Publishing only appends the batch, so its cost does not depend on the number of slow handlers.
+//! Later, when the publisher has released the store's locks, it coalesces the batch. If another
+//! thread holds the lock `sections` at that moment, that thread coalesces the batch, and the
+//! publisher does not wait.
 //!
-//! Lock order: `Mailbox::pending`, `periods`, `Mailbox::state`, `staged`. Objects are dropped while
-//! none of these locks is held.
+//! Lock order: `sections`, `Mailbox::state`, `staged`. Objects are dropped while none of these locks
+//! is held.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::coalesce::{Coalesced, Merge, Released};
 use super::inbox::{Garbage, SharedBatch};
+use super::sections::{Sections, TakenEvents};
+use crate::ObjectKey;
 use crate::sync::Mutex;
-use crate::{Event, ObjectKey};
 
 #[cfg(test)]
 mod tests;
@@ -34,8 +33,17 @@ pub(super) struct Backlogs<K> {
 /// [`coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old).
 pub(super) struct SharedBacklog<K> {
     staged: Mutex<Staged<K>>,
-    periods: Mutex<Periods<K>>,
-    keeps_old: bool,
+    sections: Mutex<Sections<K>>,
+}
+
+/// The part of the shared backlog that a slow handler has not taken.
+pub(super) struct SharedPart {
+    /// The first batch of the section that the handler takes next.
+    from: Sequence,
+    /// The sequence number after the last batch that was published for the handler.
+    to: Sequence,
+    /// The handler receives resyncs only from sections before this batch.
+    resyncs_end: Option<Sequence>,
 }
 
 struct Staged<K> {
@@ -46,41 +54,35 @@ struct Staged<K> {
     has_next: bool,
     /// The batches that have not been coalesced yet.
     batches: VecDeque<(Sequence, SharedBatch<K>)>,
-    /// For each batch, the number of handlers whose backlog begins with it.
-    readers: BTreeMap<Sequence, usize>,
-    /// The number of slow handlers, including those that have taken their whole backlog and are
-    /// still processing it.
-    handlers_behind: usize,
+    /// The batches that begin a section: for each, the number of handlers whose part of the backlog
+    /// or whose resyncs end or begin there.
+    boundaries: BTreeMap<Sequence, usize>,
     /// The keys of releases that were waiting in the inboxes of slow handlers when these handlers
-    /// fell behind. They are later moved to `Periods::released`.
+    /// fell behind.
     released: Vec<ObjectKey>,
 }
 
-struct Periods<K> {
-    periods: Vec<Arc<Period<K>>>,
-    released: Released,
-}
-
-/// The coalesced events of consecutive batches. The backlog of a handler can begin with the first
-/// of these batches, but not with a later one.
-pub(super) struct Period<K> {
-    start: Sequence,
-    pub(super) coalesced: Coalesced<K>,
-    /// The number of events that were merged into other events.
-    pub(super) merged: u64,
-}
-
 impl<K> Staged<K> {
-    /// Returns whether a [`Period`] must begin with the batch `start`, because the backlog of a
-    /// handler begins there, or can still begin there.
+    /// Returns whether a section must begin with the batch `start`, because the part of a handler
+    /// begins there, or can still begin there.
     fn is_boundary(&self, start: Sequence) -> bool {
-        // The backlog of further handlers can begin with the batch that is being published.
-        start >= self.next || self.readers.contains_key(&start)
+        // The part of further handlers can begin with the batch that is being published.
+        start >= self.next || self.boundaries.contains_key(&start)
     }
 
     /// Returns the sequence number of the first batch that any handler needs or can still need.
     fn first_needed(&self) -> Sequence {
-        self.readers.first_key_value().map_or(self.next, |(first, _)| self.next.min(*first))
+        self.boundaries.first_key_value().map_or(self.next, |(first, _)| self.next.min(*first))
+    }
+
+    /// Returns whether only one handler needs the section at `start`.
+    fn has_one_reader(&self, start: Sequence) -> bool {
+        self.boundaries.first_key_value() == Some((&start, &1))
+    }
+
+    /// Returns the first batch that is not in any section.
+    fn first_uncoalesced(&self) -> Sequence {
+        self.batches.front().map_or(self.next, |(sequence, _)| *sequence)
     }
 
     fn stage(&mut self, batch: &SharedBatch<K>) -> Sequence {
@@ -90,13 +92,37 @@ impl<K> Staged<K> {
         self.next
     }
 
-    fn leave(&mut self, from: Sequence) {
-        if let Some(readers) = self.readers.get_mut(&from) {
-            *readers -= 1;
-            if *readers == 0 {
-                self.readers.remove(&from);
+    fn add_boundary(&mut self, at: Sequence) {
+        *self.boundaries.entry(at).or_default() += 1;
+    }
+
+    fn remove_boundary(&mut self, at: Sequence) {
+        if let Some(count) = self.boundaries.get_mut(&at) {
+            *count -= 1;
+            if *count == 0 {
+                self.boundaries.remove(&at);
             }
         }
+    }
+
+    /// Removes the first section from the part of a handler. `next` is the start of the section after it.
+    /// Returns whether batches are left.
+    fn advance(&mut self, part: &mut SharedPart, next: Option<Sequence>) -> bool {
+        self.remove_boundary(part.from);
+        part.from = next.unwrap_or_else(|| self.first_uncoalesced());
+        if let Some(end) = part.resyncs_end.take_if(|end| *end <= part.from) {
+            self.remove_boundary(end);
+        }
+        let has_more = part.from < part.to;
+        if has_more {
+            self.add_boundary(part.from);
+        }
+        has_more
+    }
+
+    fn remove_boundaries(&mut self, part: &SharedPart) {
+        self.remove_boundary(part.from);
+        part.resyncs_end.into_iter().for_each(|end| self.remove_boundary(end));
     }
 }
 
@@ -135,32 +161,36 @@ impl<K> SharedBacklog<K> {
             next: 0,
             has_next: false,
             batches: VecDeque::new(),
-            readers: BTreeMap::new(),
-            handlers_behind: 0,
+            boundaries: BTreeMap::new(),
             released: Vec::new(),
         };
-        let periods = Periods { periods: Vec::new(), released: Released::new() };
-        Self { staged: Mutex::new(staged), periods: Mutex::new(periods), keeps_old }
+        Self { staged: Mutex::new(staged), sections: Mutex::new(Sections::new(keeps_old)) }
     }
 
-    /// Adds the batch that is being published, unless it has been added for another handler.
-    /// Returns the sequence number of the batch.
-    pub(super) fn stage(&self, batch: &SharedBatch<K>) -> Sequence {
+    /// Adds the batch that is being published to the backlog, unless it has been added for another
+    /// handler, and to the part of a handler. If the handler has just fallen behind, `part` is `None`,
+    /// and `released` has the keys of its pending releases.
+    pub(super) fn push(
+        &self,
+        batch: &SharedBatch<K>,
+        part: &mut Option<SharedPart>,
+        released: Vec<ObjectKey>,
+        wants_resyncs: bool,
+    ) {
         // I11: publishing only appends the batch; it is coalesced later.
-        self.staged.lock().stage(batch)
-    }
-
-    /// Does the same as [`stage`](Self::stage), for a handler whose backlog begins with this batch.
-    /// If the handler has just fallen behind, `released` has the keys of its pending releases.
-    pub(super) fn join(&self, batch: &SharedBatch<K>, released: Option<Vec<ObjectKey>>) -> Sequence {
         let mut staged = self.staged.lock();
         let sequence = staged.stage(batch);
-        *staged.readers.entry(sequence).or_default() += 1;
-        if let Some(released) = released {
-            staged.handlers_behind += 1;
-            staged.released.extend(released);
+        staged.released.extend(released);
+        let part = part.get_or_insert_with(|| {
+            staged.add_boundary(sequence);
+            SharedPart { from: sequence, to: sequence, resyncs_end: None }
+        });
+        part.to = sequence + 1;
+        if wants_resyncs {
+            // The next section begins here, because the handler may not want the resyncs of later batches.
+            staged.add_boundary(part.to);
+            part.resyncs_end.replace(part.to).into_iter().for_each(|end| staged.remove_boundary(end));
         }
-        sequence
     }
 
     /// Ends the publication of the current batch.
@@ -171,53 +201,60 @@ impl<K> SharedBacklog<K> {
         }
     }
 
-    /// Records that a handler is no longer behind: it has caught up or was removed.
-    pub(super) fn caught_up(&self) {
-        self.staged.lock().handlers_behind -= 1;
-    }
-
-    /// Returns the periods that consist of the batches `from..to`, the backlog of a handler. From
-    /// now on, the shared backlog does not keep these periods for this handler.
-    pub(super) fn take(&self, from: Sequence, to: Sequence, garbage: &mut Garbage<K>) -> Vec<Arc<Period<K>>> {
-        let taken = {
-            let mut periods = self.periods.lock();
-            self.drain(&mut periods, garbage);
-            let own = periods.periods.iter().filter(|period| (from..to).contains(&period.start));
-            let taken: Vec<_> = own.cloned().collect();
-            self.staged.lock().leave(from);
-            self.trim(&mut periods, garbage);
-            taken
+    /// Locks the sections, and calls `f` with them.
+    pub(super) fn with_sections<R>(
+        &self,
+        garbage: &mut Garbage<K>,
+        f: impl FnOnce(&mut Sections<K>, &mut Garbage<K>) -> R,
+    ) -> R {
+        let outcome = {
+            let mut sections = self.sections.lock();
+            f(&mut sections, garbage)
         };
-        // The caller becomes the only owner of each taken period that no other handler needs.
-        garbage.periods.retain(|period| !taken.iter().any(|own| Arc::ptr_eq(own, period)));
+        // A publisher that found `sections` locked meanwhile has left its batch to this thread.
         self.settle(garbage);
-        taken
+        outcome
     }
 
-    /// Counts the backlog of a handler that consists of the batches `from..to`. Returns the number of
-    /// its events, and the number of events that have been merged into them. Coalesces nothing, so
-    /// events of different periods are not merged.
-    pub(super) fn count(&self, from: Sequence, to: Sequence, garbage: &mut Garbage<K>) -> (usize, u64) {
-        let is_own = |start: &Sequence| (from..to).contains(start);
-        let counted = {
-            let periods = self.periods.lock();
-            let own = periods.periods.iter().filter(|period| is_own(&period.start));
-            let (events, merged) =
-                own.fold((0, 0), |sum, period| (sum.0 + period.coalesced.len(), sum.1 + period.merged));
-            let staged = self.staged.lock();
-            let own = staged.batches.iter().filter(|(sequence, _)| is_own(sequence));
-            (events + own.map(|(_, batch)| batch.events.len()).sum::<usize>(), merged)
-        };
-        // A publisher that found `periods` locked meanwhile has left its batch to this thread.
-        self.settle(garbage);
-        counted
+    /// Takes the next events of a handler with their number of merged events, and whether the handler wants
+    /// resyncs among them. Returns `None` if the backlog must be coalesced first. Sets `part` to `None` if the
+    /// handler has taken its whole part.
+    pub(super) fn take(
+        &self,
+        sections: &mut Sections<K>,
+        part: &mut Option<SharedPart>,
+        limit: Option<usize>,
+        garbage: &mut Garbage<K>,
+    ) -> Option<(TakenEvents<K>, bool)> {
+        let own = part.as_mut()?;
+        let from = own.from;
+        // While this thread has the sections, no handler can become a further reader of a section.
+        let is_only_reader = self.staged.lock().has_one_reader(from);
+        let taken = sections.take(from, is_only_reader, limit)?;
+        let wants_resyncs = own.resyncs_end.is_some_and(|end| from < end);
+        if taken.is_whole {
+            let has_more = self.staged.lock().advance(own, sections.after(from));
+            if !has_more {
+                *part = None;
+            }
+            self.tidy(sections, garbage);
+        }
+        Some((taken, wants_resyncs))
     }
 
-    /// Removes a handler whose backlog begins with the batch `from`.
-    pub(super) fn leave(&self, from: Sequence, garbage: &mut Garbage<K>) {
-        self.staged.lock().leave(from);
-        if let Some(mut periods) = self.periods.try_lock() {
-            self.trim(&mut periods, garbage);
+    /// Counts the events of a handler's part, and the events that have been merged into them.
+    pub(super) fn count(&self, sections: &Sections<K>, part: &SharedPart) -> (usize, u64) {
+        let (events, merged) = sections.count(part.from, part.to);
+        let staged = self.staged.lock();
+        let own = staged.batches.iter().filter(|(sequence, _)| (part.from..part.to).contains(sequence));
+        (events + own.map(|(_, batch)| batch.events.len()).sum::<usize>(), merged)
+    }
+
+    /// Removes the part of a handler that has been removed.
+    pub(super) fn remove(&self, part: &SharedPart, garbage: &mut Garbage<K>) {
+        self.staged.lock().remove_boundaries(part);
+        if let Some(mut sections) = self.sections.try_lock() {
+            self.tidy(&mut sections, garbage);
         }
         self.settle(garbage);
     }
@@ -225,92 +262,37 @@ impl<K> SharedBacklog<K> {
     /// Coalesces the published batches. If another thread is doing so, returns at once, and that
     /// thread coalesces these batches, too.
     pub(super) fn settle(&self, garbage: &mut Garbage<K>) {
-        // A thread that holds `periods` checks `batches` again after it has released this lock.
+        // A thread that holds `sections` checks `batches` again after it has released this lock.
         while !self.staged.lock().batches.is_empty()
-            && let Some(mut periods) = self.periods.try_lock()
+            && let Some(mut sections) = self.sections.try_lock()
         {
-            self.drain(&mut periods, garbage);
+            self.coalesce(&mut sections, garbage);
         }
     }
 
-    fn drain(&self, periods: &mut Periods<K>, garbage: &mut Garbage<K>) {
+    /// Moves all published batches to the sections.
+    pub(super) fn coalesce(&self, sections: &mut Sections<K>, garbage: &mut Garbage<K>) {
         loop {
-            let (sequence, batch, is_boundary) = {
+            let (sequence, batch, starts_section) = {
                 let mut staged = self.staged.lock();
                 let Some((sequence, batch)) = staged.batches.pop_front() else { break };
-                if staged.handlers_behind == 0 {
-                    periods.released.clear();
-                }
-                periods.released.extend(staged.released.drain(..));
+                sections.add_released(staged.released.drain(..));
                 (sequence, batch, staged.is_boundary(sequence))
             };
-            periods.push(sequence, &batch, is_boundary, self.keeps_old, garbage);
+            sections.push(sequence, &batch, starts_section, garbage);
             garbage.batches.push(batch);
         }
-        self.trim(periods, garbage);
-        self.join_periods(periods, garbage);
+        self.tidy(sections, garbage);
     }
 
-    /// Removes the periods that no handler needs.
-    fn trim(&self, periods: &mut Periods<K>, garbage: &mut Garbage<K>) {
-        let first = self.staged.lock().first_needed();
-        garbage.periods.extend(periods.periods.extract_if(.., |period| period.start < first));
-    }
-
-    /// Merges neighbouring periods if no handler's backlog begins between them any more.
-    fn join_periods(&self, periods: &mut Periods<K>, garbage: &mut Garbage<K>) {
-        let Periods { periods, released } = periods;
-        for place in (1..periods.len()).rev() {
-            if self.staged.lock().is_boundary(periods[place].start) {
-                continue;
-            }
-            let (before, after) = periods.split_at_mut(place);
-            // While a handler reads the earlier period, the period can't be changed; a later call
-            // then merges the two periods.
-            if let (Some(earlier), Some(later)) = (before.last_mut().and_then(Arc::get_mut), after.first()) {
-                earlier.absorb(later, released, garbage);
-                garbage.periods.push(periods.remove(place));
-            }
-        }
-    }
-}
-
-impl<K> Periods<K> {
-    fn push(
-        &mut self,
-        sequence: Sequence,
-        batch: &SharedBatch<K>,
-        is_boundary: bool,
-        keeps_old: bool,
-        garbage: &mut Garbage<K>,
-    ) {
-        let Self { periods, released } = self;
-        if is_boundary || periods.last_mut().and_then(Arc::get_mut).is_none() {
-            let coalesced = Coalesced::new(keeps_old);
-            periods.push(Arc::new(Period { start: sequence, coalesced, merged: 0 }));
-        }
-        let Some(last) = periods.last_mut().and_then(Arc::get_mut) else { return };
-        for event in &batch.events {
-            let keys = last.coalesced.len();
-            let was_merged = last.coalesced.push(event, Merge::Period(released), &mut garbage.events);
-            last.merged += u64::from(was_merged);
-            if let Event::Released(object) = event
-                && last.coalesced.len() >= keys
-            {
-                released.insert(object.key().clone());
-            }
-        }
-        if batch.completes_initial_list {
-            last.coalesced.complete_initial();
-        }
-    }
-}
-
-impl<K> Period<K> {
-    fn absorb(&mut self, later: &Self, released: &Released, garbage: &mut Garbage<K>) {
-        let places = 0..later.coalesced.places();
-        let merge = Merge::Period(released);
-        self.merged += later.merged;
-        self.merged += self.coalesced.absorb(&later.coalesced, places, merge, &mut garbage.events);
+    /// Removes the sections that no handler needs, and merges sections that need not be separate.
+    fn tidy(&self, sections: &mut Sections<K>, garbage: &mut Garbage<K>) {
+        let (first, is_unused) = {
+            let staged = self.staged.lock();
+            (staged.first_needed(), staged.boundaries.is_empty())
+        };
+        sections.trim(first, is_unused, garbage);
+        // The lock is taken for each section, so that a publisher does not wait while sections are merged.
+        sections.join(|start| self.staged.lock().is_boundary(start), garbage);
     }
 }

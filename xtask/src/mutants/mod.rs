@@ -154,7 +154,10 @@ impl Mutant {
         build.args(["--quiet", "--no-run"]).stderr(fs::File::create(&messages)?);
         if !process::run(&mut build, signals, || Ok(()))?.success() {
             eprint!("{}", fs::read_to_string(&messages)?);
-            bail!("the code with the planted bug `{}` does not compile; adapt the bug in xtask/src/mutants/table.rs", self.name);
+            bail!(
+                "the code with the planted bug `{}` does not compile; adapt the bug in xtask/src/mutants/table.rs",
+                self.name
+            );
         }
         let began = Instant::now();
         let mut hung = false;

@@ -228,9 +228,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
             name: "processor::tests::garbage::i8_coalesced_states_drop_without_lock",
         },
         name: "skipped objects are dropped under a lock",
-        file: "informer-core/src/processor/mailbox.rs",
-        text: "        drop(pending);\n        drop(garbage);\n        outcome\n",
-        becomes: "        drop(garbage);\n        drop(pending);\n        outcome\n",
+        file: "informer-core/src/processor/shared_backlog.rs",
+        text: "            self.coalesce(&mut sections, garbage);\n",
+        becomes: "            self.coalesce(&mut sections, &mut Garbage::none());\n",
     },
     Mutant {
         found_by: FoundBy::Test {

@@ -118,9 +118,15 @@ fn document(root: &Path, package: &Package, signals: &Signals) -> anyhow::Result
     command.current_dir(std::env::temp_dir()).env_remove("K8S_OPENAPI_ENABLED_VERSION");
     command.env("CARGO_TARGET_DIR", root.join("target/docs-rs")).env("RUSTDOCFLAGS", "-D warnings");
     if !process::run(&mut command, signals, || Ok(()))?.success() {
-        bail!("the documentation of {} does not build without the other crates of the workspace; rustdoc printed the cause", package.name);
+        bail!(
+            "the documentation of {} does not build without the other crates of the workspace; rustdoc printed the cause",
+            package.name
+        );
     }
-    eprintln!("release: the documentation of {} builds without the other crates of the workspace", package.name);
+    eprintln!(
+        "release: the documentation of {} builds without the other crates of the workspace",
+        package.name
+    );
     Ok(())
 }
 
