@@ -32,10 +32,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
         server.create::<ConfigMap>(object).await?;
     }
     let name = std::env::args().nth(1).unwrap_or_else(|| "v1/configmaps".to_owned());
-    let resource = parse(&name).ok_or("expected version/resource or group/version/resource")?;
+    let resource =
+        parse(&name).ok_or("invalid argument: expected version/resource or group/version/resource")?;
 
     let factory = SharedInformerFactory::new(server.client.clone()).in_namespace(&server.namespace);
-    // A resource that the server lacks, or cannot list and watch, is an error.
+    // Fails if the server does not have the resource, or does not support list and watch for it.
     let objects = factory.for_resource(&resource).await?;
     // A dynamic object is a tree of JSON values, which an index function can read.
     let by_size = objects.add_index("size", |object: &DynamicObject| {

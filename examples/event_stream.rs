@@ -23,7 +23,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             }
             Event::Updated { old, new } => println!("~ {} since {}", new.key(), old.resource_version()),
             Event::Deleted(deleted) => println!("- {}", deleted.key()),
-            // This factory has no resyncs and watches all namespaces.
+            // These events do not occur, because this factory has no resyncs and watches all namespaces.
             Event::Resynced(_) | Event::Released(_) => {}
         }
     }

@@ -1,4 +1,4 @@
-//! An informer without the factory: the program chooses its source and runs it.
+//! An informer without the factory: the program chooses the source of the objects and runs the informer.
 //!
 //! ```text
 //! cargo run --example informer_alone
@@ -44,7 +44,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (maps, task) = SharedIndexInformer::new(Arc::new(source), options);
     let handler = maps.add_handlers(|handlers| handlers.on_add(|map, _| println!("+ {}", map.key())));
 
-    // The task does the informer's work. The program chooses where it runs; it ends after cancellation.
+    // The task does the informer's work and ends after cancellation. The program chooses where to run the
+    // task.
     let shutdown = CancellationToken::new();
     let running = tokio::spawn(task.run(shutdown.clone()));
     maps.synced().wait().await?;

@@ -51,7 +51,7 @@ async fn reconcile(map: Arc<ConfigMap>, context: Arc<Context>) -> Result<Action,
     });
     let secrets = Api::<Secret>::namespaced(context.client.clone(), &namespace);
     secrets.patch(&name, &PatchParams::apply("kube-runtime-example"), &Patch::Apply(secret)).await?;
-    // The secret arrives through its informer and triggers another call.
+    // The new secret arrives through the informer of secrets and triggers another reconcile call.
     Ok(Action::requeue(Duration::from_secs(60)))
 }
 
@@ -63,7 +63,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     factory.start();
     factory.wait_for_cache_sync().await?;
 
-    // Equivalent to `watcher(api, config)`, without further requests to the server.
+    // `watcher_events` is equivalent to kube's `watcher(api, config)`, but sends no requests to the server.
     let (reader, writer) = reflector::store();
     let objects = watcher_events(&maps).reflect(writer).touched_objects();
     let owned = watcher_events(&secrets).touched_objects();

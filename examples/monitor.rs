@@ -25,7 +25,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let factory = SharedInformerFactory::new(server.client.clone());
     let maps = factory.in_namespace(&server.namespace).core().v1().config_maps();
 
-    // A queue with metrics, as a controller has it.
+    // A work queue with metrics, like the queue of a controller.
     let metrics = QueueMetrics::new();
     let queue = Workqueue::builder().name("example-maps").metrics(metrics.clone()).build();
     metrics.follow(&queue);

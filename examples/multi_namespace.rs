@@ -29,7 +29,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let there = serde_json::from_value(json!({ "metadata": { "name": "there" } }))?;
     Api::<ConfigMap>::namespaced(client.clone(), &other).create(&PostParams::default(), &there).await?;
 
-    // Each namespace has its own list and watch. They share the store, the indices and the handlers.
+    // Each namespace has its own list and watch. They share the store, the indexes and the handlers.
     let factory = SharedInformerFactory::builder(client.clone()).namespaces([&server.namespace])?.build();
     let maps = factory.core().v1().config_maps();
     let (sender, mut released) = unbounded_channel();
@@ -37,7 +37,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         handlers
             .on_add(|map, _| println!("+ {}", map.key()))
             .on_delete(|map| println!("- {}", map.key()))
-            // The object still exists outside the informer's scope, so do not clean up as for a delete.
+            // The namespace was removed from the informer, and the object can still exist on the server. So
+            // do not clean up as after a delete.
             .on_release(move |map| {
                 println!("released {}", map.key());
                 // Sending fails only when the program ends.
@@ -48,7 +49,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     factory.wait_for_cache_sync().await?;
     assert!(maps.lister().namespace(&other).get("there").is_none());
 
-    // `add_namespace` returns one completion for each informer of the factory.
+    // `add_namespace` returns a completion for each informer: it is set when the informer has listed the
+    // namespace.
     for completion in factory.add_namespace(&other)? {
         completion.wait().await?;
     }

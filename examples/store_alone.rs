@@ -1,4 +1,4 @@
-//! The store alone, as a cache with secondary indices, without API server, Kubernetes types or async.
+//! The store alone, as a cache with secondary indexes, without API server, Kubernetes types or async.
 //!
 //! ```text
 //! cargo run --example store_alone
@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Book { title: "Mort", authors: vec!["Pratchett"], year: 1987 },
         Book { title: "The C Programming Language", authors: vec!["Kernighan", "Ritchie"], year: 1978 },
     ];
-    // A transaction changes objects and indices in one step.
+    // A transaction changes objects and indexes in one step.
     writer.transaction(
         vec![
             Change::Put(shelved("fiction", "1", book)),

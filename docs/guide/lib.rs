@@ -1,7 +1,8 @@
 //! Compiles and runs the code blocks of the guide, as documentation tests: one module for each page.
 //!
-//! `cargo xtask tidy` checks that each page is here. Two READMEs are also here, because their code uses crates that
-//! depend on the crate of the README, or because they belong to no crate.
+//! `cargo xtask tidy` checks that each page is here. Two READMEs are also here: that of the workspace,
+//! because it belongs to no crate, and that of informer-macros, because its code uses crates that depend on
+//! informer-macros.
 
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]

@@ -74,7 +74,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             count(&pipelines, |it| it.spec.steps.iter().any(|step| step.port.is_some())),
         ),
         ("databases with two replicas", count(&databases, |it| it.spec.replicas == Some(2))),
-        ("backups of them", count(&backups, |it| it.spec.database == "orders")),
+        ("backups of the database `orders`", count(&backups, |it| it.spec.database == "orders")),
         ("firewalls with an open port 443", count(&firewalls, |it| it.spec.open.contains(&443))),
     ] {
         println!("{found} {informer}");

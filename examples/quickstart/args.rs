@@ -47,7 +47,7 @@ impl Args {
         let cluster = Cluster::Simulated;
         let mut args = Self { run_for: None, cluster, pods: 2_000, nodes: 50, rate: 20, inspect: None };
         let mut rest = std::env::args().skip(1).peekable();
-        let mut of_simulation = false;
+        let mut has_simulator_option = false;
         while let Some(name) = rest.next() {
             let cluster = match name.as_str() {
                 "--help" | "-h" => return Ok(None),
@@ -73,13 +73,13 @@ impl Args {
                         "--nodes" => args.nodes = number as usize,
                         _ => args.rate = number,
                     }
-                    of_simulation = true;
+                    has_simulator_option = true;
                     continue;
                 }
                 _ => return Err(format!("unknown argument {name}; --help lists the arguments")),
             };
             if args.cluster != Cluster::Simulated {
-                return Err("use --kubeconfig or --in-cluster, and only once".to_owned());
+                return Err("use either --kubeconfig or --in-cluster, and only once".to_owned());
             }
             args.cluster = cluster;
         }
@@ -91,7 +91,7 @@ impl Args {
                         --example quickstart -- --inspect"
                 .to_owned());
         }
-        if of_simulation && args.cluster != Cluster::Simulated {
+        if has_simulator_option && args.cluster != Cluster::Simulated {
             return Err("--pods, --nodes and --rate are for the simulated cluster; remove them".to_owned());
         }
         Ok(Some(args))

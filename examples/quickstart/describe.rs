@@ -33,7 +33,7 @@ impl Describe for Pod {
         changes.extend(difference("phase", phase(old), phase(self)));
         changes.extend(difference("ready", &ready(old), &ready(self)));
         changes.extend(difference("restarts", &restarts(old), &restarts(self)));
-        words(
+        summarize(
             &changes,
             &[
                 ("labels", self.metadata.labels != old.metadata.labels),
@@ -62,7 +62,7 @@ impl Describe for Node {
             let earlier = earlier.map_or("none", |earlier| &earlier.status);
             changes.extend(difference(&condition.type_, earlier, &condition.status));
         }
-        words(
+        summarize(
             &changes,
             &[
                 ("labels", self.metadata.labels != old.metadata.labels),
@@ -81,7 +81,7 @@ fn difference(what: &str, old: &str, new: &str) -> Option<String> {
 }
 
 /// Joins the described changes; if there are none, names the first part of the object that differs.
-fn words(changes: &[String], parts: &[(&str, bool)]) -> String {
+fn summarize(changes: &[String], parts: &[(&str, bool)]) -> String {
     if changes.is_empty() {
         let part = parts.iter().find(|(_, differs)| *differs).map_or("metadata", |(part, _)| part);
         return part.to_owned();

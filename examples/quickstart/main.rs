@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo run -p quickstart --example quickstart                                        # with a simulated cluster
-//! cargo run -p quickstart --features cluster --example quickstart -- --kubeconfig     # with your own; it is only read
+//! cargo run -p quickstart --features cluster --example quickstart -- --kubeconfig     # with your cluster; read-only
 //! cargo run -p quickstart --features inspect --example quickstart -- --inspect        # with a web page
 //! cargo run -p quickstart --example quickstart -- --help
 //! ```
@@ -75,7 +75,8 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         pods.add_event_handler_with(printer, &HandlerOptions::new().name("pods")),
     ];
 
-    // The inspector is a web page about the informers. Without the feature, `Args` rejects the argument.
+    // The inspector is a web page about the informers. Without the feature, `Args::parse` rejects
+    // `--inspect`.
     #[cfg(feature = "inspect")]
     if let Some(port) = args.inspect {
         inspect::serve(port, &factory, &nodes, &pods).await?;
@@ -87,7 +88,7 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
 
     // Work until Ctrl-C or until the time is up: wait for the initial lists, then print events.
     let outcome = tokio::select! {
-        closed = async {
+        written = async {
             report.print_source(&source)?;
             // Wait for the initial lists, but only for some seconds: a list that the server forbids never
             // completes.
@@ -96,7 +97,7 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
                 Err(not_synced) => writeln!(io::stdout(), "{not_synced}")?,
             }
             follow(&mut report, &mut lines, &by_node).await
-        } => unless_closed(closed),
+        } => unless_closed(written),
         interrupted = tokio::signal::ctrl_c() => interrupted.map_err(Into::into),
         // If an informer has not synced by now, this is an error that names the informer and the reason.
         () = time_is_up(args.run_for) => factory.wait_for_cache_sync_within(Duration::ZERO).await.map_err(Into::into),

@@ -23,8 +23,9 @@ use tokio_util::sync::CancellationToken;
 use crate::Failure;
 use crate::foo::{Foo, FooIndices, FooInformers, FooStatus};
 
-/// The name of the `ConfigMap` that has an entry for each `Foo`. The garbage collector cannot remove entries, only
-/// whole objects. So the controller removes them, and each `Foo` has a finalizer, which delays its deletion until then.
+/// The name of the `ConfigMap` that has an entry for each `Foo`. The garbage collector cannot remove entries,
+/// only whole objects. So the controller removes the entry of a deleted `Foo`, and a finalizer keeps the
+/// `Foo` until the entry is removed.
 pub(crate) const DIRECTORY: &str = "foo-directory";
 const FINALIZER: &str = "sample.example.com/directory";
 
@@ -53,8 +54,9 @@ pub(crate) async fn run(
         .workers(4)
         .watches(&foos, own_key)
         .watches(&deployments, controller_key::<Foo, Deployment>)
-        // A Deployment that belongs to no Foo can have the name that a Foo needs for its own. Its
-        // changes reconcile this Foo, so that the Foo continues when the Deployment is deleted.
+        // A Deployment that belongs to no Foo can have the name that a Foo needs for its own Deployment.
+        // Changes of the foreign Deployment queue this Foo, so that the Foo gets its Deployment when the
+        // foreign one is deleted.
         .watches(&deployments, keys_in_index(&foos.by_deployment_index(), name));
     factory.start();
     match shutdown.run_until_cancelled(factory.wait_for_cache_sync()).await {
@@ -99,7 +101,7 @@ impl FooController {
             available_replicas: deployment.as_ref().map_or(0, available),
             problem: deployment
                 .is_none()
-                .then(|| "another object owns the Deployment of this name".to_owned()),
+                .then(|| "a Deployment with this name exists and does not belong to this Foo".to_owned()),
         };
         self.report(&foo, status, request.writes()).await?;
         Ok(Reconciled::Done)
@@ -120,8 +122,8 @@ impl FooController {
         Ok(())
     }
 
-    /// Removes the entry in the directory, and then the finalizer. It does not delete the Deployment: the garbage
-    /// collector does that, because the `Foo` owns it.
+    /// Removes the entry in the directory, and then the finalizer. The garbage collector deletes the
+    /// Deployment, because the `Foo` owns the Deployment.
     async fn clean_up(
         &self,
         foo: &Cached<Foo>,
@@ -153,7 +155,8 @@ impl FooController {
         Ok(())
     }
 
-    /// Returns the Deployment in its desired state; `None` if another object already has its name.
+    /// Creates or updates the Deployment of the `Foo`, if necessary, and returns it. Returns `None` if a
+    /// Deployment with this name exists and does not belong to the `Foo`.
     async fn ensure_deployment(
         &self,
         foo: &Cached<Foo>,
@@ -180,8 +183,8 @@ impl FooController {
         Ok(Some(writes.track(&self.deployments, &*deployment, patch).await?))
     }
 
-    /// Writes the status if it has changed. Before that, sends an event for users if the problem or the generation has
-    /// changed.
+    /// Writes the status if it has changed. Before the write, sends an event for users if the problem or the
+    /// generation has changed.
     async fn report(
         &self,
         foo: &Cached<Foo>,

@@ -11,11 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Failure;
 use crate::controller::available;
 
-pub(crate) async fn play(
-    client: Client,
-    namespace: &str,
-    shutdown: CancellationToken,
-) -> Result<(), Failure> {
+pub(crate) async fn run(client: Client, namespace: &str, shutdown: CancellationToken) -> Result<(), Failure> {
     let factory = SharedInformerFactory::new(client.clone()).in_namespace(namespace);
     let deployments = factory.apps().v1().deployments();
     let runner = ControllerRunner::new(Workqueue::builder().name("deployments").build());

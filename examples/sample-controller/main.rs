@@ -1,7 +1,8 @@
 //! The sample-controller of Kubernetes: the controller creates and maintains a Deployment for each `Foo`.
 //!
-//! It uses status, events, owner references, a finalizer, and leader election between two processes. By default it runs a
-//! scenario: it starts an API server and two controllers, and kills the leader during its work.
+//! The controller uses status, events, owner references, a finalizer, and leader election between two
+//! processes. By default, the program runs a scenario: it starts an API server and two controllers, and kills
+//! the leader during its work.
 //!
 //! ```text
 //! cargo run --example sample-controller
@@ -87,7 +88,8 @@ async fn main() -> Result<(), Failure> {
     }
 }
 
-/// Returns a token that is cancelled by Ctrl-C or, if wanted, at the end of the standard input.
+/// Returns a token that is cancelled by Ctrl-C and, if `until_input_ends` is set, at the end of the standard
+/// input.
 fn shutdown(until_input_ends: bool) -> CancellationToken {
     let shutdown = CancellationToken::new();
     let stop = shutdown.clone();

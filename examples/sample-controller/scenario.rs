@@ -1,4 +1,4 @@
-//! The scenario: two controller processes, of which the leader is killed during its work.
+//! The scenario: two controller processes contend for a lease, and the leader is killed during its work.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -43,24 +43,25 @@ pub(crate) async fn run(client: &Client, url: Option<&str>) -> Result<(), Failur
     let namespaces = Api::<Namespace>::all(client.clone());
     let namespace = serde_json::from_value(json!({ "metadata": { "generateName": "sample-" } }))?;
     let namespace = namespaces.create(&PostParams::default(), &namespace).await?.name_any();
-    let world = World { client: client.clone(), namespace: namespace.clone(), url: url.map(str::to_owned) };
+    let scenario =
+        Scenario { client: client.clone(), namespace: namespace.clone(), url: url.map(str::to_owned) };
     let shutdown = CancellationToken::new();
-    let simulated = world.url.is_some();
-    let playing = simulated.then(|| {
+    let simulated = scenario.url.is_some();
+    let deployment_controller = simulated.then(|| {
         let (client, shutdown) = (client.clone(), shutdown.clone());
         let namespace = namespace.clone();
-        tokio::spawn(async move { deployments::play(client, &namespace, shutdown).await })
+        tokio::spawn(async move { deployments::run(client, &namespace, shutdown).await })
     });
-    world.play().await?;
+    scenario.run().await?;
     shutdown.cancel();
-    if let Some(playing) = playing {
-        playing.await??;
+    if let Some(deployment_controller) = deployment_controller {
+        deployment_controller.await??;
     }
     namespaces.delete(&namespace, &DeleteParams::background()).await?;
     Ok(())
 }
 
-struct World {
+struct Scenario {
     client: Client,
     namespace: String,
     /// The URL of the simulator, if the scenario uses one.
@@ -80,7 +81,7 @@ impl Drop for Process {
     }
 }
 
-impl World {
+impl Scenario {
     fn api<K>(&self) -> Api<K>
     where
         K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
@@ -106,7 +107,7 @@ impl World {
     }
 
     /// Kills the leader during its work, and checks that the final state is complete.
-    async fn play(&self) -> Result<(), Failure> {
+    async fn run(&self) -> Result<(), Failure> {
         let (foos, params) = (self.api::<Foo>(), PostParams::default());
         let directory = serde_json::from_value(json!({ "metadata": { "name": DIRECTORY } }))?;
         self.api::<ConfigMap>().create(&params, &directory).await?;
@@ -119,7 +120,7 @@ impl World {
         let mut processes = vec![self.controller("one")?, self.controller("two")?];
         let killed = self.kill_leader(&mut processes).await?;
 
-        // There is no leader now. The next leader handles the changes of this time.
+        // No process leads now. The next leader must handle the following changes.
         foos.delete("foo-0", &DeleteParams::default()).await?;
         let spec = Patch::Merge(json!({ "spec": { "replicas": 3 } }));
         foos.patch("foo-1", &PatchParams::default(), &spec).await?;
@@ -129,7 +130,7 @@ impl World {
         })
         .await?;
         let last = FOOS - 1..FOOS;
-        until("an event with the reason for the last Foo", async || {
+        until("an event with the reason NameTaken for the last Foo", async || {
             self.have_event("NameTaken", last.clone()).await
         })
         .await?;
@@ -162,8 +163,9 @@ impl World {
         let place = processes
             .iter()
             .position(|process| process.name == leader)
-            .ok_or("no process of this scenario leads")?;
-        // The leader continues during this loop. The kill follows the last Deployment without another request.
+            .ok_or("the lease is held by a process that does not belong to this scenario")?;
+        // The leader continues to work during this loop. After the last Deployment, the leader is killed at
+        // once, without another request before the kill.
         let first = async {
             for _ in 0..=KILLED_AT {
                 made.recv().await.ok_or("the informer has stopped")?;
@@ -172,10 +174,10 @@ impl World {
         };
         timeout(TIMEOUT, first).await.map_err(|_| "timed out waiting for the first Deployments")??;
         let killed = processes.swap_remove(place).name;
-        // One Deployment does not belong to a Foo.
+        // One Deployment, the intruder, does not belong to a Foo.
         let made = self.api::<Deployment>().list(&ListParams::default()).await?.items.len() - 1;
         println!("{killed} was killed after {made} of {FOOS} Deployments were created");
-        assert!(made < FOOS - 1, "the leader had completed its work");
+        assert!(made < FOOS - 1, "the leader had completed its work before it was killed");
         factory.shutdown().await;
         Ok(killed)
     }
@@ -220,9 +222,9 @@ impl World {
         Ok(right.count() == numbers.len() && is_gone && (is_collected || !self.collects_garbage().await?))
     }
 
-    /// Returns whether garbage is collected on this server. The simulator collects it. A real server needs a controller
-    /// manager, and has one if the service account `default` exists, because a controller manager creates it in each
-    /// namespace.
+    /// Returns whether garbage is collected on this server. The simulator collects garbage. A real server
+    /// needs a controller manager. A controller manager creates the service account `default` in each
+    /// namespace, so the existence of this account shows that one is running.
     async fn collects_garbage(&self) -> Result<bool, Failure> {
         Ok(self.url.is_some() || self.api::<ServiceAccount>().get_opt("default").await?.is_some())
     }
@@ -260,15 +262,15 @@ fn deployment(name: &str) -> Result<Deployment, serde_json::Error> {
     }))
 }
 
-/// Polls a condition until it holds. It polls, because other processes do the work, and their results are visible only
-/// on the server.
-async fn until(what: &str, mut is_so: impl AsyncFnMut() -> Result<bool, Failure>) -> Result<(), Failure> {
+/// Polls a condition until it is true. Polling is necessary, because other processes do the work, and only
+/// the server shows their results.
+async fn until(what: &str, mut condition: impl AsyncFnMut() -> Result<bool, Failure>) -> Result<(), Failure> {
     let mut ticks = tokio::time::interval(Duration::from_millis(20));
-    let asking = async {
-        while !is_so().await? {
+    let polling = async {
+        while !condition().await? {
             ticks.tick().await;
         }
         Ok(())
     };
-    timeout(TIMEOUT, asking).await.map_err(|_| format!("timed out waiting for {what}"))?
+    timeout(TIMEOUT, polling).await.map_err(|_| format!("timed out waiting for {what}"))?
 }

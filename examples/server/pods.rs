@@ -18,8 +18,8 @@ pub(crate) async fn create(server: &Server, nodes: usize, pods: usize) -> Result
             .create::<Pod>(json!({
                 "metadata": { "name": format!("pod-{n}"), "labels": { "app": image } },
                 "spec": {
-                    // A name that no other program uses: a real cluster deletes the pods of a node that has been
-                    // missing for long.
+                    // A node name that no other run uses. A real cluster deletes the pods of a missing node
+                    // after a grace period, and the period of a name from an earlier run can already be over.
                     "nodeName": format!("{}-{}", server.namespace, n % nodes),
                     "containers": [{ "name": "main", "image": image }],
                     "terminationGracePeriodSeconds": 0,

@@ -107,17 +107,24 @@ fn items(mut document: Value) -> Vec<Value> {
 
 fn definition(path: &Path, value: Value, left_out: &mut Vec<String>) -> anyhow::Result<Option<Definition>> {
     let (kind, version) = (value["kind"].as_str(), value["apiVersion"].as_str());
-    let found = format!("{} of {}", kind.unwrap_or("no kind"), version.unwrap_or("no `apiVersion`"));
+    let found = format!(
+        "an object with kind `{}` and apiVersion `{}`",
+        kind.unwrap_or("(none)"),
+        version.unwrap_or("(none)")
+    );
     if kind != Some("CustomResourceDefinition") {
-        bail!("{} has {found}, but only CustomResourceDefinitions are allowed; remove it", path.display());
+        bail!(
+            "{} has {found}, but only CustomResourceDefinitions are allowed; remove this object",
+            path.display()
+        );
     }
     if version != Some("apiextensions.k8s.io/v1") {
-        bail!("{} has {found}; write it as apiextensions.k8s.io/v1", path.display());
+        bail!("{} has {found}; write this object as apiextensions.k8s.io/v1", path.display());
     }
     let name = value["metadata"]["name"].as_str().unwrap_or("without a name").to_owned();
     let place = || format!("the CustomResourceDefinition {name} in {}", path.display());
     let spec: Spec = serde_json::from_value(value["spec"].clone())
-        .with_context(|| format!("{} is not complete; correct its `spec`", place()))?;
+        .with_context(|| format!("{} has an invalid `spec`", place()))?;
     let namespaced = match spec.scope.as_str() {
         "Namespaced" => true,
         "Cluster" => false,
@@ -169,7 +176,7 @@ fn usable(version: &Version) -> Result<Vec<String>, &'static str> {
     };
     if !fields.get("spec").is_some_and(|spec| spec["properties"].is_object()) {
         return Err(
-            "its schema has no `spec` with properties, so it cannot have types; use kube's DynamicObject",
+            "its schema has no `spec` with properties, so no types can be generated; use kube's DynamicObject",
         );
     }
     let known = ["apiVersion", "kind", "metadata", "spec", "status"];
@@ -223,7 +230,7 @@ spec:
     }
 
     #[test]
-    fn a_definition_is_read_with_the_versions_that_are_served() {
+    fn definition_is_read_with_its_served_versions() {
         let found = parsed(WIDGET).unwrap();
         let [widget] = found.usable.as_slice() else { panic!("{found:?}") };
         assert_eq!((widget.kind.as_str(), widget.plural.as_str()), ("Widget", "widgets"));
@@ -249,7 +256,7 @@ spec:
         for (from, to, expected) in [
             ("spec:", "spec: [", "is not YAML"),
             ("CustomResourceDefinition", "Pod", "only CustomResourceDefinitions are allowed"),
-            ("io/v1", "io/v1beta1", "write it as apiextensions.k8s.io/v1"),
+            ("io/v1", "io/v1beta1", "write this object as apiextensions.k8s.io/v1"),
             ("plural: widgets,", "", "missing field `plural`"),
             ("Namespaced", "namespaced", "write `Namespaced` or `Cluster`"),
         ] {

@@ -62,8 +62,8 @@ fn plan(paths: &[PathBuf], out: &Path) -> anyhow::Result<(Vec<Definition>, Vec<S
     let foreign = files::foreign(out, &groups.files(), MARK)?;
     if let Some(path) = foreign.first() {
         bail!(
-            "{} would be overwritten, but has no mark of informer-codegen; move it, or choose another folder for \
-             the output",
+            "{} would be overwritten, but informer-codegen has not generated it; move it, or choose another folder \
+             for the output",
             path.display()
         );
     }
@@ -118,7 +118,7 @@ fn root(lowered: &Lowered) -> Module {
     });
     let doc = expand::doc(&["The groups of this module, as accessors on a factory.".to_owned()]);
     let mut parts = vec![
-        // A program need not use all generated code, and does not choose its style.
+        // Lints are off, because programs need not use all generated code and do not choose its style.
         Part::Items(quote!(#![allow(
             clippy::all, clippy::pedantic, dead_code, missing_docs, rustdoc::all, unreachable_pub,
             unused_imports
@@ -192,7 +192,7 @@ mod tests {
         let definitions = [
             of("b.example.com", "Wheel", &["v1", "v2"]),
             of("b.example.com", "Engine", &["v2", "v1"]),
-            // Two groups with the same first label, and one whose label is taken.
+            // `b.example.org` has the same first label as `b.example.com`. `apps` is a built-in group.
             of("b.example.org", "Engine", &["v1"]),
             of("apps.example.org", "Door", &["v1beta1"]),
         ];
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_the_place_of_the_folder_is_named() {
+    fn file_in_place_of_the_folder_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("groups");
         fs::write(&file, "").unwrap();

@@ -31,7 +31,9 @@ pub(crate) fn accessors<'a>(groups: &BTreeSet<&'a str>) -> anyhow::Result<BTreeM
             lengths.entry(group).and_modify(|labels| *labels += 1);
         }
     }
-    bail!("no Rust names are left for the groups {groups:?}; generate fewer groups at a time")
+    bail!(
+        "cannot find a different Rust name for each of the groups {groups:?}; generate fewer groups at a time"
+    )
 }
 
 /// Returns the first labels of the group in snake case.

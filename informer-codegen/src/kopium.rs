@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptions_hold_nothing_that_rustdoc_would_test() {
+    fn descriptions_contain_no_code_that_rustdoc_tests() {
         let mut schema = json!({
             "description": "One:\n\n    two \n```go\n  three\n```\nfour\n```\nfive",
             "properties": { "description": { "type": "string", "description": "\tsix" } },

@@ -4,7 +4,7 @@
 //!
 //! The program `informer-codegen` and this library generate the same files. The types come from the
 //! program [kopium](https://github.com/kube-rs/kopium), whose version must be [`KOPIUM_VERSION`].
-//! rustfmt formats the code. A build script that updates a committed folder:
+//! rustfmt formats the code. This build script updates a committed folder:
 //!
 //! ```no_run
 //! // build.rs
@@ -20,17 +20,17 @@
 //! }
 //! ```
 //!
-//! The program then has `mod groups;`, and `use groups::CustomGroups;` where it calls the
-//! accessors. It needs informer-factory, kube with its feature `derive`, k8s-openapi, serde and
+//! Your crate then declares `mod groups;`, and imports `groups::CustomGroups` where it calls the
+//! accessors. It depends on informer-factory, kube with its feature `derive`, k8s-openapi, serde and
 //! `serde_json`.
 //!
-//! Each user of a crate with such a build script needs kopium. For a published crate, run the
-//! program instead, and [`check`](Generator::check) the committed folder in a test.
+//! Everyone who builds a crate with this build script needs kopium. For a published crate, run the
+//! program `informer-codegen` instead, and [`check`](Generator::check) the committed folder in a test.
 
 mod definition;
 mod generator;
 mod group_names;
-mod indices;
+mod indexes;
 mod kopium;
 mod lower;
 mod pipe;
@@ -56,7 +56,7 @@ pub struct Generator {
 
 impl Generator {
     /// Creates a generator for the `CustomResourceDefinition`s in these YAML or JSON files. A file
-    /// can contain several.
+    /// can contain several definitions.
     pub fn new<P: Into<PathBuf>>(definitions: impl IntoIterator<Item = P>) -> Self {
         Self {
             definitions: definitions.into_iter().map(Into::into).collect(),
@@ -87,7 +87,7 @@ impl Generator {
     ///
     /// # Errors
     ///
-    /// If a file in the folder is missing, different or no longer generated. Also the errors of
+    /// If a file in the folder is missing, different or no longer generated, and the errors of
     /// [`write`](Self::write).
     pub fn check(&self, folder: impl AsRef<Path>) -> Result<Report, Error> {
         generator::run(&self.definitions, &self.kopium, folder.as_ref(), true).map_err(Error)

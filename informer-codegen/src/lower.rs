@@ -14,7 +14,7 @@ use crate::shared::model::{Group, Kind, Version, sort};
 use crate::shared::names::{camel, capitalized, ident, plural, snake, title};
 use crate::types::root_name;
 
-/// The names of everything to generate.
+/// The names of all generated groups, versions, kinds and files.
 #[derive(Debug)]
 pub(crate) struct Lowered {
     pub(crate) groups: Vec<Group>,
@@ -78,8 +78,8 @@ pub(crate) fn lower(definitions: &[Definition]) -> anyhow::Result<Lowered> {
             gate: Gate::default(),
             versions: Vec::new(),
         };
-        for (version, indices) in versions {
-            let kinds: Vec<_> = indices.into_iter().map(|index| (index, &definitions[index])).collect();
+        for (version, indexes) in versions {
+            let kinds: Vec<_> = indexes.into_iter().map(|index| (index, &definitions[index])).collect();
             let (accessors, types) = self::version(name, &accessor, version, &kinds)
                 .with_context(|| format!("in `{name}/{version}`"))?;
             group.versions.push(accessors);
@@ -99,7 +99,8 @@ fn version(
     let module = ident(&format!("{accessor}_{name}"))?;
     let (mut kinds, mut types) = (Vec::new(), Vec::new());
     for (index, definition) in definitions {
-        let place = || format!("cannot name `{}` in {}", definition.kind, definition.path.display());
+        let place =
+            || format!("cannot find Rust names for `{}` in {}", definition.kind, definition.path.display());
         kinds.push(kind(definition, &module).with_context(place)?);
         // `mod` and other keywords cannot be names of modules.
         let file = ident(&snake(&definition.kind))
@@ -121,7 +122,7 @@ fn version(
 
 fn kind(definition: &Definition, module: &Ident) -> anyhow::Result<Kind> {
     let Definition { kind: name, plural: resource, .. } = definition;
-    // The name of a resource need not be the plural of its kind.
+    // If the name of the resource is not the plural of the kind, the accessor has the resource's name.
     let accessor = plural(name, resource).unwrap_or_else(|_| resource.replace('-', "_"));
     let type_name = ident(&root_name(name))?;
     Ok(Kind {

@@ -18,7 +18,7 @@ struct Args {
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 
-    /// Write nothing; fail if a file is stale
+    /// Write nothing; fail if a file is missing, different or no longer generated
     #[arg(long)]
     check: bool,
 

@@ -11,7 +11,8 @@ pub(crate) fn through(command: &mut Command, text: String) -> anyhow::Result<Str
     let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = piped.spawn().with_context(|| format!("cannot start `{name}`; is it installed?"))?;
     let stdin = child.stdin.take();
-    // Write on another thread. Otherwise both programs could wait for each other, with full pipes.
+    // Write on another thread, while this thread reads. On one thread, both programs could wait for
+    // each other when the pipes are full.
     let writer = std::thread::spawn(move || stdin.map(|mut stdin| stdin.write_all(text.as_bytes())));
     let output = child.wait_with_output().with_context(|| format!("cannot read from `{name}`"))?;
     let written = writer.join();

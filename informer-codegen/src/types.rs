@@ -9,7 +9,7 @@ use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 
 use crate::definition::Definition;
-use crate::indices::{self, Index};
+use crate::indexes::{self, Index};
 use crate::shared::format;
 
 /// The names that kopium's code uses without importing them, by module.
@@ -28,7 +28,8 @@ const NAMES: [(&str, &[&str]); 6] = [
 const TIMES: [(&str, &str); 2] =
     [("DateTime<Utc>", "k8s_openapi::apimachinery::pkg::apis::meta::v1::Time"), ("NaiveDate", "String")];
 
-/// The start of the derives of kopium's spec type, from which kube derives the type of the objects.
+/// The start of the derive attribute of kopium's spec type. kube's `CustomResource` derive generates
+/// the object type from this type.
 const SPEC: &str = "#[derive(CustomResource, ";
 
 /// Returns the name of kopium's type for a kind: `HTTPRoute` becomes `HttpRoute`. kopium converts
@@ -42,7 +43,7 @@ pub(crate) fn root_name(kind: &str) -> String {
 pub(crate) struct Types {
     root: Ident,
     source: String,
-    indices: Vec<Index>,
+    indexes: Vec<Index>,
     /// The `use` declarations.
     uses: String,
 }
@@ -75,7 +76,7 @@ impl Types {
             }
         }
         let source = with_missing(&open_enums(&source, &file), &root, &file, &defined);
-        let indices = indices::indices(definition, version, &root, &file);
+        let indexes = indexes::indexes(definition, version, &root, &file);
         let spec = source.split_once(SPEC).and_then(|(before, after)| {
             let (derives, after) = after.split_once(")]")?;
             Some((before, derives, after))
@@ -83,18 +84,18 @@ impl Types {
         let Some((before, derives, after)) = spec else {
             bail!("kopium did not mark `{root}Spec` of {} as a custom resource; report this bug", place());
         };
-        let attributes = indices.iter().map(Index::attribute);
+        let attributes = indexes.iter().map(Index::attribute);
         let attribute = quote!(#[informer(no_accessor #(, #attributes)*)]);
         let source = format!("{before}{SPEC}informer_factory::Informer, {derives})]\n{attribute}{after}");
-        Ok(Self { root: Ident::new(&root, Span::call_site()), source, indices, uses })
+        Ok(Self { root: Ident::new(&root, Span::call_site()), source, indexes, uses })
     }
 
     /// Returns the exported names: the type of the objects and, if there are indexes, the trait
     /// with their lookup methods.
     pub(crate) fn exports(&self) -> TokenStream {
         let root = &self.root;
-        let indices = format_ident!("{root}Indices");
-        if self.indices.is_empty() { quote!(#root) } else { quote!({#root, #indices}) }
+        let indexes = format_ident!("{root}Indices");
+        if self.indexes.is_empty() { quote!(#root) } else { quote!({#root, #indexes}) }
     }
 
     /// Returns the formatted text of the file.
@@ -153,8 +154,9 @@ fn open_enums(source: &str, file: &syn::File) -> String {
     opened
 }
 
-/// Adds the types that kopium uses but does not define, because the schema does not name the fields
-/// of their values. These values can have any content.
+/// Adds the types that kopium uses but does not define. kopium does not define a type if the schema
+/// does not name its fields. Each added type is an alias of `serde_json::Value`, so it accepts any
+/// content.
 fn with_missing(source: &str, root: &str, file: &syn::File, defined: &BTreeSet<String>) -> String {
     let mut named = BTreeSet::new();
     for item in &file.items {
@@ -181,7 +183,7 @@ fn types_of(fields: &syn::Fields, named: &mut BTreeSet<String>) {
     }
 }
 
-/// Adds all identifiers of the code to `named`, without those in documentation.
+/// Adds all identifiers of the code to `named`, except words in documentation.
 fn collect(tokens: TokenStream, named: &mut BTreeSet<String>) {
     for token in tokens {
         match token {
@@ -255,7 +257,7 @@ pub struct HttpWidgetSpec {
     }
 
     #[test]
-    fn types_that_kopium_leaves_out_can_be_anything() {
+    fn types_that_kopium_does_not_define_accept_any_value() {
         let source =
             SOURCE.replace("    pub port", "    pub pod: Option<Vec<HttpWidgetPodSpec>>,\n    pub port");
         let text = Types::parse(&widget(), "v1", &source).unwrap().text(&root(), &widget(), "v1").unwrap();
@@ -277,7 +279,7 @@ pub struct HttpWidgetSpec {
     }
 
     #[test]
-    fn the_types_of_a_kind_with_digits_in_its_name_are_found() {
+    fn types_of_a_kind_with_digits_in_its_name_are_found() {
         for (kind, root) in
             [("K8SCluster", "K8sCluster"), ("HTTP2TLSPolicy", "Http2tlsPolicy"), ("L4LBConfig", "L4lbConfig")]
         {

@@ -17,7 +17,8 @@ use informer_core::{
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// A fast allocator, because the Go benchmarks also use one: the Go runtime contains it.
+/// A fast allocator, for a fair comparison: the Go benchmarks use the allocator of the Go runtime,
+/// which is also fast.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -189,7 +190,7 @@ fn longest_waits() {
         let waits = (0..9).map(|_| longest_wait(&queue(), act).as_secs_f64() * 1e3);
         println!("bench: {case} = {:.1} ms", waits.fold(f64::INFINITY, f64::min));
     };
-    // The baseline is the wait that the scheduling of other threads causes.
+    // This case is the baseline: without a list or resync, only thread scheduling causes waits.
     report("longest wait for the queue without a resync or list", &|_| {
         let started = Instant::now();
         while started.elapsed() < Duration::from_millis(100) {

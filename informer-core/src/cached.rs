@@ -54,18 +54,21 @@ pub struct Cached<K> {
 pub enum AnyObject {}
 
 impl Cached<AnyObject> {
-    /// Returns a handle that can be dereferenced, as [`Self::cast`] does.
+    /// Opens the handle of an encoded object: after [`cast_ref`](Self::cast_ref), the result can be
+    /// dereferenced.
     pub(crate) fn opened(self) -> Self {
         Self::from_handle(self.handle.open())
     }
 
-    /// Calls a function with the handle as a `Cached<T>` that can be dereferenced.
+    /// Calls a function with the handle as a `Cached<T>` that can be dereferenced. `T` must be the
+    /// type of the object.
     #[doc(hidden)]
     pub fn with_type<T: 'static, R>(&self, function: impl FnOnce(&Cached<T>) -> R) -> R {
         if self.is_closed() { function(&self.clone().cast()) } else { function(self.cast_ref()) }
     }
 
-    /// Returns whether the object is encoded and the handle must be cast before it is dereferenced.
+    /// Returns whether the handle is closed: the object is encoded, and the handle must be
+    /// [cast](Self::cast) before it is dereferenced.
     #[doc(hidden)]
     #[must_use]
     pub fn is_closed(&self) -> bool {
@@ -97,8 +100,9 @@ impl<K: Send + Sync + 'static> Cached<K> {
 }
 
 impl<K: 'static> Cached<K> {
-    /// Changes the type of the handle, to or from [`AnyObject`]. The result can be dereferenced if
-    /// `T` is the type of the object; a handle to an encoded object is opened for this.
+    /// Changes the type of the handle, to or from [`AnyObject`]. If `T` is the type of the object,
+    /// the result can be dereferenced: a closed handle to an encoded object is replaced by an open
+    /// handle, which decodes the object on the first dereference.
     #[doc(hidden)]
     #[must_use]
     pub fn cast<T: 'static>(self) -> Cached<T> {
@@ -125,8 +129,8 @@ impl<K> Cached<K> {
         Cached::from_handle(self.handle)
     }
 
-    /// Changes the type of the handle, but does not open a handle to an encoded object: such a
-    /// handle must not be dereferenced.
+    /// Changes only the static type of the handle. A closed handle to an encoded object stays closed
+    /// and must not be dereferenced.
     #[doc(hidden)]
     #[must_use]
     pub fn cast_ref<T>(&self) -> &Cached<T> {
@@ -242,7 +246,7 @@ mod tests {
     use k8s_openapi::api::core::v1::{Node, Secret};
 
     #[test]
-    fn an_object_without_a_name_is_refused_and_its_namespace_named() {
+    fn unnamed_object_is_rejected_and_error_has_its_namespace() {
         let mut secret = Secret::default();
         secret.metadata.namespace = Some("vault".into());
         let error = Cached::new(secret).expect_err("no name");

@@ -15,7 +15,7 @@ use foldhash::fast::RandomState;
 use lz4_flex::block::{compress_with_dict, decompress_with_dict};
 use parking_lot::Mutex;
 
-/// While there are fewer families than this, families without objects are not removed.
+/// The minimum number of families at which [`Families::sweep`] removes families.
 const MIN_SWEEP: usize = 1024;
 
 /// The bytes of an object, plain or compressed.
@@ -37,7 +37,7 @@ impl Bytes {
     }
 
     /// Returns the number of bytes that the object takes in memory, without the dictionary
-    /// (`base`), which it shares with other objects.
+    /// (`base`), which the object shares with other objects.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Plain(bytes) | Self::Compressed { bytes, .. } => bytes.len(),
@@ -57,7 +57,7 @@ struct Families {
     by_name: HashMap<Box<str>, Family, RandomState>,
     /// The dictionary for objects without a family, and for the first object of each family.
     common: Option<Arc<[u8]>>,
-    /// Once there are this many families, families without objects are removed.
+    /// The number of families at which [`sweep`](Self::sweep) removes families the next time.
     sweep_at: usize,
 }
 
@@ -106,7 +106,7 @@ impl Families {
         }
     }
 
-    /// Removes families without objects if there are many families.
+    /// If there are many families, removes those that have no base, or whose base no object uses.
     fn sweep(&mut self) {
         if self.by_name.len() < self.sweep_at.max(MIN_SWEEP) {
             return;
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn relatives_share_a_base_and_take_a_fraction_of_their_size() {
+    fn objects_of_one_family_share_a_base_and_shrink() {
         let compressor = Compressor::default();
         let stored: Vec<_> = (0..20).map(|n| compressor.compress(&content(7, n), "rs-7")).collect();
         for (n, bytes) in stored.iter().enumerate() {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn families_without_objects_are_forgotten() {
+    fn families_without_objects_are_removed() {
         let compressor = Compressor::default();
         for family in 0..3 * MIN_SWEEP {
             drop(compressor.compress(&content(family, 0), &family.to_string()));

@@ -16,8 +16,8 @@ pub enum Event<K> {
     /// An object in the store was replaced by a new version.
     Updated {
         /// The version of the object that the handler received last. With
-        /// [`HandlerOptions::coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old), it
-        /// can be the same as `new`.
+        /// [`HandlerOptions::coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old), `old`
+        /// can be the same version as `new`.
         old: Cached<K>,
         /// The new version of the object.
         new: Cached<K>,
@@ -75,8 +75,8 @@ impl Event<AnyObject> {
         self.is_closed().then(|| self.clone().map(Cached::opened))
     }
 
-    /// Returns whether this event has an object state that no earlier event has had, and the handle
-    /// to this state must be opened before it is dereferenced.
+    /// Returns whether this event has a closed handle to a new object state. A state is new if no
+    /// earlier event has had it. A closed handle must be opened before it is dereferenced.
     pub(crate) fn has_new_closed_handle(&self) -> bool {
         match self {
             Self::Added { object, .. } | Self::Updated { new: object, .. } => object.is_closed(),

@@ -11,7 +11,7 @@ use crate::{AnyObject, Encoded, ObjectKey, OwnedObject, ResourceVersion, Uid};
 ///
 /// The handles of encoded objects are of two kinds. A store or queue has closed handles, which
 /// can't be dereferenced. A reader gets an [open](Self::open) handle, which keeps the decoded
-/// object, so that the object is freed with the reader's handle and not with the store's.
+/// object. So the decoded object is freed with the reader's handle and not with the store's.
 #[derive(Clone)]
 pub(crate) struct Handle(ThinArc);
 
@@ -82,8 +82,8 @@ impl Handle {
         }
     }
 
-    /// The same as [`get`](Self::get), but mutable, and only for the only handle to a decoded
-    /// object.
+    /// Returns mutable access to the object, if the object has type `T` and is not encoded, and this
+    /// is the only handle to the object.
     pub(crate) fn get_mut<T: 'static>(&mut self) -> Option<&mut T> {
         self.0.object_mut()
     }
@@ -137,7 +137,7 @@ impl Handle {
         self.as_opened().map_or(self, |opened| &opened.encoded)
     }
 
-    /// Returns whether both are clones of the same handle.
+    /// Returns whether `self` and `other` are clones of the same handle.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.0.ptr_eq(&other.0)
     }

@@ -29,7 +29,7 @@ use crate::{AnyObject, Cached, Encoded, ObjectKey, ResourceVersion, Uid};
 /// let event = WatchEvent::Added(Pod::default().into());
 /// ```
 pub struct OwnedObject<K> {
-    /// The only handle to the object. There are no weak handles either.
+    /// The only handle to the object.
     handle: Handle,
     /// The decoded form of an encoded object, once it has been read.
     decoded: OnceLock<Arc<OwnedObject<AnyObject>>>,
@@ -63,7 +63,7 @@ impl<K> OwnedObject<K> {
         OwnedObject::of(self.handle)
     }
 
-    /// Returns the object if it has type `T`, whatever the type of the handle.
+    /// Returns the object if it has type `T`; the type parameter `K` does not matter.
     #[doc(hidden)]
     #[must_use]
     pub fn downcast_ref<T: 'static>(&self) -> Option<&T> {
@@ -122,13 +122,13 @@ impl<K: 'static> Deref for OwnedObject<K> {
     type Target = K;
 
     fn deref(&self) -> &K {
-        self.downcast_ref().expect("the handle of a fresh object has its type")
+        self.downcast_ref().expect("the object has the type of its handle")
     }
 }
 
 impl<K: 'static> DerefMut for OwnedObject<K> {
     fn deref_mut(&mut self) -> &mut K {
-        self.downcast_mut().expect("the handle of a fresh object has its type")
+        self.downcast_mut().expect("the object has the type of its handle")
     }
 }
 

@@ -73,8 +73,8 @@ pub trait KnownObjects<K>: Send + Sync + 'static {
     fn known(&self, key: &ObjectKey) -> Option<Cached<K>>;
 
     /// Calls `visit` for every stored object of one consistent state. An implementation that reads
-    /// a snapshot returns the snapshot. The caller drops the snapshot while no lock is held,
-    /// because this can drop objects, whose destructors are user code.
+    /// a snapshot returns the snapshot. The caller drops the snapshot while no lock is held, because
+    /// a dropped snapshot can drop objects, whose destructors are user code.
     fn for_each_known(&self, visit: &mut dyn FnMut(&Cached<K>)) -> Option<Box<dyn Any + Send>>;
 
     /// Calls `visit` for every stored object of one namespace; otherwise the same as

@@ -34,7 +34,7 @@ enum Repr {
 }
 
 impl ResourceVersion {
-    /// Returns the empty version. Objects have it before the server has created them.
+    /// Returns the empty version. Objects have this version until the server has created them.
     #[must_use]
     pub fn empty() -> Self {
         Self::default()

@@ -18,7 +18,8 @@ use crate::handle::{Identity, Kind};
 /// A shared pointer to an object of any type and its identity, in one allocation. It dereferences to
 /// the identity. There are no weak pointers.
 ///
-/// `start` is the start of an [`Allocation`]. The pointer owns one of its references.
+/// `start` is the start of an [`Allocation`]. Each `ThinArc` counts as one reference to the
+/// allocation.
 pub(crate) struct ThinArc {
     start: NonNull<Start>,
 }
@@ -53,10 +54,10 @@ struct ObjectType {
 }
 
 /// The maximum number of references. Beyond this number, the program aborts as it does for `Arc`,
-/// because an overflow would free the object while it is in use. This many handles take 16 GB.
+/// because an overflow would free the object while it is in use. This many pointers take 16 GB.
 const MAX_REFERENCES: u32 = u32::MAX / 2;
 
-// What `Send` and `Sync` below require of an identity.
+// Checks that identities are `Send` and `Sync`, as the implementations of both traits below require.
 const _: () = {
     const fn requires<T: Send + Sync>() {}
     requires::<Identity>();
@@ -73,8 +74,8 @@ impl ThinArc {
 
     #[inline]
     fn start(&self) -> &Start {
-        // SAFETY: the allocation lives as long as `self`, which owns a reference. Mutable references
-        // into the allocation exist only during a borrow of its only `ThinArc` as mutable.
+        // SAFETY: the allocation lives as long as `self`, which counts as a reference. Mutable references
+        // into the allocation exist only while its only `ThinArc` is mutably borrowed.
         unsafe { self.start.as_ref() }
     }
 
@@ -103,30 +104,30 @@ impl ThinArc {
 
     /// Returns the object if its type is `T` and there is no other reference.
     pub(crate) fn object_mut<T: 'static>(&mut self) -> Option<&mut T> {
-        // SAFETY: this is the only reference, and it is borrowed as mutable.
+        // SAFETY: `self` is the only reference, and it is mutably borrowed.
         self.address().filter(|_| self.is_unique()).map(|mut address| unsafe { address.as_mut() })
     }
 
     /// Returns the identity if there is no other reference.
     pub(crate) fn identity_mut(&mut self) -> Option<&mut Identity> {
-        // SAFETY: this is the only reference, and it is borrowed as mutable. The result does not
+        // SAFETY: `self` is the only reference, and it is mutably borrowed. The result does not
         // include the reference count.
         self.is_unique().then(|| unsafe { &mut (*self.start.as_ptr()).identity })
     }
 
     fn is_unique(&self) -> bool {
-        // Acquire: pairs with the release of `drop`, so that earlier uses by other threads have ended.
+        // Acquire: pairs with the release in `drop`, so that earlier uses by other threads have ended.
         self.start().references.load(Ordering::Acquire) == 1
     }
 
-    /// Returns whether both point to the same allocation.
+    /// Returns whether `self` and `other` point to the same allocation.
     pub(crate) fn ptr_eq(&self, other: &Self) -> bool {
         self.start == other.start
     }
 }
 
 /// # Safety
-/// That of [`ObjectType::free`].
+/// The same conditions as for [`ObjectType::free`].
 unsafe fn free<O>(start: NonNull<Start>) {
     // SAFETY: the caller guarantees that `new` created this allocation, from a `Box` with this type, and
     // that no other pointer to it is left.
@@ -168,12 +169,13 @@ impl Drop for ThinArc {
 }
 
 // SAFETY: as for `Arc`: a `ThinArc` gives shared access to identity and object on each thread, and the
-// last one drops them on its thread. Both are `Send` and `Sync`; `new` requires this of the object.
+// last `ThinArc` drops them on its thread. Identity and object are `Send` and `Sync`: the check above
+// requires this of the identity, and `new` of the object.
 unsafe impl Send for ThinArc {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for ThinArc {}
 
-// `cargo xtask miri` runs these tests in Miri, which finds undefined behaviour, data races and leaks.
+// `cargo xtask miri` runs these tests in Miri, which finds undefined behavior, data races and leaks.
 #[cfg(test)]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};

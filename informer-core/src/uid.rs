@@ -26,7 +26,7 @@ impl Uid {
     }
 }
 
-/// The value of each byte as a lower-case hexadecimal digit; 255 for bytes that are no such digit.
+/// The value of each byte as a lower-case hexadecimal digit; 255 for all other bytes.
 const NIBBLES: [u8; 256] = {
     let mut nibbles = [u8::MAX; 256];
     let mut value = 0;

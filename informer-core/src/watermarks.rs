@@ -42,7 +42,7 @@ impl Watermarks {
                     _ = self.by_namespace.insert(Arc::clone(namespace), (*feed, version.clone()));
                 }
                 // If the namespace already has a new feed, the release of the old feed must not
-                // remove its watermark.
+                // remove the watermark of the new feed.
                 None if self.by_namespace.get(namespace).is_some_and(|(current, _)| current == feed) => {
                     self.by_namespace.remove(namespace);
                 }

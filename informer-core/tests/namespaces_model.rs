@@ -1,6 +1,6 @@
-//! A queue with one feed per namespace, compared with a naive model. In any order of watched and
-//! released namespaces, lists and consumer steps, the consumer's store ends up with exactly the
-//! objects of the watched namespaces.
+//! A queue with one feed per namespace, compared with a naive model. Namespaces are watched and
+//! released, lists arrive, and the consumer works, in any order. In the end, the consumer's store
+//! has exactly the objects of the watched namespaces.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -35,9 +35,9 @@ impl KnownObjects<u64> for Store {
 /// The possible steps; the first number is the namespace.
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    /// Ends the set of namespaces whose first list completes the initial list.
+    /// Fixes the namespaces whose first lists form the initial list of the queue.
     Start,
-    Follow(usize),
+    Watch(usize),
     Release(usize),
     MakeOptional(usize),
     Put(usize, u8),
@@ -59,7 +59,7 @@ fn step() -> impl Strategy<Value = Step> {
     let place = || 0..NAMESPACES.len();
     prop_oneof![
         1 => Just(Step::Start),
-        2 => place().prop_map(Step::Follow),
+        2 => place().prop_map(Step::Watch),
         1 => place().prop_map(Step::Release),
         1 => place().prop_map(Step::MakeOptional),
         6 => (place(), 0..4_u8).prop_map(|(place, name)| Step::Put(place, name)),
@@ -78,7 +78,7 @@ struct Place {
     truth: Objects,
     /// The state after each change, by version.
     history: BTreeMap<u64, Objects>,
-    /// The feed, and the version that it has reached, if it has listed.
+    /// The feed, and the version that it has reached, if it has been listed.
     feed: Option<(NamespaceFeed<u64>, Option<u64>)>,
 }
 
@@ -89,6 +89,7 @@ struct World {
     store: Arc<Store>,
     in_flight: Option<Batch<u64>>,
     watermarks: Watermarks,
+    /// The last watermark of a batch: the minimum of the watermarks of all namespaces.
     least: ResourceVersion,
     has_started: bool,
     was_synced: bool,
@@ -127,10 +128,10 @@ impl World {
                 self.has_started = true;
                 self.queue.start_feeds();
             }
-            Step::Follow(place) if self.places[place].feed.is_none() => {
+            Step::Watch(place) if self.places[place].feed.is_none() => {
                 self.places[place].feed = Some((self.queue.feed(NAMESPACES[place]), None));
             }
-            Step::Follow(_) => {}
+            Step::Watch(_) => {}
             Step::Release(place) => {
                 if let Some((feed, _)) = self.places[place].feed.take() {
                     feed.release();
@@ -141,7 +142,7 @@ impl World {
                 if let Some((feed, reached_version)) = &self.places[place].feed {
                     assert!(
                         !(feed.make_optional() && reached_version.is_some()),
-                        "a namespace that has listed is not made optional"
+                        "a namespace that has been listed is not made optional"
                     );
                 }
             }
@@ -156,14 +157,14 @@ impl World {
         }
     }
 
-    /// A namespace whose removal is complete has no objects until it is added again.
+    /// Checks that a namespace whose removal is complete has no objects until it is added again.
     fn check_released(&self) {
         for (name, place) in NAMESPACES.iter().zip(&self.places) {
             let last = self.released.iter().rfind(|feed| feed.namespace() == *name);
             if place.feed.is_none() && last.is_some_and(|feed| feed.released().has_synced()) {
                 let store = self.store.0.lock().expect("no panic while locked");
                 let left = store.keys().find(|key| key.namespace() == Some(name));
-                assert_eq!(left, None, "{name} is reported as removed");
+                assert_eq!(left, None, "{name} is reported as removed, but has objects");
             }
         }
     }
@@ -185,7 +186,8 @@ impl World {
         }
     }
 
-    /// Records a change in the history, and sends it to the feed of the namespace if the feed has listed.
+    /// Records a change in the history. If the feed of the namespace has been listed, also sends the
+    /// change to the feed.
     fn record_change(&mut self, place: usize, delta: Delta<u64>) {
         let place = &mut self.places[place];
         place.history.insert(self.version, place.truth.clone());
@@ -205,7 +207,7 @@ impl World {
         let mut listed = Vec::new();
         for part in objects.chunks(size).take(breaks_after.unwrap_or(usize::MAX)) {
             listed.extend(feed.list_part(part.to_vec()));
-            // Between the parts, a consumer works.
+            // Between the parts, the consumer works.
             self.perform(Step::Take { all: part.len() % 2 == 0 });
             self.perform(Step::Finish { fails: None });
         }
@@ -230,11 +232,17 @@ impl World {
         let Some(mut batch) = self.in_flight.take() else { return };
         self.was_synced |= self.queue.has_synced();
         let is_initial = batch.items().iter().any(informer_core::Pending::is_in_initial_list);
-        assert!(!self.was_synced || !(is_initial || batch.completes_initial_list()), "I6");
+        assert!(
+            !self.was_synced || !(is_initial || batch.completes_initial_list()),
+            "I6: no batch of the initial list after the sync"
+        );
         let fails = fails.filter(|position| *position < batch.items().len());
         if let Some(position) = fails {
             batch.requeue(position);
-            assert!(batch.watermark().is_none() && batch.namespaces().is_empty(), "I9");
+            assert!(
+                batch.watermark().is_none() && batch.namespaces().is_empty(),
+                "I9: no watermark while an item is requeued"
+            );
         }
         for (position, pending) in batch.items().iter().enumerate() {
             if Some(position) != fails {
@@ -274,7 +282,7 @@ impl World {
                 assert!(before.is_none_or(|before| *before <= **object), "I1: {} goes back", object.key());
             }
             Delta::Sync(key) => {
-                assert!(objects.contains_key(key), "a resync is of a stored object");
+                assert!(objects.contains_key(key), "only stored objects are resynced");
             }
             Delta::Deleted(deleted) => {
                 assert!(self.deleted.contains(deleted.key()), "{} was not deleted", deleted.key());
@@ -289,7 +297,7 @@ impl World {
     }
 
     fn check(&self) {
-        let followed = self.places.iter().filter_map(|place| place.feed.as_ref());
+        let watched = self.places.iter().filter_map(|place| place.feed.as_ref());
         let truth: Vec<_> = self
             .places
             .iter()
@@ -299,18 +307,25 @@ impl World {
         let store = self.store.0.lock().expect("no panic while locked");
         let stored: Vec<_> = store.values().map(|object| (object.key().clone(), **object)).collect();
         assert_eq!(stored, truth);
-        let reached_version: BTreeMap<_, _> = followed
+        let reached_version: BTreeMap<_, _> = watched
             .clone()
             .map(|(feed, reached_version)| {
-                (feed.namespace(), ResourceVersion::from(reached_version.expect("every feed has listed")))
+                (
+                    feed.namespace(),
+                    ResourceVersion::from(reached_version.expect("every feed has been listed")),
+                )
             })
             .collect();
         let reached: BTreeMap<_, _> =
             self.watermarks.iter().map(|(namespace, version)| (namespace, version.clone())).collect();
-        assert_eq!(reached, reached_version, "I9");
-        let least = followed.clone().filter_map(|(_, reached_version)| *reached_version).min();
-        assert_eq!(self.least, least.map_or_else(ResourceVersion::empty, ResourceVersion::from), "I9");
-        assert!(followed.clone().all(|(feed, _)| feed.synced().has_synced()));
+        assert_eq!(reached, reached_version, "I9: the watermarks of the namespaces");
+        let least = watched.clone().filter_map(|(_, reached_version)| *reached_version).min();
+        assert_eq!(
+            self.least,
+            least.map_or_else(ResourceVersion::empty, ResourceVersion::from),
+            "I9: the lowest watermark"
+        );
+        assert!(watched.clone().all(|(feed, _)| feed.synced().has_synced()));
         assert!(self.released.iter().all(|feed| feed.released().has_synced()));
         assert!(self.queue.has_synced() && self.queue.is_empty());
     }
@@ -341,7 +356,7 @@ proptest! {
     }
 }
 
-/// The number of histories to try: two thousand, or `INFORMER_CASES`.
+/// The number of histories to try: `INFORMER_CASES`, or two thousand if it is not set.
 fn cases() -> u32 {
     std::env::var("INFORMER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000)
 }
@@ -351,14 +366,14 @@ fn namespace_added_and_removed_at_once_is_released_in_order() {
     let mut world = World::new();
     let steps = [
         Step::Start,
-        Step::Follow(0),
+        Step::Watch(0),
         Step::Put(0, 1),
         Step::List(0, 1, None),
         Step::Take { all: true },
         Step::Finish { fails: None },
         Step::Release(0),
-        // The second feed never listed, but the store has objects of the first.
-        Step::Follow(0),
+        // The second feed has not been listed, but the store has objects of the first feed.
+        Step::Watch(0),
         Step::Release(0),
         Step::Take { all: true },
         Step::Finish { fails: None },
@@ -375,17 +390,18 @@ fn first_list_is_complete_without_optional_namespaces() {
         world.run(Step::Finish { fails: None });
         world.queue.has_synced()
     };
-    for step in [Step::Follow(0), Step::Follow(1), Step::Follow(2), Step::Start, Step::Put(2, 1)] {
+    for step in [Step::Watch(0), Step::Watch(1), Step::Watch(2), Step::Start, Step::Put(2, 1)] {
         world.run(step);
     }
     world.run(Step::MakeOptional(1));
     world.run(Step::MakeOptional(2));
-    assert!(!is_synced(&mut world), "the first namespace has not listed");
+    assert!(!is_synced(&mut world), "the first namespace has not been listed");
     world.run(Step::MakeOptional(0));
-    assert!(!is_synced(&mut world), "no namespace has listed");
+    assert!(!is_synced(&mut world), "no namespace has been listed");
     world.run(Step::List(0, 1, None));
     assert!(is_synced(&mut world));
-    // These objects do not belong to the initial list, which is complete; the model checks that.
+    // The initial list is complete, so the objects of this list do not belong to the initial list.
+    // `World::finish` checks this.
     world.run(Step::List(2, 1, None));
     assert!(is_synced(&mut world));
     assert_eq!(world.store.0.lock().expect("no panic while locked").len(), 1);

@@ -2,8 +2,8 @@
 //! some events, and leave. For each key, a reader's events must be a possible history that ends
 //! with the current state.
 //!
-//! Readers are streams, which can be stepped one event at a time. Handlers with a task of their own
-//! share all but the last step of this path.
+//! Readers are streams, which the test can read one event at a time. Events reach a handler with its
+//! own task through the same code, except for the last step: the task calls the handler.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -26,9 +26,10 @@ enum Change {
     Lose(u8),
     /// Replaces the object with another one of the same name.
     Recreate(u8),
-    /// Releases the object, or watches it again.
+    /// Releases the object: its namespace is no longer watched.
     Release(u8),
-    Follow(u8),
+    /// Adds the released object again: its namespace is watched again.
+    Watch(u8),
     /// Resyncs the object.
     Resync(u8),
 }
@@ -61,7 +62,7 @@ fn change() -> impl Strategy<Value = Change> {
         1 => (0..NAMES).prop_map(Change::Lose),
         1 => (0..NAMES).prop_map(Change::Recreate),
         1 => (0..NAMES).prop_map(Change::Release),
-        1 => (0..NAMES).prop_map(Change::Follow),
+        1 => (0..NAMES).prop_map(Change::Watch),
         2 => (0..NAMES).prop_map(Change::Resync),
     ]
 }
@@ -84,7 +85,7 @@ fn key(name: u8) -> ObjectKey {
     ObjectKey::namespaced("ns", &name.to_string())
 }
 
-/// The current objects, the history, and the handlers.
+/// The current objects, the history, and the readers.
 struct World {
     processor: SharedProcessor<u64>,
     truth: BTreeMap<ObjectKey, Cached<u64>>,
@@ -103,12 +104,13 @@ struct Reader {
     threshold: Option<usize>,
     wants_resyncs: bool,
     coalesce_drops_old: bool,
-    /// Objects that existed when the reader joined and that it has not received.
+    /// The objects that existed when the reader joined and that the reader has not received yet.
     replay: BTreeMap<ObjectKey, u64>,
+    /// The objects that exist according to the received events.
     known: BTreeMap<ObjectKey, u64>,
     /// The newest received state of each key.
     newest: BTreeMap<ObjectKey, u64>,
-    /// Keys received as released, which may be added again in the same state.
+    /// The keys of received releases. These objects can be added again in the same state.
     released: BTreeSet<ObjectKey>,
     largest_batch: usize,
 }
@@ -175,13 +177,13 @@ impl World {
                     events.push(Event::Released(last));
                 }
             }
-            Change::Follow(name) if !self.truth.contains_key(&key(name)) => {
+            Change::Watch(name) if !self.truth.contains_key(&key(name)) => {
                 if let Some(object) = self.released.remove(&key(name)) {
                     self.truth.insert(key(name), object.clone());
                     events.push(Event::Added { object, is_in_initial_list: false });
                 }
             }
-            Change::Follow(_) => {}
+            Change::Watch(_) => {}
             Change::Resync(name) => {
                 events.extend(self.truth.get(&key(name)).cloned().map(Event::Resynced));
             }
@@ -262,7 +264,7 @@ impl Reader {
                 self.check_state(&key, **new, history);
                 let received = self.known.insert(key, **new);
                 let may_skip_states = self.coalesce_drops_old && old.ptr_eq(new) && received.is_some();
-                assert!(may_skip_states || received == Some(**old), "I4: {event:?} of another state");
+                assert!(may_skip_states || received == Some(**old), "I4: {event:?} after {received:?}");
             }
             Event::Released(object) => {
                 let received = self.known.remove(&key);
@@ -281,7 +283,7 @@ impl Reader {
                 let received = self.known.remove(&key);
                 let previous = deleted.previous().map(|previous| **previous);
                 let may_skip_states = self.coalesce_drops_old && received.is_some() && previous > received;
-                assert!(may_skip_states || received == previous, "I4: {event:?}");
+                assert!(may_skip_states || received == previous, "I4: {event:?} after {received:?}");
                 let last = **deleted.last_known().expect("the reader received the object");
                 if Some(last) != received && deleted.is_exact() {
                     self.check_state(&key, last, history);
@@ -292,7 +294,7 @@ impl Reader {
         true
     }
 
-    /// I1: a received state existed, and is newer than all earlier ones of its key.
+    /// Checks I1: a received state existed, and is newer than all earlier states of its key.
     fn check_state(&mut self, key: &ObjectKey, value: u64, history: &BTreeSet<(ObjectKey, u64)>) {
         assert!(history.contains(&(key.clone(), value)), "{key} never had the value {value}");
         let before = self.newest.insert(key.clone(), value);
@@ -308,7 +310,7 @@ impl Reader {
             assert!(stats.pending <= limit, "{stats:?} with a limit of {limit}");
         }
         if self.stream.registration().has_synced() {
-            // I6.
+            // I6: a synced reader has received all objects of its replay.
             assert!(list_complete && self.replay.is_empty());
         }
     }
@@ -339,7 +341,7 @@ proptest! {
     }
 }
 
-/// The number of histories to try: two thousand, or `INFORMER_CASES`.
+/// The number of histories to try: `INFORMER_CASES`, or two thousand if it is not set.
 fn cases() -> u32 {
     std::env::var("INFORMER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000)
 }

@@ -150,7 +150,7 @@ impl World {
         let mut listed = Vec::new();
         for part in objects.chunks(size).take(parts) {
             listed.extend(self.queue.list_part(part.to_vec()));
-            // Between the parts, a consumer works.
+            // Between the parts, the consumer works.
             self.run(Step::Take { all: part.len() % 2 == 0 });
             self.run(Step::Finish { fails: None });
         }
@@ -199,12 +199,12 @@ fn apply(objects: &mut Objects, delta: &Delta<u64>) {
             assert!(before.is_none_or(|before| *before <= **object), "{} goes back", object.key());
         }
         Delta::Sync(key) => {
-            assert!(objects.contains_key(key), "a resync is of a stored object");
+            assert!(objects.contains_key(key), "only stored objects are resynced");
         }
         Delta::Deleted(deleted) => {
             objects.remove(deleted.key());
         }
-        Delta::Released(object) => panic!("{} is released, but no namespace was", object.key()),
+        Delta::Released(object) => panic!("{} is released, but the queue has no namespaces", object.key()),
     }
 }
 
@@ -230,7 +230,7 @@ proptest! {
     }
 }
 
-/// The number of histories to try: two thousand, or `INFORMER_CASES`.
+/// The number of histories to try: `INFORMER_CASES`, or two thousand if it is not set.
 fn cases() -> u32 {
     std::env::var("INFORMER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000)
 }

@@ -1,12 +1,12 @@
 //! Measures the throughput of a whole informer: prepared watch events pass through reflector, queue
-//! and store, with an index by namespace and one by node, to handlers that count them.
+//! and store, with an index by namespace and one by node, to handlers that count the events.
 //! `cargo bench -p informer-factory --bench informer`; `-- --quick` for a rough result; other
 //! arguments select cases by name.
 //!
 //! The updates are spread over 10,000 pods, or slim views of them. The new versions of the objects
-//! are allocated before the measurement. The creation of keys and the freeing of replaced versions
-//! are measured. The source returns batches of 1, 100 or 1,000 events; client-go's fake watcher
-//! returns single events. The allocator is mimalloc.
+//! are allocated before the measurement. The measurement includes the creation of keys and the
+//! freeing of replaced versions. The source returns batches of 1, 100 or 1,000 events; client-go's
+//! fake watcher returns single events.
 
 mod prepared;
 
@@ -14,8 +14,8 @@ use informer_core::HandlerOptions;
 use k8s_openapi::api::core::v1::Pod;
 use prepared::{Bench, KEYS, Placement, Sample, Updates, median, report};
 
-/// The system's allocator is slow for large objects that one thread allocates and another thread
-/// frees.
+/// The allocator is mimalloc, because the system's allocator is slow for large objects that one
+/// thread allocates and another thread frees.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -51,8 +51,7 @@ fn main() {
     }
 }
 
-/// Returns the updates per second if each handler receives each update, because nothing is
-/// coalesced.
+/// Returns the updates per second without coalescing, so that each handler receives each update.
 fn every_update<K: Sample>(handlers: usize, batch: usize, updates: usize, effort: &Effort) -> f64 {
     let bench = Bench::<K>::start(handlers, &HandlerOptions::default().threshold(None), |_| {});
     let mut source = Updates::new();

@@ -1,8 +1,8 @@
 //! Measures the peak memory during a list, relative to the memory of the idle informer.
 //!
-//! The cases are the initial list, and relists before which no object, a tenth of the objects or
-//! all objects have changed; each as a streaming list and in pages of 500. The objects are 100,000
-//! pods of 9 KB, stored decoded, encoded or metadata-only, with one handler.
+//! Each case has an initial list, and then relists after none, a tenth and all of the objects have
+//! changed. Decoded pods and metadata are listed as a stream and in pages of 500, encoded pods as a
+//! stream. There are 100,000 pods of 9 KB, and one handler.
 //! `cargo bench -p informer-factory --bench lists`; `-- --quick` for 10,000 pods.
 
 use std::convert::Infallible;
@@ -53,7 +53,7 @@ fn main() {
         measure::<Pod>("list in pages", &server, in_pages()).await;
         let encoded = InformerOptions::new().storage(Storage::Encoded);
         measure::<Pod>("streaming list, encoded", &server, encoded).await;
-        // With small objects, the list's other memory has a larger share.
+        // With small objects, memory that a list needs besides the objects has a larger share.
         measure::<PartialObjectMeta<Pod>>("streaming list of metadata", &server, InformerOptions::new())
             .await;
         measure::<PartialObjectMeta<Pod>>("list of metadata in pages", &server, in_pages()).await;
@@ -68,7 +68,7 @@ async fn measure<K>(case: &str, server: &Server, options: InformerOptions<K>)
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
 {
-    // Each case has new change counters, so that the versions of pods stay below those of lists.
+    // Each case has new change counters, so that pods never have a higher version than lists.
     let server = &Server { changed: Arc::default(), ..server.clone() };
     let before = ALLOCATED.current_usage();
     ALLOCATED.reset_peak_usage();
@@ -172,7 +172,7 @@ struct Changed {
 }
 
 impl Server {
-    /// Changes one of `one_in` pods: all pods (1), every tenth (10), or none (0).
+    /// Changes every `one_in`-th pod: all pods (1), every tenth (10), or none (0).
     fn change(&self, one_in: usize) {
         match one_in {
             0 => {}

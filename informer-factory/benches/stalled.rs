@@ -2,11 +2,11 @@
 //! handler does not return from its call. `cargo bench -p informer-factory --bench stalled`;
 //! `-- --quick` for a rough result.
 //!
-//! The benchmark counts the bytes that are allocated when the nine other handlers have received all
-//! events, and measures their throughput, with and without the stall. The difference in bytes is
-//! the memory of the stalled handler: for each key one pending event, and the last version that the
-//! handler received, unless `HandlerOptions::coalesce_drops_old` is set. The source returns one
-//! event at a time, like client-go's fake watcher.
+//! When the nine other handlers have received all events, the benchmark reads the allocated bytes
+//! and the throughput of the nine. It compares both with ten handlers that do not stall. The
+//! difference in bytes is the memory of the stalled handler: for each key one pending event, and the
+//! last version that the handler received, unless `HandlerOptions::coalesce_drops_old` is set. The
+//! source returns one event at a time, like client-go's fake watcher.
 
 mod prepared;
 
@@ -32,7 +32,8 @@ impl<K: 'static> EventHandler<K> for Stalled {
         // `block_in_place` moves the other tasks of this thread to another thread, so that the
         // handler does not block them.
         tokio::task::block_in_place(|| {
-            // Errors are ignored: `recv` returns one when the measurement is over.
+            // Errors are ignored: `try_send` can fail after the first call, and `recv` fails when the
+            // measurement is over.
             _ = self.entered.try_send(());
             _ = self.release.lock().unwrap_or_else(PoisonError::into_inner).recv();
         });

@@ -40,7 +40,8 @@ pub trait CacheSync: Send + Sync {
 /// Whether a cache watches a namespace.
 #[derive(Debug, Clone)]
 pub enum NamespaceWatch {
-    /// The cache does not watch namespaces separately, or has never watched this one.
+    /// The cache does not watch namespaces separately, or has no record of this one. A cache keeps
+    /// the names of at least the last 10,000 removed namespaces.
     Fixed,
     /// The cache watches the namespace.
     Watched {

@@ -92,7 +92,7 @@ macro_rules! group {
             #[allow(dead_code)]
             impl $version_type<'_> {
                 $(
-                    #[doc = ::core::concat!("Returns the shared informer of [`", ::core::stringify!($kind), "`]s, with its indices.")]
+                    #[doc = ::core::concat!("Returns the shared informer of [`", ::core::stringify!($kind), "`]s, with its indexes.")]
                     #[must_use]
                     $visibility fn $accessor(&self) -> $crate::SharedIndexInformer<$kind> {
                         $crate::__private::shared_informer(self.factory)

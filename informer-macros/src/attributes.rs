@@ -44,7 +44,7 @@ pub(crate) struct Attributes {
     pub(crate) no_accessor: Option<Span>,
     pub(crate) factory_path: Option<Path>,
     pub(crate) prune: Vec<LitStr>,
-    pub(crate) indices: Vec<IndexAttribute>,
+    pub(crate) indexes: Vec<IndexAttribute>,
 }
 
 /// One `index(...)` attribute.
@@ -83,7 +83,7 @@ impl Attributes {
             "crate" => once(&mut self.factory_path, meta, unquoted(meta, "my_crate::informer_factory")?),
             "prune" => self.read_prune(meta),
             "index" => {
-                self.indices.push(IndexAttribute::read(meta)?);
+                self.indexes.push(IndexAttribute::read(meta)?);
                 Ok(())
             }
             _ => Err(unknown(meta, "#[informer(...)]", &NAMES)),
@@ -91,7 +91,7 @@ impl Attributes {
     }
 
     fn read_prune(&mut self, meta: &ParseNestedMeta<'_>) -> Result<()> {
-        const FORM: &str = r#"write `prune("spec.template", "status")`"#;
+        const FORM: &str = r#"expected paths, as in `prune("spec.template", "status")`"#;
         if !meta.input.peek(syn::token::Paren) {
             return Err(meta.error(FORM));
         }
@@ -101,7 +101,7 @@ impl Attributes {
             .parse_terminated(<LitStr as Parse>::parse, Token![,])
             .map_err(|error| mistake(error.span(), FORM))?;
         if paths.is_empty() {
-            return Err(meta.error(format!("no path is given; {FORM}")));
+            return Err(meta.error(format!("`prune` is empty; {FORM}")));
         }
         self.prune.extend(paths);
         Ok(())
@@ -111,7 +111,9 @@ impl Attributes {
 impl IndexAttribute {
     fn read(meta: &ParseNestedMeta<'_>) -> Result<Self> {
         if !meta.input.peek(syn::token::Paren) {
-            return Err(meta.error(r#"write `index(name = "by_image", path = "spec.image")`"#));
+            return Err(
+                meta.error(r#"expected arguments, as in `index(name = "by_image", path = "spec.image")`"#)
+            );
         }
         let span = meta.path.span();
         let mut index = Self { span, name: None, path: None, with: None, value: None };
@@ -133,7 +135,7 @@ impl IndexAttribute {
 fn once<T>(place: &mut Option<T>, meta: &ParseNestedMeta<'_>, value: T) -> Result<()> {
     if place.is_some() {
         let name = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
-        return Err(meta.error(format!("`{name}` is given twice; remove one of them")));
+        return Err(meta.error(format!("`{name}` is set twice; remove one of the two")));
     }
     *place = Some(value);
     Ok(())
@@ -141,7 +143,7 @@ fn once<T>(place: &mut Option<T>, meta: &ParseNestedMeta<'_>, value: T) -> Resul
 
 /// Reads the value of an attribute as a string literal: `= "text"`.
 fn text(meta: &ParseNestedMeta<'_>, example: &str) -> Result<LitStr> {
-    let form = || format!("write `{} = \"{example}\"`", name_of(&meta.path));
+    let form = || format!("expected text in quotes, as in `{} = \"{example}\"`", name_of(&meta.path));
     if !meta.input.peek(Token![=]) {
         return Err(meta.error(form()));
     }
@@ -151,7 +153,7 @@ fn text(meta: &ParseNestedMeta<'_>, example: &str) -> Result<LitStr> {
 
 /// Reads the value of an attribute as Rust code, which must not be a string literal: `= something`.
 fn unquoted<T: Parse>(meta: &ParseNestedMeta<'_>, example: &str) -> Result<T> {
-    let form = || format!("write `{} = {example}`", name_of(&meta.path));
+    let form = || format!("expected a value without quotes, as in `{} = {example}`", name_of(&meta.path));
     if !meta.input.peek(Token![=]) {
         return Err(meta.error(form()));
     }

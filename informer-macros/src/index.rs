@@ -11,7 +11,7 @@ use crate::built_in::INFORMER_METHODS;
 use crate::mistake::{Mistakes, mistake};
 use crate::names::ident;
 
-/// The names of the indexes that every store has, which other indexes cannot use.
+/// The names of the store's built-in indexes. Indexes of the derive cannot have these names.
 const STORE_INDICES: [&str; 2] = ["namespace", "labels"];
 
 /// A checked `index(...)` attribute.
@@ -43,23 +43,26 @@ pub(crate) struct Segment {
     pub(crate) key: Option<String>,
 }
 
-/// Checks all indices and returns the valid ones.
-pub(crate) fn indices(attributes: Vec<IndexAttribute>, mistakes: &mut Mistakes) -> Vec<Index> {
-    let mut indices: Vec<Index> = Vec::new();
+/// Checks all indexes and returns the valid ones.
+pub(crate) fn indexes(attributes: Vec<IndexAttribute>, mistakes: &mut Mistakes) -> Vec<Index> {
+    let mut indexes: Vec<Index> = Vec::new();
     for attribute in attributes {
         let Some(index) = mistakes.take(Index::new(attribute)) else { continue };
         let clashes = |other: &Index| {
             let theirs = [&other.name, &other.handle];
             theirs.contains(&&index.name) || theirs.contains(&&index.handle)
         };
-        if indices.iter().any(clashes) {
-            let message = format!("there is an index `{}` already; choose another name", index.name);
+        if indexes.iter().any(clashes) {
+            let message = format!(
+                "`{}` or `{}` is already a method of another index; choose another name",
+                index.name, index.handle
+            );
             mistakes.add(mistake(index.name.span(), message));
         } else {
-            indices.push(index);
+            indexes.push(index);
         }
     }
-    indices
+    indexes
 }
 
 impl Index {
@@ -80,7 +83,7 @@ impl Index {
             }
             (None, Some(with)) => {
                 let span = syn::spanned::Spanned::span(&with);
-                (Values::With(with), span, "the values of a function".to_owned())
+                (Values::With(with), span, "the values that a function returns".to_owned())
             }
             (None, None) => {
                 let message = "the index has no source of values; \

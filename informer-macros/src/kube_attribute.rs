@@ -1,8 +1,7 @@
 //! Reads the resource's names from `#[kube(...)]`, the attribute of kube's
 //! `#[derive(CustomResource)]`.
 //!
-//! Errors in the attribute are reported by kube's own derive, so that each mistake is reported
-//! once.
+//! This module reports no errors in the attribute, because kube's own derive reports them.
 
 use syn::meta::ParseNestedMeta;
 use syn::{Attribute, Expr, LitStr, Result, Token};

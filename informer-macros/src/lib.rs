@@ -1,4 +1,4 @@
-//! `#[derive(Informer)]`: typed accessors, indices and slim views for the informers of
+//! `#[derive(Informer)]`: typed accessors, indexes and slim views for the informers of
 //! informer-factory.
 //!
 //! Programs import the derive as `informer_factory::Informer`. The README of this crate shows the
@@ -17,8 +17,8 @@ mod prune;
 
 use proc_macro::TokenStream;
 
-/// Generates the informer support of a type: an accessor, indices with their methods, and
-/// constructors.
+/// Generates code to use a type with informers: an accessor on the factory, methods for indexes, and
+/// constructors of informers.
 ///
 /// The derive supports three kinds of types:
 ///
@@ -43,10 +43,10 @@ use proc_macro::TokenStream;
 /// - `CronTab::new_informer` and `CronTab::new_informer_from`, for informers without a factory.
 ///
 /// Import the traits where you use their methods. Informers made by the accessor or by
-/// `new_informer` have the indices from the start. In other informers, such as those of
+/// `new_informer` have the indexes from the start. In other informers, such as those of
 /// `factory.informer::<CronTab>()`, the first call of an index method adds the index. The pruned
-/// paths and the resync period are fixed when the informer is first requested from the factory.
-/// Settings in the factory's builder take precedence over the attributes.
+/// paths and the resync period apply only if the first request for the factory's informer uses the
+/// accessor. Settings in the factory's builder take precedence over the attributes.
 ///
 /// # Attributes
 ///
@@ -55,15 +55,15 @@ use proc_macro::TokenStream;
 /// | `group = "…"`, `version = "…"`, `kind = "…"` | the resource | from `#[kube(...)]` |
 /// | `plural = "crontabs"` | the resource's name in URLs | the kind in lower case, with English plural |
 /// | `namespaced`, `cluster` | the scope of the objects | from `#[kube(...)]` |
-/// | `no_accessor` | generates no accessor; `informer_factory::group!` generates it | |
+/// | `no_accessor` | generates no accessor; list the type in `informer_factory::group!` to get one | |
 /// | `own_resource` | the type implements `kube::Resource` itself | |
 /// | `index(name = "by_image", …)` | an index, see below | none |
 /// | `prune("spec.template", …)` | JSON fields to skip when decoding, besides `metadata.managedFields` | none |
 /// | `default_resync = "10m"` | the resync period of the type's informers | the resync period of the factory |
-/// | `accessor = "cron_tabs"` | the name of the accessor | for a view the plural of the type's name, otherwise of the kind |
+/// | `accessor = "cron_tabs"` | the name of the accessor | the plural of the type's name for a view, and of the kind for other types |
 /// | `crate = path` | the path of informer-factory | `::informer_factory` |
 ///
-/// # Indices
+/// # Indexes
 ///
 /// `path = "spec.containers.image"` names Rust fields. A path passes through `Option`, `Box`,
 /// `Vec`, sets and the values of maps, also if one of these contains another, as in
@@ -84,9 +84,9 @@ use proc_macro::TokenStream;
 /// # Errors
 ///
 /// Each mistake in the attributes is one compile error, which points at the mistake and names the
-/// remedy. At run time, problems are reported as state, as for every informer: if the server does
-/// not serve the resource, the informer's health is `Health::NotServed`, and failures and panics of
-/// an index function are listed in `Indexer::index_failures`. The health of a `namespaced` view of
+/// remedy. At run time, the informer reports problems as state: if the server does not serve the
+/// resource, the informer's health is `Health::NotServed`, and failures and panics of an index
+/// function are listed in `Indexer::index_failures`. The health of a `namespaced` view of
 /// a cluster-scoped kind is `Health::NotServed` if the factory is limited to a namespace.
 #[proc_macro_derive(Informer, attributes(informer))]
 pub fn derive_informer(input: TokenStream) -> TokenStream {

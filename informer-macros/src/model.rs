@@ -29,10 +29,10 @@ pub(crate) struct Model {
     pub(crate) place: Option<Place>,
     pub(crate) prune: Vec<String>,
     pub(crate) default_resync: Option<Duration>,
-    pub(crate) indices: Vec<Index>,
+    pub(crate) indexes: Vec<Index>,
 }
 
-/// A slim view: a type with only the fields that its user declares.
+/// A slim view: a type with only some fields of a resource.
 pub(crate) struct View {
     pub(crate) group: String,
     pub(crate) version: String,
@@ -72,7 +72,7 @@ impl Model {
             place: None,
             prune: prune::paths(&attributes.prune, &mut mistakes),
             default_resync: attributes.default_resync.as_ref().and_then(|text| mistakes.take(duration(text))),
-            indices: Vec::new(),
+            indexes: Vec::new(),
         };
         let identity = if of_kube {
             let Some(kube) = KubeAttribute::read(&input.attrs) else { return Ok(None) };
@@ -98,7 +98,7 @@ impl Model {
         if let Some(identity) = identity.filter(|_| attributes.no_accessor.is_none()) {
             model.place = mistakes.take(Place::new(&identity, &attributes));
         }
-        model.indices = index::indices(attributes.indices, &mut mistakes);
+        model.indexes = index::indexes(attributes.indexes, &mut mistakes);
         mistakes.done()?;
         Ok(Some(model))
     }
@@ -110,7 +110,7 @@ fn check_shape(input: &DeriveInput, of_kube: bool) -> Result<()> {
     let kind = match &input.data {
         Data::Struct(data) if matches!(data.fields, Fields::Named(_)) || of_kube => None,
         Data::Enum(_) if of_kube => None,
-        Data::Struct(_) => Some("this one has none"),
+        Data::Struct(_) => Some("this struct has none"),
         Data::Enum(_) => Some("this is an enum"),
         Data::Union(_) => Some("this is a union"),
     };
@@ -258,8 +258,8 @@ fn metadata(input: &DeriveInput) -> Result<Span> {
             return Ok(field.ty.span());
         }
     }
-    let message = "a view needs object metadata; add the field `metadata: ObjectMeta`, of k8s-openapi, \
-                   or `own_resource` if the type implements `kube::Resource` itself";
+    let message = "the type has no field `metadata`; add `metadata: ObjectMeta` with the type of k8s-openapi, \
+                   or add `own_resource` if the type implements `kube::Resource` itself";
     Err(mistake(input.ident.span(), message))
 }
 

@@ -66,12 +66,12 @@ fn check_built_in(group: &str, version: &LitStr, accessor: &str, span: Span) -> 
     let versions = names::built_in_versions(group);
     if !versions.contains(&text.as_str()) {
         let versions = versions.join(", ");
-        let message = format!("the factory's `{of_group}()` has {versions}, and no `{text}`; {LIST_IT}");
+        let message = format!("the factory's `{of_group}()` has no `{text}`, only {versions}; {LIST_IT}");
         return Err(mistake(version.span(), message));
     }
     if names::is_built_in_accessor(group, &text, accessor) {
         let message = format!(
-            "the factory's `{of_group}().{text}()` already has `{accessor}`, for the whole kind; \
+            "the factory's `{of_group}().{text}()` already has an accessor `{accessor}`; \
              choose another name, such as `accessor = \"slim_{accessor}\"`",
         );
         return Err(mistake(span, message));
@@ -87,14 +87,15 @@ fn new_group(group: &LitStr) -> Result<Ident> {
     let name = names::group_accessor(&group.value());
     let reason = if let Some(own) = names::built_in_behind(&name) {
         let own = if own.is_empty() { "the core group" } else { own };
-        format!("the factory's `{name}` is the accessor of {own}")
+        format!("is already the accessor of {own}")
     } else if FACTORY_METHODS.contains(&name.as_str()) {
-        format!("the factory has a method `{name}` already")
+        "is already a method of the factory".to_owned()
     } else {
         match names::ident(&name, group.span()) {
             Some(ident) => return Ok(ident),
-            None => format!("`{name}` is not a valid method name"),
+            None => "is not a valid method name".to_owned(),
         }
     };
-    Err(mistake(group.span(), format!("{reason}; {LIST_IT}")))
+    let message = format!("this group's accessor would be `{name}`, which {reason}; {LIST_IT}");
+    Err(mistake(group.span(), message))
 }

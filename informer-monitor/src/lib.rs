@@ -1,8 +1,8 @@
 //! Prometheus metrics and health endpoints of informers and work queues, and a web page about them.
 //!
-//! Metrics are read when Prometheus requests them, so an informer without metrics costs nothing,
-//! and the series of an informer or queue end when it is dropped. Register the metrics of a factory
-//! once, and encode the registry for each request:
+//! The metrics of informers are read when Prometheus requests them, so they cost nothing between two
+//! requests. The series of an informer end when the informer stops. Register the metrics of a
+//! factory once, and encode the registry for each request:
 //!
 //! ```no_run
 //! use informer_factory::SharedInformerFactory;
@@ -26,8 +26,8 @@
 //! page that shows the informers while they run.
 //!
 //! The crate uses [`prometheus_client`] and not the facade `metrics`, because most programs on kube
-//! already use it, because only its collectors can remove the series of a dropped informer, and
-//! because its counters need no global recorder.
+//! already use [`prometheus_client`], because only its collectors can remove the series of a stopped
+//! informer, and because its counters need no global recorder.
 //!
 //! A metric that client-go has, too, has the same name as in client-go. All counters end in `_total`.
 
@@ -81,8 +81,8 @@ fn write<L: EncodeLabelSet>(
     Ok(())
 }
 
-/// Returns the name of a type without its path and its parameters: the path contains the version of
-/// Kubernetes, and would begin new series after an update.
+/// Returns the name of a type without its path and its parameters. The path contains the version of
+/// Kubernetes, so a label with the path would begin new series after an update.
 fn short(type_name: &str) -> &str {
     let name = type_name.split('<').next().unwrap_or(type_name);
     name.rsplit("::").next().unwrap_or(name)

@@ -118,8 +118,8 @@ impl QueueMetrics {
 
     /// Adds the gauges of `queue`, until the queue is dropped: its exact depth, and its unfinished
     /// work. The queue must have been built with
-    /// [metrics](informer_workqueue::WorkqueueBuilder::metrics): these `QueueMetrics` or others. A
-    /// queue without metrics records no times, and its unfinished work is missing.
+    /// [metrics](informer_workqueue::WorkqueueBuilder::metrics), either these `QueueMetrics` or others:
+    /// a queue without metrics records no times, so its unfinished work is missing.
     ///
     /// When the last followed queue with a name has been dropped, all series of this name end. For
     /// queues that are not passed to this method, the depth is the difference between the reported
@@ -205,16 +205,16 @@ impl Collector for QueueMetrics {
 
         let (name, help) = ("workqueue_queue_duration_seconds", "Time that keys waited for a worker");
         histogram(encoder, name, help, queues.iter().map(|(queue, it)| (label(queue), &it.waited)))?;
-        let (name, help) = ("workqueue_work_duration_seconds", "Time that workers took to process items");
+        let (name, help) = ("workqueue_work_duration_seconds", "Time that workers took to process keys");
         histogram(encoder, name, help, queues.iter().map(|(queue, it)| (label(queue), &it.worked)))?;
 
         let timed = || gauges.iter().filter_map(|(queue, it)| Some((label(queue), it.unfinished.as_ref()?)));
         let totals = timed().map(|(label, work)| (label, work.total.as_secs_f64()));
-        let (name, help) = ("workqueue_unfinished_work_seconds", "Total age of the items that workers have");
+        let (name, help) = ("workqueue_unfinished_work_seconds", "Total age of the keys that workers have");
         write(encoder, Gauge, name, help, totals)?;
         let longest = timed().map(|(label, work)| (label, work.longest.as_secs_f64()));
         let name = "workqueue_longest_running_processor_seconds";
-        write(encoder, Gauge, name, "Age of the oldest item that a worker has", longest)
+        write(encoder, Gauge, name, "Age of the oldest key that a worker has", longest)
     }
 }
 

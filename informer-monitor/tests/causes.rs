@@ -17,10 +17,10 @@ use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.expect("timed out")
+    tokio::time::timeout(TIMEOUT, future).await.expect("timed out")
 }
 
 fn config_map(name: &str) -> Value {
@@ -181,7 +181,7 @@ async fn relist_after_a_found_difference_is_counted() {
     world.simulator.inject(&RequestFilter::any(), &lost);
     world.simulator.create(&config_map("lost")).expect("a new object");
     let seen = world.simulator.create(&config_map("seen")).expect("a new object").resource_version();
-    let reached = world.informer.wait_until(&seen.to_string().as_str().into(), PATIENCE).await;
+    let reached = world.informer.wait_until(&seen.to_string().as_str().into(), TIMEOUT).await;
     assert_eq!(reached, WaitOutcome::Reached);
     let verification = within(world.informer.verify()).await.expect("the informer is synced");
     assert!(!verification.is_equal());

@@ -239,7 +239,8 @@ fn collected(body: &Bytes) -> String {
     let chunks: Vec<_> =
         chunks(body).map(|chunk| Ok::<_, std::io::Error>(http_body::Frame::data(chunk))).collect();
     let body = StreamBody::new(futures::stream::iter(chunks));
-    let bytes = BodyExt::collect(body).now_or_never().expect("it is all here").expect("a body").to_bytes();
+    let bytes =
+        BodyExt::collect(body).now_or_never().expect("all chunks are there").expect("a body").to_bytes();
     String::from_utf8(bytes.to_vec()).expect("UTF-8")
 }
 
@@ -377,7 +378,7 @@ fn compressed(criterion: &mut Criterion, pods: &[String]) {
     group.finish();
 }
 
-/// Returns the pods as a store has them.
+/// Returns the pods in the form in which a store keeps them.
 async fn stored(simulator: &Simulator, storage: Storage) -> Vec<Cached<Pod>> {
     let pods = KubeListWatch::<Pod>::all(simulator.client().expect("a client"));
     let pods = pods.with_storage(storage).expect("encoded objects");
@@ -394,8 +395,8 @@ async fn stored(simulator: &Simulator, storage: Storage) -> Vec<Cached<Pod>> {
     stored
 }
 
-/// Measures reads of encoded pods. The first read of a pod decodes it. 1,000 pods are read in turn, so
-/// none is among the recently decoded ones.
+/// Measures reads of encoded pods. The first read of a pod decodes the pod. `first read` reads
+/// 1,000 pods in turn, so that no read finds a recently decoded pod.
 fn reads(criterion: &mut Criterion, pods: &[String]) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     let _entered = runtime.enter();

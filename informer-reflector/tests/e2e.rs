@@ -1,6 +1,6 @@
-//! Compares objects of every built-in kind and version, with random content: each must decode
-//! equally from JSON and protobuf. The API server's serializers write both, in
-//! `xtask/clientgo/samples`.
+//! Compares objects of every built-in kind and version, with random content: an object decoded from
+//! JSON must equal the object decoded from protobuf. The API server's serializers write both
+//! encodings, in `xtask/clientgo/samples`.
 
 use std::fmt::Debug;
 use std::process::Command;

@@ -39,8 +39,8 @@ struct Filled {
 impl Filled {
     fn new() -> Self {
         let (mut writer, indexer) = store::<Pod>();
-        // The pods are in a scattered order, as in an old cluster, where the order of slots is
-        // arbitrary.
+        // The pods are added in a scattered order, because after a long time with many changes, the
+        // order of the objects in a store is arbitrary.
         let pods =
             (0..PODS).map(|n| n * 7_919 % PODS).map(|n| pod(n, n + 1, n / 500 % DEPLOYMENTS)).collect();
         writer.replace(pods, &PODS.into());
@@ -114,7 +114,7 @@ fn main() {
     let (before, started) = (resident(), Instant::now());
     filled.indexer.add_label_index().expect("a free name");
     let (taken, grown) = (started.elapsed(), resident().saturating_sub(before));
-    println!("adding the index: {taken:?}, {} bytes a pod", grown / PODS);
+    println!("adding the index: {taken:?}, {} bytes per pod", grown / PODS);
     reads(&mut criterion, &filled.indexer, "with");
     writes(&mut criterion, &mut filled, "with");
     filled.indexer.remove_index(LABEL_INDEX).expect("the index exists");

@@ -21,10 +21,10 @@ type Policy<K> = Box<dyn Fn(&Cached<K>, Duration) -> bool + Send + Sync>;
 
 /// A cache of objects of any type. Each object expires some time after it was added.
 ///
-/// A read never returns an expired object, and removes an expired object that it finds. Until then,
-/// expired objects use memory; [`list`](Self::list) removes all of them. All methods take `&self`:
-/// share the cache between threads in an `Arc`. The key of an object is the key of its [`Cached`],
-/// so objects and keys can have any type ([`Cached::from_parts`]).
+/// A read never returns an expired object, and removes an expired object that it finds. Expired
+/// objects that no read finds stay in memory; [`list`](Self::list) removes all of them. All methods
+/// take `&self`: share the cache between threads in an `Arc`. The key of an object is the key of its
+/// [`Cached`], so objects and keys can have any type ([`Cached::from_parts`]).
 ///
 /// Use it for data without a watch: responses of other services, objects that were fetched one by
 /// one, decisions that expire. For Kubernetes objects that are read often, an informer is better,
@@ -150,7 +150,7 @@ impl<K: Send + Sync + 'static> ExpirationCache<K> {
         let now = self.clock.now();
         let entries: Vec<_> = objects.into_iter().map(|object| entry(object, now)).collect();
         // I8: copies of the entries are kept until the lock is released, so that no object is
-        // dropped under the lock.
+        // dropped under the lock, not even an object whose key occurs twice.
         let _new = entries.clone();
         let _old = {
             let mut writer = self.writer.lock();

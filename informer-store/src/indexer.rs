@@ -92,7 +92,7 @@ impl<K: 'static> Indexer<K> {
     }
 
     /// Returns the number of existing handles to the store: indexers, listers, index handles, and
-    /// the writer. Snapshots and lists of objects do not count.
+    /// the writer. Snapshots and lists of objects are not counted.
     #[must_use]
     pub fn handle_count(&self) -> usize {
         Arc::strong_count(&self.shared)
@@ -174,7 +174,7 @@ impl<K: 'static> Indexer<K> {
     pub fn with_common_value(&self, name: &str, object: &Cached<K>) -> Result<Objects<K>, IndexError> {
         let id = {
             let state = self.shared.state.read();
-            let named = state.indices.iter().find(|named| named.name() == name);
+            let named = state.indexes.iter().find(|named| named.name() == name);
             named.map(|named| named.id).ok_or_else(|| unknown_index(name, &state))?
         };
         with_common_value(&self.shared, id, object.cast_ref()).map(Objects::cast)
@@ -187,7 +187,7 @@ impl<K: 'static> Indexer<K> {
     /// are not `V`s.
     pub fn index<V: IndexValue>(&self, name: &str) -> Result<Index<K, V>, IndexError> {
         let state = self.shared.state.read();
-        let Some(named) = state.indices.iter().find(|named| named.name() == name) else {
+        let Some(named) = state.indexes.iter().find(|named| named.name() == name) else {
             return Err(unknown_index(name, &state));
         };
         let index = Index::new(Arc::clone(&self.shared), named.id, name);
@@ -220,13 +220,13 @@ impl<K: 'static> Indexer<K> {
     /// Returns the current failures of index functions, with the affected objects and the errors.
     #[must_use]
     pub fn index_failures(&self) -> Vec<IndexFailure> {
-        self.shared.write.lock().indices.iter().flat_map(|index| index.failures.values().cloned()).collect()
+        self.shared.write.lock().indexes.iter().flat_map(|index| index.failures.values().cloned()).collect()
     }
 }
 
 impl<K: Send + Sync + 'static> Indexer<K> {
-    /// Adds an index, at any time. `values` returns the index values of an object, for example as
-    /// an `Option`, a `Vec` or an array.
+    /// Adds an index. The store can already have objects. `values` returns the index values of an
+    /// object, for example as an `Option`, a `Vec` or an array.
     ///
     /// The index is built without blocking readers or the writer, and is complete when this
     /// function returns. `values` can be called from any thread, and more than once for an object.
@@ -249,8 +249,8 @@ impl<K: Send + Sync + 'static> Indexer<K> {
         self.install(name, function)
     }
 
-    /// Adds an index whose function receives the handle to an object. So the function decides
-    /// whether it decodes the whole object or only the metadata.
+    /// Adds an index whose function receives the handle to an object. The function can decode an
+    /// encoded object as a whole, or only its metadata.
     pub(crate) fn install<V: IndexValue>(
         &self,
         name: &str,
@@ -322,8 +322,8 @@ impl<K: Send + Sync + 'static> Indexer<K> {
         match notes.position(name).filter(|_| name != NAMESPACE_INDEX) {
             Some(position) => {
                 notes.generation += 1;
-                let removed_notes = notes.indices.remove(position);
-                let removed_state = self.shared.state.write().indices.remove(position);
+                let removed_notes = notes.indexes.remove(position);
+                let removed_state = self.shared.state.write().indexes.remove(position);
                 drop(notes);
                 drop((removed_notes, removed_state));
                 Ok(())
@@ -348,7 +348,7 @@ impl State {
 
     fn by_namespace(&self) -> Option<&IndexState<Arc<str>>> {
         // The namespace index is the first index, and can't be removed.
-        self.indices.first()?.index.as_any().downcast_ref()
+        self.indexes.first()?.index.as_any().downcast_ref()
     }
 }
 
@@ -393,7 +393,7 @@ impl<K: 'static> fmt::Debug for Indexer<K> {
         f.debug_struct("Indexer")
             .field("len", &self.len())
             .field("watermark", &self.watermark())
-            .field("indices", &self.index_names())
+            .field("indexes", &self.index_names())
             .finish_non_exhaustive()
     }
 }

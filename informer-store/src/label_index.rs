@@ -1,5 +1,5 @@
-//! The label index, with which a lister finds the objects of a selector without reading every
-//! object.
+//! The label index, with which a lister finds the objects that match a selector without reading
+//! every object.
 //!
 //! client-go has no label index; its listers read the labels of every object
 //! (tools/cache/listers.go). Here, an equality or `in` requirement is a lookup in an index whose
@@ -46,7 +46,7 @@ impl<K: Resource + Send + Sync + 'static> Indexer<K> {
     /// nothing if the index exists or another thread is adding it.
     ///
     /// The index supports equality and `in` requirements. The lister looks up these requirements,
-    /// intersects their results and the objects of the namespace, and compares only the remaining
+    /// intersects their results with the objects of the namespace, and compares only the remaining
     /// objects with the other requirements. If a selector has no supported requirement, the lister
     /// reads all objects (all objects of the namespace, if it lists one namespace), as without an
     /// index.
@@ -95,7 +95,7 @@ impl LabelCandidates {
         namespace: Option<&str>,
         requirements: Vec<Expression>,
     ) -> Result<Self, Vec<Expression>> {
-        let labels = state.indices.iter().find_map(|named| named.index.as_any().downcast_ref());
+        let labels = state.indexes.iter().find_map(|named| named.index.as_any().downcast_ref());
         let Some(labels) = labels else { return Err(requirements) };
         let (mut sets, mut rest) = (Vec::new(), Vec::new());
         for requirement in requirements {
@@ -152,8 +152,8 @@ fn intersection(mut sets: Vec<Vec<Posting>>) -> Vec<u32> {
     slots
 }
 
-/// Adds to `common` the slots that are both in `slots`, which is sorted, and in the posting. Reads
-/// each of the two only once, in order.
+/// Adds to `common` the slots that are both in `slots` and in `posting`. `slots` must be sorted.
+/// Goes through both once, in ascending order.
 fn add_common(slots: &[u32], posting: &Posting, common: &mut Vec<u32>) {
     let (mut n, mut ahead) = (0, posting.chunk(0).unwrap_or_default());
     for slot in slots {

@@ -24,8 +24,9 @@
 //!
 //! Only [`Lister`] and the label index require Kubernetes objects. For other objects,
 //! [`Cached::from_parts`](informer_core::Cached::from_parts) wraps an object of any type with any
-//! key. Without the default feature `kubernetes`, the crate lacks these two and does not depend on
-//! k8s-openapi and kube. If an object has no resource version, every [`Change::Put`] of it counts as a change.
+//! key. Without the default feature `kubernetes`, the crate lacks `Lister` and the label index, and
+//! does not depend on k8s-openapi and kube. If an object has no resource version, every
+//! [`Change::Put`] of the object counts as a change.
 //!
 //! [`ReflectedStore`] makes a store the direct destination of a reflector, for programs without
 //! handlers.

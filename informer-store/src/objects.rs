@@ -19,8 +19,8 @@ pub struct Objects<K> {
     slots: Slots,
     len: usize,
     has_encoded: bool,
-    /// If the objects are encoded, handles for [`iter`](Self::iter): a handle that is dereferenced
-    /// keeps the decoded object, so the handles in the store can't be dereferenced.
+    /// The handles that [`iter`](Self::iter) returns if objects are encoded. They are separate from
+    /// the handles in the store, because a handle keeps the decoded object once it is dereferenced.
     own: OnceLock<Vec<Cached<K>>>,
 }
 

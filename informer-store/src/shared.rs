@@ -2,7 +2,7 @@
 //! writer uses.
 //!
 //! Lock order: `write`, then `state`. While `state` is locked, only prepared changes are applied,
-//! so readers wait for a short time. Neither lock is held while user code runs.
+//! so readers wait only for a short time. Neither lock is held while user code runs.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub(crate) struct State {
     pub(crate) objects: SlotMap<Cached<AnyObject>>,
     /// The number of bytes of the encoded objects; `None` if no encoded object has been added.
     pub(crate) encoded_bytes: Option<usize>,
-    pub(crate) indices: Vec<NamedIndex>,
+    pub(crate) indexes: Vec<NamedIndex>,
     pub(crate) watermark: ResourceVersion,
     /// The watermarks of namespaces that are watched separately; `watermark` is then their minimum.
     pub(crate) watermarks: Arc<Watermarks>,
@@ -78,11 +78,11 @@ impl Clone for NamedIndex {
 /// The data that only the writer needs: the definitions of the indexes, and the index values of
 /// each object.
 pub(crate) struct WriterNotes {
-    /// The complete indexes, in the same order as in [`State::indices`].
-    pub(crate) indices: Vec<IndexNotes>,
+    /// The complete indexes, in the same order as in [`State::indexes`].
+    pub(crate) indexes: Vec<IndexNotes>,
     /// The indexes under construction. For each, the writer logs its transactions.
     pub(crate) joining: Vec<Joining>,
-    /// The number of changes of `indices` and `joining` so far. The writer uses it to detect
+    /// The number of changes of `indexes` and `joining` so far. The writer uses it to detect
     /// whether its copy of the definitions is out of date.
     pub(crate) generation: u64,
 }
@@ -105,7 +105,7 @@ impl Clone for State {
         Self {
             objects: self.objects.clone(),
             encoded_bytes: self.encoded_bytes,
-            indices: self.indices.clone(),
+            indexes: self.indexes.clone(),
             watermark: self.watermark.clone(),
             watermarks: Arc::clone(&self.watermarks),
         }
@@ -118,8 +118,8 @@ impl State {
         self.encoded_bytes.is_some()
     }
 
-    /// Adds the bytes of the object that a change has added, and subtracts those of the object that
-    /// it has replaced.
+    /// Updates `encoded_bytes` after a change: adds the bytes of the new object, and subtracts the
+    /// bytes of the objects in `replaced`.
     pub(crate) fn count_encoded(&mut self, change: &Change<AnyObject>, replaced: &[Cached<AnyObject>]) {
         let added = match change {
             Change::Put(object) => object.encoded_len(),
@@ -148,34 +148,34 @@ impl State {
     }
 
     pub(crate) fn index(&self, id: IndexId) -> Option<&dyn AnyIndexState> {
-        self.indices.iter().find(|named| named.id == id).map(|named| named.index.as_ref())
+        self.indexes.iter().find(|named| named.id == id).map(|named| named.index.as_ref())
     }
 
     pub(crate) fn definition(&self, id: IndexId) -> Option<Arc<dyn AnyIndex>> {
-        self.indices.iter().find(|named| named.id == id).map(|named| Arc::clone(&named.definition))
+        self.indexes.iter().find(|named| named.id == id).map(|named| Arc::clone(&named.definition))
     }
 
     pub(crate) fn index_names(&self) -> Vec<&str> {
-        self.indices.iter().map(NamedIndex::name).collect()
+        self.indexes.iter().map(NamedIndex::name).collect()
     }
 
     /// Returns whether this number of changes could make the hash table of the objects or of an
     /// index grow.
     pub(crate) fn would_grow(&self, changes: usize) -> bool {
-        self.objects.would_grow(changes) || self.indices.iter().any(|named| named.index.would_grow(changes))
+        self.objects.would_grow(changes) || self.indexes.iter().any(|named| named.index.would_grow(changes))
     }
 
     /// Returns whether the hash table of the objects or of an index is much larger than its content
     /// requires.
     pub(crate) fn is_sparse(&self) -> bool {
-        self.objects.is_sparse() || self.indices.iter().any(|named| named.index.is_sparse())
+        self.objects.is_sparse() || self.indexes.iter().any(|named| named.index.is_sparse())
     }
 
     /// Frees unused memory of sparse tables. This renumbers the slots of objects, and the numbers
     /// of index values.
     pub(crate) fn compact(&mut self, notes: &mut WriterNotes) {
         let slots = self.objects.is_sparse().then(|| self.objects.compact());
-        for (named, notes) in self.indices.iter_mut().zip(&mut notes.indices) {
+        for (named, notes) in self.indexes.iter_mut().zip(&mut notes.indexes) {
             if let Some(slots) = &slots {
                 named.index.renumber(&mut notes.by_slot, slots);
             }
@@ -188,7 +188,7 @@ impl State {
 
 impl WriterNotes {
     pub(crate) fn position(&self, name: &str) -> Option<usize> {
-        self.indices.iter().position(|notes| notes.definition.name() == name)
+        self.indexes.iter().position(|notes| notes.definition.name() == name)
     }
 
     /// Returns whether an index with this name exists or is under construction.
@@ -205,12 +205,12 @@ impl WriterNotes {
         failures: &mut Vec<IndexFailure>,
     ) -> Vec<IndexFailure> {
         let mut earlier = HashSet::new();
-        for notes in self.indices.iter_mut().filter(|notes| !notes.failures.is_empty()) {
+        for notes in self.indexes.iter_mut().filter(|notes| !notes.failures.is_empty()) {
             let known = changes.iter().filter_map(|change| notes.failures.remove(change.key()));
             earlier.extend(known.map(|failure| (failure.index, failure.key)));
         }
         let mut new = Vec::new();
-        for notes in &mut self.indices {
+        for notes in &mut self.indexes {
             let of_this = |failure: &mut IndexFailure| failure.index == notes.definition.name();
             for failure in failures.extract_if(.., of_this) {
                 let known = earlier.contains(&(failure.index.clone(), failure.key.clone()));
@@ -226,7 +226,7 @@ impl WriterNotes {
     pub(crate) fn add_failures(&mut self, panicked: &[IndexFailure], new: &mut Vec<IndexFailure>) {
         for failure in panicked {
             if let Some(position) = self.position(&failure.index) {
-                self.indices[position].failures.insert(failure.key.clone(), failure.clone());
+                self.indexes[position].failures.insert(failure.key.clone(), failure.clone());
             }
         }
         new.extend_from_slice(panicked);
@@ -236,7 +236,7 @@ impl WriterNotes {
     /// construction.
     pub(crate) fn definitions(&self) -> Vec<Arc<dyn AnyIndex>> {
         let joining = self.joining.iter().map(|joining| Arc::clone(&joining.definition));
-        self.indices.iter().map(|notes| Arc::clone(&notes.definition)).chain(joining).collect()
+        self.indexes.iter().map(|notes| Arc::clone(&notes.definition)).chain(joining).collect()
     }
 }
 
@@ -264,7 +264,7 @@ mod tests {
     /// Returns the numbers of objects and of index rows for which memory is allocated.
     fn room(writer: &StoreWriter<u64>) -> (usize, usize) {
         let shared = writer.shared();
-        let rows = shared.write.lock().indices.iter().map(|notes| notes.by_slot.capacity()).max();
+        let rows = shared.write.lock().indexes.iter().map(|notes| notes.by_slot.capacity()).max();
         (shared.state.read().objects.entries().capacity(), rows.unwrap_or_default())
     }
 
@@ -321,7 +321,7 @@ mod tests {
         writer.transaction((0..MANY).map(same_value).collect(), None);
         assert_eq!((by_state.values(), by_state.count(&7)), (vec![7], MANY as usize));
         let state = indexer.snapshot().state;
-        assert!(state.indices.iter().all(|named| !named.index.is_sparse()));
+        assert!(state.indexes.iter().all(|named| !named.index.is_sparse()));
         writer.transaction(vec![Change::Put(object(1))], None);
         assert_eq!((by_state.count(&1), by_state.count(&7)), (1, MANY as usize - 1));
     }
@@ -332,7 +332,8 @@ mod tests {
         let writer = Arc::new(Mutex::new(Some(writer)));
         let in_function = Arc::clone(&writer);
         let meanwhile = move |change: &dyn Fn(&mut StoreWriter<u64>)| {
-            // The writer is taken out of the mutex, because it calls this function, too.
+            // The writer is taken out of the mutex, because the writer calls the index function, which
+            // locks the mutex again.
             let taken = in_function.lock().take();
             if let Some(mut writer) = taken {
                 change(&mut writer);
@@ -342,8 +343,8 @@ mod tests {
         let by_half = indexer
             .add_index("half", move |n: &u64| {
                 match *n {
-                    // In the first round, objects change, so that there is a second, and then a
-                    // third.
+                    // The objects change during the first round, so that there is a second round, and
+                    // then a third round.
                     5 => meanwhile(&|writer| {
                         let changed = (0..2_000).map(|n| Change::Remove(object(n).key().clone()));
                         writer.transaction(changed.collect(), None);
@@ -352,7 +353,7 @@ mod tests {
                     n if n == MANY + 1 || n == MANY + 2 => meanwhile(&|writer| {
                         writer.put(object(n + 1));
                     }),
-                    // The third round was the last; the index has joined.
+                    // The third round was the last one, and the index has joined.
                     n if n == MANY + 3 => meanwhile(&|writer| {
                         writer.replace((MANY - FEW..MANY).map(object).collect(), &ResourceVersion::empty());
                         writer.put(object(MANY + 4));

@@ -78,11 +78,11 @@ impl Renumbering {
 }
 
 /// Maps with at most this number of slots are never compacted.
-const SMALLEST_SPARSE: u32 = 2048;
+const MAX_SLOTS_NEVER_COMPACTED: u32 = 2048;
 
 /// The minimum number of cells of the hash table. It is small because most informers have few
 /// objects.
-const SMALLEST_TABLE: usize = 256;
+const MIN_TABLE_CELLS: usize = 256;
 
 impl<E> Clone for SlotMap<E> {
     fn clone(&self) -> Self {
@@ -106,8 +106,8 @@ fn slot(cell: u64) -> u32 {
 impl<E: Clone> SlotMap<E> {
     pub(crate) fn new() -> Self {
         Self {
-            table: PersistentVec::with_len(SMALLEST_TABLE),
-            mask: SMALLEST_TABLE - 1,
+            table: PersistentVec::with_len(MIN_TABLE_CELLS),
+            mask: MIN_TABLE_CELLS - 1,
             entries: PersistentVec::new(),
             free: PersistentVec::new(),
             free_len: 0,
@@ -213,7 +213,7 @@ impl<E: Clone> SlotMap<E> {
     /// Because of this limit, the cost of compaction is proportional to the number of earlier
     /// removals.
     pub(crate) fn is_sparse(&self) -> bool {
-        self.next > SMALLEST_SPARSE && self.len * 4 < self.next as usize
+        self.next > MAX_SLOTS_NEVER_COMPACTED && self.len * 4 < self.next as usize
     }
 
     /// Moves the entries to the lowest slots, without changing their order, and frees all other
@@ -229,7 +229,7 @@ impl<E: Clone> SlotMap<E> {
             next += 1;
         }
         let cells = std::mem::replace(&mut self.table, PersistentVec::new());
-        let size = (self.len * 2).next_power_of_two().max(SMALLEST_TABLE);
+        let size = (self.len * 2).next_power_of_two().max(MIN_TABLE_CELLS);
         (self.table, self.mask) = (PersistentVec::with_len(size), size - 1);
         for cell in cells.iter().copied().filter(|cell| *cell != 0) {
             let slot = new_slots[slot(cell) as usize];
@@ -266,8 +266,8 @@ impl<E: Clone> SlotMap<E> {
                 break;
             }
             let home = tag(cell) as usize & self.mask;
-            // The cell can move to the gap, unless its home position is after the gap and not after
-            // the cell.
+            // A search for the cell starts at `home`. The cell can move to the gap, unless `home` is
+            // after the gap and not after the cell.
             if (position.wrapping_sub(home) & self.mask) >= (position.wrapping_sub(gap) & self.mask) {
                 *self.table.get_mut(gap) = cell;
                 gap = position;

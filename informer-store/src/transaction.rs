@@ -17,8 +17,8 @@ use crate::slot_map::{Cursor, SlotMap};
 use crate::sync::{MutexGuard, RwLock};
 use crate::{Change, IndexFailure};
 
-/// The maximum number of changes that are applied in place. Applying so many changes takes some
-/// hundred microseconds.
+/// The maximum number of changes that are applied in place. Applying this number of changes takes a
+/// few hundred microseconds.
 const MAX_IN_PLACE: usize = 256;
 
 /// A transaction that is ready to commit, and that holds the store's write lock. It is created by
@@ -61,7 +61,7 @@ impl<'a> PreparedTransaction<'a> {
 
     /// Makes all changes visible to readers, in one step. Further calls change nothing.
     ///
-    /// A commit takes some hundred microseconds at most. It calls no user code except `Hash` and
+    /// A commit takes at most a few hundred microseconds. It calls no user code except `Hash` and
     /// `Eq` of index values, so the caller may hold a lock. Replaced objects are not dropped before
     /// [`finish`](Self::finish).
     pub fn commit(&mut self) {
@@ -173,8 +173,8 @@ impl<'a> Transaction<'a> {
             self.slots.push(apply_change(&mut state.objects, change, &mut cursor, &mut self.replaced));
             state.count_encoded(change, &self.replaced[before..]);
         }
-        let indices = state.indices.iter_mut().zip(&mut notes.indices).zip(&mut self.computed);
-        for ((named, notes), computed) in indices {
+        let indexes = state.indexes.iter_mut().zip(&mut notes.indexes).zip(&mut self.computed);
+        for ((named, notes), computed) in indexes {
             let mut applied = self.changes.iter().zip(&self.slots).map(|(change, slot)| {
                 let key = matches!(change, Change::Put(_)).then(|| change.key());
                 slot.map(|(slot, is_new)| Applied { slot, key, is_new })
@@ -198,7 +198,7 @@ impl<'a> Transaction<'a> {
     /// Adds the changes to the log of each index under construction, with the values and failures
     /// that its function returned.
     fn log(&mut self, notes: &mut WriterNotes, mut failures: Vec<IndexFailure>) {
-        let computed = self.computed.drain(notes.indices.len()..);
+        let computed = self.computed.drain(notes.indexes.len()..);
         for (joining, computed) in notes.joining.iter_mut().zip(computed) {
             let changes = self.changes.iter().zip(&self.slots).map(|(change, slot)| LoggedChange {
                 key: change.key().clone(),

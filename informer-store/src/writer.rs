@@ -96,7 +96,7 @@ fn new_shared() -> Arc<Shared> {
     let state = State {
         objects: SlotMap::new(),
         encoded_bytes: None,
-        indices: vec![NamedIndex {
+        indexes: vec![NamedIndex {
             id,
             definition: Arc::clone(&by_namespace),
             index: by_namespace.new_state(),
@@ -105,7 +105,7 @@ fn new_shared() -> Arc<Shared> {
         watermarks: Arc::new(Watermarks::default()),
     };
     let notes =
-        WriterNotes { indices: vec![IndexNotes::new(by_namespace)], joining: Vec::new(), generation: 0 };
+        WriterNotes { indexes: vec![IndexNotes::new(by_namespace)], joining: Vec::new(), generation: 0 };
     Arc::new(Shared { state: RwLock::new(state), write: Mutex::new(notes), joined: Condvar::new() })
 }
 

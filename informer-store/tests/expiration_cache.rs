@@ -1,4 +1,4 @@
-//! When an expiration cache returns an object, and when the object has expired.
+//! Tests when an expiration cache returns an object, and when the object expires.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -92,7 +92,7 @@ fn object_expires_when_it_is_older_than_the_ttl() {
     cache.put(object("foo", 1));
     assert!(cache.get_by_key("foo").is_some());
     time.advance(30);
-    assert!(cache.get_by_key("foo").is_some(), "an object of exactly the TTL is valid");
+    assert!(cache.get_by_key("foo").is_some(), "an object whose age equals the TTL is valid");
     time.advance(1);
     assert!(cache.get_by_key("foo").is_none());
 }
@@ -141,8 +141,8 @@ fn keys_of_expired_objects_are_not_listed() {
 #[test]
 fn policy_can_set_a_ttl_per_object() {
     let time = Time::default();
-    let own_time = |object: &Cached<u64>, age| age >= Duration::from_secs(**object);
-    let cache = ExpirationCache::with_policy(own_time).with_clock(time.clock());
+    let own_ttl = |object: &Cached<u64>, age| age >= Duration::from_secs(**object);
+    let cache = ExpirationCache::with_policy(own_ttl).with_clock(time.clock());
     cache.put(object("short", 5));
     cache.put(object("long", 50));
     time.advance(5);
@@ -227,8 +227,8 @@ fn i8_expiration_drops_and_calls_the_policy_without_lock() {
             ExpirationCache::with_policy(policy).with_clock(time.clock())
         });
         let cache_user = || object("foo", CacheUser(Arc::downgrade(&cache)));
-        // Replaced, removed, replaced with all others, listed twice in one replacement, expired at
-        // a get and at a list.
+        // An object is dropped in each of these cases: it is put again, it is removed, it is listed
+        // twice in one `replace`, `replace` removes it, and it has expired at a `get` or a `list`.
         cache.put(cache_user());
         cache.put(cache_user());
         drop(cache.remove(&key("foo")));

@@ -36,7 +36,7 @@ enum Step {
     Replace { keep: u8 },
     AddIndex,
     RemoveIndex,
-    Ask { namespace: Option<u8>, selector: Vec<Expression> },
+    Query { namespace: Option<u8>, selector: Vec<Expression> },
 }
 
 fn a_key() -> impl Strategy<Value = String> {
@@ -70,7 +70,7 @@ fn a_step() -> impl Strategy<Value = Step> {
         1 => Just(Step::AddIndex),
         1 => Just(Step::RemoveIndex),
         6 => (prop::option::of(0..4_u8), selector)
-            .prop_map(|(namespace, selector)| Step::Ask { namespace, selector }),
+            .prop_map(|(namespace, selector)| Step::Query { namespace, selector }),
     ]
 }
 
@@ -122,7 +122,7 @@ impl Run {
             }
             Step::AddIndex => prop_assert_eq!(self.indexer.add_label_index(), Ok(())),
             Step::RemoveIndex => drop(self.indexer.remove_index(LABEL_INDEX)),
-            Step::Ask { namespace, selector } => {
+            Step::Query { namespace, selector } => {
                 let namespace = namespace.map(|namespace| format!("ns-{namespace}"));
                 let selector: Selector = selector.iter().cloned().collect();
                 let found = match &namespace {
@@ -139,7 +139,7 @@ impl Run {
 
 #[test]
 fn lister_results_are_equal_with_and_without_label_index() {
-    // The number of histories to try: a thousand, or `INFORMER_CASES`.
+    // The number of histories to try: `INFORMER_CASES`; default: 1,000.
     let cases = std::env::var("INFORMER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(1_000);
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
     let histories = prop::collection::vec(a_step(), 0..80);
@@ -241,8 +241,8 @@ fn label_index_requested_twice_at_once_is_shared() {
     let (b, other) = (object("b"), indexer.clone());
     let outcome = Rc::new(Cell::new(None));
     NEXT_ACTIONS.with_borrow_mut(|actions| {
-        // The first pass finds one object, and `b` is added during that pass. Therefore the second
-        // pass still has an object to index when the other `add_label_index` takes the name.
+        // The first pass indexes one object, and the first action adds `b` during that pass. So the
+        // second pass indexes `b`, and the second action requests the same index during that pass.
         actions.push_back(Box::new(move || _ = writer.put(b)));
         let outcome = Rc::clone(&outcome);
         actions.push_back(Box::new(move || outcome.set(Some(other.add_label_index()))));

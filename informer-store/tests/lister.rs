@@ -81,7 +81,7 @@ fn object_is_found_only_in_its_namespace() {
         Some("bank/web-1".into())
     );
     assert!(pods.namespace("bank").get("web-2").is_none());
-    assert!(pods.get("web-1").is_none(), "a key without a namespace is a cluster-scoped object");
+    assert!(pods.get("web-1").is_none(), "a key without a namespace names a cluster-scoped object");
 
     let (mut writer, nodes) = store::<Node>();
     writer.transaction(vec![Change::Put(named(None, "node-1", &[]))], None);

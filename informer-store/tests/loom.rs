@@ -1,4 +1,4 @@
-//! Loom models of a store's locks: a writer, readers, and threads that add and remove indices.
+//! Loom models of a store's locks: a writer, readers, and threads that add and remove indexes.
 //!
 //! `RUSTFLAGS="--cfg informer_loom" CARGO_TARGET_DIR=target/loom cargo test -p informer-store --release --test loom`
 
@@ -10,7 +10,8 @@ use informer_core::{Cached, ObjectKey, ResourceVersion, Uid};
 use informer_store::{Change, Index, IndexError, Indexer, Snapshot, StoreWriter, store};
 use loom::thread;
 
-/// A transaction with more changes than this builds a new state beside the one that readers see.
+/// The maximum number of changes that the store applies in place. A larger transaction is applied to
+/// a copy of the state.
 const IN_PLACE: u64 = 256;
 
 fn object(n: u64, value: u64) -> Cached<u64> {
@@ -52,7 +53,7 @@ fn readers_see_either_state(before: u64, after: u64) {
         let (mut writer, indexer, by_value) = filled(before);
         let reader = thread::spawn(move || {
             let first = indexer.snapshot();
-            // One query, then a snapshot whose state must not be older than the query's.
+            // The snapshot after the query must not be older than the state that the query read.
             let found = by_value.get(&2).len() as u64;
             let second = indexer.snapshot();
             let (first, second) = (value_of(&first, &by_value), value_of(&second, &by_value));
@@ -60,7 +61,7 @@ fn readers_see_either_state(before: u64, after: u64) {
             assert!(first <= second && (found == 0 || second == 2) && (found != 0 || first == 1));
         });
         writer.replace((0..after).map(|n| object(n, 2)).collect(), &2.into());
-        reader.join().expect("no mixed states");
+        reader.join().expect("the reader saw no mixed states");
     });
 }
 
@@ -99,7 +100,7 @@ fn i3_transaction_is_visible_only_once_published() {
             prepared.commit();
             published.store(2, loom::sync::atomic::Ordering::SeqCst);
             drop(prepared);
-            reader.join().expect("in the right order");
+            reader.join().expect("the reader saw the states in the right order");
         });
     }
 }

@@ -1,4 +1,4 @@
-//! Which of this process's own writes a mutation cache returns, and until when.
+//! Tests which of this process's own writes a mutation cache returns, and until when.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
@@ -150,11 +150,11 @@ fn failed_index_function_excludes_the_write_from_the_index() {
 }
 
 #[test]
-fn namespace_index_finds_writes_and_removed_index_nothing() {
+fn writes_are_found_by_namespace_but_not_by_removed_index() {
     let (_writer, indexer) = store::<Object>();
     let cache = MutationCache::with_options(indexer.clone(), MutationCacheOptions::new().include_adds(true));
     cache.record(named("shop/web", "a", "1", "x"));
-    let by_namespace = indexer.index::<Arc<str>>(informer_store::NAMESPACE_INDEX).expect("always there");
+    let by_namespace = indexer.index::<Arc<str>>(informer_store::NAMESPACE_INDEX).expect("always exists");
     assert_eq!(cache.by_index(&by_namespace, "shop").len(), 1);
     let by_node = indexer.add_index("node", |node: &Object| Some((*node).to_owned())).expect("a free name");
     assert_eq!(cache.by_index(&by_node, "x").len(), 1);
@@ -164,7 +164,7 @@ fn namespace_index_finds_writes_and_removed_index_nothing() {
 
 // client-go: TestMutationCacheOnAddOrUpdate, three cases.
 #[test]
-fn write_is_forgotten_when_handler_receives_newer() {
+fn write_is_dropped_once_handler_receives_its_version() {
     for (received, is_forgotten) in [("2", true), ("3", true), ("1", false)] {
         for as_update in [false, true] {
             let mut setup = defaults();
@@ -186,7 +186,7 @@ fn write_is_forgotten_when_handler_receives_newer() {
 #[test]
 fn deletion_ends_writes_of_the_same_and_older_objects() {
     for (uid, version, is_shown) in [
-        // As if this were the last state known of an object whose deletion was missed.
+        // If the watch missed the deletion, the last known state of the object can be this old.
         ("a", "1", false),
         ("b", "3", false),
         ("b", "4", false),
@@ -204,8 +204,8 @@ fn deletion_ends_writes_of_the_same_and_older_objects() {
 // client-go: TestMutationCacheUpdateConcurrentDelete.
 #[test]
 fn write_recorded_after_deletion_is_ignored() {
-    // The deleted version is the written one; an older one, as when the deletion was missed; or a
-    // newer one.
+    // The version of the deletion is the written version, an older version (as if the watch missed
+    // the deletion), or a newer version.
     for deleted in ["2", "1", "3"] {
         let mut setup = Setup::with_adds();
         setup.put(object("a", "2", "x"));
@@ -235,8 +235,8 @@ fn late_write_of_a_former_uid_is_ignored() {
     let setup = Setup::with_adds();
     setup.cache.on_delete(&Deleted::missed(ObjectKey::cluster_scoped("pod"), Some(object("a", "1", "x"))));
     setup.cache.on_add(&object("b", "3", "x"), false);
-    // The store has since lost the second object as well, but the handler has not received that
-    // deletion.
+    // The store does not have the second object, as if that object had been deleted, too, and the
+    // handler had not received the deletion yet.
     assert!(!setup.cache.record(object("a", "1", "x")));
     assert!(setup.cache.record(object("b", "4", "x")), "a write newer than every received event is accepted");
 }
@@ -319,7 +319,7 @@ fn writes_and_deletions_are_remembered_for_five_minutes() {
     assert!(setup.cache.get_by_key("written").is_none());
     assert!(setup.on("x").is_empty());
     assert!(setup.cache.record(object("b", "2", "x")));
-    // A later update no longer hides the stored object.
+    // After five more minutes, this write no longer hides the stored object.
     setup.put(object("b", "1", "x"));
     assert_eq!(setup.version().as_deref(), Some("2"));
     setup.time.advance(301);
@@ -378,7 +378,8 @@ fn i8_objects_are_dropped_with_no_lock_held() {
         let (mut writer, indexer) = store::<CacheWriter>();
         let cache = MutationCache::with_options(indexer, MutationCacheOptions::new().capacity(2));
         let record = |version| cache.record(cache_writer("pod", version, Some(&cache)));
-        // Replaced, refused, evicted, received from the watch, deleted, and found outdated.
+        // The writes of `pod` are dropped because they are replaced, refused, evicted, received from
+        // the watch, or deleted.
         assert!(record("5"));
         assert!(record("6"));
         assert!(!record("4"));

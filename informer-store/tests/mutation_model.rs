@@ -34,7 +34,7 @@ enum Step {
         count: usize,
         exact: bool,
     },
-    /// Records the oldest pending write.
+    /// Records the oldest write that has not been recorded yet.
     Record,
     /// Reads all objects, which evicts outdated writes.
     Read,
@@ -197,7 +197,7 @@ impl World {
                 }
                 (None, None) => {}
             }
-            // The newest recorded write, unless the store has seen a deletion of its object.
+            // The newest recorded write, unless the store has received the deletion of its object.
             let own = self.recorded.iter().filter(|write| write.key == n).max_by_key(|write| write.version);
             if let Some(own) = own.filter(|_| include_adds || stored.is_some())
                 && !self.was_deleted(&own.uid.to_string(), self.delivered)
@@ -206,14 +206,14 @@ impl World {
             }
             by_key.extend(read);
         }
-        prop_assert_eq!(format!("{by_index:?}"), format!("{by_key:?}"), "by index and by key");
+        prop_assert_eq!(format!("{by_index:?}"), format!("{by_key:?}"), "queries by index and by key differ");
         Ok(())
     }
 }
 
 #[test]
 fn reads_are_never_older_than_store_or_own_writes() {
-    // The number of histories to try: two thousand, or `INFORMER_CASES`.
+    // The number of histories to try: `INFORMER_CASES`; default: 2,000.
     let cases = std::env::var("INFORMER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000);
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
     let histories = (any::<bool>(), prop::collection::vec(a_step(), 0..60));

@@ -20,7 +20,7 @@ impl Drop for QueueUser {
     }
 }
 
-/// A store that is written to while the queue scans it, as the queue's consumer may do.
+/// A store that changes while the queue scans it, because the queue's consumer can write at any time.
 struct Written {
     indexer: Indexer<QueueUser>,
     meanwhile: Mutex<Option<(StoreWriter<QueueUser>, Cached<QueueUser>)>>,

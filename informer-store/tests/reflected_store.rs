@@ -1,4 +1,4 @@
-//! A store that a reflector fills directly, without a queue: the effect of each call.
+//! Tests the effect of each call on a store that a reflector fills directly, without a queue.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ fn i9_store_has_the_state_of_its_watermark_after_each_call() {
     assert_eq!((content(&indexer), indexer.watermark()), (set(&[("a", 6), ("c", 9)]), 9.into()));
 
     store.apply(vec![], &12.into());
-    assert_eq!(indexer.watermark(), 12.into(), "a bookmark");
+    assert_eq!(indexer.watermark(), 12.into(), "a bookmark moves the watermark");
     store.apply(vec![Delta::Added(item("d", 13))], &ResourceVersion::empty());
     assert_eq!(indexer.watermark(), 12.into(), "an empty version does not move the watermark");
 

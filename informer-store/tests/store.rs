@@ -104,7 +104,7 @@ fn i3_readers_see_all_or_nothing_of_a_transaction() {
         }
     });
     for round in 1..200_u64 {
-        // Transactions of both kinds: in place, and beside the old state.
+        // Each `replace` has 600 changes, so it is applied to a copy of the state.
         let count = if round % 2 == 0 { 10 } else { 600 };
         let objects = (0..count).map(|n| item(&n.to_string(), round, &[(round % 200) as u8])).collect();
         writer.replace(objects, &round.into());
@@ -153,7 +153,7 @@ fn index_can_be_added_while_the_writer_runs() {
             writer
         }
     });
-    let indices: Vec<Index<Item, u8>> = (0..20)
+    let indexes: Vec<Index<Item, u8>> = (0..20)
         .map(|n| {
             indexer.add_index(&format!("tag-{n}"), |item: &Item| item.tags.clone()).expect("a free name")
         })
@@ -161,7 +161,7 @@ fn index_can_be_added_while_the_writer_runs() {
     stop.store(true, Ordering::Relaxed);
     let _writer = writing.join().expect("no panic");
     let snapshot = indexer.snapshot();
-    for index in &indices {
+    for index in &indexes {
         for tag in 0..7 {
             let expected = snapshot.list().iter().filter(|object| object.tags == [tag]).count();
             assert_eq!(index.get_in(&snapshot, &tag).len(), expected, "{} {tag}", index.name());
@@ -228,7 +228,7 @@ fn i10_failed_index_function_affects_only_that_index() {
     assert_eq!(by_tag.count(&2), 2, "the next valid version is indexed");
 }
 
-/// An index value whose `Hash` or `Eq` panics for large numbers.
+/// An index value whose `Hash` panics from [`HASH`] on, and whose `Eq` panics from [`COMPARE`] on.
 #[derive(Clone, Debug, PartialOrd, Ord, Eq)]
 struct Explosive(u8);
 
@@ -238,7 +238,7 @@ const COMPARE: u8 = 100;
 impl std::hash::Hash for Explosive {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         assert!(self.0 < HASH, "test panic");
-        // All values hash equally, so that they have to be compared.
+        // All values have the same hash, so that the index must compare them.
         0_u8.hash(state);
     }
 }
@@ -254,7 +254,7 @@ impl PartialEq for Explosive {
 fn i3_panic_of_an_index_value_keeps_the_store_consistent() {
     let values = |item: &Item| item.tags.iter().map(|tag| Explosive(*tag)).collect::<Vec<_>>();
     for bad in [HASH, COMPARE] {
-        // The two counts cover changes in place and beside the old state.
+        // Few changes are applied in place, and 1,000 changes are applied to a copy of the state.
         for count in [3, 1_000] {
             let (mut writer, indexer) = store::<Item>();
             let by_tag = indexer.add_index("tag", values).expect("a free name");
@@ -506,13 +506,13 @@ fn watermark_moves_only_with_transactions_and_lists() {
     writer.transaction(vec![Change::Put(item("a", 5, &[]))], Some(&5.into()));
     assert_eq!(indexer.watermark(), 5.into());
     writer.transaction(vec![], Some(&9.into()));
-    assert_eq!(indexer.watermark(), 9.into(), "a bookmark");
+    assert_eq!(indexer.watermark(), 9.into(), "a bookmark moves the watermark");
     writer.transaction(vec![Change::Remove(ObjectKey::cluster_scoped("a"))], None);
     assert_eq!(indexer.watermark(), 9.into());
     writer.replace(vec![], &12.into());
     assert_eq!(indexer.watermark(), 12.into());
     writer.replace(vec![], &"rev-1".into());
-    assert_eq!(indexer.watermark(), "rev-1".into(), "the server's own version");
+    assert_eq!(indexer.watermark(), "rev-1".into(), "the version need not be a number");
 }
 
 #[test]
@@ -551,7 +551,7 @@ fn prepared_transaction_dropped_by_a_panic_is_committed() {
         assert!(outcome.is_err());
         assert_eq!((indexer.len(), by_tag.count(&1)), (count, count));
         put(&mut writer, "0", 2, &[2]);
-        assert_eq!((by_tag.count(&1), by_tag.count(&2)), (count - 1, 1), "writer and indices agree");
+        assert_eq!((by_tag.count(&1), by_tag.count(&2)), (count - 1, 1), "writer and indexes agree");
     }
 }
 
@@ -582,8 +582,8 @@ fn store_accepts_any_object_and_key_type() {
     assert_eq!((by_user.count("ann"), by_user.values()), (2, vec!["ann"]));
 }
 
-/// Calls the locking methods of a store from another thread. Returns true if they do not return,
-/// because a lock is held.
+/// Returns whether a lock of the store is held. If so, calls of the store's methods from another
+/// thread do not return.
 fn is_locked(indexer: &Indexer<Probe>) -> bool {
     let (done, answer) = mpsc::channel();
     let indexer = indexer.clone();
@@ -594,7 +594,7 @@ fn is_locked(indexer: &Indexer<Probe>) -> bool {
     answer.recv_timeout(Duration::from_secs(20)).is_err()
 }
 
-/// Calls the store when dropped, and records that it was dropped.
+/// Records its drop, and whether a lock of the store was held at that time.
 #[derive(Clone, Default)]
 struct OnDrop(Arc<OnceLock<Indexer<Probe>>>, Arc<Mutex<Vec<&'static str>>>, &'static str);
 
@@ -680,7 +680,7 @@ fn i8_objects_values_and_functions_drop_without_lock() {
 }
 
 #[test]
-fn i8_sharing_function_can_use_the_store() {
+fn i8_with_common_value_calls_the_function_without_lock() {
     let (mut writer, indexer) = store::<Item>();
     let same_store = indexer.clone();
     let by_size = indexer
@@ -693,7 +693,7 @@ fn i8_sharing_function_can_use_the_store() {
     assert_eq!(
         by_size.with_common_value(&item("b", 2, &[])).map(|found| found.len()),
         Ok(0),
-        "a was put at size 0"
+        "the store was empty when `a` was indexed, and is not empty now"
     );
 }
 
@@ -706,7 +706,7 @@ fn add_of_an_index_waits_for_another_threads_add() {
     let may_go_on = Mutex::new(may_go_on);
     let adding = std::thread::spawn({
         let indexer = indexer.clone();
-        // Waits at each object until the test allows it to continue.
+        // The function waits at each object until the test lets it continue.
         let slow = move |item: &Item| {
             started.send(()).expect("the test receives");
             may_go_on.lock().expect("no panic").recv().expect("the test sends");
@@ -715,7 +715,7 @@ fn add_of_an_index_waits_for_another_threads_add() {
         move || indexer.index_or_try_add("tag", slow).expect("a free name")
     });
     starts.recv().expect("the function runs for the first object");
-    // The first pass misses object b; the second pass indexes it while the index is half in place.
+    // The first pass misses object b. The second pass indexes b while the index is still incomplete.
     put(&mut writer, "b", 2, &[2]);
     go_on.send(()).expect("the function waits");
     starts.recv().expect("the function runs for the second object");
@@ -748,7 +748,7 @@ fn i9_each_namespace_has_its_own_watermark() {
         };
         feed.replace(nothing);
     };
-    let mut follow = || {
+    let mut apply_next_batch = || {
         let mut next = std::pin::pin!(queue.pop_batch());
         let Poll::Ready(Some(batch)) = next.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
             panic!("no batch");
@@ -756,25 +756,28 @@ fn i9_each_namespace_has_its_own_watermark() {
         drop(writer.prepare(Vec::new(), batch.watermark(), batch.namespaces()));
     };
     list(&a, 7);
-    follow();
+    apply_next_batch();
     let before = indexer.snapshot();
     assert_eq!(
         (indexer.watermarks().get("a"), indexer.watermark()),
         (Some(&7.into()), ResourceVersion::empty())
     );
     list(&b, 5);
-    follow();
+    apply_next_batch();
     assert_eq!((indexer.watermarks().get("b"), indexer.watermark()), (Some(&5.into()), 5.into()));
-    assert!(before.watermarks().get("b").is_none() && before.watermark().is_empty(), "I7");
+    assert!(
+        before.watermarks().get("b").is_none() && before.watermark().is_empty(),
+        "I7: a snapshot does not change"
+    );
     b.release();
-    follow();
+    apply_next_batch();
     assert_eq!((indexer.watermarks().get("b"), indexer.watermark()), (None, 7.into()));
 }
 
-/// Decodes items with one tag, and counts the decoded items that have not been freed.
+/// Decodes items with one tag. The reference count shows how many decoded items have not been freed.
 struct Counting(Arc<()>);
 
-/// An item that counts.
+/// An item that is counted until it is freed.
 struct Counted {
     tag: u8,
     _count: Arc<()>,

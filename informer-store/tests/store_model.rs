@@ -1,8 +1,8 @@
 //! Compares a store with a model over random histories. The model is a map that each query scans.
-//! The histories contain transactions, replaces, indices that are added and removed, bursts that
+//! The histories contain transactions, replaces, indexes that are added and removed, bursts that
 //! grow and shrink tables, and long-lived snapshots.
 //!
-//! Runs two thousand histories, or the number in `INFORMER_CASES`.
+//! Runs 2,000 histories, or the number in `INFORMER_CASES`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,15 +30,15 @@ enum Step {
     /// A list: each key has these tags, or is unchanged if `None`. Keys that are not listed are
     /// removed.
     Replace(Vec<(u8, Option<Vec<u16>>)>),
-    /// Adds this many objects in one transaction and removes them in one transaction, or with a
-    /// list.
+    /// Adds this number of objects in one transaction. Then removes them in one transaction, or with
+    /// a list if the flag is `true`.
     Burst(u16, bool),
     AddIndex(Kind),
     RemoveIndex(Kind),
     Snapshot,
 }
 
-/// The indices that may exist.
+/// The indexes that may exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     /// By all tags.
@@ -105,12 +105,12 @@ fn item(name: &str, version: u64, tags: &[u16]) -> Cached<Item> {
     Cached::from_parts(key, version.into(), Uid::default(), Item { tags: tags.to_vec() })
 }
 
-/// A snapshot and the content that it must keep.
+/// A snapshot, and the content that the snapshot must keep.
 struct Held {
     snapshot: Snapshot<Item>,
     listed: Objects<Item>,
     model: Model,
-    indices: BTreeMap<Kind, Index<Item, u16>>,
+    indexes: BTreeMap<Kind, Index<Item, u16>>,
 }
 
 /// The store and its expected content.
@@ -119,7 +119,7 @@ struct World {
     indexer: Indexer<Item>,
     model: Model,
     version: u64,
-    indices: BTreeMap<Kind, Index<Item, u16>>,
+    indexes: BTreeMap<Kind, Index<Item, u16>>,
     removed: Vec<Index<Item, u16>>,
     held: Vec<Held>,
 }
@@ -127,8 +127,8 @@ struct World {
 impl World {
     fn new() -> Self {
         let (writer, indexer) = store::<Item>();
-        let (model, indices) = (Model::new(), BTreeMap::new());
-        Self { writer, indexer, model, version: 0, indices, removed: Vec::new(), held: Vec::new() }
+        let (model, indexes) = (Model::new(), BTreeMap::new());
+        Self { writer, indexer, model, version: 0, indexes, removed: Vec::new(), held: Vec::new() }
     }
 
     fn run(&mut self, step: Step) {
@@ -137,20 +137,20 @@ impl World {
             Step::Change(items) => self.change(items),
             Step::Replace(items) => self.replace(items),
             Step::Burst(count, listed) => self.burst(count, listed),
-            Step::AddIndex(kind) if self.indices.contains_key(&kind) => {
+            Step::AddIndex(kind) if self.indexes.contains_key(&kind) => {
                 assert!(self.indexer.add_index(kind.name(), |_: &Item| None::<u16>).is_err());
             }
-            Step::AddIndex(kind) => _ = self.indices.insert(kind, kind.add(&self.indexer)),
+            Step::AddIndex(kind) => _ = self.indexes.insert(kind, kind.add(&self.indexer)),
             Step::RemoveIndex(kind) => {
                 let removed = self.indexer.remove_index(kind.name());
-                assert_eq!(removed.is_ok(), self.indices.contains_key(&kind));
-                self.removed.extend(self.indices.remove(&kind));
+                assert_eq!(removed.is_ok(), self.indexes.contains_key(&kind));
+                self.removed.extend(self.indexes.remove(&kind));
             }
             Step::Snapshot => self.held.push(Held {
                 snapshot: self.indexer.snapshot(),
                 listed: self.indexer.list(),
                 model: self.model.clone(),
-                indices: self.indices.clone(),
+                indexes: self.indexes.clone(),
             }),
         }
     }
@@ -193,7 +193,7 @@ impl World {
 
     fn burst(&mut self, count: u16, listed: bool) {
         let names: Vec<String> = (0..count).map(|n| format!("burst/{n}")).collect();
-        // Each object has a unique value, so that the indices grow too.
+        // Each object has a unique value, so that the indexes grow too.
         let put = |(name, tag): (&String, u16)| Change::Put(item(name, self.version, &[tag]));
         self.writer.transaction(names.iter().zip(100..).map(put).collect(), None);
         assert_eq!(self.indexer.len(), self.model.len() + usize::from(count));
@@ -209,11 +209,11 @@ impl World {
     }
 
     fn check(&self) {
-        check_state(&self.indexer.snapshot(), &self.indexer.list(), &self.model, &self.indices);
+        check_state(&self.indexer.snapshot(), &self.indexer.list(), &self.model, &self.indexes);
         assert!(self.removed.iter().all(|index| index.values().is_empty() && index.get(&0).is_empty()));
         // I10: exactly the objects that could not be indexed are reported.
         let failing = self.model.iter().filter(|(_, (_, tags))| Kind::Strict.values(tags).is_none());
-        let expected: BTreeSet<(String, String)> = match self.indices.get(&Kind::Strict) {
+        let expected: BTreeSet<(String, String)> = match self.indexes.get(&Kind::Strict) {
             Some(_) => failing.map(|(name, (version, _))| (name.clone(), version.to_string())).collect(),
             None => BTreeSet::new(),
         };
@@ -232,12 +232,12 @@ fn keys<'a>(objects: impl IntoIterator<Item = &'a Cached<Item>>) -> Vec<String> 
     keys
 }
 
-/// I3, I7: objects, indices and lengths all show the same state.
+/// I3, I7: objects, indexes and lengths all show the same state.
 fn check_state(
     snapshot: &Snapshot<Item>,
     listed: &Objects<Item>,
     model: &Model,
-    indices: &BTreeMap<Kind, Index<Item, u16>>,
+    indexes: &BTreeMap<Kind, Index<Item, u16>>,
 ) {
     let listed: Vec<(String, (u64, Vec<u16>))> = listed
         .iter()
@@ -257,7 +257,7 @@ fn check_state(
             model.keys().filter(|name| name.starts_with(namespace) && name.contains('/')).collect();
         assert!(keys(&snapshot.in_namespace(namespace)).iter().eq(expected));
     }
-    for (kind, index) in indices {
+    for (kind, index) in indexes {
         for tag in 0..8 {
             let has = |tags: &[u16]| kind.values(tags).is_some_and(|values| values.contains(&tag));
             let expected: Vec<&String> =
@@ -270,8 +270,8 @@ fn check_state(
 }
 
 /// Checks the queries that an index supports only for the current state.
-fn check_queries(indexer: &Indexer<Item>, model: &Model, indices: &BTreeMap<Kind, Index<Item, u16>>) {
-    for (kind, index) in indices {
+fn check_queries(indexer: &Indexer<Item>, model: &Model, indexes: &BTreeMap<Kind, Index<Item, u16>>) {
+    for (kind, index) in indexes {
         let all = model.values().filter_map(|(_, tags)| kind.values(tags));
         let mut values = index.values();
         values.sort_unstable();
@@ -308,14 +308,14 @@ proptest! {
             world.run(step);
             world.check();
         }
-        check_queries(&world.indexer, &world.model, &world.indices);
-        for Held { snapshot, listed, model, indices } in &world.held {
-            check_state(snapshot, listed, model, indices);
+        check_queries(&world.indexer, &world.model, &world.indexes);
+        for Held { snapshot, listed, model, indexes } in &world.held {
+            check_state(snapshot, listed, model, indexes);
         }
     }
 }
 
-/// The number of histories to try: two thousand, or `INFORMER_CASES`.
+/// The number of histories to try: `INFORMER_CASES`; default: 2,000.
 fn cases() -> u32 {
     std::env::var("INFORMER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000)
 }

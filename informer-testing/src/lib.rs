@@ -1,9 +1,9 @@
 //! Test utilities for informers and for programs that use them.
 //!
 //! - [`MemorySource`] replaces the API server and its client: a `ListerWatcher` whose objects are
-//!   in memory, without HTTP, JSON and tasks.
+//!   in memory, without HTTP, JSON or tasks.
 //! - [`Replica`] is a handler that rebuilds the store from its events and records every event that
-//!   contradicts an earlier one.
+//!   contradicts an earlier event.
 //! - [`Simulator`] is an API server that keeps its objects in memory. This crate re-exports it with
 //!   all other items of [`kube_simulator`].
 

@@ -31,12 +31,12 @@ pub struct Replica<K> {
 }
 
 struct State<K> {
-    copy: Mutex<Copy<K>>,
+    copy: Mutex<Contents<K>>,
     /// The number of calls. Each call increases the number, which wakes waiters.
     calls: watch::Sender<u64>,
 }
 
-struct Copy<K> {
+struct Contents<K> {
     objects: BTreeMap<ObjectKey, Cached<K>>,
     violations: Vec<String>,
 }
@@ -45,7 +45,7 @@ impl<K> Replica<K> {
     /// Returns an empty replica.
     #[must_use]
     pub fn new() -> Self {
-        let copy = Mutex::new(Copy { objects: BTreeMap::new(), violations: Vec::new() });
+        let copy = Mutex::new(Contents { objects: BTreeMap::new(), violations: Vec::new() });
         Self { state: Arc::new(State { copy, calls: watch::Sender::new(0) }) }
     }
 
@@ -73,7 +73,7 @@ impl<K> Replica<K> {
         self.state.copy.lock().violations.clone()
     }
 
-    /// Returns how often the informer has called this handler.
+    /// Returns the number of calls that this handler has received.
     #[must_use]
     pub fn calls(&self) -> u64 {
         *self.state.calls.borrow()
@@ -89,18 +89,18 @@ impl<K> Replica<K> {
         // The condition gets a copy of the objects, so that it can call this replica while no lock
         // is held.
         while !condition(&self.objects()) {
-            // The sender lives as long as this replica.
+            // This replica owns the sender, so `changed` cannot fail.
             _ = calls.changed().await;
         }
     }
 
-    fn note(&self, change: impl FnOnce(&mut Copy<K>)) {
+    fn note(&self, change: impl FnOnce(&mut Contents<K>)) {
         change(&mut self.state.copy.lock());
         self.state.calls.send_modify(|calls| *calls += 1);
     }
 }
 
-impl<K> Copy<K> {
+impl<K> Contents<K> {
     fn violation(&mut self, call: &str, key: &ObjectKey, what: &str) {
         self.violations.push(format!("{call} of {key}: {what}"));
     }

@@ -60,7 +60,8 @@ async fn list(source: &MemorySource<ConfigMap>, options: ListOptions) -> (Vec<St
     }
 }
 
-/// Returns the next batch in short form, `+one@2`. The batch must be available.
+/// Returns the next batch of events in short form, such as `+one@2` for an added object. The batch must
+/// be available.
 fn batch(watch: &mut WatchStream<ConfigMap>) -> Vec<String> {
     let events = watch.next().now_or_never().expect("available events").expect("an open watch");
     let brief = |sign: &str, map: &ConfigMap| {
@@ -332,7 +333,7 @@ async fn expiry_drops_objects_without_open_watches() {
     drop(watch.next().await);
     source.update(object.clone()).unwrap();
     source.update(object.clone()).unwrap();
-    // The local object, the first version in the history, and the second and third versions.
+    // The object of this test, and its three versions in the history.
     assert_eq!(Arc::strong_count(&object.copies), 4);
     source.expire();
     assert_eq!(Arc::strong_count(&object.copies), 3);

@@ -1,4 +1,4 @@
-//! [`App`]: the state of the screen, and what keys and documents change in it.
+//! [`App`]: the state of the screen, which changes with keys and documents.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::client::Failure;
 use crate::data::{Controller, Details, History, Informer, Overview, Text};
 use crate::table::{Column, Order, Row};
 
-/// What the reader reads.
+/// Determines which documents the reader task requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Wanted {
     /// The identifier of the selected informer.
@@ -19,7 +19,7 @@ pub(crate) struct Wanted {
     pub(crate) is_paused: bool,
 }
 
-/// A result of the reader.
+/// A result of the reader task.
 #[derive(Debug)]
 pub(crate) enum Update {
     Overview(Result<Overview, Failure>),
@@ -63,7 +63,7 @@ impl App {
             lost: None,
             history: History::default(),
             read_at: None,
-            // As on the page, informers with problems are first.
+            // As on the inspector's page, informers with problems are first.
             order: Order { column: Column::Health, is_reversed: false },
             filter: String::new(),
             is_typing: false,
@@ -80,7 +80,7 @@ impl App {
         match update {
             Update::Overview(Ok(overview)) => self.show(overview),
             Update::Overview(Err(failure)) => self.lost = Some(failure.reason),
-            // Without a connection, the last details stay, as the rest of the screen does.
+            // After a failed request, the screen keeps the last details, as it keeps all other data.
             Update::Details(id, Err(_)) if self.has_details(&id) => {}
             Update::Details(id, details) => {
                 self.details = Some((id, details.map_err(|failure| failure.reason)));
@@ -113,7 +113,8 @@ impl App {
         self.lost = None;
         self.read_at = Some(Instant::now());
         if !self.rows.iter().any(|row| Some(&row.informer.id) == self.selected.as_ref()) {
-            // The selection stays with an informer, and not with the first row.
+            // Select the informer of the first row. The selection then stays with this informer, even
+            // if another row becomes the first.
             self.selected = None;
             self.step(0);
         }
@@ -124,8 +125,8 @@ impl App {
         self.read_at.map_or(Duration::ZERO, |at| at.elapsed())
     }
 
-    /// Returns the rows that match the filter, in order. As on the page, each word must be in the name, the health or
-    /// the state.
+    /// Returns the rows that match the filter, in order. As on the page, each word of the filter must be in
+    /// the name, the type of the objects, the health or the state.
     pub(crate) fn visible(&self) -> Vec<&Row> {
         let filter = self.filter.to_lowercase();
         let is_match = |row: &&Row| {
@@ -140,7 +141,8 @@ impl App {
         rows
     }
 
-    /// Returns the position of the selected row. If the selected informer is not visible, that is the first row.
+    /// Returns the position of the selected row, or of the first row if the selected informer is not
+    /// visible; `None` if no row is visible.
     pub(crate) fn position(&self, visible: &[&Row]) -> Option<usize> {
         let found = visible.iter().position(|row| Some(&row.informer.id) == self.selected.as_ref());
         found.or((!visible.is_empty()).then_some(0))

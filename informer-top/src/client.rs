@@ -1,6 +1,6 @@
 //! [`Client`]: reads documents of an inspector over TCP or a Unix socket, without TLS.
 //!
-//! Each request has its own connection, so that nothing needs to be repaired after a failure.
+//! Each request opens a new connection, so a failure leaves no broken connection to later requests.
 
 use std::error::Error;
 use std::fmt;
@@ -18,18 +18,19 @@ use tokio::net::TcpStream;
 
 use crate::data::{Details, Overview, Text};
 
-/// The limit for a request and its response.
+/// The time limit for a request and its response.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum size of a document. One of 1,000 informers has about a megabyte.
+/// Maximum size of a document in bytes. A document about 1,000 informers has about a megabyte.
 const MAX_BYTES: usize = 64 << 20;
-/// Maximum length of a server's message.
+/// Maximum length of a server's message in characters.
 const MAX_MESSAGE: usize = 300;
 
-const SERVE_ONE: &str = "serve one with informer_monitor::Inspector, or pass the address of another";
+const SERVE_ONE: &str =
+    "serve one with informer_monitor::Inspector, or pass the address of a running inspector";
 const SET_TOKEN: &str = "set INFORMER_TOP_TOKEN, or pass --token-file FILE";
 const USE_LOOPBACK: &str =
-    "connect to localhost or 127.0.0.1, for example through a port forwarding, or give the inspector a token";
-const RETRY: &str = "try again, and look into the log of the program";
+    "connect to localhost or 127.0.0.1, for example through port forwarding, or give the inspector a token";
+const RETRY: &str = "try again, and check the log of the program that serves the inspector";
 
 /// The address of an inspector.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,15 +51,15 @@ impl Address {
         let uri = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
         let uri: Uri = uri.parse().map_err(|error| format!("{error}; use http://HOST:PORT or unix:/PATH"))?;
         if uri.scheme_str() != Some("http") {
-            return Err("only http:// is supported; use a port forwarding to a server with TLS".to_owned());
+            return Err("only http:// is supported; use port forwarding instead of TLS".to_owned());
         }
         if uri.query().is_some() {
-            return Err(format!("remove everything after the `?`; for the token, {SET_TOKEN}"));
+            return Err(format!("remove the `?` and everything after it; for the token, {SET_TOKEN}"));
         }
         if !["", "/", "/inspect", "/inspect/"].contains(&uri.path()) {
             return Err("the path of an inspector is always /inspect/; use http://HOST:PORT".to_owned());
         }
-        let host = uri.host().filter(|host| !host.is_empty()).ok_or("there is no host")?;
+        let host = uri.host().filter(|host| !host.is_empty()).ok_or("the host is missing")?;
         Ok(Self::Tcp(format!("{host}:{}", uri.port_u16().unwrap_or(80))))
     }
 }
@@ -76,7 +77,7 @@ impl fmt::Display for Address {
 /// The reason why a document could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
-    /// What is missing, such as `no inspector`.
+    /// The problem, such as `no inspector`.
     what: &'static str,
     pub(crate) reason: Text,
     remedy: &'static str,
@@ -87,17 +88,17 @@ impl Failure {
         Self { what, reason: Text::new(reason.trim()), remedy }
     }
 
-    /// No inspector answers at the address.
+    /// Returns the failure for an address where no inspector answers.
     pub(crate) fn missing(reason: &str) -> Self {
         Self::new("no inspector", reason, SERVE_ONE)
     }
 
-    /// The inspector, or something before it, failed.
+    /// Returns the failure for an invalid response of an inspector, or of a proxy in front of it.
     fn broken(reason: &str) -> Self {
-        Self::new("no valid response of the inspector", reason, RETRY)
+        Self::new("no valid response from the inspector", reason, RETRY)
     }
 
-    /// Describes the failure for an address, with a remedy.
+    /// Returns the message for an address: the problem, the reason and the remedy.
     pub(crate) fn at(&self, address: &Address) -> String {
         format!("{} at {address}: {}; {}", self.what, &*self.reason, self.remedy)
     }
@@ -170,13 +171,13 @@ impl Client {
             request.body(Empty::<Bytes>::new()).map_err(|error| Failure::broken(&error.to_string()))?;
         let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
         let (mut sender, connection) = handshake.map_err(|error| no_http(&error))?;
-        // The task ends with the connection, when the sender and the body are dropped.
+        // The task ends when the sender and the body are dropped, which closes the connection.
         let connection = tokio::spawn(connection);
         let response = match sender.send_request(request).await {
             Ok(response) => response,
             Err(error) => {
                 drop(sender);
-                // If the connection failed before the request was sent, only the connection has the cause.
+                // If the connection failed before the request was sent, only the task returns the cause.
                 let cause = connection.await.ok().and_then(Result::err);
                 return Err(no_http(&cause.unwrap_or(error)));
             }
@@ -197,7 +198,7 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
 }
 
 fn unreachable(error: &io::Error) -> Failure {
-    // The text of the operating system, without its number.
+    // Removes the error number from the text of the operating system.
     let text = error.to_string();
     Failure::missing(text.split(" (os error").next().unwrap_or_default())
 }
@@ -213,7 +214,7 @@ fn refused(status: StatusCode, body: &[u8]) -> Failure {
     match status {
         StatusCode::UNAUTHORIZED => Failure::new("no access to the inspector", &reason, SET_TOKEN),
         StatusCode::FORBIDDEN => Failure::new("no access to the inspector", &reason, USE_LOOPBACK),
-        // The message of another server can be a whole page or document.
+        // A server that is not an inspector can answer with a whole page or document.
         StatusCode::NOT_FOUND if message.starts_with(['<', '{']) => Failure::missing(&status.to_string()),
         StatusCode::NOT_FOUND => Failure::missing(&reason),
         _ => Failure::broken(&reason),

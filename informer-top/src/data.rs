@@ -1,4 +1,4 @@
-//! The documents of the inspector, and the rates between two of them.
+//! The documents of the inspector, and the rates that are computed from two documents.
 //!
 //! Fields that are unknown are ignored, and most missing fields have a default, so that other versions of
 //! informer-monitor can be read, too.
@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::format::duration;
 
-/// A text without characters that could change the terminal.
+/// A text without characters that could control the terminal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Text(String);
 
@@ -22,7 +22,7 @@ impl Text {
         let mut letters = text.chars().peekable();
         while let Some(letter) = letters.next() {
             match letter {
-                // `ESC [` begins a sequence such as a colour, which ends with one of these letters.
+                // `ESC [` begins a sequence such as a color, which ends with one of these letters.
                 '\u{1B}' if letters.next_if_eq(&'[').is_some() => {
                     letters.by_ref().find(|letter| matches!(letter, '@'..='~'));
                 }
@@ -65,7 +65,8 @@ pub(crate) struct Overview {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Informer {
-    /// Identifies the informer in requests. It is not shown as it is: the server can send any characters.
+    /// Identifies the informer in requests. It must not be shown unchanged, because the server can send
+    /// characters that control the terminal.
     pub(crate) id: String,
     pub(crate) description: Text,
     pub(crate) object: Text,
@@ -232,9 +233,10 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Returns the rates since the last document, by identifier, and keeps the counters of this document. The page
-    /// computes rates in the same manner (`inspector.js` of informer-monitor): the difference of the totals, at
-    /// least zero, by the server's time. After a restart of the program there are no rates at first.
+    /// Returns the rates since the last document, by identifier, and keeps the counters of this document.
+    /// The page computes rates in the same way (`inspector.js` of informer-monitor): the difference of the
+    /// totals, at least zero, divided by the time between the documents on the server. The first document
+    /// after a restart of the program has no rates.
     pub(crate) fn rates(&mut self, overview: &Overview) -> HashMap<String, Rates> {
         let seconds = overview.at.saturating_sub(self.at) as f64 / 1000.0;
         let counters: HashMap<_, _> =

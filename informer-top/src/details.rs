@@ -7,9 +7,9 @@ use crate::data::{Controller, Details, Text};
 use crate::format::{NONE, bytes, count, counted, duration, rate, table, wrap};
 use crate::table::Row;
 
-/// Maximum number of failing and of parked keys of a controller.
+/// Maximum number of failing keys, and of parked keys, that are shown of a controller.
 const MAX_KEYS: usize = 3;
-/// Maximum number of quarantined objects.
+/// Maximum number of quarantined objects that are shown.
 const MAX_QUARANTINED: usize = 5;
 
 /// Returns the state, the handlers and the details of the selected informer.
@@ -39,7 +39,7 @@ fn section(title: &'static str, lines: Vec<Line<'static>>) -> Vec<Line<'static>>
     title.into_iter().chain(lines).collect()
 }
 
-/// Returns a table whose head is bold.
+/// Returns the lines of a table with a bold head. All columns but the first have numbers.
 fn headed<const N: usize>(rows: &[[String; N]]) -> Vec<Line<'static>> {
     let mut is_number = [true; N];
     is_number[0] = false;
@@ -50,7 +50,7 @@ fn headed<const N: usize>(rows: &[[String; N]]) -> Vec<Line<'static>> {
     lines
 }
 
-/// Returns the whole health, which the table can cut, and the facts that have no column.
+/// Returns the full health text, which can be cut in the table, and the facts that have no column.
 fn facts(row: &Row) -> Vec<String> {
     let informer = &row.informer;
     let mut health = informer.health_words();
@@ -63,7 +63,7 @@ fn facts(row: &Row) -> Vec<String> {
     let known = |text: &Text| if text.is_empty() { NONE.to_owned() } else { text.to_string() };
     let mut versions = format!("watermark {}", known(&informer.watermark));
     if informer.watermark != informer.received {
-        // The changes between the two versions are in the queue.
+        // The changes between the two versions are still in the queue.
         versions.push_str(&format!(", received {}", known(&informer.received)));
     }
     let size = informer.bytes.map(|size| format!(" · ≈ {} as JSON", bytes(size))).unwrap_or_default();
@@ -104,7 +104,8 @@ fn handlers(row: &Row) -> Vec<Line<'static>> {
     headed(&rows)
 }
 
-/// Returns the name of a handler. A handler without a name has the path of its type, which is shortened.
+/// Returns the name of a handler. A handler without its own name is named by the path of its type; the
+/// path is shortened.
 fn plain_name(name: &str) -> String {
     let mut plain = String::new();
     for part in name.split("::") {
@@ -141,7 +142,7 @@ fn more(details: &Details, columns: usize) -> Vec<Line<'static>> {
     .concat()
 }
 
-/// Returns the first lines, and a line with the number of the others.
+/// Returns at most `most` lines. If there are more, adds a line with the number of the other lines.
 fn first(mut lines: Vec<String>, most: usize) -> Vec<String> {
     let others = lines.len().saturating_sub(most);
     if others > 0 {

@@ -19,12 +19,12 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
-/// Writes a number with its noun, which gets an `s` for other numbers than one.
+/// Writes a number and a noun. Adds an `s` to the noun if the number is not one.
 pub(crate) fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
-/// Writes a rate with one decimal below ten.
+/// Writes a rate, with one decimal if it is below ten.
 pub(crate) fn rate(rate: Option<f64>) -> String {
     match rate {
         None => NONE.to_owned(),
@@ -72,7 +72,7 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
     }
-    // At first by characters, because an error can be much longer than a line.
+    // The text is first cut by characters, so that the loop is short even for a long error.
     let mut short: String = text.chars().take(columns).collect();
     while width(&short) + 1 > columns && short.pop().is_some() {}
     if columns > 0 {
@@ -118,8 +118,8 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     flow(text.split(' '), " ", columns)
 }
 
-/// Returns the lines of a table. The columns are as wide as their longest cell; those of numbers are aligned to the
-/// right, and the last column is not filled.
+/// Returns the lines of a table. Each column is as wide as its longest cell. Columns of numbers are aligned
+/// to the right. If the last column has texts, it is not filled with spaces.
 pub(crate) fn table<const N: usize>(is_number: [bool; N], rows: &[[String; N]]) -> Vec<String> {
     let widths: [usize; N] =
         std::array::from_fn(|column| rows.iter().map(|row| width(&row[column])).max().unwrap_or(0));

@@ -26,8 +26,8 @@ const TOKEN_VARIABLE: &str = "INFORMER_TOP_TOKEN";
 
 const ABOUT: &str = "Shows the Kubernetes informers of a running program: their health, rates and lag";
 
-const NEEDS: &str = "The program must serve informer_monitor::Inspector. If it has a token, set INFORMER_TOP_TOKEN or \
-    pass --token-file.\nWhile the table is shown, `?` explains keys and columns.";
+const NEEDS: &str = "The program must serve informer_monitor::Inspector. If the inspector has a token, set \
+    INFORMER_TOP_TOKEN or pass --token-file.\nWhile the table is shown, `?` explains keys and columns.";
 
 #[derive(Debug, Parser)]
 #[command(version, about = ABOUT, after_help = NEEDS)]
@@ -77,7 +77,8 @@ async fn run(args: Args) -> Result<(), Box<dyn Error>> {
     let token = token(&args)?;
     let client = Client::new(args.address, token.as_deref())?;
     let mut app = App::new(client.address().to_string());
-    // A wrong address or token ends the program; later failures do not.
+    // A failure of the first request, such as a wrong address or token, ends the program. While the table is
+    // shown, later failures do not.
     let overview = client.overview().await.map_err(|failure| failure.at(client.address()))?;
     app.update(Update::Overview(Ok(overview)));
     if !args.once && io::stdout().is_terminal() {
@@ -91,7 +92,8 @@ async fn run(args: Args) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the token from the file or the environment. Arguments are visible to all users, so it is not an argument.
+/// Returns the token from the file or the environment. The token is not an argument, because other users
+/// can see arguments.
 fn token(args: &Args) -> Result<Option<String>, String> {
     let token = match &args.token_file {
         Some(path) => std::fs::read_to_string(path)
@@ -107,7 +109,7 @@ fn token(args: &Args) -> Result<Option<String>, String> {
 
 fn print(text: &str) -> io::Result<()> {
     match io::stdout().write_all(text.as_bytes()) {
-        // `informer-top | head` needs no more lines.
+        // A closed pipe is no error: in `informer-top | head`, `head` needs no more lines.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }

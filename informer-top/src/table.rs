@@ -15,7 +15,7 @@ const GAP: &str = "  ";
 /// An informer with the values that this program computes.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
-    /// The description; if several informers have the same, also the type of the objects.
+    /// The description. If several informers have the same description, also the type of the objects.
     pub(crate) name: String,
     pub(crate) informer: Informer,
     pub(crate) rates: Rates,
@@ -84,7 +84,7 @@ impl Column {
         Self::ALL[(index + step) % Self::ALL.len()]
     }
 
-    /// Returns whether the smallest value is first by default: only names are read from A to Z.
+    /// Returns whether the smallest value is first by default. This is so for names only.
     fn is_ascending(self) -> bool {
         self == Self::Name
     }
@@ -141,7 +141,7 @@ impl Order {
         self.column.is_ascending() != self.is_reversed
     }
 
-    /// Sorts the rows. Equal rows are ordered by name, so that they stay where they are.
+    /// Sorts the rows. Equal rows are sorted by name, so that their order does not change.
     pub(crate) fn sort(self, rows: &mut [&Row]) {
         rows.sort_by(|a, b| {
             let order = self.column.compare(a, b);
@@ -150,7 +150,7 @@ impl Order {
         });
     }
 
-    /// Returns the mark of the column that orders the rows.
+    /// Returns the arrow in the title of a column; empty if the rows are not sorted by this column.
     fn arrow(self, column: Column) -> &'static str {
         match (self.column == column, self.is_ascending()) {
             (false, _) => "",
@@ -178,7 +178,7 @@ impl Layout {
                 shown.push((column, width));
             }
         }
-        // A name that was cut gets the space that no health needs.
+        // If names are cut, the name column gets the space that the health column does not need.
         let spare = rest.saturating_sub(longest(Column::Health)).min(longest(Column::Name) - name);
         name += spare;
         rest -= spare;
@@ -187,12 +187,12 @@ impl Layout {
         Self(shown)
     }
 
-    /// Returns all columns for an output without a limit.
+    /// Returns all columns, for an output without a width limit.
     pub(crate) fn complete(rows: &[&Row]) -> Self {
         Self(Column::ALL.map(|column| (column, longest(rows, column))).to_vec())
     }
 
-    /// Returns the titles. The arrow is behind a title, and takes a column of the gap if necessary.
+    /// Returns the line of titles. The arrow follows the title, in the gap if the title fills its column.
     pub(crate) fn head(&self, order: Order) -> String {
         let cells = self.0.iter().map(|(column, width)| {
             let (title, arrow) = (column.title(), order.arrow(*column));
@@ -205,7 +205,7 @@ impl Layout {
         cells.collect()
     }
 
-    /// Returns the text of a row up to its health, and the health, which can have another colour.
+    /// Returns the text of a row up to its health, and the health, which can have another color.
     pub(crate) fn cells(&self, row: &Row) -> (String, String) {
         let mut cells: Vec<_> =
             self.0.iter().map(|(column, width)| fill(*column, &column.text(row), *width)).collect();
@@ -223,7 +223,7 @@ fn longest(rows: &[&Row], column: Column) -> usize {
 
 fn fill(column: Column, text: &str, width: usize) -> String {
     match column {
-        // It is the last column, so nothing needs to be aligned after it.
+        // Health is the last column, so no spaces follow it.
         Column::Health => cut(text, width),
         Column::Name => left(text, width),
         _ => right(text, width),

@@ -1,4 +1,4 @@
-//! The terminal: reads documents and keys, and draws the screen after each.
+//! The terminal: reads documents and keys, and draws the screen after each of them.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -14,18 +14,19 @@ use crate::app::{App, Update, Wanted};
 use crate::client::Client;
 use crate::view::draw;
 
-/// The time between two drawings without a key or a document, for the age of the data.
+/// The interval at which the screen is drawn if there are no keys and documents, so that the age of the data
+/// is correct.
 const REDRAW: Duration = Duration::from_secs(1);
 
-/// Shows the informers until a key or a signal ends the program. The terminal is restored in each case, also after a
-/// panic.
+/// Shows the informers until a key or a signal ends the program. The terminal is always restored, also after
+/// a panic.
 pub(crate) async fn run(mut app: App, client: Client, interval: Duration) -> Result<(), Box<dyn Error>> {
     let (wanted, wants) = watch::channel(app.wanted());
     let (updates, received) = mpsc::channel(1);
     let reader = tokio::spawn(read(client, interval, wants, updates));
-    let has_colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let has_colors = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let mut terminal = ratatui::try_init()?;
-    let shown = show(&mut terminal, &mut app, has_colours, received, events(), &wanted);
+    let shown = show(&mut terminal, &mut app, has_colors, received, events(), &wanted);
     let outcome = tokio::select! {
         outcome = shown => outcome,
         () = terminated() => Ok(()),
@@ -53,7 +54,7 @@ async fn terminated() {
     use tokio::signal::unix::{SignalKind, signal};
     match signal(SignalKind::terminate()) {
         Ok(mut signal) => _ = signal.recv().await,
-        // Without a handler, the signal ends the program as usual.
+        // Without a signal handler, the signal ends the program as usual.
         Err(_) => std::future::pending().await,
     }
 }
@@ -63,15 +64,15 @@ async fn terminated() {
     std::future::pending().await
 }
 
-/// Reads the overview after each interval, and the details of the selected informer also when it changes. Ends when the
-/// receiver of the results is dropped.
+/// Reads the overview, and then the details of the selected informer, after each interval. Reads the details
+/// also when another informer is selected. Ends when the receiver of the results is dropped.
 pub(crate) async fn read(
     client: Client,
     interval: Duration,
     mut wanted: watch::Receiver<Wanted>,
     updates: mpsc::Sender<Update>,
 ) -> Option<Infallible> {
-    // The first overview has been read already.
+    // `main` has already read the first overview.
     let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + interval, interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -93,7 +94,7 @@ pub(crate) async fn read(
 pub(crate) async fn show<B>(
     terminal: &mut Terminal<B>,
     app: &mut App,
-    has_colours: bool,
+    has_colors: bool,
     mut updates: mpsc::Receiver<Update>,
     mut events: mpsc::Receiver<Event>,
     wanted: &watch::Sender<Wanted>,
@@ -103,7 +104,7 @@ where
 {
     let mut redraw = tokio::time::interval(REDRAW);
     while !app.is_done {
-        terminal.draw(|frame| draw(frame, app, has_colours))?;
+        terminal.draw(|frame| draw(frame, app, has_colors))?;
         wanted.send_if_modified(|wanted| {
             let now = app.wanted();
             let is_other = *wanted != now;

@@ -12,9 +12,9 @@ use crate::details;
 use crate::format::{bytes, count, counted, cut, duration, flow, rate, width};
 use crate::table::{Layout, Row, health};
 
-/// The minimum height for the panes below the table.
+/// The minimum height of the panes below the table, in lines.
 const MIN_PANE: usize = 4;
-/// The age in seconds from which the header shows it.
+/// The minimum age of the data that the header shows, in seconds.
 const OLD: u64 = 2;
 
 const KEYS: &str = "q quit · s sort · r reverse · / filter · p pause · ? help";
@@ -40,8 +40,8 @@ const HELP: [&str; 18] = [
     "Any key closes this help.",
 ];
 
-/// Draws the screen. Without colours, it uses only bold, dim and reversed text.
-pub(crate) fn draw(frame: &mut Frame<'_>, app: &mut App, has_colours: bool) {
+/// Draws the screen. Without colors, it uses only bold, dim and reversed text.
+pub(crate) fn draw(frame: &mut Frame<'_>, app: &mut App, has_colors: bool) {
     let screen = frame.area();
     let columns = screen.width.into();
     let emphasis = if app.lost.is_some() { Modifier::BOLD } else { Modifier::empty() };
@@ -62,7 +62,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, app: &mut App, has_colours: bool) {
     let controllers_height = controllers.len().min(usize::from(body.height) / 3);
     let [informer_area, controllers_area] =
         split(below, usize::from(below.height).saturating_sub(controllers_height));
-    draw_table(frame, table, app, has_colours);
+    draw_table(frame, table, app, has_colors);
     for (lines, area) in [(informer, informer_area), (controllers, controllers_area)] {
         frame.render_widget(Paragraph::new(shortened(lines, area.height.into())), area);
     }
@@ -79,7 +79,7 @@ fn split(area: Rect, lines: usize) -> [Rect; 2] {
 fn table_height(app: &App, body: Rect, informer: usize, controllers: usize) -> usize {
     let body = usize::from(body.height);
     let free = body.saturating_sub(controllers.min(body / 3));
-    // One line more for the titles of the columns, and one that separates the panes.
+    // Two more lines: the titles of the columns, and an empty line above the panes.
     let height = (app.visible().len() + 2).min(free.saturating_sub(informer).max(free / 2));
     if free - height < MIN_PANE { body } else { height }
 }
@@ -143,7 +143,7 @@ fn footer_text(app: &App) -> String {
     format!("{filter}{position} of {} · {KEYS}", visible.len())
 }
 
-fn draw_table(frame: &mut Frame<'_>, area: Rect, app: &mut App, has_colours: bool) {
+fn draw_table(frame: &mut Frame<'_>, area: Rect, app: &mut App, has_colors: bool) {
     let [head, area] = split(area, 1);
     let visible = app.visible();
     let layout = Layout::new(&visible, area.width.into());
@@ -156,8 +156,8 @@ fn draw_table(frame: &mut Frame<'_>, area: Rect, app: &mut App, has_colours: boo
         .iter()
         .map(|row| {
             let (cells, health) = layout.cells(row);
-            let colour = if has_colours { colour(row) } else { Style::new() };
-            ListItem::new(Line::from(vec![Span::raw(cells), Span::styled(health, colour)]))
+            let color = if has_colors { color(row) } else { Style::new() };
+            ListItem::new(Line::from(vec![Span::raw(cells), Span::styled(health, color)]))
         })
         .collect();
     let position = app.position(&visible);
@@ -167,7 +167,7 @@ fn draw_table(frame: &mut Frame<'_>, area: Rect, app: &mut App, has_colours: boo
     frame.render_stateful_widget(list, area, &mut app.list);
 }
 
-fn colour(row: &Row) -> Style {
+fn color(row: &Row) -> Style {
     match row.informer.severity() {
         Severity::Good => Style::new().fg(Color::Green),
         Severity::Busy => Style::new().fg(Color::Yellow),

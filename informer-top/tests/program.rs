@@ -1,4 +1,4 @@
-//! The program with a real inspector: output, tokens, Unix sockets, and errors at the start.
+//! Tests of the program with a real inspector: output, tokens, Unix sockets, and errors at the start.
 
 use std::ffi::OsStr;
 use std::process::Output;
@@ -59,7 +59,7 @@ async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), future).await.expect("it takes less than a minute")
 }
 
-/// Runs the program, whose output is not a terminal, so that it prints once.
+/// Runs the program. Its output is not a terminal, so the program prints the table once and ends.
 async fn run(address: &str, args: &[&OsStr], token: Option<&str>) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_informer-top"));
     command.arg(address).args(args).args(["--interval", "0.1"]).env_remove("INFORMER_TOP_TOKEN");
@@ -192,7 +192,7 @@ async fn answering(response: &'static str, is_after_request: bool) -> String {
                 _ = stream.read(&mut [0; 4096]).await;
             }
             _ = stream.write_all(response.as_bytes()).await;
-            // Waits for the end of the connection, because closing it first can discard the response.
+            // The client closes the connection, because closing it here first can discard the response.
             _ = stream.read_to_end(&mut Vec::new()).await;
         }
     });

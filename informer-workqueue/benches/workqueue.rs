@@ -14,7 +14,7 @@ use informer_workqueue::{ItemExponential, Metrics, Priority, Workqueue};
 /// A key that is shared and cheap to copy, like Go's strings.
 type Key = Arc<str>;
 
-/// The shortest possible delay. It is over when the queue checks delays the next time.
+/// The shortest possible delay, which is over when the queue next checks its delays.
 const NOTHING: Duration = Duration::from_nanos(1);
 
 /// The number of keys that one thread adds and another thread takes in one round.
@@ -52,7 +52,7 @@ fn bench(c: &mut Criterion, name: &str, mut step: impl AsyncFnMut()) {
 
 /// Returns a function that returns the keys in turn, beginning with index `from`. If the first
 /// `from` keys are queued at the beginning, and a worker takes one key after each added key, the
-/// returned key is never queued already.
+/// returned key is not in the queue.
 fn in_turn(keys: &[Key], from: usize) -> impl FnMut() -> Key + '_ {
     let mut next = from;
     move || {
@@ -194,7 +194,7 @@ fn two_threads(c: &mut Criterion) {
 
 fn in_rounds(count: u64, mut round: impl FnMut(usize)) -> Duration {
     let started = Instant::now();
-    let mut left = usize::try_from(count).expect("it fits");
+    let mut left = usize::try_from(count).expect("the count fits");
     while left > 0 {
         let count = left.min(ROUND);
         round(count);
@@ -203,7 +203,8 @@ fn in_rounds(count: u64, mut round: impl FnMut(usize)) -> Duration {
     started.elapsed()
 }
 
-/// A minimal queue for comparison: it keeps queued, pending and processed keys under one lock.
+/// A minimal queue for comparison: it keeps the order of keys, the pending keys, and the keys that
+/// workers have, under one lock.
 #[derive(Default)]
 struct Plain {
     state: Mutex<PlainState>,
@@ -230,7 +231,7 @@ impl Plain {
     fn get(&self) -> Key {
         let state = self.state.lock().expect("no panic");
         let mut state = self.added.wait_while(state, |state| state.order.is_empty()).expect("no panic");
-        let key = state.order.pop_front().expect("it is not empty");
+        let key = state.order.pop_front().expect("the queue is not empty");
         state.pending.remove(&key);
         state.running.insert(Arc::clone(&key));
         key

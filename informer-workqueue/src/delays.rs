@@ -28,8 +28,8 @@ impl Delays {
         self.by_time.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Adds the slot of a key whose delay ends at `at`. Returns a number: with `at` and this
-    /// number, [`remove`](Self::remove) removes the slot.
+    /// Adds the slot of a key whose delay ends at `at`. Returns a number that, together with `at`,
+    /// identifies the slot in [`remove`](Self::remove).
     pub(crate) fn insert(&mut self, at: Instant, id: u32) -> u64 {
         self.number += 1;
         self.by_time.insert((at, self.number), id);

@@ -5,9 +5,9 @@
 //! they were queued.
 //!
 //! The next key comes from the highest lane that has keys. A lane that was passed over
-//! [`MAX_PASSED`] times in a row precedes all other lanes. So at least one of every `MAX_PASSED +
-//! 2` items comes from a given lane that is not empty. (The number is not `MAX_PASSED + 1`, because
-//! two lanes can reach the limit together.)
+//! [`MAX_PASSED`] times in a row precedes all other lanes. So each lane that stays non-empty gets at
+//! least one of every `MAX_PASSED + 2` items. (The number is not `MAX_PASSED + 1`, because two lanes
+//! can reach the limit together.)
 
 use std::collections::BTreeMap;
 

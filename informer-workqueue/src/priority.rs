@@ -1,11 +1,11 @@
 //! [`Priority`]: the priority of a key.
 
-/// The priority of a key. Higher priorities are taken first, but not exclusively; see the
-/// [crate's documentation](crate#priorities).
+/// The priority of a key. Keys with a higher priority are taken first, but cannot starve the other
+/// keys; see the [crate's documentation](crate#priorities).
 ///
 /// If a queued key is added again, it gets the higher of both priorities.
-// This enum is exhaustive, because controllers need three levels, and each level costs every queue
-// a lane.
+// This enum is exhaustive, because no further level is planned: controllers need three levels, and
+// each level costs every queue a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Priority {
     /// For objects that existed when the program started, and for resyncs.

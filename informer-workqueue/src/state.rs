@@ -203,8 +203,8 @@ impl<T> State<T> {
         }
     }
 
-    /// Ends an item. In the same step, adds or delays its key as `next` requires, or frees the slot
-    /// of the key if the slot is not needed any more.
+    /// Ends an item. In the same step, adds or delays its key as `next` requires. Frees the slot of
+    /// the key if the slot is not needed any more.
     pub(crate) fn end(&mut self, id: u32, next: Next, now: Option<Instant>) -> Ended<T> {
         self.running.remove(&mut self.slots, id);
         let slot = self.slots.get_mut(id);
@@ -300,8 +300,7 @@ impl<T> State<T> {
 
     /// Selects the waiters to wake after a change:
     ///
-    /// - as many waiting workers as there are queued items, minus the workers that have been woken
-    ///   already;
+    /// - one waiting worker for each queued key, minus the workers that have been woken already;
     /// - one timekeeper, if there are delays and no waiting worker wakes up when the earliest delay
     ///   is over. If a worker has been woken already, no timekeeper is selected: that worker
     ///   becomes the timekeeper, or takes an item, which causes the next selection;

@@ -1,8 +1,8 @@
 //! [`Waiters`]: the tasks that wait, oldest first, and the number of tasks that have been woken and
 //! have not unregistered yet.
 //!
-//! Waiters are part of the locked state of the queue, so that a change of the state and the
-//! selection of the tasks to wake are one step. A waiter is removed from the list when it is
+//! Waiters are part of the locked state of the queue. So a change of the state and the selection of
+//! the tasks to wake are one step. A waiter is removed from the list when it is
 //! selected to be woken. At its next poll, the waiter unregisters with the ticket that it received
 //! when it registered, and then checks the state again.
 

@@ -108,8 +108,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
     /// Adds a key after a delay, or at once if the delay is zero. If the key is delayed already,
     /// the earlier time counts.
     ///
-    /// A delayed key can be added, taken and processed during the delay, and is still added
-    /// afterwards. A shutdown drops delayed keys.
+    /// A delayed key can be added, taken and processed during the delay, and is still added when the
+    /// delay is over. A shutdown drops delayed keys.
     pub fn add_after(&self, key: T, delay: Duration) {
         self.shared.add_after(key, delay, Priority::Normal);
     }
@@ -147,11 +147,12 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
     /// tasks.
     ///
     /// # Panics
-    /// Panics if a key is delayed and the method has to wait outside of such a runtime.
+    /// Panics if a key is delayed and the method has to wait outside of a tokio runtime with time
+    /// enabled.
     ///
     /// # Cancel safety
-    /// Cancel safe: dropping the future loses no key. Do not keep a polled future without polling
-    /// it again or dropping it, because the queue can wake only this future when a key is added.
+    /// Cancel safe: dropping the future loses no key. Once the future has been polled, either poll it
+    /// to its end or drop it: when a key is added, the queue can wake only this future.
     pub async fn get(&self) -> Option<Item<T>> {
         Get::new(&self.shared).await
     }
@@ -182,8 +183,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
     }
 
     /// Stops accepting keys, drops delayed keys, and waits until workers have ended the items of
-    /// all queued keys, including keys that are queued again. Workers must continue until `get`
-    /// returns `None`.
+    /// all queued keys, including keys that are queued again. Workers must continue to take items
+    /// until `get` returns `None`.
     ///
     /// Returns `true` after a complete drain, and `false` if [`shut_down`](Self::shut_down) ends
     /// the wait. During the drain, a [retried](Item::retry) item ends and its key is not added

@@ -15,7 +15,8 @@ type Queue = Workqueue<&'static str>;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Explores all interleavings of `f` with at most three preemptions; nearly all bugs need only two.
+/// Explores all interleavings of the threads in `f` with at most three preemptions; nearly all bugs
+/// need at most two preemptions.
 fn model(f: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);

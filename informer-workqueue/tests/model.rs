@@ -310,7 +310,8 @@ impl World {
         assert_eq!(self.queue.abandoned(), self.dropped);
     }
 
-    /// Reading the length queues due keys, so the test does not read it after each step.
+    /// Compares the lengths. Reading the length queues the keys whose delay is over, so the test does
+    /// not do this after each step.
     fn compare_lengths(&mut self) {
         self.model.catch_up();
         assert_eq!(self.queue.len(), self.model.len());
@@ -346,7 +347,7 @@ proptest! {
     }
 }
 
-/// The number of histories: four thousand, or `INFORMER_CASES`.
+/// The number of histories to try: `INFORMER_CASES`, or four thousand if it is not set.
 fn cases() -> u32 {
     std::env::var("INFORMER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(4_000)
 }

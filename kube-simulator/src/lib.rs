@@ -61,12 +61,13 @@
 //!   [`Fault`]. A fault is a [`CannedResponse`], no answer, a stall until a [`Gate`] is released,
 //!   or a body that ends, aborts or stalls after any number of bytes. Credentials:
 //!   [`expire_tokens`](Simulator::expire_tokens).
-//! - Watches: [`inject`](Simulator::inject) puts bytes, errors and endings into open streams, and
+//! - Watches: [`inject`](Simulator::inject) sends bytes or errors into open streams, or ends them.
 //!   [`lose_bookmarks`](Simulator::lose_bookmarks) drops bookmarks.
 //! - History: [`compact`](Simulator::compact), and [`restart`](Simulator::restart) with or
 //!   [without](Simulator::restart_without_history) the history. [`restore`](Simulator::restore)
-//!   returns to the objects and the resource versions of a backup. With
-//!   [`restore_ahead`](Simulator::restore_ahead), new versions continue after the latest version.
+//!   returns to the objects and the resource versions of a backup.
+//!   [`restore_ahead`](Simulator::restore_ahead) restores the objects too, but the next resource
+//!   versions are higher than all earlier versions.
 //! - Server states: a [shutdown](Simulator::begin_shutdown), [drained
 //!   connections](Simulator::drain_connections) (`GOAWAY` in HTTP/2), an
 //!   [unready](Simulator::set_watch_cache_ready) watch cache, an
@@ -77,15 +78,16 @@
 //! # Connections
 //!
 //! The port accepts HTTP/1.1, and HTTP/2 with prior knowledge. With the feature `tls`, the port can
-//! use TLS (`SimulatorBuilder::tls`); kubectl and client-go then speak HTTP/2. These two connect
-//! with [`Simulator::kubeconfig`]. kube's own client speaks HTTP/1.1 only.
+//! use TLS (`SimulatorBuilder::tls`); kubectl and client-go then speak HTTP/2. Both read their
+//! configuration from a file with the content of [`Simulator::kubeconfig`]. kube's client speaks
+//! HTTP/1.1 only.
 //!
 //! # Time
 //!
-//! All clocks are tokio's, also the clock for dates in objects ([`SimulatorBuilder::start_date`]). A
-//! test that pauses time should [start in process](SimulatorBuilder::start_in_process) and use
-//! [`Simulator::service`], which needs no socket. With a socket, paused time advances while bytes
-//! are in transit.
+//! All clocks are tokio's, including the clock for dates in objects
+//! ([`SimulatorBuilder::start_date`]). A test that pauses time should
+//! [start in process](SimulatorBuilder::start_in_process) and use [`Simulator::service`], which
+//! needs no socket. With a socket, paused time advances while bytes are in transit.
 //!
 //! # Custom resources
 //!
@@ -150,30 +152,31 @@
 //!   warning is also sent for a workload that a real server refuses because it has no containers,
 //!   or because its selector does not match its template. Other built-in kinds, which are not
 //!   validated, cause no warning.
-//! - **Server-side apply** tracks the owners of leaves and of elements of keyed lists. The only key
-//!   field with a default value is `protocol`.
+//! - **Server-side apply** tracks the owners of leaves (such as scalars and atomic lists) and of
+//!   elements of sets and keyed lists. The only key field with a default value is `protocol`.
 //! - **Encodings.** Objects are encoded in JSON and YAML. Stable versions of built-in kinds also
 //!   have protobuf, except `apiextensions.k8s.io` and `certificates.k8s.io`. CBOR must be enabled
 //!   in the builder (`SimulatorBuilder::serve_cbor`), and requires the feature `cbor`. Other
 //!   documents, such as discovery, exist in JSON only. Because built-in kinds have no schemas, a
 //!   stored field can have a wrong type; protobuf omits such fields, and a warning is logged. A
-//!   watch over a WebSocket needs the socket and the feature `websocket`; otherwise the answer is
+//!   watch over a WebSocket needs a socket and the feature `websocket`; otherwise the answer is
 //!   an ordinary watch.
-//! - **History.** For exact lists of past states, at most the last 102,400 events of each resource
-//!   are kept, even if the last compaction was recent. A [compaction](Simulator::compact) on
-//!   request also clears the watch cache's history.
+//! - **History.** A list at an exact version (`resourceVersionMatch=Exact`) can go back at most
+//!   102,400 events of the resource, even if no compaction has removed older events. A
+//!   [compaction](Simulator::compact) on request also clears the watch cache's history.
 //! - **Bookmarks** are sent even if nothing was written since the last bookmark, so two bookmarks
 //!   can have the same resource version. In a real cluster, there are always other writes between
 //!   two bookmarks, such as those to Leases.
 //! - **Slow watches** are closed at a lag of 10,000 events. The rule of a real server depends on
 //!   time, and could close watches while a test writes at full speed;
-//!   [`close_slow_watches_in_time`](SimulatorBuilder::close_slow_watches_in_time) applies this
-//!   rule. If a client reads nothing at all, its watch is closed, and counted in `/metrics`, when
-//!   the client reads again. A real server does not close watches of Event objects, which have no
-//!   watch cache.
+//!   [`close_slow_watches_in_time`](SimulatorBuilder::close_slow_watches_in_time) applies the real
+//!   server's rule. If a client reads nothing at all, its watch is closed, and counted in
+//!   `/metrics`, when the client reads again. A real server does not close watches of Event
+//!   objects, which have no watch cache.
 //! - **Feature gates** in alpha are off, except for those that the [builder](SimulatorBuilder)
-//!   enables: `shardSelector` is ignored. `/metrics` contains only
-//!   `apiserver_terminated_watchers_total`, and paths that begin with `/api/v1/watch` do not exist.
+//!   enables. For example, the list option `shardSelector` is ignored.
+//! - **Paths.** `/metrics` contains only `apiserver_terminated_watchers_total`, and paths that begin
+//!   with `/api/v1/watch` do not exist.
 //! - **Limits** are those of a real server: 3 MiB per request, 10,000 operations and 3 MiB of
 //!   copies per JSON patch, 256 KiB of annotations, 128 bytes for a field manager, 1.5 MiB per
 //!   object in etcd, 32 seconds for the head of a request and 60 for its body. The simulator adds a

@@ -1,7 +1,8 @@
-// Measures client-go's informer in the benchmark cases of this workspace, with the same objects in the same order.
-// Prints a line per case, `bench: CASE = VALUE UNIT`, for `cargo xtask bench`, which also builds this program.
+// Command clientgobench measures client-go in the benchmark cases of this workspace, with the same objects in
+// the same order. It prints a line per case, `bench: CASE = VALUE UNIT`, for `cargo xtask bench`, which also
+// builds it.
 //
-// Arguments: `--quick` for a short run; all others select cases by parts of their names.
+// Arguments: `--quick` for a short run; each other argument selects the cases whose name contains it.
 package main
 
 import (

@@ -11,7 +11,7 @@ use crate::process;
 use crate::signals::Signals;
 use crate::workspace;
 
-/// Interval of the checks whether the servers still run.
+/// Interval between checks that the servers still run.
 const CHECK: Duration = Duration::from_millis(500);
 
 /// Arguments of `cargo xtask apiserver`.
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     command: Vec<String>,
 }
 
-/// Starts the servers, and stops them when the command ends or the user interrupts.
+/// Starts the servers, and stops them when the command ends or the user interrupts this program.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let programs = Programs::find(&args.options, signals)?;
     if args.build_only {

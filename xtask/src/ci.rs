@@ -44,7 +44,7 @@ enum Step {
     Simulate(&'static simulate::Args),
     /// `cargo xtask mutants`.
     Mutants,
-    /// `cargo xtask fuzz`, for one minute per target.
+    /// `cargo xtask fuzz`, for five minutes in total.
     Fuzz,
     /// `cargo xtask definitions`.
     Definitions(&'static definitions::Args),
@@ -56,7 +56,7 @@ enum Step {
     LongE2e,
 }
 
-/// The features of the quickstart are used by no other step.
+/// Clippy on the workspace, with the features of the quickstart, which no other step compiles.
 const CLIPPY: &[&str] = &[
     "clippy",
     "--workspace",

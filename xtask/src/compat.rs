@@ -60,8 +60,8 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Compiles one crate with each set of its features. In the workspace, the features of other crates would hide a missing
-/// one.
+/// Compiles one crate with each set of its features. If the whole workspace were compiled, features that
+/// other crates enable would hide a missing feature.
 fn features(package: &Package, signals: &Signals) -> anyhow::Result<()> {
     let name = &package.name;
     for set in subsets(&package.features) {
@@ -106,7 +106,7 @@ fn minimal_versions(packages: &Packages, signals: &Signals) -> anyhow::Result<()
     workspace::copy_sources(&copy)?;
     std::fs::remove_file(copy.join("Cargo.lock")).context("cannot remove the copy of Cargo.lock")?;
     let mut update = workspace::cargo();
-    // The option is unstable. With this variable, a stable cargo accepts it.
+    // The option `-Z` is unstable. With this variable, a stable cargo accepts it.
     update.current_dir(&copy).env("RUSTC_BOOTSTRAP", "1");
     update.args(["update", "--quiet", "-Z", "direct-minimal-versions"]);
     run_step(&mut update, "the selection of the lowest versions", signals)?;
@@ -125,8 +125,8 @@ fn semver(packages: &Packages, baseline: Option<&str>, signals: &Signals) -> any
     };
     let mut command = Command::new(SEMVER_CHECKS.ensure(&root, signals)?);
     command.current_dir(&root).args(["semver-checks", "--baseline-rev", &baseline]);
-    // The copy of the baseline is not in the workspace, so `.cargo/config.toml` does not set this variable there.
-    // Programs have no interface to compare.
+    // Programs have no interface to compare. The copy of the baseline is not in the workspace, so
+    // `.cargo/config.toml` does not set the version of Kubernetes there.
     let libraries = packages.libraries().flat_map(|package| ["--package", &package.name]);
     command.args(libraries).env("K8S_OPENAPI_ENABLED_VERSION", "1.37");
     workspace::remove_package_variables(&mut command);

@@ -1,4 +1,4 @@
-//! Runs the examples: in CI against the simulator, in `cargo xtask e2e` against a real API server.
+//! Runs the examples: against the simulator in CI, and against a real API server in `cargo xtask e2e`.
 
 use std::process::{Command, ExitCode};
 
@@ -7,7 +7,7 @@ use anyhow::bail;
 use crate::signals::Signals;
 use crate::{process, workspace};
 
-/// The examples that end by themselves and run on either server.
+/// The examples that end by themselves, and run on the simulator and on a real server.
 const NAMES: [&str; 13] = [
     "custom_resource",
     "dynamic",

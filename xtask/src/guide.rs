@@ -1,6 +1,7 @@
 //! `cargo xtask guide`: builds the guide in `docs/guide` as a book, and checks the links between its pages.
 //!
-//! `cargo test -p guide` compiles and runs the code blocks. `cargo xtask tidy` checks that each page is among them.
+//! `cargo test -p guide` compiles and runs the code blocks. `cargo xtask tidy` checks that each page is
+//! included in these tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,7 +14,8 @@ use crate::signals::Signals;
 use crate::tools::Tool;
 use crate::workspace;
 
-/// The program that builds the book. Its server is not needed: a browser can open the files.
+/// The program that builds the book. It is built without its web server, because a browser can open the
+/// files.
 const MDBOOK: Tool =
     Tool { name: "mdbook", version: "0.5.4", args: &["--no-default-features", "--features", "search"] };
 

@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
         missing(on_path("chromedriver") || env::var_os(DRIVER).is_some(), BROWSERS.into_iter().any(on_path));
     if !missing.is_empty() {
         bail!(
-            "the tests need {}, which PATH does not have; on Debian: apt-get install chromium chromium-driver \
+            "programs that the tests need are not on PATH: {}; on Debian: apt-get install chromium chromium-driver \
              (or set {DRIVER} to the path of chromedriver)",
             missing.join(" and ")
         );

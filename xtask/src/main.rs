@@ -1,5 +1,5 @@
-//! Developer commands, run as `cargo xtask COMMAND`: a real control plane, end-to-end tests, benchmarks beside client-go's,
-//! source checks, and all steps of CI.
+//! Developer commands, run as `cargo xtask COMMAND`: a real control plane, end-to-end tests, benchmarks of
+//! this workspace and of client-go, source checks, and all steps of CI.
 
 mod apiserver;
 mod bench;
@@ -58,9 +58,9 @@ enum Command {
     Guide(guide::Args),
     /// Test the inspector of informer-monitor in a headless Chromium
     Inspector(inspector::Args),
-    /// Try all thread interleavings at the locks and wake-ups of queue, store and handlers
+    /// Try all thread interleavings at the locks and wake-ups of queues, store and handlers
     Loom,
-    /// Run the tests of handles in Miri, which finds undefined behaviour, data races and leaks
+    /// Run the tests of handles in Miri, which finds undefined behavior, data races and leaks
     Miri,
     /// Run many seeds of the deterministic simulation
     Simulate(simulate::Args),

@@ -1,4 +1,4 @@
-//! `cargo xtask miri`: runs the tests of handles in Miri, which finds undefined behaviour, data races and leaks.
+//! `cargo xtask miri`: runs the tests of handles in Miri, which finds undefined behavior, data races and leaks.
 
 use std::process::{Command, ExitCode};
 

@@ -1,4 +1,4 @@
-//! Runs commands to their end, or stops them before, for example if the user interrupts.
+//! Runs commands to their end, or stops them early, for example if the user interrupts this program.
 
 use std::io::IsTerminal;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
@@ -8,7 +8,7 @@ use anyhow::Context;
 
 use crate::signals::Signals;
 
-/// Interval of the checks whether a command has ended.
+/// Interval between checks for the end of a command.
 const POLL: Duration = Duration::from_millis(50);
 
 /// Time for a command to end after a termination request.
@@ -29,8 +29,9 @@ pub(crate) fn run(
     mut check: impl FnMut() -> anyhow::Result<()>,
 ) -> anyhow::Result<ExitStatus> {
     let program = command.get_program().to_string_lossy().into_owned();
-    // At a terminal, only the foreground group can read, so the command stays in our group and receives Ctrl-C itself.
-    // Elsewhere, a separate group allows stopping the command's children.
+    // Only the foreground group can read from a terminal. So at a terminal, the command stays in our group
+    // and receives Ctrl-C itself. Without a terminal, a separate group allows stopping the command's
+    // children.
     let grouped = !std::io::stdin().is_terminal();
     if grouped {
         own_group(command);

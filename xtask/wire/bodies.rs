@@ -9,7 +9,7 @@ use kube::Client;
 use kube::client::Body;
 use tokio::task::JoinHandle;
 
-/// An encoding: its extension of file names, its media type, and its framing.
+/// An encoding: its file extension, its media type, and its framing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Encoding {
     name: &'static str,
@@ -65,7 +65,7 @@ impl Recorder {
         encoding: &Encoding,
         count: usize,
     ) -> anyhow::Result<JoinHandle<anyhow::Result<()>>> {
-        // `sendInitialEvents=false` without a version: events from now on.
+        // Without a version, `sendInitialEvents=false` requests only events from now on.
         let path = "/api/v1/pods?watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan\
             &timeoutSeconds=36000";
         let body = self.body(path, encoding).await?;
@@ -91,7 +91,7 @@ impl Recorder {
     }
 }
 
-/// Reads this number of frames.
+/// Reads `count` frames of the body.
 async fn frames(body: Body, encoding: &Encoding, count: usize) -> anyhow::Result<Vec<u8>> {
     let mut chunks = body.into_data_stream();
     let (mut bytes, mut end, mut complete) = (Vec::new(), 0, 0);

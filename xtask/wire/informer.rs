@@ -14,21 +14,21 @@ use serde::Deserialize;
 use crate::meter::Meter;
 use crate::protocol::{Plan, print, wait_for_start};
 
-/// A pod with five fields and its labels.
+/// A slim view of a pod: its metadata without annotations, and five fields.
 #[derive(Informer, Deserialize, Clone, Debug)]
 #[informer(group = "", version = "v1", kind = "Pod", namespaced)]
 #[informer(prune("metadata.annotations"))]
 struct SlimPod {
     metadata: ObjectMeta,
-    #[allow(dead_code, reason = "like in a program that reads it")]
+    #[allow(dead_code, reason = "decoded, as in a program that reads it")]
     spec: Option<SlimSpec>,
-    #[allow(dead_code, reason = "like in a program that reads it")]
+    #[allow(dead_code, reason = "decoded, as in a program that reads it")]
     status: Option<SlimStatus>,
 }
 
 #[derive(Deserialize, Clone, Debug)]
 #[serde(rename_all = "camelCase")]
-#[allow(dead_code, reason = "like in a program that reads it")]
+#[allow(dead_code, reason = "decoded, as in a program that reads it")]
 struct SlimSpec {
     node_name: Option<String>,
     service_account_name: Option<String>,
@@ -36,7 +36,7 @@ struct SlimSpec {
 
 #[derive(Deserialize, Clone, Debug)]
 #[serde(rename_all = "camelCase")]
-#[allow(dead_code, reason = "like in a program that reads it")]
+#[allow(dead_code, reason = "decoded, as in a program that reads it")]
 struct SlimStatus {
     phase: Option<String>,
     #[serde(rename = "podIP")]
@@ -99,7 +99,7 @@ where
 
 fn handler<K: Send + Sync + 'static>(number: usize, meter: Arc<Meter>) -> Handlers<K> {
     Handlers::new().on_update(move |_, new: &Cached<K>| {
-        // All servers' versions are numbers.
+        // API servers use numbers as resource versions.
         let version = new.resource_version().to_string().parse().unwrap_or_default();
         meter.observe(number, version);
     })

@@ -44,7 +44,7 @@ async fn run(plan: &Plan, prune: fn(&mut Pod)) -> anyhow::Result<()> {
     wait_for_start()?;
     let (synced, is_synced) = oneshot::channel();
     let config = if plan.is_list {
-        // From the server's cache and in one piece, like client-go.
+        // Lists from the server's cache, in one piece, like client-go.
         Config { page_size: None, ..Config::default().any_semantic() }
     } else {
         Config::default().streaming_lists()

@@ -37,7 +37,7 @@ pub(crate) struct Recipe {
 impl Recipe {
     pub(crate) fn new(number: usize) -> Self {
         let application = Application::new(number / REPLICAS);
-        // The seeds of pods and applications differ.
+        // The offset makes the seeds of pods differ from the seeds of applications.
         let mut random = Rng::with_seed(1_000_000_000 + number as u64);
         let containers = application.containers.len();
         Self {
@@ -60,7 +60,7 @@ impl Recipe {
         format!("{}-{}", self.application.replica_set(), self.suffix)
     }
 
-    /// Returns the pod as its controller and the scheduler leave it.
+    /// Returns the pod as its controller creates it, and with the node that the scheduler assigns.
     pub(crate) fn pod(&self) -> Value {
         let application = &self.application;
         let containers = application.containers.iter().map(|spec| container(spec, &self.volume));

@@ -15,7 +15,7 @@ use rustix::time::{ClockId, clock_gettime};
 pub(crate) struct Plan {
     /// The URL of the server.
     pub(crate) server: String,
-    /// The form of the objects, by its name in `cargo xtask bench wire`.
+    /// The form in which the client stores objects: an `argument` of `xtask/src/bench/wire/forms.rs`.
     pub(crate) form: String,
     /// Whether the client lists and then watches, instead of requesting a streaming list.
     pub(crate) is_list: bool,

@@ -27,7 +27,7 @@ pub enum Part {
     Gated(Gate, Vec<Part>),
 }
 
-/// Wraps the parts in the macros of the gate, if it has any.
+/// Wraps the parts in the macros of the gate. Without macros, returns the parts unchanged.
 pub fn gated(gate: &Gate, parts: Vec<Part>) -> Vec<Part> {
     if gate.macros.is_empty() { parts } else { vec![Part::Gated(gate.clone(), parts)] }
 }

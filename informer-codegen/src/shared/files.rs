@@ -66,7 +66,7 @@ pub fn update(folder: &Path, files: &Files, mark: &str) -> anyhow::Result<BTreeM
             None => fs::remove_file(&path),
         }
         .with_context(|| format!("cannot update {}; is it writable?", path.display()))?;
-        // Remove the folder if it is empty. Otherwise, this call fails.
+        // Remove the folder if it is empty. The call fails, without effect, if the folder has files.
         if let Some(parent) = path.parent().filter(|parent| *parent != folder) {
             fs::remove_dir(parent).ok();
         }
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_made_where_there_is_none() {
+    fn missing_folder_is_created() {
         let parent = tempfile::tempdir().unwrap();
         let folder = parent.path().join("groups");
         assert_eq!(stale(&folder, &wanted(), MARK).unwrap().len(), 2);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_are_made_and_removed_with_their_files() {
+    fn folders_are_created_and_removed_with_their_files() {
         let left = format!("//! C.\n// {MARK}\n");
         let folder = folder(&[("old/c.rs", &left), ("both/c.rs", &left), ("both/d.rs", "//! By hand.\n")]);
         let wanted: Files = [("new/a.rs".to_owned(), "a\n".to_owned())].into();
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_files_are_named() {
+    fn foreign_files_are_found() {
         let head = format!("//! A.\n//! Long.\n//! Very.\n//! Much.\n//! So.\n// {MARK}\n");
         let folder = folder(&[("a.rs", &head), ("b.rs", "//! By hand.\n")]);
         let names: Vec<String> = wanted().into_keys().collect();

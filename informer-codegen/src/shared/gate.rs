@@ -18,8 +18,8 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Returns the gate of content that exists in the versions `present` only. `all` has all
-    /// versions in their order. An empty `present` means all versions.
+    /// Returns the gate of code that exists only in the versions `present`. `all` has all versions in
+    /// ascending order. An empty `present` means all versions.
     pub fn new(present: &[String], all: &[String]) -> anyhow::Result<Self> {
         let at = |feature: &String| all.iter().position(|other| other == feature);
         let Some(places) = present.iter().map(at).collect::<Option<Vec<_>>>() else {
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gate_is_as_wide_as_the_versions_say() {
+    fn gate_covers_exactly_the_given_versions() {
         for (present, expected) in [
             (&[][..], &[][..]),
             (&["v1_33", "v1_34", "v1_35", "v1_36", "v1_37"], &[]),
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_and_an_unknown_version_are_refused() {
+    fn gaps_and_unknown_versions_are_rejected() {
         for (present, expected) in [(&["v1_33", "v1_37"][..], "not consecutive"), (&["v1_32"], "not among")] {
             let message = macros(present).unwrap_err().to_string();
             assert!(message.contains(expected), "{message}");

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plural_of_another_kind_is_found() {
+    fn plural_of_another_kind_is_rejected() {
         for (kind, resource) in [("Pod", "nodes"), ("PodTemplate", "pods"), ("Secret", "services")] {
             let message = plural(kind, resource).unwrap_err().to_string();
             assert!(message.contains(resource) && message.contains(kind), "{message}");

@@ -64,7 +64,7 @@ pub(super) struct Election {
     /// The lease as last read or written, and the local time at which this candidate first saw this
     /// version of the lease.
     seen: Option<(Lease, Instant)>,
-    /// The claim that this candidate has written last, or tried to write.
+    /// The claim that this candidate wrote last, or tried to write last.
     claim: Option<Claim>,
     /// While leading: the start of the last successful request.
     renewed: Option<Instant>,
@@ -140,7 +140,8 @@ impl Election {
     fn process_write(&mut self, lease: Lease, sent: Instant, now: Instant) -> Next {
         self.seen = Some((lease, now));
         self.is_seen_outdated = false;
-        // After the renew deadline, a response no longer shows that this candidate leads.
+        // The renew deadline counts from the start of the request. After the deadline, the lease is
+        // too old to start work.
         if now >= sent + self.config.renew_deadline {
             return Next::NotLeading;
         }
@@ -178,9 +179,9 @@ impl Election {
         since
     }
 
-    /// Returns the claim to acquire a lease. After an attempt with an unknown outcome, this method
-    /// returns the claim of that attempt. So the candidate recognizes the lease if the attempt was
-    /// applied.
+    /// Returns the claim for acquiring a lease. If an earlier attempt has an unknown outcome,
+    /// returns the claim of that attempt, so that the candidate recognizes its lease if the server
+    /// applied the attempt.
     fn claim(&mut self, lease: Option<&Lease>, date: Timestamp) -> Claim {
         let transitions = lease.and_then(|lease| lease.spec.as_ref()?.lease_transitions);
         let transitions = lease.map_or(0, |_| transitions.unwrap_or(0).saturating_add(1));
@@ -238,9 +239,9 @@ impl Election {
             }
             (_, Response::NotFound | Response::Failed) => {
                 // At most one retry, because the server is possibly unavailable.
-                let look = (!self.is_seen_outdated).then_some(Request::Get);
+                let retry = (!self.is_seen_outdated).then_some(Request::Get);
                 self.is_seen_outdated = true;
-                look
+                retry
             }
         }
     }

@@ -128,8 +128,9 @@ impl LeaderElector {
     /// The token that `work` receives is cancelled when `shutdown` is cancelled, or when the lease
     /// was not renewed in time. After `shutdown`, the elector renews the lease until the work has
     /// ended, without a limit. After a failed renewal, the work is dropped halfway between the
-    /// renew deadline and the end of the lease, by default 2.5 s later. The work is dropped at once
-    /// if another candidate has the lease, or if the holder was removed from the lease.
+    /// renew deadline and the end of the lease: by default, 2.5 s after its cancellation. The work
+    /// is dropped at once if another candidate has the lease, or if the holder was removed from the
+    /// lease.
     ///
     /// When the future of `work` ends or is dropped, the work must have ended. Otherwise two
     /// processes can work at the same time. So tasks that the work spawns must end with the future
@@ -161,7 +162,8 @@ impl LeaderElector {
     where
         F: Future<Output = T>,
     {
-        // If an earlier run was dropped, its work was dropped too.
+        // If an earlier run was dropped, its work was dropped too, so this candidate no longer
+        // leads.
         self.election.step_down();
         let end = match shutdown.run_until_cancelled(self.acquire()).await {
             Some(()) => {
@@ -278,7 +280,7 @@ impl LeaderElector {
             Ok(Ok(lease)) => return (Response::Lease(Box::new(lease)), None),
             Ok(Err(error)) => error,
             Err(_) => {
-                let message = format!("no answer within {:?}", self.request_timeout);
+                let message = format!("no response within {:?}", self.request_timeout);
                 return (Response::Failed, Some(ElectionProblem::Failing(message)));
             }
         };

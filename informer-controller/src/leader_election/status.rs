@@ -51,7 +51,7 @@ impl ElectionStatus {
         self.state.borrow().leader.clone()
     }
 
-    /// Returns whether this candidate holds the lease for its work. At shutdown, the result is
+    /// Returns whether this candidate leads. At shutdown, the result is
     /// `true` until the work has ended. When the lease is lost, the result is `false` at once,
     /// before the cancelled work ends.
     #[must_use]
@@ -60,8 +60,8 @@ impl ElectionStatus {
         self.state.borrow().is_leading
     }
 
-    /// Returns the failure of the last attempt, if it failed. If another candidate leads, the
-    /// attempt does not count as failed.
+    /// Returns the failure of the last attempt, if it failed. An attempt that finds another leader
+    /// does not count as failed.
     #[must_use]
     pub fn problem(&self) -> Option<ElectionProblem> {
         self.state.borrow().problem.clone()

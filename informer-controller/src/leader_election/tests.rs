@@ -297,17 +297,17 @@ fn late_answer_does_not_make_a_leader() {
     let late = sent + Duration::from_secs(10);
     let response = server.response(&create);
     assert_eq!(election.process_response(&create, response, sent, late, date), Next::NotLeading);
-    // The claim is recognised and renewed at once.
+    // The claim is recognized and renewed at once.
     assert_eq!(election.begin(date), Request::Get);
     let response = server.response(&Request::Get);
     let Next::Send(renew) = election.process_response(&Request::Get, response, late, late, date) else {
-        panic!("the candidate must recognise and renew its own claim");
+        panic!("the candidate must recognize and renew its own claim");
     };
     let response = server.response(&renew);
-    let process_response = late + Duration::from_secs(4);
-    assert_eq!(election.process_response(&renew, response, late, process_response, date), Next::Leading);
-    // The time counts from the request, because other candidates can have seen the write since
-    // then.
+    let received = late + Duration::from_secs(4);
+    assert_eq!(election.process_response(&renew, response, late, received, date), Next::Leading);
+    // The time counts from the start of the request, because other candidates can have seen the
+    // write since then.
     assert_eq!(election.work_until(), Some(late + Duration::from_millis(12_500)));
 }
 

@@ -35,7 +35,7 @@ pub struct FailedKey {
 }
 
 /// The recorded keys of a controller. Beyond the maximum, a new failed key replaces the key that
-/// failed the longest time ago, and further parked keys are only counted.
+/// failed the longest time ago, and further parked keys are counted but not recorded.
 #[derive(Debug, Default)]
 pub(super) struct KeyLog {
     parked: HashMap<String, Instant>,

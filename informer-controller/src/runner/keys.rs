@@ -25,8 +25,8 @@ pub fn own_key<K>(object: &Cached<K>) -> Option<ObjectKey> {
 /// `controller_key::<ReplicaSet, Pod>`.
 ///
 /// The controller is the owner reference with `controller: true`. Returns `None` if that reference
-/// does not have the kind and the group of `O`; its version is ignored. A namespaced owner is in
-/// the namespace of the object.
+/// does not have the kind and the group of `O`; the API version is ignored. A namespaced owner is
+/// in the namespace of the object.
 #[must_use]
 #[doc(alias = "EnqueueRequestForOwner")]
 #[doc(alias = "GetControllerOf")]

@@ -197,10 +197,10 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
     /// object that is added, updated or deleted later. No change is skipped.
     ///
     /// `keys` is [`own_key`], [`controller_key`], [`keys_in_index`] or any closure that returns
-    /// keys. For an update, `keys` also gets the old object, so that a change of the owner queues
-    /// the old and the new owner, in one step. For a deletion, `keys` gets the last known state and
-    /// the state before it. `keys` runs in a handler, so it must be quick and must not block. If it
-    /// panics, the event is lost and the panic is logged.
+    /// keys. For an update, `keys` is called with the old and with the new object, so that a change
+    /// of the owner queues both owners, in one step. For a deletion, `keys` is called with the last
+    /// known state and with the state before it. `keys` runs in a handler, so it must be quick and
+    /// must not block. If it panics, the event is lost and the panic is logged.
     ///
     /// Existing objects and resyncs are queued with [`Priority::Low`], changes with
     /// [`Priority::Normal`]. A [released](informer_core::Event::Released) object queues no key,
@@ -217,8 +217,8 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         K: Send + Sync + 'static,
         I: IntoIterator<Item = T>,
     {
-        // Events must not be coalesced: a reconcile call can have processed an intermediate state,
-        // and `keys` must then get this state, too.
+        // Events must not be coalesced: a reconcile call can have read an intermediate state, so
+        // the keys of this state must be queued, too.
         let options =
             HandlerOptions::new().name(format!("controller {:?}", self.queue.name())).threshold(None);
         let handler = feed(self.queue.clone(), keys);

@@ -44,7 +44,8 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ParkingLot<T> {
         }
     }
 
-    /// Parks the key, or raises the priority of a parked key. Returns `true` if it was not parked.
+    /// Parks the key, or raises the priority of a parked key. Returns `true` if the key was not
+    /// parked before.
     fn park(&mut self, key: T, priority: Priority) -> bool {
         let before = self.parked.get(&key).copied();
         if before.is_none() {

@@ -65,7 +65,7 @@ pub(super) enum Action {
     Drop,
 }
 
-/// Whether the caches watch the namespace of a key that is being reconciled.
+/// Shows whether the caches watch the namespace of a key that is being reconciled.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NamespaceView {
     /// Whether a cache had released the namespace before the call.
@@ -130,7 +130,7 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
                     }
                 }
                 Coverage::Complete => return self.writes(key).ready().await,
-                // The key is queued again, and the worker that takes it drops it.
+                // The key is queued again, and a worker then drops the key.
                 Coverage::Released => return true,
             }
         }
@@ -162,8 +162,8 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
     }
 }
 
-/// Waits until the [`Coverage`] of a namespace may have changed: `complete` ends, or one of
-/// `removed` is cancelled.
+/// Waits until the [`Coverage`] of a namespace may have changed: `complete` is set or cancelled,
+/// or one of `removed` is cancelled.
 async fn change(complete: &Completion, removed: &[CancellationToken]) {
     let mut removals: FuturesUnordered<_> = removed.iter().map(CancellationToken::cancelled).collect();
     tokio::select! {

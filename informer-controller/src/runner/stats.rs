@@ -22,7 +22,7 @@ pub struct RunnerMonitor {
     queue: Option<Arc<Queue>>,
 }
 
-/// The controller's queue, without its type and without keeping the queue.
+/// Access to the controller's queue, without the type of its keys. Does not keep the queue alive.
 struct Queue {
     name: String,
     /// Returns the number of queued keys, or `None` once the queue has been dropped.

@@ -103,11 +103,12 @@ where
             CallOutcome::Panicked(message) => format!("panicked: {message}"),
         };
         let key = item.key().clone();
-        // The log line has the reason `held_by`, because a key with pending writes is parked after
-        // the retry delay.
+        // The log line includes `held_by`, the reason for a longer wait: a key with pending writes
+        // is parked after the retry delay.
         let held_by = self.readiness.writes(&key).held_by();
         let failures = item.num_requeues() + 1;
-        // Recorded before the retry, so that a worker that succeeds with the key can end the record.
+        // Recorded before the retry. After the retry, another worker can succeed with the key, and
+        // must then find this record to remove it.
         self.monitor.fail(&key, &failure, failures);
         let retry_in = item.retry();
         self.monitor.retry(&key, retry_in);

@@ -58,7 +58,7 @@ impl<T: Hash + Eq + Clone> WriteInFlight<T> {
     }
 
     /// Reports that the request failed with an unknown outcome. The [`Settlement`] determines the
-    /// outcome; without one, the key waits until the deadline.
+    /// outcome; without a settlement, the key waits until the deadline.
     pub(super) fn unknown(mut self, settlement: Option<Settlement>) {
         let Some(settlement) = settlement else { return };
         if let Some((id, _)) = self.condition.take() {

@@ -18,8 +18,8 @@ use informer_factory::SharedIndexInformer;
 /// The writes for one key of a [`WriteTracker`]. A clone is another handle to the same writes.
 ///
 /// Send requests through [`track`](Self::track) and [`track_deletion`](Self::track_deletion), which
-/// also report the outcome. Where these do not fit, call [`begin`](Self::begin) before the request
-/// and report its outcome afterwards.
+/// also report the outcome. If these methods do not fit, call [`begin`](Self::begin) before the
+/// request and report its outcome afterwards.
 pub struct KeyWrites<T> {
     tracker: WriteTracker<T>,
     key: T,
@@ -49,8 +49,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     /// - After any other error, such as a lost connection, a timeout or a 5xx status, the outcome
     ///   is unknown. [`ready`](Self::ready), which a [`ControllerRunner`](crate::ControllerRunner)
     ///   awaits for each parked key, reads the object's metadata from the server, and the key waits
-    ///   until the informer has that state. So a failed write delays its key for as long as a read
-    ///   takes, and not until the deadline.
+    ///   until the informer has that state. So a failed write usually delays its key only for the
+    ///   time of a read, and not until the deadline.
     /// - An object whose name the server generates cannot be read before its name is known. After
     ///   an unknown outcome, the key waits until the deadline.
     ///

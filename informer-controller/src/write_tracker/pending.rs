@@ -30,10 +30,10 @@ pub(super) struct Pending {
 pub(super) enum Condition {
     /// The cache has reached this version.
     Version { watermarks: Watermarks, version: ResourceVersion },
-    /// The cache has reached this version, or lacks the object. The object is outside the selector,
-    /// or missing on the server: the informer receives at most the deletion of the object, and no
-    /// events for later writes. So the cache possibly reaches the version only with a later event
-    /// or bookmark.
+    /// The cache has reached this version, or lacks the object. This condition is for an object
+    /// that is outside the selector or missing on the server. The informer receives at most the
+    /// deletion of this object, and no events for later writes. So the cache possibly reaches the
+    /// version late, with an event of another object or a bookmark.
     Leaving { watermarks: Watermarks, version: ResourceVersion, is_absent: StoreCheck },
     /// The cache has received the deletion of an object, and has reached the version that the
     /// object had before the deletion.
@@ -89,7 +89,7 @@ impl Condition {
         match self {
             Self::Version { .. } | Self::Leaving { .. } | Self::Deletion { .. } => "a cache lacks a write",
             Self::InFlight(_) => "the outcome of a write is unknown; the key waits until the deadline",
-            Self::Outcome(_) => "the outcome of a write is unknown; its object is read",
+            Self::Outcome(_) => "the outcome of a write is unknown; reading its object",
         }
     }
 

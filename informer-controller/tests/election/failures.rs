@@ -37,7 +37,7 @@ async fn unreachable_server_stops_leader_before_lease_ends() {
         assert_eq!(next(&mut events).await, WorkEvent::Over);
         assert_eq!(renewed.elapsed(), Duration::from_millis(12_500), "{way:?}");
         assert_eq!(within(running).await.expect("no panic"), LeadershipEnd::Lost(None));
-        assert_eq!(holder(&simulator), "ann", "the lease was not released");
+        assert_eq!(holder(&simulator), "ann", "the lease must not be released");
     }
 }
 
@@ -81,7 +81,7 @@ async fn outage_below_renew_deadline_leaves_work_running() {
         link.set(Behavior::Open);
         tokio::time::sleep(Duration::from_secs(20)).await;
     }
-    assert!(events.try_recv().is_err(), "the work continues");
+    assert!(events.try_recv().is_err(), "the work must continue");
     assert_eq!(lease(&simulator).lease_transitions, Some(0));
     running.abort();
 }
@@ -96,7 +96,7 @@ async fn write_with_lost_answer_is_recognised_as_own_claim() {
     let made = Instant::now();
     link.set(Behavior::Open);
     assert_eq!(next(&mut events).await, WorkEvent::Began);
-    assert!(made.elapsed() < Duration::from_secs(10), "the candidate does not wait for its own lease to end");
+    assert!(made.elapsed() < Duration::from_secs(10), "the candidate must not wait for its own lease");
     running.abort();
 }
 
@@ -120,7 +120,7 @@ async fn leaders_work_is_not_polled_after_its_deadline() {
     let run = elector.run(CancellationToken::new(), |_| async {
         // Simulates a machine that was suspended.
         tokio::time::advance(Duration::from_secs(13)).await;
-        unreachable!("another candidate may hold the lease now");
+        unreachable!("the work must not be polled after its deadline");
     });
     assert_eq!(within(run).await, LeadershipEnd::<()>::Lost(None));
 }
@@ -136,7 +136,7 @@ async fn forbidden_lease_is_reported_and_retried() {
     let mut status = elector.status();
     let (running, mut events) = work_until_dropped(elector);
     assert!(within(status.changed()).await);
-    let problem = status.problem().expect("a problem");
+    let problem = status.problem().expect("the status has a problem");
     assert_eq!(problem, ElectionProblem::Forbidden(message.to_owned()));
     assert!(problem.to_string().contains("grant get, create and update of leases"), "{problem}");
     assert!(!status.is_leading());

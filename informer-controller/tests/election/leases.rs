@@ -1,4 +1,4 @@
-//! When a candidate takes over the lease of another candidate.
+//! Tests of the time at which a candidate takes over the lease of another candidate.
 
 use std::time::Duration;
 

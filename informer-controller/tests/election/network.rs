@@ -20,7 +20,7 @@ pub(crate) enum Behavior {
     Silent,
     /// The server applies a write, but its response is lost.
     AnswersLost,
-    /// Each request is handled in one of these ways at random.
+    /// Each request is delayed, or handled in one of the other ways, at random. Contains the seed.
     Troubled(u64),
 }
 
@@ -57,15 +57,15 @@ impl Link {
             }
             Behavior::Open | Behavior::AnswersLost => self.simulator.call(request).await,
             Behavior::Troubled(random) => {
-                // The clock is paused (`start_paused`). If the caller drops the request meanwhile, the server
-                // never receives it.
+                // The clock is paused (`start_paused`). If the caller drops the request during the delay, the server never
+                // receives the request.
                 tokio::time::sleep(Duration::from_millis(random % 300)).await;
                 self.simulator.call(request).await
             }
         }
     }
 
-    /// Returns the behavior in which the link handles the next request.
+    /// Returns the behavior for the next request.
     fn take_behavior(&self) -> Behavior {
         let mut behavior = self.behavior.lock();
         let Behavior::Troubled(seed) = &mut *behavior else { return *behavior };

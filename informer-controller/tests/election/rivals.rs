@@ -65,11 +65,11 @@ async fn takeover_waits_for_the_end_of_the_leaders_work() {
         bob.run(CancellationToken::new(), |stop| second.run(stop, CancellationToken::new())).await
     });
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert!(of_second.try_recv().is_err(), "ann still leads");
+    assert!(of_second.try_recv().is_err(), "bob must not lead while ann leads");
     cut.set(Behavior::Silent);
     assert_eq!(next(&mut of_first).await, WorkEvent::Cancelled);
     assert_eq!(next(&mut of_first).await, WorkEvent::Over);
-    assert!(of_second.try_recv().is_err(), "the leader's work has not ended");
+    assert!(of_second.try_recv().is_err(), "bob must not lead before ann's lease ends");
     assert_eq!(next(&mut of_second).await, WorkEvent::Began);
     assert_eq!(holder(&simulator), "bob");
 }
@@ -90,8 +90,8 @@ impl Drop for Working {
     }
 }
 
-/// A candidate that contends repeatedly, and works for a while or until its work is dropped.
-/// Sometimes the test drops its whole run.
+/// Contends for the lease repeatedly. In each term, works for a random time, or until the work is
+/// dropped. Sometimes drops the whole run.
 async fn contend(link: Link, name: String, seed: u64, working: Arc<AtomicUsize>, terms: Arc<AtomicUsize>) {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut candidate = elector(&link, &name);
@@ -135,7 +135,7 @@ async fn faulty_requests_leave_one_leader_and_recover() {
                 });
             }
             links.iter().for_each(|link| link.set(Behavior::Open));
-            // From here a candidate leads soon, even if a whole run was dropped.
+            // From now on, a candidate must lead soon, even if a whole run was dropped.
             let mut idle_since = Instant::now();
             let quiet_until = idle_since + Duration::from_secs(300);
             while Instant::now() < quiet_until {

@@ -84,21 +84,20 @@ async fn standby_has_synced_informers_and_idle_workers() {
     assert_eq!(leader.next_call().await, ("shop/b".to_owned(), 2));
     assert_eq!(standby.maps.wait_until(&version, Duration::from_secs(10)).await, WaitOutcome::Reached);
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert!(standby.calls.try_recv().is_err(), "its workers are idle");
+    assert!(standby.calls.try_recv().is_err(), "the standby's workers must be idle");
     let stats = standby.monitor.stats();
     assert_eq!(stats.succeeded + stats.failed, 0, "{stats:?}");
 
     simulator.clear_requests();
     leader.stop().await;
-    let first =
-        tokio::time::timeout(LONGEST_RETRY, standby.next_call()).await.expect("within a retry period");
-    assert_eq!(first.1, 2, "the store has both objects");
-    // Events from before its term are delivered.
+    let first = tokio::time::timeout(LONGEST_RETRY, standby.next_call()).await.expect("the standby leads");
+    assert_eq!(first.1, 2, "the store must have both objects");
+    // The new leader also reconciles objects from before its term.
     let second = standby.next_call().await;
     let mut keys = [first.0, second.0];
     keys.sort_unstable();
     assert_eq!(keys, ["shop/a", "shop/b"]);
     let lists = RequestFilter::any().path("/api/v1/configmaps");
-    assert_eq!(simulator.request_count(&lists), 0, "no list after the takeover");
+    assert_eq!(simulator.request_count(&lists), 0, "the new leader must not list again");
     standby.stop().await;
 }

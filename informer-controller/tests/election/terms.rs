@@ -36,10 +36,10 @@ async fn leader_renews_with_one_request_per_retry_period() {
     assert_eq!(
         simulator.request_count(&RequestFilter::verb(Verb::Get)),
         1,
-        "renewals use the last written state"
+        "renewals must use the last written lease, without a read"
     );
     assert_eq!(simulator.request_count(&RequestFilter::verb(Verb::Update)), 10);
-    assert_eq!(later.acquire_time, first.acquire_time, "the term is the same");
+    assert_eq!(later.acquire_time, first.acquire_time, "the term must stay the same");
     assert_ne!(later.renew_time, first.renew_time);
     assert_eq!(status.leader().as_deref(), Some("ann"));
     running.abort();
@@ -61,7 +61,7 @@ async fn shutdown_renews_until_work_ends_then_releases() {
     assert_eq!(next(&mut events).await, WorkEvent::Cancelled);
     let renewed = lease(&simulator).renew_time;
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(holder(&simulator), "ann", "the work is still running");
+    assert_eq!(holder(&simulator), "ann", "the lease must be held while the work runs");
     assert_ne!(lease(&simulator).renew_time, renewed);
 
     ends.cancel();
@@ -154,9 +154,9 @@ async fn dropped_or_panicked_run_is_not_leading() {
             began = next(&mut events) => assert_eq!(began, WorkEvent::Began),
         }
     }
-    assert!(!status.is_leading(), "the run was dropped");
-    let run = elector
-        .run(CancellationToken::new(), |_| async { assert!(!status.is_leading(), "the candidate leads") });
+    assert!(!status.is_leading(), "a dropped run must not lead");
+    let run =
+        elector.run(CancellationToken::new(), |_| async { assert!(!status.is_leading(), "intended panic") });
     assert!(within(AssertUnwindSafe(run).catch_unwind()).await.is_err());
     assert!(!status.is_leading());
 }
@@ -174,7 +174,7 @@ async fn leader_recreates_its_deleted_lease() {
     simulator.delete::<Lease>("shop/till").expect("the object exists");
     tokio::time::sleep(Duration::from_secs(30)).await;
     assert_eq!(holder(&simulator), "ann");
-    assert_eq!(lease(&simulator).acquire_time, acquired, "the term is the same");
-    assert!(events.try_recv().is_err(), "the work continues");
+    assert_eq!(lease(&simulator).acquire_time, acquired, "the term must stay the same");
+    assert!(events.try_recv().is_err(), "the work must continue");
     running.abort();
 }

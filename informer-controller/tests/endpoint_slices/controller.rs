@@ -26,7 +26,7 @@ use crate::views::{PodEndpoint, PodEndpointInformers};
 /// A namespace, and a label with its value.
 type Label = (String, String, String);
 
-/// A running controller with its own client and caches. To drop it is like killing its process.
+/// A running controller with its own client and caches. Dropping it is like killing its process.
 pub(crate) struct Controller {
     monitor: RunnerMonitor,
     running: JoinSet<Result<(), Failure>>,
@@ -118,7 +118,7 @@ impl Shared {
             let (name, by_default) = (name(slice), DeleteParams::default());
             let deletion = api.delete(&name, &by_default);
             match request.writes().track_deletion(&self.slices, slice, deletion).await {
-                // The garbage collector has already deleted it.
+                // The garbage collector has already deleted the slice.
                 Err(kube::Error::Api(status)) if status.is_not_found() => {}
                 answer => drop(answer?),
             }

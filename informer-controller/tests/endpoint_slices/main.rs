@@ -2,10 +2,10 @@
 //! a service selects. One index maps pods to services, another maps services to pods. The test
 //! kills the controller during its work, and a second controller continues.
 //!
-//! The server is simulated, or a real one with `INFORMER_E2E_KUBECONFIG`.
+//! By default, the server is simulated. `INFORMER_E2E_KUBECONFIG` selects a real server.
 
 mod controller;
-#[allow(dead_code, reason = "objects are created many at a time here")]
+#[allow(dead_code, reason = "this test does not use all helpers of the examples")]
 #[path = "../../../examples/server/mod.rs"]
 mod server;
 mod slices;
@@ -64,7 +64,7 @@ async fn run(workload: &Workload, changes: usize) -> Result<(), Failure> {
     let endpoints = witness.settled().await?;
     let stats = second.monitor().stats();
     println!(
-        "{} calls, {} of them failed; {} waited for a write",
+        "{} calls succeeded, {} failed; keys were parked {} times",
         stats.succeeded, stats.failed, stats.parked
     );
     println!(

@@ -2,7 +2,7 @@
 //!
 //! Kubernetes: `staging/src/k8s.io/endpointslice/reconciler.go`, which minimizes the number of
 //! writes. This version sorts the pods and puts a hundred into each slice. It omits pods that are
-//! not ready, and named ports, because this view of pods has no containers.
+//! not ready. It also omits named ports, because the view of pods has no containers.
 
 use std::collections::BTreeMap;
 

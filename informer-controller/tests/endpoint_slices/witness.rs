@@ -25,7 +25,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 pub(crate) struct Witness {
     client: Client,
     namespace: String,
-    /// Number of slices created since the start; updated at each change of a slice.
+    /// The number of slices created since the start. The channel is notified of each change of a slice.
     made: watch::Receiver<usize>,
     handler: HandlerRegistration,
     factory: SharedInformerFactory,

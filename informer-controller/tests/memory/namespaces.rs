@@ -59,7 +59,8 @@ impl Controller {
         called.expect("no call before the timeout").expect("the controller runs")
     }
 
-    /// Waits until everything is idle at the current time. Returns the sorted keys of the calls.
+    /// Waits until all tasks are idle, which takes 1 ms of virtual time. Returns the sorted keys of the
+    /// calls.
     async fn settled(&mut self) -> Vec<String> {
         sleep(Duration::from_millis(1)).await;
         let mut called: Vec<_> = std::iter::from_fn(|| self.called.try_recv().ok()).collect();
@@ -73,8 +74,8 @@ impl Controller {
     }
 }
 
-/// Parents and children, both watched in `a`. `c` has a parent, but lists of its children are
-/// refused at first.
+/// Returns a server with a parent in namespace `c`, and informers of parents and children, which
+/// watch namespace `a`. The first list of children in `c` is refused.
 async fn with_children_refused_in_c() -> (Server, Running, Running) {
     let (of_parents, of_children) = (Server::new(), Server::new());
     of_parents.put("c", "late", "1");
@@ -141,7 +142,8 @@ async fn released_objects_queue_no_keys() {
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Parents, watched in `a` and `b`, with one parent in each.
+/// Returns a server with one parent in each of the namespaces `a` and `b`, and an informer of both
+/// namespaces.
 async fn parents_in_a_and_b() -> (Server, Running) {
     let server = Server::new();
     server.put("a", "one", "1");
@@ -265,7 +267,8 @@ async fn request_distinguishes_released_from_deleted_objects() {
     ));
     begun.notified().await;
     sleep(Duration::from_millis(1)).await;
-    // Both calls are in flight: one object is deleted, the namespace of the other is removed.
+    // While both calls are in flight, one object is deleted, and the namespace of the other object is
+    // removed.
     server.delete("a", "one");
     sleep(Duration::from_millis(1)).await;
     remove(&parents, "b").await;
@@ -280,7 +283,8 @@ async fn request_distinguishes_released_from_deleted_objects() {
     parents.stop().await;
 }
 
-/// Parents and children, both watched in `a` and `b`; a child's key is that of its parent.
+/// Starts a controller of parents and children, both watched in the namespaces `a` and `b`. A child
+/// has the key of its parent.
 async fn families() -> (Server, Running, Running, Controller) {
     let (server, parents) = parents_in_a_and_b().await;
     let children = Server::new().start(&["a", "b"]).synced().await;
@@ -341,7 +345,8 @@ fn refusal() -> informer_factory::ListWatchError {
     Box::new(kube::core::Status::failure("not for you", "Forbidden").with_code(403)).into()
 }
 
-/// A server with an object in each of `a` and `b`; it rejects the first `times` lists of `b`.
+/// Returns a server with an object in each of the namespaces `a` and `b`. The server rejects the
+/// first `times` lists of `b`.
 fn refusing(times: usize) -> Server {
     let server = Server::new();
     server.put("a", "one", "1");
@@ -368,12 +373,12 @@ async fn controller_works_without_refused_namespace() {
     assert!(controller.settled().await.is_empty());
     assert_eq!(controller.monitor.stats().parked_now, 2);
     let lines = warnings.with("stay parked");
-    let [line] = lines.as_slice() else { panic!("the parking is logged once: {lines:?}") };
+    let [line] = lines.as_slice() else { panic!("expected one log line: {lines:?}") };
     assert!(line.contains("namespace=\"b\"") && line.contains("forbidden"), "{line}");
     sleep(2 * MINUTE).await;
     assert_eq!(warnings.with("stay parked").len(), 2);
 
-    parents.informer.synced_in("b").wait().await.expect("the namespace is granted");
+    parents.informer.synced_in("b").wait().await.expect("the namespace is listed");
     assert_eq!(controller.settled().await, ["b/three", "b/two"]);
     controller.stop().await;
     parents.stop().await;

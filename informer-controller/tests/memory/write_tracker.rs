@@ -52,14 +52,14 @@ fn unreachable() -> kube::Error {
 async fn i9_key_waits_until_the_store_has_its_write() {
     let world = world().await;
     assert_eq!(world.wait().await, (Duration::ZERO, true), "nothing was written");
-    // The test does not await in between, so the informer cannot run.
+    // The test does not await between the write and the check, so the informer cannot run.
     let written = create(&world.source, "child", "1");
     world.writes.wrote(&world.running.informer, &*written);
     assert!(!world.writes.is_ready());
-    assert!(world.tracker.of(&key("another")).is_ready(), "other keys do not wait");
+    assert!(world.tracker.of(&key("another")).is_ready(), "other keys must not wait");
     assert_eq!(world.wait().await, (Duration::ZERO, true));
     assert!(world.running.informer.get(written.key()).is_some());
-    assert_eq!(world.tracker.keys(), 0, "visible writes are removed");
+    assert_eq!(world.tracker.keys(), 0, "a write that the cache has must be removed");
     world.running.stop().await;
 }
 
@@ -187,7 +187,7 @@ async fn unknown_create_of_a_generated_name_waits_for_deadline() {
             Err::<ConfigMap, _>(error())
         };
         world.writes.track(&world.running.informer, &generated(), answer).await.expect_err("a lost answer");
-        assert_eq!(world.wait().await, (DEADLINE, false), "the deadline counts from the error");
+        assert_eq!(world.wait().await, (DEADLINE, false), "the deadline must count from the error");
         world.running.stop().await;
     }
 }
@@ -310,8 +310,8 @@ async fn late_failure_parks_the_key_again() {
             sleep(DEADLINE * 2).await;
             Err::<ConfigMap, _>(unreachable())
         };
-        // A check of another key removes the write, because its deadline has passed.
-        let look = async {
+        // A check of the key removes the write, because its deadline has passed.
+        let check = async {
             sleep(DEADLINE + DEADLINE / 2).await;
             assert!(world.writes.is_ready());
         };
@@ -322,7 +322,7 @@ async fn late_failure_parks_the_key_again() {
                 world.writes.track(informer, &generated(), request).await
             }
         };
-        let (answer, ()) = tokio::join!(answer, look);
+        let (answer, ()) = tokio::join!(answer, check);
         assert!(answer.is_err() && !world.writes.is_ready(), "the outcome is unknown");
         // The deleted object is known, so the tracker can read it.
         assert_eq!(world.wait().await, if is_deletion { (Duration::ZERO, true) } else { (DEADLINE, false) });

@@ -19,10 +19,11 @@ use crate::cache::Choice;
 use crate::scheduler::{NAME, Shared};
 use crate::views::PodDemand;
 
-/// How long a bound pod is assumed to be on its node before the watch confirms it.
+/// The time within which the watch must confirm that a pod is bound. Until then, the pod is assumed
+/// to be on its node.
 const ASSUMED_FOR: Duration = Duration::from_secs(30);
 
-/// The error for a pod that fits on no node.
+/// The error for a pod that was not bound to a node.
 struct NotPlaced;
 
 /// Finds nodes for pods, one after the other.
@@ -63,8 +64,8 @@ async fn place(shared: &Shared, key: &ObjectKey) -> Result<(), NotPlaced> {
     if let Err(kube::Error::Api(status)) = &answer
         && (400..500).contains(&status.code)
     {
-        // The server rejected the binding. If the pod is already bound or deleted, an event
-        // follows, and no further step is needed.
+        // The server rejected the binding. If the pod is already bound or deleted, an event reports
+        // that, and the retry does nothing.
         shared.counts.count_refused();
         shared.cache().forget(key, pod.uid());
         return Err(NotPlaced);
@@ -81,7 +82,7 @@ async fn place(shared: &Shared, key: &ObjectKey) -> Result<(), NotPlaced> {
 
 async fn bind(shared: &Shared, pod: &Cached<PodDemand>, node: &str) -> Result<(), kube::Error> {
     let api = Api::<Pod>::namespaced(shared.client.clone(), pod.namespace().unwrap_or_default());
-    // The UID prevents binding a new pod of the same name to the old pod's node.
+    // Because of the UID, the server rejects the binding if the pod was deleted and created again.
     let binding = json!({
         "apiVersion": "v1",
         "kind": "Binding",

@@ -2,8 +2,9 @@
 //! that the watch has not confirmed yet.
 //!
 //! kube-scheduler: `pkg/scheduler/backend/cache/cache.go`. A decision counts at once, because the
-//! next decisions precede its confirmation by the watch; until then the pod is *assumed*. An
-//! unconfirmed assumption expires. The cache has no lock, no clock and no I/O.
+//! scheduler makes further decisions before the watch confirms it. Until the confirmation, the pod
+//! is *assumed* to be on its node. An assumption expires if the watch does not confirm it in time.
+//! The cache has no lock, no clock and no I/O.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -70,7 +71,7 @@ impl Cache {
 
     /// Records a pod from the watch, with or without a node.
     pub(crate) fn observe(&mut self, key: &ObjectKey, uid: &Uid, request: Resources, node: Option<&str>) {
-        // An assumed pod keeps its node, because the watch may lag.
+        // Without a node in the event, an assumed pod keeps its node, because the watch may lag.
         let is_another = self.pods.get(key).is_some_and(|placed| placed.uid != *uid);
         if node.is_some() || is_another {
             self.take_out(key);
@@ -87,7 +88,7 @@ impl Cache {
         }
     }
 
-    /// Chooses the node whose scarcest resource will have most left, and assumes the pod there.
+    /// Chooses the node whose scarcest resource will have the most left, and assumes the pod there.
     pub(crate) fn assume(&mut self, key: &ObjectKey, uid: &Uid, request: Resources) -> Choice {
         if self.pods.contains_key(key) {
             return Choice::AlreadyPlaced;
@@ -102,8 +103,8 @@ impl Cache {
         Choice::Node(node)
     }
 
-    /// Sets the deadline for the watch to confirm an assumed pod that is bound, or whose outcome is
-    /// unknown.
+    /// Sets the deadline for the watch to confirm an assumed pod. The pod is bound, or the outcome of
+    /// the binding request is unknown.
     pub(crate) fn expect_until(&mut self, key: &ObjectKey, uid: &Uid, deadline: Instant) {
         let placed = self.pods.get_mut(key).filter(|placed| placed.uid == *uid);
         // The watch may confirm the pod before the response arrives.

@@ -14,7 +14,7 @@ fn request(cpu: u128) -> Resources {
     Resources { cpu, memory: 10, pods: 1 }
 }
 
-/// Two nodes of equal size, with a pod on the first.
+/// Returns a cache with two nodes of equal size, and a pod on the first node.
 fn cache() -> Cache {
     let mut cache = Cache::default();
     cache.set_node("a", ROOM);
@@ -60,7 +60,7 @@ fn watch_event_replaces_assumption() {
     assert_eq!(cache.sums()["b"], Resources::default());
     assert_eq!(cache.sums()["a"].cpu, 700, "another scheduler has bound the pod here");
     cache.forget(&key("p"), &"p".into());
-    assert_eq!(cache.sums()["a"].cpu, 700, "confirmed pods do not expire");
+    assert_eq!(cache.sums()["a"].cpu, 700, "a confirmed pod must not be forgotten");
 }
 
 #[test]

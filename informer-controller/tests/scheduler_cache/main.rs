@@ -1,8 +1,8 @@
 //! A scheduler's cache, as in kube-scheduler: the handlers of two informers maintain the used
-//! resources of each node, and a loop binds pods to the nodes with most room. The test kills the
+//! resources of each node, and a loop binds pods to the nodes with the most room. The test kills the
 //! scheduler during its work, and a second scheduler continues.
 //!
-//! The server is simulated, or a real one with `INFORMER_E2E_KUBECONFIG`.
+//! By default, the server is simulated. `INFORMER_E2E_KUBECONFIG` selects a real server.
 
 mod bind;
 mod cache;
@@ -10,7 +10,7 @@ mod quantity;
 mod recount;
 mod resources;
 mod scheduler;
-#[allow(dead_code, reason = "objects are created many at a time here")]
+#[allow(dead_code, reason = "this test does not use all helpers of the examples")]
 #[path = "../../../examples/server/mod.rs"]
 mod server;
 mod views;

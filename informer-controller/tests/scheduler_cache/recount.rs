@@ -17,8 +17,9 @@ use crate::views::{NodeRoom, PodDemand};
 pub(crate) struct Recount {
     allocatable: BTreeMap<String, Resources>,
     pub(crate) sums: BTreeMap<String, Resources>,
-    /// Number of pods in the namespace, and of those without a node.
+    /// The number of pods in the namespace.
     pub(crate) pods: usize,
+    /// The number of these pods that have no node.
     pub(crate) waiting: usize,
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct Resources {
 }
 
 impl Resources {
-    /// What any pod uses at least: one of the node's pod slots.
+    /// The minimum that a pod uses: one of the node's pod slots.
     pub(crate) const ONE_POD: Self = Self { cpu: 0, memory: 0, pods: 1 };
 
     /// Returns the maximum of each amount.

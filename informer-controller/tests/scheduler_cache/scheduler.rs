@@ -1,8 +1,8 @@
 //! [`Scheduler`]: informers fill the cache and a queue of pods without a node, and workers choose a
 //! node for each pod and bind it.
 //!
-//! kube-scheduler: `pkg/scheduler/eventhandlers.go`. A scheduler has its own client and caches. To
-//! drop it is like killing its process.
+//! kube-scheduler: `pkg/scheduler/eventhandlers.go`. A scheduler has its own client and caches.
+//! Dropping it is like killing its process.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -45,7 +45,7 @@ pub(crate) struct Shared {
     pub(crate) pods: SharedIndexInformer<PodDemand>,
     pub(crate) client: Client,
     pub(crate) counts: Counts,
-    /// Notified after each change of the cache by the watch of pods.
+    /// Notified after each change of the cache that an event of a pod causes.
     changed: watch::Sender<()>,
 }
 
@@ -65,7 +65,8 @@ impl Scheduler {
         // Completed pods use no resources. This selector makes them appear as deleted.
         let alive = factory.with_fields("status.phase!=Succeeded,status.phase!=Failed");
         let pods = alive.core().v1().pod_demands();
-        // As in kube-scheduler: new nodes and deleted pods make room, so refused pods are retried.
+        // As in kube-scheduler, a pod that fits on no node is retried, because new nodes and deleted pods
+        // make room.
         let limiter = ItemExponential::new(Duration::from_secs(1), Duration::from_secs(10));
         let shared = Arc::new(Shared {
             cache: Mutex::default(),
@@ -108,7 +109,7 @@ impl Shared {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a receiver of notifications about changes of the cache by the watch.
+    /// Returns a receiver of notifications about changes of the cache that events of pods cause.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }

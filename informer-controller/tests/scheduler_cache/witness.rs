@@ -1,4 +1,4 @@
-//! [`Witness`]: watches the nodes of pods, and checks that no scheduler moves a pod.
+//! [`Witness`]: records the node of each pod, and detects pods that a scheduler moved.
 
 use std::collections::HashMap;
 use std::error::Error;

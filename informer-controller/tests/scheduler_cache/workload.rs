@@ -44,8 +44,8 @@ impl Workload {
         send_all(numbers.map(|n| self.create(Pod::url_path(&(), Some(&self.namespace)), pod(n)))).await
     }
 
-    /// Creates an object from its JSON. The response is not decoded, because it would cost time for
-    /// many objects.
+    /// Creates an object from its JSON. The response is not decoded, because decoding takes
+    /// time if there are many objects.
     async fn create(&self, path: String, object: Value) -> Result<(), kube::Error> {
         let body = object.to_string().into_bytes();
         let request = Request::new(path).create(&PostParams::default(), body);
@@ -83,7 +83,7 @@ impl Workload {
 }
 
 fn pod(n: usize) -> Value {
-    // 137.5m on average, in several notations.
+    // CPU requests in several notations, 137.5m on average.
     let cpu = ["50m", "0.1", "150m", "0.25"][n % 4];
     let memory = ["64Mi", "128Mi", "134217728", "0.25Gi", "100M"][n % 5];
     json!({

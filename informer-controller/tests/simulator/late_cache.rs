@@ -1,5 +1,5 @@
-//! A controller whose cache lags by half a second: the errors without a `WriteTracker`, and that
-//! none occur with one. Time is virtual.
+//! A controller whose cache lags by half a second. Without a `WriteTracker`, the controller creates
+//! duplicate children and causes conflicts; with a `WriteTracker`, it does not. Time is virtual.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use serde_json::json;
 use tokio::time::{Instant, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
-const LATE: Duration = Duration::from_millis(500);
+const LAG: Duration = Duration::from_millis(500);
 const PARENTS: u32 = 20;
 
 /// Makes a replica lag by half a second, plus up to ten milliseconds.
@@ -30,7 +30,7 @@ async fn keep_lagging(simulator: &Simulator, replica: &LaggingReplica) {
         ticks.tick().await;
         let now = simulator.resource_version();
         past.push_back((Instant::now(), now));
-        while let Some((_, version)) = past.front().filter(|(at, _)| at.elapsed() >= LATE) {
+        while let Some((_, version)) = past.front().filter(|(at, _)| at.elapsed() >= LAG) {
             replica.lag(now - version);
             replica.hold();
             past.pop_front();
@@ -60,7 +60,7 @@ impl OneChildEach {
             self.create_child(&request, &set).await?;
         }
         let reported = set.status.as_ref().map_or(0, |status| status.replicas);
-        if reported != i32::try_from(children).expect("a few") {
+        if reported != i32::try_from(children).expect("a small number") {
             self.write_status(&request, &set, children).await?;
         }
         Ok(Reconciled::Done)
@@ -93,7 +93,7 @@ impl OneChildEach {
         children: usize,
     ) -> Result<(), kube::Error> {
         let mut set = ReplicaSet::clone(set);
-        let replicas = i32::try_from(children).expect("a few");
+        let replicas = i32::try_from(children).expect("a small number");
         set.status = Some(ReplicaSetStatus { replicas, ..ReplicaSetStatus::default() });
         let sets = Api::<ReplicaSet>::namespaced(self.client.clone(), "shop");
         let (name, params) = (set.name_unchecked(), PostParams::default());
@@ -117,7 +117,7 @@ fn parent(n: u32) -> serde_json::Value {
     })
 }
 
-/// Changes by other clients: they delete and change children, and change settings of the parents.
+/// Simulates other clients, which delete and change children, and change settings of the parents.
 async fn churn(simulator: &Simulator, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     for step in 0..400 {
@@ -144,7 +144,7 @@ async fn churn(simulator: &Simulator, seed: u64) {
     }
 }
 
-/// The errors of a controller during ten seconds of churn.
+/// The writes and errors of a controller during ten seconds of churn.
 #[derive(Debug)]
 struct Account {
     writes: u32,

@@ -1,4 +1,5 @@
-//! Reads of own writes without a wait: a mutation cache over an informer's store.
+//! Reads of own writes: from a mutation cache without a wait, or from the store after a wait with a
+//! `WriteTracker`.
 
 use informer_controller::WriteTracker;
 use informer_factory::{Cached, ObjectKey, SharedInformerFactory, WaitOutcome};
@@ -71,7 +72,7 @@ async fn object_deleted_by_others_leaves_the_mutation_cache() {
     let deletion = simulator.resource_version().into();
     assert_eq!(pods.wait_until(&deletion, TIMEOUT).await, WaitOutcome::Reached);
     assert!(cache.get(created.key()).is_none());
-    assert!(!cache.record(created), "a late record of a deleted object is rejected");
+    assert!(!cache.record(created), "a late record of a deleted object must be rejected");
     factory.shutdown().await;
 }
 
@@ -158,7 +159,7 @@ async fn failed_write_is_settled_by_a_read_of_its_object() {
             Err::<Pod, _>(kube::Error::Service("connection reset".into()))
         };
         writes.track(&pods, &new, request).await.expect_err("an unknown outcome");
-        assert!(within(writes.ready()).await, "long before the deadline");
+        assert!(within(writes.ready()).await, "the wait must end before the deadline");
         assert_eq!(pods.get(&key).is_some(), is_applied);
     }
     factory.shutdown().await;

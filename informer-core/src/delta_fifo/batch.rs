@@ -86,8 +86,8 @@ impl<K: 'static> Batch<K> {
         Self { queue, taken, requeued: HashSet::new() }
     }
 
-    /// Returns the items, in the order in which their keys were queued. There are no items if only
-    /// the [`watermark`](Self::watermark) has changed.
+    /// Returns the items, in the order in which their keys were queued. A batch without items only
+    /// reports progress, such as a new [`watermark`](Self::watermark).
     #[must_use]
     pub fn items(&self) -> &[Pending<K>] {
         &self.taken.items
@@ -97,11 +97,12 @@ impl<K: 'static> Batch<K> {
     /// processed.
     ///
     /// If newer changes of the item's key are queued, the changes of the item are obsolete and are
-    /// not requeued, except a deletion or release, which is requeued before the newer changes.
-    /// Until the item has been processed, no batch has a [`watermark`](Self::watermark), and an
-    /// item of the initial list keeps the queue from being synced. Requeue items before you read
-    /// [`watermark`](Self::watermark) and [`completes_initial_list`](Self::completes_initial_list),
-    /// because requeuing changes both. A second call for the same item changes nothing.
+    /// not requeued. Only a deletion or release is requeued, before the newer changes. Until the item
+    /// has been processed, no batch has a [`watermark`](Self::watermark), and an item of the initial
+    /// list keeps the queue from being synced. A second call for the same item changes nothing.
+    ///
+    /// Requeue items before you read [`watermark`](Self::watermark) and
+    /// [`completes_initial_list`](Self::completes_initial_list), because requeuing changes both.
     ///
     /// # Panics
     /// Panics if there is no item at `position`.
@@ -151,7 +152,7 @@ impl<K: 'static> Batch<K> {
     /// has processed this batch.
     ///
     /// If there are feeds, [`watermark`](Self::watermark) is the minimum of the watermarks of all
-    /// namespaces. It is empty while a namespace has no watermark.
+    /// namespaces. The minimum is empty while a namespace has no watermark.
     #[must_use]
     pub fn namespaces(&self) -> &[NamespaceProgress] {
         &self.taken.namespaces

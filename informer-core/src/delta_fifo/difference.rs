@@ -134,7 +134,7 @@ impl<K: 'static> Shared<K> {
     }
 
     /// Calls `change` with the locked state. If the batch in flight is large, its index is built
-    /// before the queue is locked, so that `change` can look up keys in the batch quickly.
+    /// before the queue is locked. So `change` can look up keys in the batch quickly.
     pub(super) fn change_indexed(&self, change: impl FnOnce(&mut State<K>)) {
         let mut change = Some(change);
         while change.is_some() {
@@ -154,7 +154,7 @@ impl<K: 'static> Shared<K> {
     fn unprocessed(&self) -> Unprocessed<K> {
         let (mut queued, mut in_flight, mut ticket) = (Vec::new(), Vec::new(), 0);
         loop {
-            // Memory is reserved before the lock is taken. Copying handles under the lock is fast.
+            // Memory is reserved before the lock is taken, so that only handles are copied under it.
             queued.reserve(SLICE);
             if self.state.lock().collect(&mut ticket, &mut queued, &mut in_flight) {
                 break;
@@ -212,7 +212,8 @@ impl<K: 'static> Shared<K> {
     }
 
     /// Queues changes in slices. The consumer cannot take any change before all changes have been
-    /// queued. If `begin` returns `false`, nothing is queued.
+    /// queued. Calls `begin` before the first change; if `begin` returns `false`, nothing is queued.
+    /// Calls `end` after the last change.
     fn queue(
         &self,
         changes: Vec<Delta<K>>,

@@ -4,12 +4,13 @@
 //! A queue with one source has no feeds. A feed is released when its namespace is no longer
 //! watched. Each feed has its own initial list, its own resource version, and two completions: one
 //! is set when its initial list has been processed, the other when its release has been processed.
-//! The queue reports the progress of a feed in a batch, after all changes that belong to this
-//! progress. So the completions are set when this batch has been processed.
+//! A batch that empties the queue reports the progress of the feeds, because it contains the last
+//! changes that belong to this progress. The completions are set when this batch has been
+//! processed.
 //!
 //! A namespace that is added again while its release is still queued gets a new feed. The changes
-//! of the new feed are queued after the releases of the old feed, and later progress of the old
-//! feed does not affect the new feed.
+//! of the new feed are queued after the releases of the old feed. Later progress of the old feed
+//! does not affect the new feed.
 
 use std::sync::Arc;
 
@@ -126,7 +127,7 @@ impl Feeds {
             synced: completions.synced.clone(),
             released: vec![completions.released.clone()],
         });
-        // Until this feed has been listed, there is no minimum version.
+        // Until this feed has been listed, there is no minimum version. The next batch reports this.
         self.has_progress |= self.is_revoked || !self.announced.is_empty();
         (id, completions)
     }
@@ -223,7 +224,7 @@ impl Feeds {
     /// completions, and no completions are returned.
     pub(super) fn release(&mut self, id: FeedId) -> Option<Vec<Completion>> {
         let position = self.feeds.iter().position(|feed| feed.id == id)?;
-        // Without this feed, the minimum version can change.
+        // Without this feed, the minimum version can be different. The next batch reports it.
         self.has_progress = true;
         if self.feeds[position].stage != Stage::Awaited {
             let feed = &mut self.feeds[position];
@@ -241,9 +242,9 @@ impl Feeds {
     /// Returns the minimum of the versions of all feeds. Empty if a feed has no version, or if two
     /// versions cannot be compared.
     fn minimum(&self) -> ResourceVersion {
-        let mut followed = self.feeds.iter().filter(|feed| feed.stage != Stage::Released);
-        let Some(first) = followed.next() else { return ResourceVersion::empty() };
-        let minimum = followed.try_fold(&first.newest, |minimum, feed| {
+        let mut watched = self.feeds.iter().filter(|feed| feed.stage != Stage::Released);
+        let Some(first) = watched.next() else { return ResourceVersion::empty() };
+        let minimum = watched.try_fold(&first.newest, |minimum, feed| {
             minimum.compare(&feed.newest).map(|order| if order.is_gt() { &feed.newest } else { minimum })
         });
         minimum.cloned().unwrap_or_default()

@@ -14,8 +14,8 @@ pub(super) struct InFlight<K> {
     pub(super) items: Arc<Vec<Pending<K>>>,
     /// The number of items of the batch that belong to the initial list.
     pub(super) initial: usize,
-    /// Maps each key to the position of its item in the batch. The index is built on first use; for
-    /// a large batch, while the queue is not locked.
+    /// Maps each key to the position of its item in the batch. The index is built on first use. The
+    /// index of a large batch is built while the queue is not locked.
     pub(super) index: Arc<OnceLock<HashMap<ObjectKey, usize>>>,
 }
 

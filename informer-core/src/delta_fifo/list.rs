@@ -75,8 +75,8 @@ impl<K> Listed<K> {
         Self::new(replacement, Some(scope))
     }
 
-    /// Returns whether the list shows that no object with this key exists: the list covers the key,
-    /// and the object is neither listed nor quarantined.
+    /// Returns whether the list shows that no object with this key exists: the list is complete and
+    /// covers the key, and the object is neither listed nor quarantined.
     pub(super) fn lacks(&self, key: &ObjectKey) -> bool {
         self.complete
             && self.covers(key)
@@ -123,8 +123,8 @@ impl<K: 'static> State<K> {
                     unused.push(std::mem::replace(object, newest));
                 }
                 newest => {
-                    // `newest` can be the last handle of its object, if the store has dropped the
-                    // object meanwhile.
+                    // I8: the caller drops `newest`, because it can be the last handle to its object
+                    // if the store has removed the object meanwhile.
                     unused.extend(newest);
                     if is_queued {
                         self.enqueue(Delta::Replaced(object.clone()));

@@ -5,9 +5,9 @@
 //! [`DeltaFifo::pop_batch`] takes all queued changes at once. After each such batch, the consumer's
 //! store equals the state of the server at one resource version.
 //!
-//! Note: between the pop and the end of processing, a change is neither queued nor in the store. So
-//! the queue keeps the popped batch, which is in flight, until the [`Batch`] is dropped, and also
-//! compares lists with the batch in flight.
+//! Note: between the pop and the end of processing, a change is in flight: it is neither queued nor
+//! in the store. So the queue keeps the popped batch until the [`Batch`] is dropped, and compares
+//! lists with this batch, too.
 //!
 //! Lock order: the queue's lock, then the locks that [`KnownObjects`] takes, such as the store's.
 
@@ -70,7 +70,7 @@ pub struct DeltaFifo<K: 'static> {
 }
 
 /// The number of queued changes at which a reflector waits. The number is large enough to keep the
-/// consumer busy, and small compared with the number of objects in a cluster that has so many
+/// consumer busy. It is small compared with the number of objects in a cluster with this many
 /// changes at once.
 const MAX_DELTAS: usize = if cfg!(informer_loom) { 2 } else { 10_000 };
 
@@ -87,7 +87,8 @@ struct Shared<K: 'static> {
 }
 
 impl<K: 'static> Shared<K> {
-    /// Calls `change` with the locked state, and then wakes the tasks that wait for its effects.
+    /// Calls `change` with the locked state. Then unlocks the state, wakes the tasks that wait for
+    /// the change, and drops unused deltas.
     #[inline]
     fn change(&self, change: impl FnOnce(&mut State<K>)) {
         let (became_ready, became_synced, has_arrived, garbage) = {
@@ -208,14 +209,15 @@ impl<K: 'static> DeltaFifo<K> {
     /// Queues a [`Delta::Sync`] for every known object that has no pending change.
     ///
     /// A resync sends no request to the server. It is for handlers that periodically process all
-    /// objects again. Without [known objects](Self::with_known_objects), this does nothing.
+    /// objects again. Without [known objects](Self::with_known_objects), this method does nothing.
     pub fn resync(&self) {
         self.shared.resync();
     }
 
     /// Waits for changes and takes all of them. Returns `None` once the queue is closed and empty.
     ///
-    /// One batch is in flight at a time: this also waits until the previous batch has been dropped.
+    /// One batch is in flight at a time: this method also waits until the previous batch has been
+    /// dropped.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future takes nothing from the queue.
@@ -227,7 +229,8 @@ impl<K: 'static> DeltaFifo<K> {
     /// Waits for changes and takes the changes of the oldest key. Returns `None` once the queue is
     /// closed and empty. As with [`pop_batch`](Self::pop_batch), one batch is in flight at a time.
     ///
-    /// The batch has one item, or no item if only the [watermark](Batch::watermark) has changed.
+    /// The batch has one item, or no item if it only reports progress, such as a new
+    /// [watermark](Batch::watermark).
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future takes nothing from the queue.
@@ -344,9 +347,9 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
         objects
     }
 
-    /// Queues a [`Delta::Replaced`] for each new or changed object, and a deletion for each object
-    /// that is queued, in flight or in the store, but not in the list. Unchanged objects are not
-    /// queued.
+    /// Queues a [`Delta::Replaced`] for each new or changed object. Then queues a deletion for each
+    /// object that the list lacks and that is queued, in flight or in the store. Unchanged objects
+    /// are not queued.
     fn replace(&self, replacement: Replacement<K>) {
         let listed = Listed::new(replacement, None);
         self.shared.replace(&listed);

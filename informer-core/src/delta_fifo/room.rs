@@ -1,5 +1,5 @@
-//! Allocates the tables of the queue (`items` and `index` of its [`State`]) for many keys while the
-//! queue is not locked, because growing a large table takes milliseconds.
+//! Allocates the tables of the queue (`items` and `index` of its [`State`]) for many keys. This
+//! happens while the queue is not locked, because growing a large table takes milliseconds.
 
 use std::collections::VecDeque;
 

@@ -57,8 +57,8 @@ pub(super) struct State<K> {
     pub(super) garbage: Vec<Delta<K>>,
     pub(super) closed: bool,
     /// The number of lists that are being queued in slices. No batch can be taken before all slices
-    /// of these lists are queued, because a store with only a part of a list would not equal any
-    /// state of the server.
+    /// of these lists are queued: a store with only a part of a list would not equal any state of
+    /// the server.
     take_blocks: usize,
 }
 
@@ -356,7 +356,8 @@ impl<K: 'static> State<K> {
                 let newer = &mut self.items[newer];
                 newer.initial |= initial;
                 let mut ends = failed.deltas.iter().rev().filter(|delta| delta.is_end());
-                // If the item has both, the deletion is kept: a deletion must not become a release.
+                // If the item has a deletion and a release, the deletion is kept: a deletion must not
+                // become a release.
                 let end = ends.clone().find(|delta| delta.is_deleted()).or_else(|| ends.next());
                 self.garbage.extend(end.and_then(|end| prepend(&mut newer.deltas, end.clone())));
             }

@@ -276,7 +276,7 @@ fn resync_queues_known_objects_without_pending_changes() {
 
 #[test]
 fn resync_during_the_initial_list_queues_nothing() {
-    let (queue, store) = before_a_store();
+    let (queue, store) = queue_with_store();
     let listed = queue.list_part(vec![object("a", 1, "a")]);
     store.0.lock().insert(listed[0].key().clone(), listed[0].clone());
     drop(pop_now(&queue));
@@ -322,14 +322,14 @@ fn empty_initial_list_completes_with_its_batch() {
 }
 
 /// Returns a queue and the empty store of its consumer.
-fn before_a_store() -> (DeltaFifo<Object>, Arc<Store>) {
+fn queue_with_store() -> (DeltaFifo<Object>, Arc<Store>) {
     let store = Store::with(vec![]);
     (DeltaFifo::with_known_objects(Arc::clone(&store) as Arc<dyn KnownObjects<Object>>), store)
 }
 
 #[test]
 fn i6_initial_list_completes_when_all_parts_are_processed() {
-    let (queue, store) = before_a_store();
+    let (queue, store) = queue_with_store();
     let first = queue.list_part(vec![object("a", 1, "a"), object("b", 1, "b")]);
     let batch = pop_now(&queue);
     assert_eq!(contents(&batch), ["a R:a", "b R:b"]);
@@ -359,7 +359,7 @@ fn queue_without_a_store_returns_a_list_once() {
 
 #[test]
 fn i6_processed_initial_list_completes_with_its_end() {
-    let (queue, store) = before_a_store();
+    let (queue, store) = queue_with_store();
     let listed = queue.list_part(vec![object("a", 1, "a")]);
     let batch = pop_now(&queue);
     store.0.lock().insert(listed[0].key().clone(), listed[0].clone());
@@ -374,14 +374,14 @@ fn i6_processed_initial_list_completes_with_its_end() {
 
 #[test]
 fn retried_initial_list_deletes_missing_objects() {
-    let (queue, store) = before_a_store();
-    let broken = queue.list_part(vec![object("a", 1, "a"), object("b", 1, "b"), object("c", 1, "c")]);
+    let (queue, store) = queue_with_store();
+    let interrupted = queue.list_part(vec![object("a", 1, "a"), object("b", 1, "b"), object("c", 1, "c")]);
     drop(pop_now(&queue));
-    for object in &broken {
+    for object in &interrupted {
         store.0.lock().insert(object.key().clone(), object.clone());
     }
     let listed = queue.list_part(vec![object("a", 1, "copy"), object("b", 5, "b2")]);
-    assert!(listed[0].ptr_eq(&broken[0]), "the known object replaces its copy");
+    assert!(listed[0].ptr_eq(&interrupted[0]), "the known object replaces its copy");
     queue.replace(replacement(listed, 7));
     let batch = pop_now(&queue);
     assert_eq!(contents(&batch), ["b R:b2", "c d:c"]);
@@ -471,8 +471,8 @@ fn unchanged_relist_keeps_one_copy_per_object() {
 }
 
 #[test]
-fn i12_closed_queue_ends_waits_for_a_broken_initial_list() {
-    let (queue, _) = before_a_store();
+fn i12_closed_queue_ends_waits_for_interrupted_initial_list() {
+    let (queue, _) = queue_with_store();
     queue.list_part(vec![object("a", 1, "a")]);
     queue.close();
     assert_eq!(queue.synced().wait().now_or_never(), None, "queued changes can still be processed");
@@ -482,7 +482,7 @@ fn i12_closed_queue_ends_waits_for_a_broken_initial_list() {
 
 #[test]
 fn i6_initial_list_waits_for_a_requeued_part() {
-    let (queue, _) = before_a_store();
+    let (queue, _) = queue_with_store();
     let listed = queue.list_part(vec![object("a", 1, "a")]);
     let mut batch = pop_now(&queue);
     queue.replace(replacement(listed, 7));
@@ -659,9 +659,9 @@ fn i9_failed_item_withholds_the_watermark_until_it_succeeds() {
 }
 
 /// An object whose destructor uses the queue that held the object.
-struct Meddler(DeltaFifo<Meddler>);
+struct QueueUser(DeltaFifo<QueueUser>);
 
-impl Drop for Meddler {
+impl Drop for QueueUser {
     fn drop(&mut self) {
         _ = self.0.len();
     }
@@ -672,7 +672,7 @@ fn i8_destructor_of_an_object_can_use_the_queue() {
     let queue = DeltaFifo::new();
     let end = |version: u64| {
         let key = ObjectKey::cluster_scoped("a");
-        Deleted::exact(Cached::from_parts(key, version.into(), Uid::default(), Meddler(queue.clone())))
+        Deleted::exact(Cached::from_parts(key, version.into(), Uid::default(), QueueUser(queue.clone())))
     };
     queue.delete(end(1));
     queue.delete(end(2));
@@ -684,7 +684,7 @@ fn i8_destructor_of_an_object_can_use_the_queue() {
     drop(queue.pop_batch().now_or_never());
     let copy = || {
         let key = ObjectKey::cluster_scoped("b");
-        Cached::from_parts(key, 5.into(), Uid::default(), Meddler(queue.clone()))
+        Cached::from_parts(key, 5.into(), Uid::default(), QueueUser(queue.clone()))
     };
     queue.add(copy());
     queue.list_part(vec![copy()]);
@@ -699,17 +699,17 @@ fn i8_destructor_of_an_object_can_use_the_queue() {
 }
 
 /// A store that keeps no handle to the objects that it returns.
-struct Forgetful(Mutex<Option<DeltaFifo<Meddler>>>);
+struct NonRetainingStore(Mutex<Option<DeltaFifo<QueueUser>>>);
 
-impl KnownObjects<Meddler> for Forgetful {
-    fn known(&self, key: &ObjectKey) -> Option<Cached<Meddler>> {
+impl KnownObjects<QueueUser> for NonRetainingStore {
+    fn known(&self, key: &ObjectKey) -> Option<Cached<QueueUser>> {
         let queue = self.0.lock().clone()?;
-        Some(Cached::from_parts(key.clone(), 1.into(), Uid::default(), Meddler(queue)))
+        Some(Cached::from_parts(key.clone(), 1.into(), Uid::default(), QueueUser(queue)))
     }
 
     fn for_each_known(
         &self,
-        _visit: &mut dyn FnMut(&Cached<Meddler>),
+        _visit: &mut dyn FnMut(&Cached<QueueUser>),
     ) -> Option<Box<dyn std::any::Any + Send>> {
         None
     }
@@ -717,11 +717,11 @@ impl KnownObjects<Meddler> for Forgetful {
 
 #[test]
 fn i8_object_dropped_during_a_comparison_can_use_the_queue() {
-    let store = Arc::new(Forgetful(Mutex::default()));
+    let store = Arc::new(NonRetainingStore(Mutex::default()));
     let queue = DeltaFifo::with_known_objects(Arc::clone(&store) as _);
     *store.0.lock() = Some(queue.clone());
     let key = ObjectKey::cluster_scoped("a");
-    queue.list_part(vec![Cached::from_parts(key, 2.into(), Uid::default(), Meddler(queue.clone()))]);
+    queue.list_part(vec![Cached::from_parts(key, 2.into(), Uid::default(), QueueUser(queue.clone()))]);
     assert_eq!(queue.len(), 1);
     // Breaks the cycle of references between store and queue.
     store.0.lock().take();
@@ -912,7 +912,7 @@ fn requeued_items_do_not_block_producers() {
 struct Gated {
     store: Arc<Store>,
     entered: std::sync::mpsc::SyncSender<()>,
-    go_on: Mutex<std::sync::mpsc::Receiver<()>>,
+    proceed: Mutex<std::sync::mpsc::Receiver<()>>,
 }
 
 impl KnownObjects<Object> for Gated {
@@ -926,27 +926,27 @@ impl KnownObjects<Object> for Gated {
     ) -> Option<Box<dyn std::any::Any + Send>> {
         let held = self.store.for_each_known(visit);
         self.entered.send(()).expect("the test waits");
-        self.go_on.lock().recv().expect("the test continues");
+        self.proceed.lock().recv().expect("the test continues");
         held
     }
 }
 
-/// Runs `look`, which visits all known objects, in another thread, and calls `meanwhile` before
-/// `look` ends.
-fn during_a_look(
+/// Runs `visit`, which visits all known objects, in another thread, and calls `meanwhile` before
+/// `visit` ends.
+fn during_visit(
     store: &Arc<Store>,
-    look: impl FnOnce(&DeltaFifo<Object>) + Send + 'static,
+    visit: impl FnOnce(&DeltaFifo<Object>) + Send + 'static,
     meanwhile: impl FnOnce(&DeltaFifo<Object>) + Send + 'static,
 ) -> DeltaFifo<Object> {
     let (entered, has_entered) = std::sync::mpsc::sync_channel(1);
-    let (go_on, goes_on) = std::sync::mpsc::channel();
-    let gated = Gated { store: Arc::clone(store), entered, go_on: Mutex::new(goes_on) };
+    let (proceed, may_proceed) = std::sync::mpsc::channel();
+    let gated = Gated { store: Arc::clone(store), entered, proceed: Mutex::new(may_proceed) };
     let queue = DeltaFifo::with_known_objects(Arc::new(gated));
-    let looker = std::thread::spawn({
+    let visitor = std::thread::spawn({
         let queue = queue.clone();
-        move || look(&queue)
+        move || visit(&queue)
     });
-    has_entered.recv().expect("`look` visits the objects");
+    has_entered.recv().expect("`visit` visits the objects");
     let (done, is_done) = std::sync::mpsc::channel();
     std::thread::spawn({
         let queue = queue.clone();
@@ -956,9 +956,9 @@ fn during_a_look(
         }
     });
     let outcome = is_done.recv_timeout(std::time::Duration::from_secs(10));
-    go_on.send(()).expect("the store waits");
-    looker.join().expect("the task does not panic");
-    outcome.expect("the queue is not locked while `look` runs");
+    proceed.send(()).expect("the store waits");
+    visitor.join().expect("the task does not panic");
+    outcome.expect("the queue is not locked while `visit` runs");
     queue
 }
 
@@ -966,7 +966,7 @@ fn during_a_look(
 fn replace_leaves_the_queue_unlocked_while_it_compares() {
     let store = Store::with(vec![object("a", 1, "a1"), object("b", 1, "b1")]);
     let list = |queue: &DeltaFifo<Object>| queue.replace(replacement(vec![object("a", 2, "a2")], 2));
-    let queue = during_a_look(&store, list, |queue| queue.update(object("c", 3, "c3")));
+    let queue = during_visit(&store, list, |queue| queue.update(object("c", 3, "c3")));
     assert_eq!(drain(&queue), ["c U:c3", "a R:a2", "b d:b1"]);
 }
 
@@ -981,7 +981,7 @@ fn resync_skips_objects_that_change_meanwhile() {
             store.0.lock().remove(&ObjectKey::cluster_scoped("gone"));
         }
     };
-    let queue = during_a_look(&store, DeltaFifo::resync, meanwhile);
+    let queue = during_visit(&store, DeltaFifo::resync, meanwhile);
     assert_eq!(drain(&queue), ["changed U:2", "quiet S:?"]);
 }
 

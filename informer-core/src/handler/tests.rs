@@ -15,8 +15,8 @@ fn object(value: u64) -> Cached<u64> {
 
 /// Returns a handler with all closures, and the log of their calls.
 fn closures() -> (Handlers<u64>, Arc<Mutex<Vec<String>>>) {
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let [add, update, delete, release] = [0; 4].map(|_| Arc::clone(&heard));
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let [add, update, delete, release] = [0; 4].map(|_| Arc::clone(&calls));
     let handlers = Handlers::new()
         .on_add(move |object: &Cached<u64>, initial| add.lock().push(format!("+{} {initial}", **object)))
         .on_update(move |old, new| update.lock().push(format!("{}>{}", **old, **new)))
@@ -25,7 +25,7 @@ fn closures() -> (Handlers<u64>, Arc<Mutex<Vec<String>>>) {
             delete.lock().push(format!("-{} {state:?} {}", gone.key(), gone.is_exact()));
         })
         .on_release(move |object| release.lock().push(format!("^{}", **object)));
-    (handlers, heard)
+    (handlers, calls)
 }
 
 fn all_kinds() -> [Event<u64>; 6] {
@@ -48,9 +48,9 @@ fn deliver(handler: impl EventHandler<u64>, events: impl IntoIterator<Item = Eve
 
 #[test]
 fn each_closure_receives_its_kind_of_event() {
-    let (handlers, heard) = closures();
+    let (handlers, calls) = closures();
     deliver(handlers, all_kinds());
-    assert_eq!(*heard.lock(), ["+1 true", "1>2", "2>2", "-ns/a Some(3) true", "-ns/a None false", "^4"]);
+    assert_eq!(*calls.lock(), ["+1 true", "1>2", "2>2", "-ns/a Some(3) true", "-ns/a None false", "^4"]);
 }
 
 #[test]
@@ -63,16 +63,16 @@ fn missing_closures_do_nothing() {
 
 #[test]
 fn filter_converts_crossing_updates_to_adds_and_deletes() {
-    let (handlers, heard) = closures();
+    let (handlers, calls) = closures();
     let even = Filtered::new(|value: &u64| value.is_multiple_of(2), handlers);
     let updates = [(2, 4), (1, 2), (2, 3), (1, 3)];
     deliver(even, updates.map(|(old, new)| Event::Updated { old: object(old), new: object(new) }));
-    assert_eq!(*heard.lock(), ["2>4", "+2 false", "-ns/a Some(2) true"]);
+    assert_eq!(*calls.lock(), ["2>4", "+2 false", "-ns/a Some(2) true"]);
 }
 
 #[test]
 fn filter_passes_events_of_matching_objects() {
-    let (handlers, heard) = closures();
+    let (handlers, calls) = closures();
     let even = Filtered::new(|value: &u64| value.is_multiple_of(2), handlers);
     let events = [1, 2].map(|value| {
         [
@@ -82,12 +82,12 @@ fn filter_passes_events_of_matching_objects() {
         ]
     });
     deliver(even, events.into_iter().flatten());
-    assert_eq!(*heard.lock(), ["+2 true", "-ns/a Some(2) true", "^2"]);
+    assert_eq!(*calls.lock(), ["+2 true", "-ns/a Some(2) true", "^2"]);
 }
 
 #[test]
 fn filter_of_a_tombstone_uses_the_known_state() {
-    let (handlers, heard) = closures();
+    let (handlers, calls) = closures();
     let even = Filtered::new(|value: &u64| value.is_multiple_of(2), handlers);
     let key = || object(1).key().clone();
     let ends = [
@@ -98,13 +98,13 @@ fn filter_of_a_tombstone_uses_the_known_state() {
         Deleted::exact(object(2)).after(object(1)),
     ];
     deliver(even, ends.map(Event::Deleted));
-    assert_eq!(*heard.lock(), ["-ns/a None false", "-ns/a Some(2) false", "-ns/a Some(3) true"]);
+    assert_eq!(*calls.lock(), ["-ns/a None false", "-ns/a Some(2) false", "-ns/a Some(3) true"]);
 }
 
 #[test]
 fn arc_of_a_handler_is_a_handler() {
-    let (handlers, heard) = closures();
+    let (handlers, calls) = closures();
     let shared: Arc<dyn EventHandler<u64>> = Arc::new(handlers);
     deliver(shared, all_kinds());
-    assert_eq!(heard.lock().len(), 6);
+    assert_eq!(calls.lock().len(), 6);
 }

@@ -16,7 +16,7 @@ use kube_core::{PartialObjectMeta, Status};
 
 use crate::{AnyObject, ListWatchError, ObjectKey, OwnedObject, ResourceVersion, Storage};
 
-/// Lists the objects of a resource, and watches their changes from a resource version on.
+/// Lists the objects of a resource, and watches their changes after a resource version.
 ///
 /// Each instance is for one resource in one scope: its namespace, selectors and credentials are
 /// fixed.
@@ -29,9 +29,10 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
     /// in namespace "shop"`.
     fn description(&self) -> &str;
 
-    /// Returns the resource without its scope: `deployments.apps`. Sources of the same resource
-    /// return the same string: when a streaming list of one reflector fails, all reflectors of the
-    /// resource use paged lists for some time. Default: the [description](Self::description).
+    /// Returns the resource without its scope: `deployments.apps`. All sources of a resource must
+    /// return the same string, because it identifies the reflectors of the resource: when a
+    /// streaming list of one of them fails, all of them use paged lists for some time. Default: the
+    /// [description](Self::description).
     fn resource(&self) -> &str {
         self.description()
     }
@@ -72,8 +73,8 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
         None
     }
 
-    /// Returns the number of bytes that this source has received in the bodies of lists and watches,
-    /// before decompression, as a counter that the source increases. The source that
+    /// Returns a counter of the bytes that this source has received in the bodies of lists and
+    /// watches, before decompression. The source increases the counter. The source that
     /// [`with_storage`](Self::with_storage) returns has the same counter. Default: `None`, which means
     /// that the source does not count bytes.
     fn received_bytes(&self) -> Option<Arc<AtomicU64>> {

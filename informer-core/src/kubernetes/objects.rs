@@ -17,8 +17,8 @@ impl ObjectKey {
         Self::of_meta(object.meta(), std::any::type_name::<K>())
     }
 
-    /// Returns the key of the object that has this metadata; otherwise the same as
-    /// [`of`](Self::of). `type_name` is the object's type in the error message.
+    /// Returns the key of the object that has this metadata. Fails as [`of`](Self::of) does, with
+    /// `type_name` as the object's type in the error message.
     #[doc(hidden)]
     pub fn of_meta(meta: &ObjectMeta, type_name: &'static str) -> Result<Self, KeyError> {
         match meta.name.as_deref() {

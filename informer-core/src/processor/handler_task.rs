@@ -43,16 +43,16 @@ pub(super) fn is_called_by(listener: &ProcessorListener) -> bool {
 
 /// A handler and the listener whose events it receives.
 struct HandlerTask {
-    // `handler` is declared before `listener`, so that it is dropped first: a listener ends after
-    // its handler.
+    // `handler` is declared before `listener`, so that the handler is dropped first: the listener
+    // reports its end only after the handler has been dropped.
     handler: Box<dyn AnyHandler>,
     listener: ListenerGuard,
     /// Whether events of shared batches can contain encoded objects.
     has_encoded: Arc<AtomicBool>,
     stopwatch: Stopwatch,
-    /// The number of calls so far, which decides when the task yields. It is not reset when the
-    /// task takes more events: coalesced events are taken in pieces of fewer than
-    /// [`MAX_CALLS_IN_A_ROW`] events, so the task would never yield.
+    /// The number of calls so far, which decides when the task yields. The number is not reset when
+    /// the task takes more events. Coalesced events are taken in pieces of fewer than
+    /// [`MAX_CALLS_IN_A_ROW`] events, so with a reset, the task would never yield.
     calls: usize,
     /// Whether slowness of the handler has been logged since its backlog was last empty.
     logged_slowness: bool,

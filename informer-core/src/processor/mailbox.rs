@@ -191,7 +191,7 @@ impl<K> Mailbox<K> {
         self.state.lock().inbox.is_behind()
     }
 
-    /// Counts the backlog of the handler, and leaves it as it is: a reader of the statistics must not
+    /// Counts the backlog of the handler, and coalesces nothing: a reader of the statistics must not
     /// do the work of the handler's task.
     pub(super) fn backlog(&self) -> Backlog {
         let count = |state: &State<K>, (shared, merged): (usize, u64)| Backlog {

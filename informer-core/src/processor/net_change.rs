@@ -117,8 +117,8 @@ impl<K> NetChange<K> {
     }
 
     /// Replaces the old object of an update with the new object, for handlers that do not use old
-    /// objects, so that the pending update does not keep the old object in memory. Moves the old
-    /// object to `garbage`.
+    /// objects. So the pending update does not keep the old object in memory. Moves the old object
+    /// to `garbage`.
     pub(super) fn drop_old(&mut self, garbage: &mut Vec<Event<K>>) {
         if let Self::One(Event::Updated { old, new }) = self
             && !old.ptr_eq(new)

@@ -9,7 +9,7 @@ use crate::Completion;
 
 /// A registered handler. Dropping the registration removes the handler.
 #[doc(alias = "ResourceEventHandlerRegistration")]
-#[must_use = "dropping the registration removes the handler; call `detach` to leave it in place"]
+#[must_use = "dropping the registration removes the handler; call `detach` to keep the handler"]
 pub struct HandlerRegistration {
     listener: Option<Arc<ProcessorListener>>,
 }
@@ -31,8 +31,8 @@ impl HandlerRegistration {
     }
 
     /// Returns a [`Completion`] that is set once the handler has returned from the calls for all
-    /// initial objects. These are the objects of the initial list, or, for a handler that was added
-    /// after the initial list, the objects that were in the store at that time.
+    /// initial objects. These are the objects of the initial list. For a handler that was added after
+    /// the initial list, these are the objects that were in the store at that time.
     #[must_use]
     pub fn synced(&self) -> Completion {
         self.listener().synced.clone()
@@ -67,9 +67,9 @@ impl HandlerRegistration {
     ///
     /// If the handler itself, sync or async, calls this function during a call, the function does
     /// not wait, because the call would wait for itself. (client-go's `ShutDownEventHandler`
-    /// deadlocks in this case.) This is detected only in the handler's own task: a sync handler
-    /// that blocks until another task or thread has removed it never returns, and neither do two
-    /// sync handlers that remove each other at the same time.
+    /// deadlocks in this case.) This case is detected only in the handler's own task. A sync handler
+    /// that blocks until another task or thread has removed it never returns. Two sync handlers that
+    /// remove each other at the same time never return either.
     ///
     /// # Cancel safety
     /// If the future is dropped, the handler is removed, too; only the wait ends early.
@@ -84,7 +84,7 @@ impl HandlerRegistration {
         }
     }
 
-    /// Keeps the handler registered for the rest of the informer's life.
+    /// Keeps the handler registered until the informer stops.
     pub fn detach(mut self) {
         self.listener = None;
     }

@@ -138,7 +138,7 @@ impl Shared {
         Arc::new(ProcessorListener::new(name, options, period, backlog, Arc::downgrade(self)))
     }
 
-    /// Registers a listener, and the task that calls its handler unless it is a stream.
+    /// Registers a listener, and the task that calls its handler. A stream has no task.
     fn register(
         &self,
         listener: &Arc<ProcessorListener>,
@@ -156,8 +156,8 @@ impl Shared {
             if let CheckPeriod::Fixed(check_period) = registry.check_period {
                 listener.limit_resync(check_period);
             }
-            // I5: while the registry is locked, no batch is published. So the snapshot contains all
-            // earlier events, and the listener receives all later events.
+            // I5: while the registry is locked, no batch is published. So the snapshot contains the
+            // changes of all earlier batches, and the listener receives all later batches.
             listener.start_with(snapshot(), registry.list_complete);
             registry.listeners.push(Arc::clone(listener));
             registry.unstarted.extend(task.map(|task| UnstartedTask { listener: listener.id(), task }));

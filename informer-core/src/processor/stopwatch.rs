@@ -1,9 +1,9 @@
 //! [`Stopwatch`]: measures the duration of calls without reading the clock after each call.
 //!
 //! Reading the clock costs about 25 ns, as much as delivering an event to a quick handler. While
-//! calls are quick, one reading covers a group of them; slow calls are measured one by one. If a
-//! group contains one slow call, the result is accurate enough, because the quick calls add little.
-//! When calls suddenly become slow, the first group is measured as one call.
+//! calls are quick, the clock is read once per group of calls; slow calls are measured one by one.
+//! If a group contains one slow call, the result is accurate enough, because the quick calls add
+//! little. When calls suddenly become slow, the group that has begun is measured as one call.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn quick_calls_are_measured_in_groups_slow_calls_alone() {
+    async fn quick_calls_are_timed_in_groups_and_slow_calls_alone() {
         let mut stopwatch = Stopwatch::new();
         let laps: Vec<_> = (0..31).filter(|_| stopwatch.lap().is_some()).collect();
         assert_eq!(laps, [0, 2, 6, 14, 30], "one, two, four, eight, and sixteen");

@@ -8,7 +8,7 @@ mod processor;
 mod queue;
 
 /// Explores all interleavings of the threads in `f` with at most three preemptions; nearly all bugs
-/// need only two.
+/// need at most two preemptions.
 fn model(f: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);

@@ -1,5 +1,6 @@
-//! Delivery to a handler: a reader that is about to sleep misses no event, receives none after its
-//! removal, and waiters wake when it ends. Streams and handlers with a task share this code.
+//! Models of the delivery to a handler: a reader that is about to sleep misses no event, and all
+//! waits end when the reader is removed or the processor stops. The reader is a stream; a handler
+//! with a task uses the same code.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The queue: no item is missed, `close` wakes waiters, and items in flight are still known to the
-//! queue.
+//! Models of the queue: the consumer misses no item, `close` wakes waiters, and lists are compared
+//! with the items in flight.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

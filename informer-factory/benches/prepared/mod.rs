@@ -49,7 +49,7 @@ impl Sample for Pod {
     }
 }
 
-/// A slim view of a pod, as the cache of a scheduler could use.
+/// A slim view of a pod, such as the cache of a scheduler could store.
 pub(crate) struct Placement {
     metadata: ObjectMeta,
     node_name: Option<String>,
@@ -168,14 +168,14 @@ impl<K: Sample> ListerWatcher<K> for Prepared<K> {
 #[derive(Debug, Default)]
 struct Countdown {
     handlers: AtomicUsize,
-    /// Only updates to versions after this one count; zero: all updates count.
+    /// Only updates to versions newer than this version count. With zero, all updates count.
     after: AtomicU64,
     done: Notify,
 }
 
 /// Counts updates. Each handler has its own counter.
 struct Counter {
-    left: Arc<AtomicUsize>,
+    remaining: Arc<AtomicUsize>,
     countdown: Arc<Countdown>,
 }
 
@@ -185,7 +185,7 @@ impl<K: 'static> EventHandler<K> for Counter {
         if after != 0 && !black_box(new).resource_version().is_newer_than(&after.into()) {
             return;
         }
-        if self.left.fetch_sub(1, Ordering::Relaxed) == 1
+        if self.remaining.fetch_sub(1, Ordering::Relaxed) == 1
             && self.countdown.handlers.fetch_sub(1, Ordering::AcqRel) == 1
         {
             self.countdown.done.notify_one();
@@ -198,7 +198,7 @@ pub(crate) struct Bench<K> {
     runtime: Runtime,
     sender: mpsc::UnboundedSender<Round<K>>,
     countdown: Arc<Countdown>,
-    lefts: Vec<Arc<AtomicUsize>>,
+    remaining: Vec<Arc<AtomicUsize>>,
     _registrations: Vec<HandlerRegistration>,
     shutdown: CancellationToken,
     run: JoinHandle<()>,
@@ -206,8 +206,8 @@ pub(crate) struct Bench<K> {
 
 impl<K: Sample> Bench<K> {
     /// Starts an informer with an index by namespace and one by node, and with this number of
-    /// handlers that count. `and_add` can add other handlers. Waits until the counting handlers are
-    /// synced.
+    /// handlers that count updates. Calls `and_add`, which can add other handlers. Waits until the
+    /// counting handlers are synced.
     pub(crate) fn start(
         handlers: usize,
         options: &HandlerOptions,
@@ -220,10 +220,10 @@ impl<K: Sample> Bench<K> {
         let (informer, task) = SharedIndexInformer::new(source, InformerOptions::new());
         informer.add_index("node", K::node).expect("the index name is unused");
         let countdown = Arc::<Countdown>::default();
-        let lefts: Vec<_> = (0..handlers).map(|_| Arc::<AtomicUsize>::default()).collect();
-        let registrations: Vec<_> = lefts
+        let remaining: Vec<_> = (0..handlers).map(|_| Arc::<AtomicUsize>::default()).collect();
+        let registrations: Vec<_> = remaining
             .iter()
-            .map(|left| Counter { left: Arc::clone(left), countdown: Arc::clone(&countdown) })
+            .map(|remaining| Counter { remaining: Arc::clone(remaining), countdown: Arc::clone(&countdown) })
             .map(|counter| informer.add_event_handler_with(counter, options))
             .collect();
         and_add(&informer);
@@ -232,17 +232,17 @@ impl<K: Sample> Bench<K> {
         for registration in &registrations {
             runtime.block_on(registration.synced().wait()).expect("the handler syncs");
         }
-        Self { runtime, sender, countdown, lefts, _registrations: registrations, shutdown, run }
+        Self { runtime, sender, countdown, remaining, _registrations: registrations, shutdown, run }
     }
 
     /// Sends a round to the informer. Returns the time until each handler has received `updates`
-    /// updates to versions after `after`; if `after` is zero, all updates count.
+    /// updates to versions newer than `after`. If `after` is zero, all updates count.
     pub(crate) fn deliver(&self, round: Round<K>, after: u64, updates: usize) -> Duration {
         self.countdown.after.store(after, Ordering::Relaxed);
-        for left in &self.lefts {
-            left.store(updates, Ordering::Relaxed);
+        for remaining in &self.remaining {
+            remaining.store(updates, Ordering::Relaxed);
         }
-        self.countdown.handlers.store(self.lefts.len(), Ordering::Release);
+        self.countdown.handlers.store(self.remaining.len(), Ordering::Release);
         let started = Instant::now();
         self.sender.send(round).expect("the informer runs");
         self.runtime.block_on(self.countdown.done.notified());

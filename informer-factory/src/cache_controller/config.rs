@@ -8,7 +8,7 @@ use informer_core::{DeltaFifo, ListerWatcher};
 use informer_reflector::{Ingest, ReflectorConfig};
 use kube::Resource;
 
-/// Decides at each resync period whether to resync.
+/// Decides at the end of each resync period whether to resync.
 pub(super) type ShouldResync = Box<dyn FnMut() -> bool + Send>;
 
 /// The source and the settings of a [`CacheController`](super::CacheController).
@@ -27,8 +27,8 @@ pub struct CacheControllerConfig<K: 'static> {
 }
 
 impl<K: Resource + 'static> CacheControllerConfig<K> {
-    /// Returns the default settings: a new queue without known objects, no resyncs, no retries of
-    /// failed items.
+    /// Returns the default settings: a new queue without [known
+    /// objects](DeltaFifo::with_known_objects), no resyncs, and no retries of failed items.
     pub fn new(lister_watcher: Arc<dyn ListerWatcher<K>>) -> Self {
         Self {
             lister_watcher,
@@ -41,8 +41,9 @@ impl<K: Resource + 'static> CacheControllerConfig<K> {
         }
     }
 
-    /// Sets the queue. A queue [with known objects](DeltaFifo::with_known_objects) deletes objects
-    /// that a list lacks, and supports resyncs.
+    /// Sets the queue. A queue [with known objects](DeltaFifo::with_known_objects) supports resyncs,
+    /// and adds a deletion for each known object that a list lacks. Default: a new queue without
+    /// known objects.
     pub fn queue(mut self, queue: DeltaFifo<K>) -> Self {
         self.queue = queue;
         self
@@ -72,7 +73,8 @@ impl<K: Resource + 'static> CacheControllerConfig<K> {
         self
     }
 
-    /// Sets a function that decides at each resync period whether to resync. Default: always.
+    /// Sets a function that decides at the end of each resync period whether to resync. Default:
+    /// always.
     #[doc(alias = "ShouldResync")]
     pub fn should_resync(mut self, is_due: impl FnMut() -> bool + Send + 'static) -> Self {
         self.should_resync = Some(Box::new(is_due));

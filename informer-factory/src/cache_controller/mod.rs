@@ -65,10 +65,10 @@ struct ResyncTimer {
 }
 
 impl<K: Send + Sync + 'static> CacheController<K> {
-    /// Returns a controller that calls `process` with the changes of one key at a time. It does
-    /// nothing until it is [run](Self::run).
+    /// Returns a controller that calls `process` with the changes of one key at a time. The
+    /// controller does nothing until it is [run](Self::run).
     ///
-    /// [`CacheControllerConfig::retry_on_error`] decides what happens to failed keys.
+    /// [`CacheControllerConfig::retry_on_error`] determines whether failed keys are retried.
     #[must_use]
     pub fn new<E: fmt::Display>(
         config: CacheControllerConfig<K>,
@@ -79,7 +79,7 @@ impl<K: Send + Sync + 'static> CacheController<K> {
         Self::with_process(config, process)
     }
 
-    /// Returns a controller that calls `process` with everything that is queued. After a batch, all
+    /// Returns a controller that calls `process` with all queued changes at once. After a batch, all
     /// changes up to its [watermark](Batch::watermark) have been processed.
     ///
     /// `process` must requeue failed items itself ([`Batch::requeue`]).
@@ -148,24 +148,25 @@ impl<K: Send + Sync + 'static> CacheController<K> {
         self.source.status()
     }
 
-    /// Returns the resource version up to which all changes have been queued. While the controller
-    /// runs, use the method of the same name of its [status](Self::status).
+    /// Returns the resource version up to which all changes have been queued. [`run`](Self::run)
+    /// consumes the controller; to read the version while it runs, call
+    /// [`SourceStatus::last_sync_resource_version`] on its [status](Self::status).
     #[must_use]
     #[doc(alias = "LastSyncResourceVersion")]
     pub fn last_sync_resource_version(&self) -> ResourceVersion {
         self.source.status().last_sync_resource_version()
     }
 
-    /// Lists, watches and processes until `shutdown`. Then it stops the reflector, processes the
-    /// rest of the queue, and returns.
+    /// Lists, watches and processes changes until `shutdown`. Then stops the reflector, processes
+    /// the rest of the queue, and returns.
     ///
     /// The reflector runs in its own task, which ends with this future. The task has the tracing
     /// span and subscriber that are current when this future is first polled, but not the
     /// task-local values.
     ///
     /// # Panics
-    /// If the process function panics; the remaining items are not processed. If the source panics;
-    /// queued changes are possibly not processed.
+    /// Panics if the process function panics; the remaining items are then not processed. Also
+    /// panics if the source panics; changes that are queued then may stay unprocessed.
     ///
     /// # Cancel safety
     /// Dropping the future stops the work: queued changes are not processed, and the reflector's
@@ -196,14 +197,14 @@ impl<K: Send + Sync + 'static> CacheController<K> {
                     continue;
                 }
                 if is_last {
-                    // I12: the remaining items fail, and stay unprocessed.
+                    // I12: a stopping controller does not retry the failed items.
                     break;
                 }
                 let is_open = !queue.0.is_closed();
                 tokio::select! {
                     biased;
                     () = source_ended.cancelled() => {}
-                    // With a closed queue, `more` is always ready.
+                    // If the queue is closed, `more` is always ready and would end the pause.
                     () = more, if is_open => {}
                     () = sleep(pause.take()) => {}
                 }

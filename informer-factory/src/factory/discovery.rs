@@ -15,16 +15,16 @@ use kube::core::discovery::{ApiResource, Scope};
 use thiserror::Error;
 use tokio::time::Instant;
 
-/// How long a response is cached. If the cached response lacks the requested resource, the server
-/// is asked again.
-const CACHE_VALID: Duration = Duration::from_secs(10 * 60);
+/// How long a response is cached. If the cached response lacks the requested resource, a new
+/// request is sent at once.
+const CACHE_TTL: Duration = Duration::from_secs(10 * 60);
 
 /// The requested resource cannot have an informer.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ForResourceError {
-    /// The server does not serve the requested version of the group. A later call asks the server
-    /// again.
+    /// The server does not serve the requested version of the group. A later call sends a new
+    /// request.
     #[error(
         "the server does not serve {api_version}, the group version of \"{resource}\"; check group and version, or install \
          the CustomResourceDefinition"
@@ -97,8 +97,8 @@ impl Discovery {
         wanted: &GroupVersionResource,
     ) -> Result<(ApiResource, Scope), ForResourceError> {
         let api_version = api_version(wanted);
-        let remembered = self.responses.get(&api_version).map(|response| response.clone());
-        if let Some(response) = remembered.filter(|response| response.since.elapsed() < CACHE_VALID)
+        let cached = self.responses.get(&api_version).map(|response| response.clone());
+        if let Some(response) = cached.filter(|response| response.since.elapsed() < CACHE_TTL)
             && let Some(resource) = named(&response.resources, &wanted.resource)
         {
             return watchable(wanted, api_version, resource);

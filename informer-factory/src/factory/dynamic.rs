@@ -116,7 +116,8 @@ impl DynamicInformers<'_> {
 }
 
 /// Metadata-only informers: their objects have names, labels, owners and other metadata, but no
-/// spec or status. The server sends only metadata, so these informers cost a fraction of others.
+/// spec or status. The server sends only metadata, so these informers take a fraction of the memory
+/// and traffic of others.
 ///
 /// ```no_run
 /// # fn follow(factory: &informer_factory::SharedInformerFactory) {
@@ -155,8 +156,8 @@ impl MetadataInformers<'_> {
         self.factory.described(resource, scope)
     }
 
-    /// Returns the metadata-only informer of the resource with this group, version and plural;
-    /// otherwise the same as [`DynamicInformers::for_resource`].
+    /// Returns the metadata-only informer of the resource with this group, version and plural. Kind
+    /// and scope are discovered as in [`DynamicInformers::for_resource`].
     ///
     /// # Errors
     /// The errors of [`DynamicInformers::for_resource`].

@@ -6,15 +6,15 @@ use super::SharedInformerFactory;
 use super::report::InformerReport;
 use crate::{InformerState, StopCause};
 
-/// Whether all requested informers of a factory are synced and live, and the reason of each that is
-/// not. [`SharedInformerFactory::health`] returns it, and its `Display` describes it in one line.
+/// The result of [`SharedInformerFactory::health`]: whether all requested informers are synced and
+/// live, and the reason for each informer that is not. Its `Display` writes one line.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct FactoryHealth {
     /// The number of requested informers.
     pub informers: usize,
     /// The informers that are not synced or not live, ordered by description.
-    /// [`InformerReport::problem`] returns the reason of each.
+    /// [`InformerReport::problem`] returns the reason for each.
     pub unhealthy: Vec<InformerReport>,
 }
 
@@ -59,9 +59,9 @@ impl fmt::Display for FactoryHealth {
 }
 
 impl SharedInformerFactory {
-    /// Returns whether all requested informers are synced and live, and the reason of each that is
-    /// not. An informer that was requested and not started is not synced. An informer that the
-    /// program has [stopped](Self::stop) no longer counts.
+    /// Returns whether all requested informers are synced and live, and the reason for each informer
+    /// that is not. An informer that was requested but not started is not synced. An informer that
+    /// the program has [stopped](Self::stop) no longer counts.
     ///
     /// ```no_run
     /// # fn check(factory: &informer_factory::SharedInformerFactory) {

@@ -133,8 +133,8 @@ impl SharedInformerFactory {
     /// that the next request creates a new one. Until that request, the factory reports the stopped
     /// informer, and calls that wait for the informer to sync return an error with the reason.
     fn remove_if_ended(&self, key: &InformerKey) {
-        // The shutdown is checked last: informers that ended because the factory was shut down stay
-        // registered.
+        // Informers that ended because the factory was shut down stay registered. The shutdown is
+        // checked last, because it can end the informer between the two checks.
         let has_ended = |entry: &Entry| entry.has_ended() && !self.inner.shutdown.is_cancelled();
         if self.inner.informers.get(key).is_some_and(|entry| has_ended(&entry)) {
             // I8: dropping the entry can drop handlers, so it is dropped after the registry is
@@ -149,7 +149,8 @@ impl SharedInformerFactory {
         let entry = entry.or_insert_with(|| new.take().expect("the closure is called at most once"));
         let informer = entry.informer();
         let never_to_run = self.inner.shutdown.is_cancelled().then(|| entry.stop());
-        // I8: dropping these can drop handlers, so they are dropped after the registry is unlocked.
+        // I8: dropping a task or an entry can drop handlers, so both are dropped after the registry
+        // is unlocked.
         drop(entry);
         drop((never_to_run, new));
         if self.inner.config.stop_idle_after.is_some() {

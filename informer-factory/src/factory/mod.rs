@@ -136,7 +136,7 @@ impl SharedInformerFactory {
 
     /// Returns the informer of a resource, and creates it on first use. The informer stays empty
     /// until [`start`](Self::start). After [`shutdown`](Self::shutdown), a new informer is already
-    /// stopped. If an informer has stopped because its source or a reflector hook panicked, this
+    /// stopped. If an informer has stopped because its task panicked, for example in its source, this
     /// method returns a new informer, which the next `start` starts.
     ///
     /// `K` is any type that kube can list: a type of k8s-openapi, a custom resource, or a slim view
@@ -201,8 +201,8 @@ impl SharedInformerFactory {
         let runtime = starting.get_or_insert_with(|| here.clone());
         if let Some(period) = self.inner.config.stop_idle_after.filter(|_| is_first) {
             let factory = Arc::downgrade(&self.inner);
-            let watch = stop::stop_idle_informers(factory, period, self.inner.shutdown.clone());
-            self.inner.tasks.spawn_on(watch, runtime);
+            let checks = stop::stop_idle_informers(factory, period, self.inner.shutdown.clone());
+            self.inner.tasks.spawn_on(checks, runtime);
         }
         for entry in &self.inner.informers {
             if let Some(run) = entry.start(&self.inner.shutdown) {
@@ -211,7 +211,7 @@ impl SharedInformerFactory {
         }
     }
 
-    /// Returns the status of each informer, ordered by description. Reading it changes nothing.
+    /// Returns the status of each informer, ordered by description. This call changes no state.
     /// [`health`](Self::health) returns only the informers with a problem.
     ///
     /// ```no_run

@@ -45,8 +45,8 @@ pub struct InformerReport {
     pub queued: usize,
     /// The numbers of processed batches.
     pub batches: BatchCounts,
-    /// The handlers and event streams, by name, with their statistics. Several can have the same
-    /// name.
+    /// The names and statistics of the handlers and event streams. Several handlers or streams can
+    /// have the same name.
     pub handlers: Vec<(String, HandlerStats)>,
 }
 

@@ -39,7 +39,7 @@ impl SharedInformerFactory {
         let key = informers.iter().find(|entry| entry.is_for(&informer)).map(|entry| entry.key().clone());
         let removed = key.and_then(|key| informers.remove_if(&key, |_, entry| entry.is_for(&informer)));
         let Some((_, entry)) = removed else { return false };
-        // I8: dropping these can drop handlers, so no lock is held here.
+        // I8: dropping the task and the entry can drop handlers, so no lock is held here.
         drop((entry.stop(), entry));
         informer.stopped().await;
         true
@@ -70,8 +70,8 @@ impl Inner {
         let idle: Vec<_> =
             self.informers.iter().filter(|entry| is_idle(entry)).map(|entry| entry.key().clone()).collect();
         for key in idle {
-            // If the informer was requested since the check above, it is in use. A request after
-            // its removal creates a new informer.
+            // The check is repeated while the entry is locked, because the informer can have been
+            // requested since the first check. A request after the removal creates a new informer.
             if let Some((_, entry)) = self.informers.remove_if(&key, |_, entry| is_idle(entry)) {
                 let resource = entry.report().description;
                 tracing::info!(%resource, unused_for = ?period, "informer stopped because it was unused");
@@ -84,12 +84,12 @@ impl Inner {
 /// Stops unused informers until `shutdown`, or until the factory is dropped. The weak reference
 /// does not keep the factory alive.
 pub(super) async fn stop_idle_informers(factory: Weak<Inner>, period: Duration, shutdown: CancellationToken) {
-    let watch = async {
+    let checks = async {
         loop {
             sleep(period / 4).await;
             let Some(factory) = factory.upgrade() else { return };
             factory.stop_idle(period);
         }
     };
-    shutdown.run_until_cancelled(watch).await;
+    shutdown.run_until_cancelled(checks).await;
 }

@@ -13,7 +13,7 @@ use crate::NotSynced;
 use crate::cache_sync::all_set;
 
 impl SharedInformerFactory {
-    /// Waits until every informer of the factory has its first list in its store.
+    /// Waits until every informer of the factory has its initial list in its store.
     ///
     /// If an informer was not [started](Self::start), this method logs a warning at once and waits
     /// for the other informers. It then returns an error that names the informer, because its store

@@ -11,12 +11,12 @@ use informer_store::IndexFailure;
 use tokio::time::Instant;
 
 /// The minimum time between two log lines about the same index.
-const INTERVAL: Duration = Duration::from_secs(60);
+const MIN_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Counts the failures of one informer's indexes, and logs them.
 pub(super) struct FailureLog {
     resource: String,
-    indices: BTreeMap<String, Unreported>,
+    indexes: BTreeMap<String, Unreported>,
 }
 
 /// The failures of an index since its last log line.
@@ -32,7 +32,7 @@ impl Unreported {
     /// Returns the number of failures to log now, and one of them; `None` if a log line is not due.
     /// Resets the number.
     fn take(&mut self, now: Instant) -> Option<(usize, IndexFailure)> {
-        if self.last_summary.is_some_and(|last| now < last + INTERVAL) {
+        if self.last_summary.is_some_and(|last| now < last + MIN_INTERVAL) {
             return None;
         }
         let example = self.example.take()?;
@@ -43,13 +43,13 @@ impl Unreported {
 
 impl FailureLog {
     pub(super) fn new(resource: &str) -> Self {
-        Self { resource: resource.to_owned(), indices: BTreeMap::new() }
+        Self { resource: resource.to_owned(), indexes: BTreeMap::new() }
     }
 
     /// Records new failures, and logs each index whose log line is due. Call this method after each
     /// batch, even if nothing failed, so that earlier failures are logged.
     pub(super) fn report(&mut self, new: &[IndexFailure]) {
-        if new.is_empty() && self.indices.is_empty() {
+        if new.is_empty() && self.indexes.is_empty() {
             return;
         }
         for (failed, IndexFailure { index, key, error, .. }) in self.summaries(new, Instant::now()) {
@@ -62,11 +62,11 @@ impl FailureLog {
 
     fn summaries(&mut self, new: &[IndexFailure], now: Instant) -> Vec<(usize, IndexFailure)> {
         for failure in new {
-            let unreported = self.indices.entry(failure.index.clone()).or_default();
+            let unreported = self.indexes.entry(failure.index.clone()).or_default();
             unreported.count += 1;
             unreported.example.get_or_insert_with(|| failure.clone());
         }
-        self.indices.values_mut().filter_map(|unreported| unreported.take(now)).collect()
+        self.indexes.values_mut().filter_map(|unreported| unreported.take(now)).collect()
     }
 }
 

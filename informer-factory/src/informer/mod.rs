@@ -3,14 +3,15 @@
 //!
 //! client-go: `SharedIndexInformer` of `tools/cache/shared_informer.go`.
 //!
-//! An informer guarantees:
+//! An informer guarantees (I1 to I7 are invariants of ARCHITECTURE.md):
 //!
 //! - For each object, the states in the store are a subsequence of the server's states, in order
 //!   (I1).
-//! - A query sees one state of objects and indexes (I7). A handler that receives a change finds it
-//!   in the store (I3).
-//! - One task calls each handler. For each object, the handler receives an add, then updates, then
-//!   a delete (I4). There is no order between objects or between handlers.
+//! - A query sees one state of objects and indexes (I7). When a handler receives a change, the store
+//!   already has this change (I3).
+//! - Each handler is called by one task, one call at a time. For each object, the handler receives
+//!   an add, then updates, then a delete or a release (I4). There is no order between objects or
+//!   between handlers.
 //! - A handler that is added later first receives the existing objects (I5).
 //! - If an object is deleted and created again under the same name, handlers receive a delete and
 //!   an add, even if the deletion was missed. client-go delivers an update with another UID in that
@@ -190,7 +191,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.shared.processor.cast().add_handler(handler, options, || indexer.list().into_iter())
     }
 
-    /// Adds an async handler, at any time; otherwise like
+    /// Adds an async handler, at any time. It receives the same events as a handler of
     /// [`add_event_handler`](Self::add_event_handler).
     pub fn add_async_event_handler(&self, handler: impl AsyncEventHandler<K>) -> HandlerRegistration {
         self.add_async_event_handler_with(handler, &HandlerOptions::default())
@@ -234,19 +235,19 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.shared.queue.has_synced()
     }
 
-    /// Returns a [`Completion`] that completes when the initial list is in the store.
+    /// Returns a [`Completion`] that is set when the initial list is in the store.
     ///
     /// An informer of several namespaces does not wait for a namespace that the server has refused
-    /// (403) for ten seconds, provided that another namespace has been listed. A warning and
-    /// [`status`](Self::status) name refused namespaces. [`cache_in`](Self::cache_in) waits for one
-    /// namespace, even if the server refuses it.
+    /// (403) for ten seconds, provided that another namespace has been listed. A logged warning and
+    /// [`status`](Self::status) name the refused namespaces. [`cache_in`](Self::cache_in) waits for
+    /// one namespace, even if the server refuses it.
     #[must_use]
     pub fn synced(&self) -> Completion {
         self.shared.queue.synced()
     }
 
-    /// Returns a [`Completion`] that completes when the initial list of a namespace is in the
-    /// store. If the informer does not watch this namespace separately, the result is that of
+    /// Returns a [`Completion`] that is set when the initial list of a namespace is in the store.
+    /// If the informer does not watch this namespace separately, the result is that of
     /// [`synced`](Self::synced).
     #[must_use]
     pub fn synced_in(&self, namespace: &str) -> Completion {
@@ -268,7 +269,7 @@ impl<K> SharedIndexInformer<K> {
         SharedIndexInformer::of(Arc::clone(&self.shared))
     }
 
-    /// Returns whether both are handles on the same informer.
+    /// Returns whether both are handles of the same informer.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }

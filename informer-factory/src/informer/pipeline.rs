@@ -39,8 +39,8 @@ impl Pipeline {
     /// Applies a batch to the store and publishes its events.
     pub(super) fn process(&mut self, batch: &Batch<AnyObject>) {
         let count = batch.items().len();
-        // No await follows in this function, so an entered span is safe here. If it is disabled, it
-        // costs one atomic load, and its fields are not evaluated.
+        // This function is not async, so it can enter the span. A disabled span costs one atomic
+        // load, and its fields are not evaluated.
         let span = trace_span!(
             "batch",
             resource = self.source.status().description(),
@@ -50,8 +50,8 @@ impl Pipeline {
         )
         .entered();
         let mut outcome = Outcome { changes: Vec::with_capacity(count), events: Vec::with_capacity(count) };
-        // All lookups come first: they take one lock, and the CPU can load distant objects in
-        // parallel as long as no reference count is changed in between.
+        // All lookups come first. They use one snapshot, so the store is locked only once. No
+        // reference count changes between them, so the CPU can load several objects in parallel.
         let state = self.indexer.snapshot();
         let stored: Vec<_> = batch.items().iter().map(|pending| state.stored(&pending.key)).collect();
         for (pending, stored) in batch.items().iter().zip(stored) {
@@ -76,8 +76,8 @@ impl Pipeline {
             self.watermark.send_replace(resource_version.clone());
         } else if matches!(*self.source, Source::Namespaces(_)) {
             // With several namespaces, waiting callers compare the watermarks of all watched
-            // namespaces. So the removal of a namespace can end a wait, even without a new
-            // watermark.
+            // namespaces. The removal of a namespace can end such a wait, so waiting callers are
+            // woken even without a new watermark.
             self.watermark.send_modify(|_| {});
         }
         if let Source::Namespaces(namespaces) = self.source.as_ref() {
@@ -120,8 +120,8 @@ impl Outcome {
         }
     }
 
-    /// Replaces the current object, unless the new one is the same. Returns the object that is
-    /// current now.
+    /// Replaces the current object, unless the new object has the same version. Returns the object
+    /// that is current now.
     fn put(
         &mut self,
         current: Option<Cached<AnyObject>>,
@@ -137,7 +137,8 @@ impl Outcome {
             return old;
         }
         if old.uid() != object.uid() && !old.uid().is_missing() && !object.uid().is_missing() {
-            // Another object has the same name, so the delete of the first one was missed.
+            // The new object has the same name and another UID, so the delete of the old object was
+            // missed.
             self.events.push(Event::Deleted(Deleted::missed(old.key().clone(), None).after(old)));
             self.events.push(Event::Added { object: object.clone(), is_in_initial_list: false });
         } else {

@@ -30,7 +30,7 @@ use crate::source::{Part, Source};
 use listing::{Listed, list, refresh_watch_cache};
 
 /// The maximum number of comparisons, if the server has compacted the compared resource version.
-const TRIES: usize = 3;
+const MAX_TRIES: usize = 3;
 
 /// The timeout for the response to a request, for each later part of a list, and for a bookmark.
 /// API servers end a request after a minute, and send bookmarks about once a minute.
@@ -147,9 +147,9 @@ pub enum VerifyError {
 }
 
 impl<K> SharedIndexInformer<K> {
-    /// Compares the store with the server's state at its [watermark](Self::watermark), and returns
-    /// the differences. Differences are logged. They start a relist, which corrects the store after
-    /// this method has returned.
+    /// Compares the store with the server's state at the store's [watermark](Self::watermark), and
+    /// returns the differences. Differences are logged. They start a relist, which corrects the
+    /// store after this method has returned.
     ///
     /// Quarantined objects are not compared. If the server has compacted the compared version, the
     /// method waits until the store reaches a later version and compares that one, up to three
@@ -242,7 +242,7 @@ impl Verifier {
         let mut tries = 1;
         loop {
             let resource_version = match self.verify_once(part).await {
-                Err(VerifyError::Expired { resource_version }) if tries < TRIES => resource_version,
+                Err(VerifyError::Expired { resource_version }) if tries < MAX_TRIES => resource_version,
                 outcome => return outcome,
             };
             if !self.wait_for_other_version(part, &resource_version).await? {

@@ -1,12 +1,13 @@
-//! Feeds informer events to programs that use kube-runtime, so that a program can migrate step by
-//! step. Requires the Cargo feature `kube-runtime`.
+//! Feeds informer events to programs that use kube-runtime, so that they can migrate to informers
+//! step by step. Requires the Cargo feature `kube-runtime`.
 //!
-//! - [`watcher_events`] returns a stream like that of `kube_runtime::watcher`. `reflector`,
-//!   `WatchStreamExt` and `Controller::for_stream` accept this stream in place of their own watch.
+//! - [`watcher_events`] returns a stream like that of `kube_runtime::watcher`. kube-runtime's
+//!   `reflector` and `WatchStreamExt` accept both streams, and turn them into the input of
+//!   `Controller::for_stream`.
 //! - [`StoreReader`] reads an informer's store with the methods of
 //!   `kube_runtime::reflector::Store`, without a copy of the store.
-//! - [`object_ref`] returns an object's reference for `Controller::reconcile_on`, so that events of
-//!   one informer reconcile objects of another kind.
+//! - [`object_ref`] converts an object's key to the reference that `Controller::reconcile_on`
+//!   takes, so that an event of one kind can trigger the reconciliation of another kind.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -37,9 +38,9 @@
 //! # }
 //! ```
 //!
-//! kube-runtime's `Controller` reads the kind that it reconciles from its own store. So objects of
-//! this kind are in memory twice: in that store and in the informer. Objects of kinds that the
-//! controller only owns or watches are in memory once.
+//! kube-runtime's `Controller` has its own store of the objects that it reconciles. So these objects
+//! are in memory twice: in that store and in the informer. Objects of kinds that the controller only
+//! owns or watches are in memory once.
 
 mod reader;
 mod watcher;

@@ -36,7 +36,7 @@ pub fn watcher_events<K: Clone + Send + Sync + 'static>(
     WatcherEvents {
         events: informer.events(&options),
         ready: VecDeque::from([watcher::Event::Init]),
-        beginning: Some(BTreeMap::new()),
+        early_deletions: Some(BTreeMap::new()),
     }
 }
 
@@ -47,14 +47,14 @@ pub struct WatcherEvents<K> {
     /// Converted events that the reader has not received.
     ready: VecDeque<watcher::Event<K>>,
     /// Objects of the initial list that were deleted before `InitDone`; `None` after `InitDone`.
-    beginning: Option<BTreeMap<ObjectKey, Cached<K>>>,
+    early_deletions: Option<BTreeMap<ObjectKey, Cached<K>>>,
 }
 
 impl<K: Clone + Send + Sync + 'static> WatcherEvents<K> {
     /// Adds `InitDone` and the delayed deletions once the stream has received all initial adds.
-    fn end_beginning(&mut self) {
+    fn finish_initial_list(&mut self) {
         if self.events.registration().has_synced()
-            && let Some(gone) = self.beginning.take()
+            && let Some(gone) = self.early_deletions.take()
         {
             self.ready.push_back(watcher::Event::InitDone);
             self.ready.extend(gone.into_values().map(|object| watcher::Event::Delete(K::clone(&object))));
@@ -79,7 +79,7 @@ impl<K: Clone + Send + Sync + 'static> WatcherEvents<K> {
     }
 
     fn applied(&mut self, object: &Cached<K>) {
-        self.ready.push_back(match &mut self.beginning {
+        self.ready.push_back(match &mut self.early_deletions {
             Some(gone) => {
                 gone.remove(object.key());
                 watcher::Event::InitApply(K::clone(object))
@@ -89,14 +89,14 @@ impl<K: Clone + Send + Sync + 'static> WatcherEvents<K> {
     }
 
     fn deleted(&mut self, object: &Cached<K>) {
-        match &mut self.beginning {
+        match &mut self.early_deletions {
             Some(gone) => drop(gone.insert(object.key().clone(), object.clone())),
             None => self.ready.push_back(watcher::Event::Delete(K::clone(object))),
         }
     }
 }
 
-// No field is pinned.
+// No field is structurally pinned.
 impl<K> Unpin for WatcherEvents<K> {}
 
 impl<K: Clone + Send + Sync + 'static> Stream for WatcherEvents<K> {
@@ -109,12 +109,12 @@ impl<K: Clone + Send + Sync + 'static> Stream for WatcherEvents<K> {
                 return Poll::Ready(Some(Ok(event)));
             }
             let next = Pin::new(&mut this.events).poll_next(cx);
-            this.end_beginning();
+            this.finish_initial_list();
             match next {
                 Poll::Ready(Some(event)) => this.translate(event),
                 Poll::Ready(None) => return Poll::Ready(None),
                 Poll::Pending if this.ready.is_empty() => return Poll::Pending,
-                // `end_beginning` has added events.
+                // `finish_initial_list` has added events.
                 Poll::Pending => {}
             }
         }
@@ -123,7 +123,7 @@ impl<K: Clone + Send + Sync + 'static> Stream for WatcherEvents<K> {
 
 impl<K> fmt::Debug for WatcherEvents<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_beginning = self.beginning.is_some();
-        f.debug_struct("WatcherEvents").field("is_beginning", &is_beginning).finish_non_exhaustive()
+        let is_initial = self.early_deletions.is_some();
+        f.debug_struct("WatcherEvents").field("is_initial", &is_initial).finish_non_exhaustive()
     }
 }

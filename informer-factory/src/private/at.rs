@@ -139,7 +139,7 @@ impl<'a, K: Borrow<str> + Eq + Hash, T, S: BuildHasher> HoldsEntries<'a> for &'a
 
 /// The type of the last field in the path of an index whose values have the type `V`.
 #[diagnostic::on_unimplemented(
-    message = "the path of this index leads to `{Self}`, and the values of the index are `{V}`s",
+    message = "the path of this index leads to `{Self}`, but the values of the index have the type `{V}`",
     label = "leads to `{Self}`",
     note = "if `{Self}` can be hashed and compared, add `value = {Self}` to the index; else write `with = function`"
 )]

@@ -1,8 +1,8 @@
 //! The source of an informer's objects: one reflector, or one for each namespace.
 //!
-//! [`Source`] gives access to the reflectors, and [`SourceTask`] runs them. Each of the two types
-//! is an enum with a variant for a single reflector and a variant for several. Other modules do not
-//! distinguish the variants.
+//! [`Source`] gives access to the reflectors, and [`SourceTask`] runs them. Both types are enums
+//! with a variant for a single reflector (`Whole`) and a variant for one reflector per namespace
+//! (`Namespaces`).
 
 mod namespace_error;
 mod namespaces;

@@ -4,7 +4,7 @@
 //! queue. One task of the informer runs all reflectors; adding or removing a namespace changes the
 //! set and wakes the task. When a namespace is removed, first its reflector ends, then its objects
 //! are queued as released. If the namespace is added again meanwhile, the new reflector waits until
-//! the release is queued; otherwise the release would include its new objects.
+//! the release is queued; otherwise the release would include objects that the new reflector listed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ struct Member<K: 'static> {
     released: CancellationToken,
 }
 
-/// A removed namespace.
+/// A removed namespace whose objects may not have been released yet.
 struct Leaving {
     /// Set when the release of the namespace's objects has been processed.
     gone: Completion,
@@ -153,8 +153,8 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
         if let Some(member) = self.state.lock().watched.get(name) {
             return Ok(member.feed.synced());
         }
-        // I8: `make` is called without a lock, so two threads can add one namespace at once; one of
-        // the two sources is then unused.
+        // I8: `make` is called without a lock, so two threads can add the same namespace at the same
+        // time; one of the two sources is then dropped.
         let lister_watcher = (self.make)(name);
         let feed = Arc::new(self.queue.feed(name));
         let store = Arc::clone(&feed) as Arc<dyn ReflectorStore<K>>;
@@ -203,8 +203,8 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
         let watched_again = state.released.remove(&namespace);
         state.watched.insert(namespace, member);
         let never_done = if state.has_ended {
-            // The informer has ended, so the work never runs: the health is `Stopped`, and the
-            // completion has been cancelled.
+            // The informer has ended, so the work never runs. Dropping its reflector sets the health
+            // to `Stopped`, and the end of the queue cancels the feed's completion.
             Some(work)
         } else {
             state.waiting.push(work);
@@ -298,7 +298,7 @@ impl<K: 'static> Namespaces<K> {
 
     /// Publishes the set of namespaces.
     fn publish(&self) {
-        // The set is read inside of `send_modify`, so that of concurrent calls the last one
+        // The set is read inside of `send_modify`, so that the last of several concurrent calls
         // publishes the newest set.
         self.members.send_modify(|members| {
             let state = self.state.lock();
@@ -311,7 +311,8 @@ impl<K: 'static> Namespaces<K> {
         });
     }
 
-    /// Returns whether the watermarks of all namespaces have reached this version.
+    /// Returns whether the watermarks of all namespaces have reached this version; `false` if there
+    /// are no namespaces.
     pub(crate) fn have_reached(&self, watermarks: &Watermarks, resource_version: &ResourceVersion) -> bool {
         let state = self.state.lock();
         let has_reached = |(namespace, member): (&Arc<str>, &Member<K>)| {
@@ -367,7 +368,7 @@ impl<K: 'static> Namespaces<K> {
 
 /// Returns a completion that is already set.
 fn completed() -> Completion {
-    let kept = Completion::new();
-    kept.set();
-    kept
+    let completion = Completion::new();
+    completion.set();
+    completion
 }

@@ -75,10 +75,10 @@ impl SourceStatus {
         }
     }
 
-    /// Returns the current health. For several namespaces, this is the worst health among them. The
-    /// order, from the worst: forbidden, not served, backing off, connecting, syncing, live with
-    /// the oldest last event. If the set of namespaces is empty, the health is
-    /// [`Health::Connecting`].
+    /// Returns the current health. For several namespaces, this is the worst health among them, in
+    /// this order from worst to best: forbidden, not served, backing off, connecting, syncing, live.
+    /// Of several live namespaces, the one with the oldest last event counts. If the set of
+    /// namespaces is empty, the health is [`Health::Connecting`].
     #[must_use]
     pub fn health(&self) -> Health {
         match &self.inner {
@@ -87,8 +87,9 @@ impl SourceStatus {
         }
     }
 
-    /// Waits until the health of any namespace, or the set of namespaces, changes; then returns the
-    /// health. The last health is [`Health::Stopped`]; after it, every call returns `None` at once.
+    /// Waits until the health changes, and returns it. If each namespace is watched separately, a
+    /// change of the health of any namespace, or of the set of namespaces, also ends the wait. The
+    /// last health is [`Health::Stopped`]; after it, every call returns `None` at once.
     ///
     /// If the health changes several times between two calls, only the last change is returned.
     ///
@@ -131,8 +132,8 @@ impl SourceStatus {
         versions.reduce(least).unwrap_or_default()
     }
 
-    /// Returns the last complete lists, oldest first, with their causes; up to 16 of each namespace
-    /// that is watched separately.
+    /// Returns the last complete lists, oldest first, with their causes: up to 16, or up to 16 of
+    /// each namespace if namespaces are watched separately.
     #[must_use]
     pub fn recent_lists(&self) -> Vec<ListRecord> {
         let mut lists: Vec<_> = self.reflectors().iter().flat_map(ReflectorStatus::recent_lists).collect();
@@ -254,7 +255,8 @@ impl NamespacesStatus {
             match (health, self.health()) {
                 // The last health of this namespace has been returned.
                 (None, _) => _ = self.seen.remove(&namespace),
-                // The change of the namespaces that follows is returned instead.
+                // All reflectors have stopped, so the set of namespaces is about to change. The
+                // health after that change is returned instead.
                 (Some(_), Health::Stopped) => {}
                 (Some(_), health) => return Some(health),
             }

@@ -25,7 +25,7 @@ fn factory(server: &Server) -> SharedInformerFactory {
 
 /// Returns a runtime with one thread, because allocations are counted per thread.
 fn runtime() -> Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("the runtime starts")
 }
 
 async fn until(condition: impl Fn() -> bool) {
@@ -34,7 +34,7 @@ async fn until(condition: impl Fn() -> bool) {
     }
 }
 
-/// Returns a piece of a watch in which each of several config maps changes.
+/// Returns a piece of a watch with one event for each of [`EVENTS`] config maps.
 fn piece(event_type: &str, round: usize) -> Bytes {
     let mut piece = String::new();
     for number in 0..EVENTS {
@@ -44,13 +44,14 @@ fn piece(event_type: &str, round: usize) -> Bytes {
         let data = r#"{"colour":"green","size":"large"}"#;
         let object =
             format!(r#"{{"kind":"ConfigMap","apiVersion":"v1","metadata":{metadata},"data":{data}}}"#);
-        writeln!(piece, r#"{{"type":"{event_type}","object":{object}}}"#).expect("a string");
+        writeln!(piece, r#"{{"type":"{event_type}","object":{object}}}"#)
+            .expect("a write to a string succeeds");
     }
     piece.into()
 }
 
 #[test]
-fn event_costs_two_allocations_beside_its_object() {
+fn event_costs_two_allocations_besides_its_object() {
     let (server, runtime, received) = (Server::default(), runtime(), Arc::new(AtomicUsize::new(0)));
     let _entered = runtime.enter();
     let factory = factory(&server);
@@ -80,9 +81,9 @@ fn event_costs_two_allocations_beside_its_object() {
 
     let piece = piece("MODIFIED", 2);
     let mut decoder = WatchDecoder::<ConfigMap>::new(PrunePaths::default());
-    let objects = measure(|| drop(decoder.push(&piece).expect("a watch"))).count_total;
+    let objects = measure(|| drop(decoder.push(&piece).expect("the events are valid"))).count_total;
     let per_event = (all - objects) as f64 / EVENTS as f64;
-    println!("allocations per event beside its object: {per_event:.2}");
+    println!("allocations per event, besides its object: {per_event:.2}");
     assert!(per_event <= 2.0, "{per_event}");
 }
 

@@ -130,14 +130,16 @@ async fn new_informer_without_factory_has_indices_and_prunes() {
 /// Returns the seconds, on a paused clock, until an unchanged object is resynced.
 async fn first_resync(options: InformerOptions<CronTab>) -> u64 {
     let source = MemorySource::new("cron tabs");
-    source.create(serde_json::from_value(cron_tab("a", "nginx")).expect("a cron tab")).expect("a new object");
+    source
+        .create(serde_json::from_value(cron_tab("a", "nginx")).expect("the JSON is a cron tab"))
+        .expect("a new object");
     let (cron_tabs, task) = CronTab::new_informer_from(Arc::new(source), options);
     let (sender, mut resyncs) = mpsc::unbounded_channel();
     let handlers = cron_tabs.add_handlers(|handlers| handlers.on_update(move |_, _| _ = sender.send(())));
     let started = Instant::now();
     let shutdown = CancellationToken::new();
     let running = tokio::spawn(task.run(shutdown.clone()));
-    resyncs.recv().await.expect("the handler is there");
+    resyncs.recv().await.expect("the handler is registered");
     assert_eq!(names(&cron_tabs.by_image("nginx")), ["a"]);
     drop(handlers);
     shutdown.cancel();

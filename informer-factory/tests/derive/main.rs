@@ -3,7 +3,7 @@
 
 mod custom_resource;
 mod failures;
-mod indices;
+mod indexes;
 #[path = "../memory/log.rs"]
 mod log;
 mod own_names;
@@ -18,7 +18,7 @@ use informer_factory::{Cached, Objects, SharedInformerFactory};
 use informer_testing::{Simulator, SimulatorBuilder};
 
 /// The timeout of each wait.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 async fn start(builder: SimulatorBuilder) -> (Simulator, SharedInformerFactory) {
     let simulator = builder.start().await.expect("a free port");
@@ -32,7 +32,7 @@ async fn synced(factory: &SharedInformerFactory) {
 }
 
 async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.expect("timed out")
+    tokio::time::timeout(TIMEOUT, future).await.expect("the wait ends in time")
 }
 
 /// Returns the names of the objects, sorted.

@@ -1,5 +1,5 @@
 //! User-defined names that equal names of generated code or of the standard library, or are raw
-//! identifiers. Within the derive's attributes they resolve as in the surrounding module.
+//! identifiers. In the derive's attributes, such a name means the same as in the surrounding module.
 
 use std::sync::Arc;
 
@@ -92,7 +92,8 @@ async fn index_function_can_have_any_name() {
     within(running).await.expect("no panic");
 }
 
-/// A module where other items hide the names of the prelude. Many of them are otherwise unused.
+/// A module where other items hide the names of the prelude. Many of these items are otherwise
+/// unused.
 #[allow(dead_code)]
 mod without_a_prelude {
     use informer_factory::Informer;
@@ -177,7 +178,7 @@ mod named_like_generated_types {
     }
 }
 
-/// A type whose name is a raw identifier, which has no effect.
+/// A type whose name is a raw identifier. Generated names do not contain the `r#`.
 #[derive(Informer, Deserialize)]
 #[informer(group = "raw.example.com", version = "v1", kind = "RawThing", namespaced)]
 #[informer(index(name = "by_type", path = "type"))]

@@ -55,7 +55,7 @@ impl Resource for Widget {
     }
 }
 
-/// A type with kube's derive and without an accessor.
+/// A type whose `kube::Resource` comes from kube's derive. It has no accessor.
 #[derive(Resource, Informer, Deserialize, Clone, Debug)]
 #[resource(inherit = k8s_openapi::api::core::v1::ConfigMap)]
 #[informer(own_resource, index(name = "by_app", path = "metadata.labels[\"app\"]"))]

@@ -30,10 +30,9 @@ async fn index_with_taken_name_gets_a_longer_one() {
     let (longer, expected) = ("by_image of alloc::string::String", ["namespace", "by_image"]);
     assert_eq!(made.indexer().index_names(), [&expected[..], &[longer, "by_owner"]].concat());
     let lines = log.with("ERROR");
-    let [line] = lines.as_slice() else { panic!("the conflict is logged once: {lines:?}") };
+    let [line] = lines.as_slice() else { panic!("the conflict must be logged once: {lines:?}") };
     assert!(line.contains("crontabs") && line.contains("by_image") && line.contains(longer), "{line}");
-    // The longer name can be registered by someone else, too; the derived index is then found by
-    // its type.
+    // If the longer name is taken, too, the derived index is registered under a still longer name.
     made.indexer().remove_index(longer).expect("the index exists");
     made.add_index(longer, |_: &CronTab| [1_u8]).expect("a free index name");
     assert_eq!(names(&cron_tabs.by_image("redis")), ["c"]);

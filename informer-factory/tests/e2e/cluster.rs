@@ -1,4 +1,4 @@
-//! [`Cluster`]: the connection to the server, and requests of several tests.
+//! [`Cluster`]: the connection to the server, and requests that several tests send.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -43,14 +43,14 @@ pub(crate) type Versions = BTreeMap<String, String>;
 pub(crate) async fn config(user: &str) -> Config {
     let path = std::env::var(KUBECONFIG)
         .unwrap_or_else(|_| panic!("{KUBECONFIG} must name a kubeconfig: run `cargo xtask e2e`"));
-    let kubeconfig = Kubeconfig::read_from(path).expect("a readable kubeconfig");
+    let kubeconfig = Kubeconfig::read_from(path).expect("the kubeconfig is readable");
     let options = KubeConfigOptions { context: Some(user.to_owned()), ..KubeConfigOptions::default() };
-    Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a usable kubeconfig")
+    Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("the kubeconfig is valid")
 }
 
 pub(crate) fn client(config: Config) -> Client {
     informer_factory::connect(config, ConfigExt::rustls_https_connector_with_connector)
-        .expect("a well-formed config")
+        .expect("the configuration is valid")
 }
 
 /// Returns a client with all permissions.
@@ -107,7 +107,8 @@ impl Cluster {
                 Err(error) => panic!("{error}"),
             };
             assert!(refusal.contains("serviceaccount"), "{refusal}");
-            // The server watches service accounts too, so the next attempt may also be too early.
+            // The server reads service accounts from a cache that can lag, so the next attempt may
+            // also be too early.
             _ = accounts.get_opt("default").await;
             None
         })
@@ -144,7 +145,7 @@ pub(crate) async fn health_that<K: Object>(
 
 /// Lists the current keys and versions on the server.
 pub(crate) async fn versions<K: Object>(server: &Api<K>, params: &ListParams) -> Versions {
-    let list = server.list(params).await.expect("a list");
+    let list = server.list(params).await.expect("the server returns a list");
     let version = |object: K| {
         let version = object.resource_version()?;
         let name = object.name_unchecked();

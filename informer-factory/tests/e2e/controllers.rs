@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cluster::{Cluster, create, patch, run};
 use crate::objects::{LABEL, labelled_config_map};
-use crate::{PATIENCE, eventually, within};
+use crate::{TIMEOUT, eventually, within};
 
 const PARENTS: usize = 10;
 
@@ -62,7 +62,7 @@ impl OneChildEach {
     async fn children_on_server(&self, uid: &str) -> usize {
         let of = |child: &ConfigMap| child.owner_references().iter().any(|owner| owner.uid == uid);
         let list = self.server.list(&ListParams::default().labels(&format!("{LABEL}=child"))).await;
-        list.expect("a list").items.iter().filter(|child| of(child)).count()
+        list.expect("the server returns a list").items.iter().filter(|child| of(child)).count()
     }
 }
 
@@ -83,7 +83,7 @@ async fn i9_controller_under_churn_makes_no_duplicates() {
     let runner = ControllerRunner::new(Workqueue::builder().name("parents").build())
         .workers(4)
         // The deadline is so long that no write times out while the caches lag.
-        .write_tracker(WriteTracker::with_deadline(PATIENCE))
+        .write_tracker(WriteTracker::with_deadline(TIMEOUT))
         .watches(&parents, own_key)
         .watches(&children, controller_key::<ConfigMap, ConfigMap>);
     let (monitor, shutdown) = (runner.monitor(), CancellationToken::new());
@@ -103,9 +103,9 @@ async fn i9_controller_under_churn_makes_no_duplicates() {
     churn(&server, &children).await;
     let selector = ListParams::default().labels(&format!("{LABEL}=parent"));
     eventually(async || {
-        let parents = server.list(&selector).await.expect("a list").items;
+        let parents = server.list(&selector).await.expect("the server returns a list").items;
         for parent in &parents {
-            let uid = parent.uid().expect("set by the server");
+            let uid = parent.uid().expect("the server sets the UID");
             let is_updated = parent.data.as_ref().is_some_and(|data| data["step"] == "1");
             if !is_updated || controller.children_on_server(&uid).await != 1 {
                 return None;
@@ -122,7 +122,7 @@ async fn i9_controller_under_churn_makes_no_duplicates() {
     assert_eq!((stats.failed, stats.panicked, stats.parked_timed_out), (0, 0, 0), "{stats:?}");
 }
 
-/// Changes and deletes children, as other clients would.
+/// Changes and deletes children, as other clients could.
 async fn churn(server: &Api<ConfigMap>, children: &SharedIndexInformer<ConfigMap>) {
     let mut random = fastrand::Rng::with_seed(7);
     for step in 0..100_u32 {
@@ -131,7 +131,7 @@ async fn churn(server: &Api<ConfigMap>, children: &SharedIndexInformer<ConfigMap
         if step % 3 == 0 {
             // The child is possibly deleted already, because the cache lags.
             _ = server.delete(child.name(), &DeleteParams::default()).await;
-        } else if server.get_opt(child.name()).await.expect("an answer").is_some() {
+        } else if server.get_opt(child.name()).await.expect("the server responds").is_some() {
             let step = json!({ "data": { "step": step.to_string() } });
             patch(server, child.name(), step).await;
         }

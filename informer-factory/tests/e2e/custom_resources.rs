@@ -73,7 +73,7 @@ pub(crate) fn widget<const TEST: u8>(name: &str) -> Widget<TEST> {
     }))
 }
 
-/// The name of the definition.
+/// Returns the name of the definition.
 pub(crate) fn definition<const TEST: u8>() -> String {
     format!("widgets.{}", Widget::<TEST>::group(&()))
 }
@@ -137,12 +137,12 @@ async fn custom_resource_is_watched_whenever_it_is_defined() {
     within(witnesses.early().wait_until(BTreeMap::is_empty)).await;
     health_that(&widgets, is_not_served).await;
     assert!(widgets.indexer().is_empty() && witnesses.early().violations().is_empty());
-    create(&cluster.api(), &config_map("unimpressed")).await;
+    create(&cluster.api(), &config_map("unaffected")).await;
     others.agree().await;
 
     install::<1>(&cluster.client).await;
     health_that(&widgets, Health::is_live).await;
-    create(&server, &widget("reborn")).await;
+    create(&server, &widget("recreated")).await;
     witnesses.agree().await;
     assert_eq!(widgets.indexer().len(), 1);
     factory.shutdown().await;

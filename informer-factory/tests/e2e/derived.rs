@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::PATIENCE;
+use crate::TIMEOUT;
 use crate::cluster::{Cluster, create, delete, health_that, patch};
 use crate::objects::pod;
 
@@ -77,14 +77,14 @@ async fn derived_resource_is_indexed_and_pruned_once_installed() {
     }
     let written = patch(&server, "a", json!({ "spec": { "image": "redis" } })).await;
     assert_eq!(written.spec.history, ["yesterday"], "the server stores the pruned field");
-    assert_eq!(cron_tabs.wait_for_write(&written, PATIENCE).await, WaitOutcome::Reached);
+    assert_eq!(cron_tabs.wait_for_write(&written, TIMEOUT).await, WaitOutcome::Reached);
     assert_eq!(names(&cron_tabs.by_image("nginx")), BTreeSet::from(["b"]));
     assert_eq!(names(&cron_tabs.by_image("redis")), BTreeSet::from(["a", "c"]));
     assert!(cron_tabs.indexer().list().iter().all(|tab| tab.spec.history.is_empty()));
 
     delete(&server, "c").await;
     let written = patch(&server, "a", json!({ "spec": { "image": "envoy" } })).await;
-    assert_eq!(cron_tabs.wait_for_write(&written, PATIENCE).await, WaitOutcome::Reached);
+    assert_eq!(cron_tabs.wait_for_write(&written, TIMEOUT).await, WaitOutcome::Reached);
     assert_eq!(cron_tabs.by_image_index().count("redis"), 0);
     factory.shutdown().await;
 }
@@ -103,8 +103,8 @@ async fn slim_view_of_pods_agrees_with_whole_pods() {
     }
     let last = create(&server, &pod("last", &two)).await;
     let version: ResourceVersion = last.resource_version().as_deref().into();
-    assert_eq!(slim.wait_until(&version, PATIENCE).await, WaitOutcome::Reached);
-    assert_eq!(whole.wait_until(&version, PATIENCE).await, WaitOutcome::Reached);
+    assert_eq!(slim.wait_until(&version, TIMEOUT).await, WaitOutcome::Reached);
+    assert_eq!(whole.wait_until(&version, TIMEOUT).await, WaitOutcome::Reached);
     assert_eq!(names(&slim.by_node(&one)), BTreeSet::from(["a", "c"]));
     assert_eq!(slim.by_image("none.example/none:1").len(), 4);
     for pod in &whole.indexer().list() {

@@ -25,7 +25,7 @@ fn candidate(cluster: &Cluster, name: &str) -> Candidate {
     let timing = LeaderElectionConfig::new(&cluster.namespace, "till").identity(name);
     let timing = timing.lease_duration(Duration::from_secs(8)).renew_deadline(Duration::from_secs(6));
     let timing = timing.retry_period(Duration::from_secs(1));
-    let mut elector = LeaderElector::new(cluster.client.clone(), timing).expect("a good config");
+    let mut elector = LeaderElector::new(cluster.client.clone(), timing).expect("the configuration is valid");
     let (shutdown, (sender, begins)) = (CancellationToken::new(), mpsc::unbounded_channel());
     let token = shutdown.clone();
     let running = tokio::spawn(async move {
@@ -39,7 +39,13 @@ fn candidate(cluster: &Cluster, name: &str) -> Candidate {
 }
 
 async fn lease(cluster: &Cluster) -> (String, i32) {
-    let lease = cluster.api::<Lease>().get("till").await.expect("the lease exists").spec.expect("a spec");
+    let lease = cluster
+        .api::<Lease>()
+        .get("till")
+        .await
+        .expect("the lease exists")
+        .spec
+        .expect("the lease has a spec");
     (lease.holder_identity.unwrap_or_default(), lease.lease_transitions.unwrap_or_default())
 }
 
@@ -67,12 +73,18 @@ async fn killed_leader_is_replaced_after_its_lease() {
     within(third.running).await.expect("no panic");
 }
 
-/// Waits for sixteen renewals of the lease, one per second. The lease lasts eight seconds, so a
-/// candidate that missed the renewals has taken it over by then.
+/// Waits for sixteen renewals of the lease, one per second. A lease lasts eight seconds, so a
+/// candidate that did not see the renewals would take over during this wait.
 async fn outlast(cluster: &Cluster) {
     let (leases, mut seen) = (cluster.api::<Lease>(), Vec::new());
     eventually(async || {
-        let renewed = leases.get("till").await.expect("the lease exists").spec.expect("a spec").renew_time;
+        let renewed = leases
+            .get("till")
+            .await
+            .expect("the lease exists")
+            .spec
+            .expect("the lease has a spec")
+            .renew_time;
         if seen.last() != Some(&renewed) {
             seen.push(renewed);
         }
@@ -81,7 +93,7 @@ async fn outlast(cluster: &Cluster) {
     .await;
 }
 
-/// A candidate of client-go, which is killed when it is dropped.
+/// A process that is a candidate with client-go. It is killed when this value is dropped.
 struct ClientGo {
     child: Child,
     begins: mpsc::UnboundedReceiver<()>,
@@ -139,9 +151,9 @@ async fn client_go_candidate_and_ours_contend_for_one_lease() {
 #[ignore = "needs a real API server: `cargo xtask e2e`"]
 async fn candidate_without_permissions_names_the_verbs_to_grant() {
     let cluster = Cluster::connect("election").await;
-    let client = Client::try_from(config("nobody").await).expect("a well-formed config");
+    let client = Client::try_from(config("nobody").await).expect("the configuration is valid");
     let election = LeaderElectionConfig::new(&cluster.namespace, "till");
-    let mut elector = LeaderElector::new(client, election).expect("a good config");
+    let mut elector = LeaderElector::new(client, election).expect("the configuration is valid");
     let mut status = elector.status();
     tokio::select! {
         end = elector.run(CancellationToken::new(), |_| async {}) => panic!("{end:?}"),

@@ -44,7 +44,7 @@ async fn is_dropped<K: Object>(server: &Api<K>, version: &str) -> bool {
     matches!(first, Some(Ok(WatchEvent::Error(status))) if status.code == 410)
 }
 
-/// Changes widgets during an outage, after which the server no longer has these changes.
+/// Changes widgets during an outage, and makes the server drop the history of these changes.
 async fn check_dropped_history<const TEST: u8>(config: ReflectorConfig) {
     let cluster = Cluster::connect("expiry").await;
     let (interruptions, server) = (Interruptions::default(), cluster.api::<Widget<TEST>>());
@@ -58,7 +58,8 @@ async fn check_dropped_history<const TEST: u8>(config: ReflectorConfig) {
     for name in ["stays", "changes"] {
         create(&server, &widget(name)).await;
     }
-    let known = create(&server, &widget("goes")).await.resource_version().expect("set by the server");
+    let known =
+        create(&server, &widget("goes")).await.resource_version().expect("the server sets the version");
     assert_eq!(lines.next(3).await, ["+changes", "+goes", "+stays"]);
 
     let lists = || interruptions.lists() + interruptions.streams();

@@ -15,13 +15,13 @@ use serde_json::json;
 use crate::cluster::{Cluster, create, delete, patch, run};
 use crate::objects::{LABEL, config_map};
 use crate::witnesses::Witnesses;
-use crate::{PATIENCE, eventually};
+use crate::{TIMEOUT, eventually};
 
 /// An async handler that yields in each call.
-struct Unhurried(Replica<ConfigMap>);
+struct Yielding(Replica<ConfigMap>);
 
 #[async_trait::async_trait]
-impl AsyncEventHandler<ConfigMap> for Unhurried {
+impl AsyncEventHandler<ConfigMap> for Yielding {
     async fn on_add(&self, object: &Cached<ConfigMap>, is_in_initial_list: bool) {
         tokio::task::yield_now().await;
         self.0.on_add(object, is_in_initial_list);
@@ -71,10 +71,10 @@ async fn i4_async_handlers_and_streams_equal_the_server() {
         KubeListWatch::namespaced(cluster.client.clone(), &cluster.namespace).label_selector(LABEL);
     let (informer, _running) = run(list_watch, InformerOptions::new());
     let witnesses = Witnesses::new(&informer, &server, ListParams::default().labels(LABEL));
-    let unhurried = Replica::new();
-    let registration = informer.add_async_event_handler(Unhurried(unhurried.clone()));
+    let yielding = Replica::new();
+    let registration = informer.add_async_event_handler(Yielding(yielding.clone()));
     let reader = read(&informer);
-    wait_for_cache_sync(&[&informer, &registration], PATIENCE).await.expect("synced");
+    wait_for_cache_sync(&[&informer, &registration], TIMEOUT).await.expect("synced");
     let late = read(&informer);
     for n in 0..10 {
         delete(&server, &format!("old-{n}")).await;
@@ -84,12 +84,12 @@ async fn i4_async_handlers_and_streams_equal_the_server() {
         }
     }
     let last = patch(&server, "new-0", json!({ "data": { "step": "last" } })).await;
-    assert_eq!(informer.wait_for_write(&last, PATIENCE).await, WaitOutcome::Reached);
+    assert_eq!(informer.wait_for_write(&last, TIMEOUT).await, WaitOutcome::Reached);
     witnesses.agree().await;
     let version =
         |object: &Cached<ConfigMap>| (object.key().to_string(), object.resource_version().to_string());
     let stored = informer.indexer().list().iter().map(version).collect();
-    for replica in [unhurried, reader, late] {
+    for replica in [yielding, reader, late] {
         eventually(async || (replica.versions() == stored).then_some(())).await;
         assert_eq!(replica.violations(), Vec::<String>::new(), "{}", last.name_any());
     }

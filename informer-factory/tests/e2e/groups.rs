@@ -1,6 +1,6 @@
 //! The typed accessors and the facts about built-in kinds, against the server: kinds, names, verbs,
-//! subresources, columns, selectable fields, and watches. To include every alpha and beta, start
-//! the server with `--runtime-config=api/all=true` and
+//! subresources, columns, selectable fields, and watches. To include every alpha and beta version,
+//! start the server with `--runtime-config=api/all=true` and
 //! `--feature-gates=AllAlpha=true,AllBeta=true`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,7 +38,7 @@ struct Version {
     kinds: Vec<Kind>,
 }
 
-/// The facts about a kind. The strings have the data's format.
+/// The facts about a kind. The strings have the format of `groups.json`.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 struct Kind {
@@ -59,7 +59,7 @@ type Kinds = BTreeMap<String, Kind>;
 
 /// Returns the data for the server's version, by `apiVersion`.
 fn expected() -> BTreeMap<String, Kinds> {
-    let data: Data = serde_json::from_str(DATA).expect("xtask checks it");
+    let data: Data = serde_json::from_str(DATA).expect("xtask checks the file");
     let mut expected = BTreeMap::new();
     for Group { group, versions } in data.groups {
         for Version { version, kinds } in versions {
@@ -82,7 +82,7 @@ async fn served(client: &Client, api_version: &str, known: &Kinds) -> Kinds {
         true => client.list_api_group_resources(api_version).await,
         false => client.list_core_api_resources(api_version).await,
     };
-    let resources = resources.expect("discovery").resources;
+    let resources = resources.expect("discovery succeeds").resources;
     let watched =
         |it: &&APIResource| ["list", "watch"].iter().all(|verb| it.verbs.iter().any(|had| had == verb));
     let mut kinds = Kinds::new();
@@ -127,8 +127,8 @@ async fn columns(client: &Client, api_version: &str, plural: &str) -> Vec<String
     let request = http::Request::get(path(api_version, plural))
         .header("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
         .body(Vec::new())
-        .expect("a request");
-    let table: Value = client.request(request).await.expect("a table");
+        .expect("the request is valid");
+    let table: Value = client.request(request).await.expect("the server returns a table");
     let columns = table["columnDefinitions"].as_array().into_iter().flatten().map(|column| {
         let text = |field: &str| column[field].as_str().unwrap_or_default();
         let wide = if column["priority"] == 0 { "" } else { "wide " };
@@ -141,7 +141,7 @@ async fn columns(client: &Client, api_version: &str, plural: &str) -> Vec<String
 /// Returns whether the server accepts a field in field selectors.
 async fn is_selectable(client: &Client, api_version: &str, plural: &str, field: &str) -> bool {
     let path = format!("{}&fieldSelector={field}%3Dtrue", path(api_version, plural));
-    let request = http::Request::get(path).body(Vec::new()).expect("a request");
+    let request = http::Request::get(path).body(Vec::new()).expect("the request is valid");
     client.request::<Value>(request).await.is_ok()
 }
 
@@ -149,7 +149,7 @@ async fn is_selectable(client: &Client, api_version: &str, plural: &str, field: 
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
 async fn accessors_equal_the_kinds_of_the_server() {
     let client = Cluster::connect("groups").await.client;
-    let groups = client.list_api_groups().await.expect("discovery").groups;
+    let groups = client.list_api_groups().await.expect("discovery succeeds").groups;
     let versions = groups.into_iter().flat_map(|group| group.versions).map(|version| version.group_version);
     let on_server: BTreeSet<String> = versions.chain(["v1".to_owned()]).collect();
     let expected = expected();
@@ -166,16 +166,19 @@ async fn accessors_equal_the_kinds_of_the_server() {
                     .push(format!("{api_version}: {:?}\n  on the server: {facts:?}", expected.get(kind)));
             }
             for field in &facts.fields {
-                assert!(is_selectable(&client, api_version, &facts.plural, field).await, "{field} of {kind}");
+                assert!(
+                    is_selectable(&client, api_version, &facts.plural, field).await,
+                    "the server does not accept {field} of {kind} as a field selector"
+                );
             }
             compared += 1;
         }
-        // A server can serve only some alpha and beta versions.
+        // A server need not serve all alpha and beta versions.
         let stable = !api_version.contains("alpha") && !api_version.contains("beta");
         let missing: Vec<_> = expected.keys().filter(|kind| !served.contains_key(*kind)).collect();
-        assert!(!stable || missing.is_empty(), "{api_version} lacks {missing:?}");
+        assert!(!stable || missing.is_empty(), "{api_version} of the server lacks {missing:?}");
     }
-    println!("{compared} kinds compared, of {}", expected.values().map(BTreeMap::len).sum::<usize>());
+    println!("compared {compared} kinds of {}", expected.values().map(BTreeMap::len).sum::<usize>());
     assert!(differences.is_empty(), "{}", differences.join("\n"));
     assert!(compared > 50, "{compared}");
 }
@@ -220,7 +223,7 @@ async fn accessors_of_every_stable_group_work() {
         ("priority classes", classes.indexer().len()),
         ("namespaces", namespaces.indexer().len()),
     ] {
-        assert!(count > 0, "no {what}");
+        assert!(count > 0, "the server has no {what}");
     }
     for status in [roles.status(), services.status(), schemas.status(), levels.status(), classes.status()] {
         assert!(status.quarantined().is_empty(), "{}", status.description());

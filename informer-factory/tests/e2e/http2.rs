@@ -21,10 +21,10 @@ use crate::witnesses::Witnesses;
 /// Returns a client that uses only HTTP/2. kube's own client supports only HTTP/1.1.
 async fn client() -> Client {
     let config = config("admin").await;
-    let tls = config.rustls_client_config().expect("a configuration of TLS");
+    let tls = config.rustls_client_config().expect("the TLS configuration is valid");
     let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_only().enable_http2().build();
     let http = legacy::Client::builder(TokioExecutor::new()).http2_only(true).build::<_, Body>(https);
-    let user = config.auth_layer().expect("usable credentials");
+    let user = config.auth_layer().expect("the credentials are valid");
     let service = ServiceBuilder::new().layer(config.base_uri_layer()).option_layer(user);
     Client::new(service.map_err(tower::BoxError::from).service(http), "default")
 }
@@ -42,7 +42,7 @@ async fn informers_survive_goaway_of_a_shared_connection() {
         within(synced.wait()).await.expect("synced");
     }
     let witnesses = Witnesses::new(&informer, &server, ListParams::default().labels(LABEL));
-    // Enough requests on one connection to receive several GOAWAYs.
+    // These are enough requests on one connection to receive several GOAWAYs.
     let others = kube::Api::<ConfigMap>::namespaced(client, &cluster.namespace);
     let requests = stream::iter(0..400).map(async |number| {
         if number % 10 == 0 {

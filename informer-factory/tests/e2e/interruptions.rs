@@ -61,7 +61,7 @@ pub(crate) struct Outage {
 impl Interruptions {
     /// Returns a client with all permissions whose requests pass through this layer.
     pub(crate) async fn client(&self) -> Client {
-        let builder = ClientBuilder::try_from(config("admin").await).expect("a well-formed config");
+        let builder = ClientBuilder::try_from(config("admin").await).expect("the configuration is valid");
         builder.with_layer(self).build()
     }
 
@@ -185,7 +185,7 @@ where
 {
     let is_cut = cut.clone();
     let break_off = stream::once(async move {
-        // A body that has ended is complete.
+        // If the body ended before the cut, the response is complete.
         if is_cut.is_cancelled() {
             Err(io::Error::from(io::ErrorKind::ConnectionReset).into())
         } else {

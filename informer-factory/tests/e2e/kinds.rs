@@ -18,7 +18,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::cluster::{Cluster, Versions, caught_up, create, delete, patch, versions};
 use crate::custom_resources::{Widget, install, widget};
 use crate::objects::{config_map, pod};
-use crate::{PATIENCE, eventually};
+use crate::{TIMEOUT, eventually};
 
 fn run<K>(
     list_watch: KubeListWatch<K>,
@@ -56,7 +56,7 @@ async fn pods_are_watched_as_metadata() {
     let by_label = pods
         .add_index("label", |pod| pod.metadata.labels.as_ref().and_then(|labels| labels.get("e2e")).cloned())
         .expect("a new index");
-    wait_for_cache_sync(&[&pods], PATIENCE).await.expect("synced");
+    wait_for_cache_sync(&[&pods], TIMEOUT).await.expect("synced");
     let changed = json!({ "metadata": { "labels": { "e2e": "changed" } } });
     patch(&server, "old", changed).await;
     let _: Pod = create(&server, &pod("new", &node)).await;
@@ -83,7 +83,7 @@ async fn custom_resource_is_watched_dynamic_and_as_metadata() {
     let (_, by_metadata, _running_too) = run(metadata, InformerOptions::new());
     let by_size =
         widgets.add_index("size", |widget| widget.data["spec"]["size"].as_u64()).expect("a new index");
-    wait_for_cache_sync(&[&widgets], PATIENCE).await.expect("synced");
+    wait_for_cache_sync(&[&widgets], TIMEOUT).await.expect("synced");
     create(&server, &widget("new")).await;
     patch(&server, "new", json!({ "spec": { "size": 7 } })).await;
     agree(&replica, async || versions(&server, &ListParams::default()).await).await;
@@ -104,7 +104,7 @@ async fn i9_store_after_churn_equals_the_server() {
     }
     let list_watch = KubeListWatch::<ConfigMap>::namespaced(cluster.client.clone(), &cluster.namespace);
     let (maps, _, _running) = run(list_watch, InformerOptions::new());
-    wait_for_cache_sync(&[&maps], PATIENCE).await.expect("synced");
+    wait_for_cache_sync(&[&maps], TIMEOUT).await.expect("synced");
     let churn = async {
         let mut last = None;
         for round in 0..20 {
@@ -112,7 +112,7 @@ async fn i9_store_after_churn_equals_the_server() {
             delete(&server, &format!("map-{}", 29 - round % 9)).await;
             last = Some(create(&server, &config_map(&format!("map-{}", 29 - round % 9))).await);
         }
-        last.expect("a round")
+        last.expect("there are rounds")
     };
     let verify = async {
         let mut verified = 0;
@@ -128,7 +128,7 @@ async fn i9_store_after_churn_equals_the_server() {
         }
     };
     let (last, ()) = tokio::join!(churn, verify);
-    assert_eq!(maps.wait_for_write(&last, PATIENCE).await, WaitOutcome::Reached);
+    assert_eq!(maps.wait_for_write(&last, TIMEOUT).await, WaitOutcome::Reached);
     let verification = maps.verify().await.expect("the state is recent");
     assert!(verification.is_equal(), "{verification:?}");
     assert!(verification.objects >= 30, "{verification:?}");
@@ -156,7 +156,7 @@ async fn long_lists_are_compressed_and_complete() {
             list_watch = list_watch.disable_compression();
         }
         let (maps, _, _running) = run(list_watch, InformerOptions::new());
-        wait_for_cache_sync(&[&maps], PATIENCE).await.expect("synced");
+        wait_for_cache_sync(&[&maps], TIMEOUT).await.expect("synced");
         let stored = maps.indexer().list();
         assert_eq!(stored.len(), 5);
         assert!(stored.iter().all(|map| map.data.as_ref().is_some_and(|data| data["text"] == text)));

@@ -1,8 +1,9 @@
 //! Connections that go dead without being closed, and a slow connection. These tests take minutes:
 //! `cargo xtask e2e --long`.
 //!
-//! `iptables`, which needs root, drops packets. They are not acknowledged, so TCP keepalive detects
-//! the loss. If a proxy acknowledges and discards the data, only the reflector can detect the loss.
+//! In one test, `iptables` (which needs root) drops packets. Dropped packets are not acknowledged, so
+//! TCP keepalive detects the loss. In other tests, a proxy acknowledges and discards the data, so only
+//! the reflector can detect the loss.
 
 use std::process::Command;
 use std::time::Duration;
@@ -25,7 +26,8 @@ use crate::objects::{LABEL, config_map, object};
 use crate::proxy::Proxy;
 use crate::{eventually, stays, within};
 
-/// The age at which the first connection goes dead: it is idle and too young for a bookmark.
+/// The age at which the first connection goes dead. At this age the watch is idle, and has not yet
+/// received a bookmark.
 const FIRST_FAULT: Duration = Duration::from_secs(13);
 
 /// The time until the next connection goes dead.
@@ -34,10 +36,10 @@ const SECOND_FAULT: Duration = Duration::from_secs(60);
 /// The maximum delay of an object if packets are dropped and the client comes from `connect`.
 const DROPPED: Duration = Duration::from_secs(60);
 
-/// The maximum silence of a watch.
+/// The maximum delay of an object if the watch is silent.
 const SILENCE: Duration = Duration::from_secs(65);
 
-/// The maximum silence of a watch after two silent watches.
+/// The maximum delay of an object if this is the third silent watch in a row.
 const THIRD_SILENCE: Duration = Duration::from_secs(125);
 
 /// The number of concurrent requests, whose connections stay idle afterwards. They go dead with the
@@ -79,8 +81,8 @@ impl Remote {
         remote
     }
 
-    /// Waits until the watch has stayed open for this time.
-    async fn is_live_for(&self, long: Duration) {
+    /// Waits until the informer is live, and checks that it stays live for this time.
+    async fn stay_live_for(&self, long: Duration) {
         eventually(async || self.informer.health().is_live().then_some(())).await;
         stays(long, || self.informer.health().is_live()).await;
     }
@@ -116,11 +118,11 @@ async fn eventually_within(limit: Duration, holds: impl Fn() -> bool) -> bool {
 #[ignore = "takes minutes and needs a kube-apiserver and iptables: cargo xtask e2e --long"]
 async fn object_arrives_within_60_s_of_dropped_packets() {
     let remote = Remote::empty("dropped").await;
-    remote.is_live_for(FIRST_FAULT).await;
+    remote.stay_live_for(FIRST_FAULT).await;
     let fault = Instant::now();
     let _first = DroppedPackets::of(&remote.proxy);
     remote.receives_within(DROPPED, "after-first-fault").await;
-    remote.is_live_for(SECOND_FAULT.saturating_sub(fault.elapsed())).await;
+    remote.stay_live_for(SECOND_FAULT.saturating_sub(fault.elapsed())).await;
     let _second = DroppedPackets::of(&remote.proxy);
     remote.receives_within(DROPPED, "after-second-fault").await;
     assert!(remote.silences().is_empty(), "keepalive detects the loss before the reflector does");
@@ -130,11 +132,11 @@ async fn object_arrives_within_60_s_of_dropped_packets() {
 #[ignore = "takes minutes and needs a kube-apiserver: cargo xtask e2e --long"]
 async fn object_arrives_within_65_s_of_swallowed_traffic() {
     let remote = Remote::empty("swallowed").await;
-    remote.is_live_for(FIRST_FAULT).await;
+    remote.stay_live_for(FIRST_FAULT).await;
     let fault = Instant::now();
     remote.proxy.swallow();
     remote.receives_within(SILENCE, "after-first-fault").await;
-    remote.is_live_for(SECOND_FAULT.saturating_sub(fault.elapsed())).await;
+    remote.stay_live_for(SECOND_FAULT.saturating_sub(fault.elapsed())).await;
     remote.proxy.swallow();
     remote.receives_within(SILENCE, "after-second-fault").await;
     assert_eq!(remote.silences(), ["INFO message=watch is silent"; 2]);
@@ -146,13 +148,13 @@ async fn object_arrives_within_125_s_of_the_third_silent_watch() {
     const YOUNG: Duration = Duration::from_secs(5);
     let remote = Remote::empty("silent").await;
     for _ in 0..2 {
-        remote.is_live_for(YOUNG).await;
+        remote.stay_live_for(YOUNG).await;
         let connections = remote.proxy.client_ports().len();
         remote.proxy.swallow();
         let replaced = || remote.proxy.client_ports().len() > connections;
         assert!(eventually_within(SILENCE, replaced).await, "{:#?}", remote.log.with(""));
     }
-    remote.is_live_for(YOUNG).await;
+    remote.stay_live_for(YOUNG).await;
     remote.proxy.swallow();
     remote.receives_within(THIRD_SILENCE, "after-third-fault").await;
     let silent = "DEBUG message=watch is silent again";
@@ -162,7 +164,7 @@ async fn object_arrives_within_125_s_of_the_third_silent_watch() {
 #[tokio::test]
 #[ignore = "takes minutes and needs a kube-apiserver: cargo xtask e2e --long"]
 async fn large_object_arrives_over_a_link_of_2500_bytes_a_second() {
-    // Compressed, the object has three quarters of this size: 81 seconds at this rate.
+    // Compressed, the object has three quarters of this size, which takes 81 seconds at this rate.
     const LENGTH: usize = 270_000;
     let random: String = std::iter::repeat_with(fastrand::alphanumeric).take(LENGTH).collect();
     let large = object(json!({
@@ -179,7 +181,7 @@ async fn large_object_arrives_over_a_link_of_2500_bytes_a_second() {
     assert!(remote.log.with("list or watch failed").is_empty(), "{:#?}", remote.log.with(""));
 }
 
-/// Drops the packets of the connections that a proxy has accepted, until this is dropped.
+/// Drops the packets of the connections that a proxy has accepted, until this value is dropped.
 struct DroppedPackets {
     rules: Vec<[String; 4]>,
 }
@@ -187,7 +189,8 @@ struct DroppedPackets {
 impl DroppedPackets {
     fn of(proxy: &Proxy) -> Self {
         let flag = |flag: &str, port: u16| [format!("--{flag}port"), port.to_string()];
-        let between = |from, to| [flag("s", from), flag("d", to)].concat().try_into().expect("four words");
+        let between =
+            |from, to| [flag("s", from), flag("d", to)].concat().try_into().expect("a rule has four words");
         let clients = proxy.client_ports().into_iter();
         let rules = clients.flat_map(|client| [between(client, proxy.port()), between(proxy.port(), client)]);
         let rules: Vec<[String; 4]> = rules.collect();

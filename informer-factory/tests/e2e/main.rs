@@ -13,13 +13,13 @@ mod derived;
 mod election;
 mod expiry;
 mod factory;
-mod following;
 mod forms;
 mod groups;
 mod http2;
 mod interruptions;
 mod journal;
 mod kinds;
+mod lifecycles;
 #[path = "../memory/log.rs"]
 mod log;
 mod long;
@@ -39,13 +39,13 @@ use std::time::Duration;
 
 /// The timeout of each wait. A new CRD or permission takes effect with the next retry, up to a
 /// minute later.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.expect("timed out")
+    tokio::time::timeout(TIMEOUT, future).await.expect("the wait ends in time")
 }
 
-/// Polls until `ask` returns a value. For server state that no event reports.
+/// Polls until `ask` returns a value. Use it for server state that no event reports.
 async fn eventually<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
     let mut ticks = tokio::time::interval(Duration::from_millis(50));
     within(async {

@@ -15,7 +15,7 @@ use crate::cluster::{Cluster, Object, config, create, delete, health_that, relab
 use crate::credentials::grant;
 use crate::journal::journal;
 use crate::objects::{LABEL, config_map};
-use crate::{PATIENCE, within};
+use crate::{TIMEOUT, within};
 
 /// Runs an informer of the objects with the tests' label in these namespaces, until the guard is
 /// dropped.
@@ -29,7 +29,7 @@ fn run_in<K: Object + Resource<Scope = NamespaceResourceScope>>(
     };
     let names = namespaces.iter().map(|cluster| cluster.namespace.clone());
     let made = SharedIndexInformer::new_in_namespaces(make, names, InformerOptions::new());
-    let (informer, task) = made.expect("the server's own names");
+    let (informer, task) = made.expect("the server has valid names");
     let shutdown = CancellationToken::new();
     tokio::spawn(task.run(shutdown.clone()));
     (informer, shutdown.drop_guard())
@@ -51,13 +51,13 @@ async fn objects_of_changing_namespaces_are_added_and_released() {
 
     // Resource versions are global, so a version of one namespace is reached in every namespace.
     let written = relabel(&one.api::<ConfigMap>(), "in-one", "other", "label").await;
-    assert_eq!(informer.wait_for_write(&written, PATIENCE).await, WaitOutcome::Reached);
+    assert_eq!(informer.wait_for_write(&written, TIMEOUT).await, WaitOutcome::Reached);
     assert_eq!(lines.next(1).await, ["~in-one"]);
     let removed = informer.remove_namespace(&one.namespace).expect("a valid name");
     within(removed.wait()).await.expect("the informer runs");
     assert_eq!(lines.next(1).await, ["^in-one"]);
     let unseen = relabel(&one.api::<ConfigMap>(), "in-one", "other", "unseen").await;
-    assert_eq!(informer.wait_for_write(&unseen, PATIENCE).await, WaitOutcome::NotCovered);
+    assert_eq!(informer.wait_for_write(&unseen, TIMEOUT).await, WaitOutcome::NotCovered);
     delete(&two.api::<ConfigMap>(), "in-two").await;
     assert_eq!(lines.next(1).await, ["-in-two"]);
 
@@ -73,7 +73,7 @@ async fn objects_of_changing_namespaces_are_added_and_released() {
 async fn forbidden_namespace_does_not_delay_the_others() {
     let (open, closed) = (Cluster::connect("open").await, Cluster::connect("closed").await);
     grant(&open).await;
-    let client = Client::try_from(config("nobody").await).expect("a well-formed config");
+    let client = Client::try_from(config("nobody").await).expect("the configuration is valid");
     let (pods, _running) = run_in::<Pod>(client, &[&open, &closed]);
     health_that(&pods, |health| matches!(health, Health::Forbidden { .. })).await;
     // The new permission takes effect with the next retry.
@@ -85,10 +85,11 @@ async fn forbidden_namespace_does_not_delay_the_others() {
         }
     })
     .await;
-    let error = wait_for_cache_sync(&[&pods], std::time::Duration::ZERO).await.expect_err("a refusal");
+    let error =
+        wait_for_cache_sync(&[&pods], std::time::Duration::ZERO).await.expect_err("a namespace is refused");
     assert!(error.to_string().contains(&closed.namespace), "{error}");
     assert!(!error.to_string().contains(&open.namespace), "{error}");
     let removed = pods.remove_namespace(&closed.namespace).expect("a valid name");
     within(removed.wait()).await.expect("the removal completes");
-    wait_for_cache_sync(&[&pods], PATIENCE).await.expect("all watched namespaces are synced");
+    wait_for_cache_sync(&[&pods], TIMEOUT).await.expect("all watched namespaces are synced");
 }

@@ -46,13 +46,13 @@ async fn outage_of_forty_informers_is_logged_in_four_lines() {
         let back = tokio::time::Instant::now();
         let have = || informers.iter().all(|informer| has(informer, outage));
         eventually(async || (have() && are_live()).then_some(())).await;
-        println!("outage {outage}: all of {INFORMERS} informers are live after {:.1?}", back.elapsed());
+        println!("outage {outage}: all {INFORMERS} informers are live after {:.1?}", back.elapsed());
         stays(AFTERMATH, are_live).await;
         let lines = log.with("").split_off(before);
         println!("{}", lines.join("\n"));
         assert!(lines.len() <= MAX_LINES, "{lines:#?}");
         assert!(lines[0].starts_with("WARN message=API server unavailable"), "{lines:#?}");
-        let last = lines.last().expect("a line");
+        let last = lines.last().expect("the outage is logged");
         assert!(last.starts_with("INFO message=API server is back"), "{lines:#?}");
         assert!(last.contains("relisted=0 waiting=0"), "{lines:#?}");
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// Creates a typed object from JSON, which is shorter than a struct literal.
 pub(crate) fn object<K: DeserializeOwned>(json: Value) -> K {
-    serde_json::from_value(json).expect("an object of this kind")
+    serde_json::from_value(json).expect("the JSON is an object of this kind")
 }
 
 /// The label that separates a test's objects from those of controllers.

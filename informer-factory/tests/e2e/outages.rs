@@ -1,5 +1,5 @@
-//! Changes during an outage are delivered afterwards: every change if the server still has the
-//! history.
+//! Changes during an outage are delivered afterwards. If the server still has the history, every
+//! single change is delivered.
 
 use informer_factory::{Cached, Health, InformerOptions, SharedIndexInformer};
 use informer_reflector::KubeListWatch;

@@ -54,19 +54,20 @@ async fn paged_list_is_complete_during_concurrent_creates() {
     populate(&cluster, 1_000..1_200).await;
     paging.witnesses.agree().await;
     assert!(paging.informer.indexer().len() >= 1_200);
-    // The rejected list and ten pages, plus one page if the namespace has other objects.
+    // The requests are the rejected list and ten pages, plus one page if the namespace has other
+    // objects.
     assert!(paging.interruptions.lists() > 10, "{} lists", paging.interruptions.lists());
 }
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn expired_page_restarts_the_list_in_one_piece() {
+async fn expired_page_restarts_the_list_without_pages() {
     let cluster = Cluster::connect("expired-page").await;
     populate(&cluster, 0..50).await;
     let paging = paging_informer(&cluster, 10).await;
     paging.interruptions.expire_next_page();
     paging.witnesses.agree().await;
-    // The rejected list, the first page, the rejected second page, and the full list.
+    // The requests are the rejected list, the first page, the rejected second page, and the full list.
     assert_eq!(paging.interruptions.lists(), 4);
 }
 
@@ -76,7 +77,9 @@ async fn invalid_continue_token_is_refused_by_the_server() {
     let cluster = Cluster::connect("bogus-token").await;
     let list_watch = KubeListWatch::<ConfigMap>::namespaced(cluster.client.clone(), &cluster.namespace);
     let options = ListOptions { continue_token: Some("bogus".into()), ..ListOptions::default() };
-    let Err(error) = list_watch.list(options).await else { panic!("the token is invalid") };
+    let Err(error) = list_watch.list(options).await else {
+        panic!("the server accepted an invalid continue token")
+    };
     assert!(error.to_string().contains("continue"), "{error}");
     assert!(error.status().is_some_and(|status| status.code == 400) && !error.is_expired(), "{error}");
 }

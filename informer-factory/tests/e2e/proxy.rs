@@ -20,7 +20,7 @@ use crate::cluster::{client, config};
 /// The interval at which a slow proxy forwards a chunk.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Forwards connections to the server while it is up.
+/// Forwards connections to the server while the proxy is up.
 pub(crate) struct Proxy {
     address: SocketAddr,
     link: Link,
@@ -69,13 +69,13 @@ impl Proxy {
     /// this proxy.
     pub(crate) async fn client(&self) -> Client {
         let mut config = config("admin").await;
-        config.cluster_url = format!("https://{}", self.address).parse().expect("a URL");
+        config.cluster_url = format!("https://{}", self.address).parse().expect("the URL is valid");
         client(config)
     }
 
     /// Accepts connections from now on.
     pub(crate) fn come_up(&mut self) {
-        let listener = socket_on(self.address).listen(1024).expect("the port is this proxy's");
+        let listener = socket_on(self.address).listen(1024).expect("the proxy has reserved the port");
         let up = CancellationToken::new();
         let accepting = tokio::spawn(self.link.clone().accept(listener, up.clone()));
         self.up = Some((up.drop_guard(), accepting));
@@ -108,7 +108,7 @@ impl Proxy {
 impl Link {
     async fn accept(self, listener: TcpListener, up: CancellationToken) {
         while let Some(accepted) = up.run_until_cancelled(listener.accept()).await {
-            let (client, from) = accepted.expect("a connection");
+            let (client, from) = accepted.expect("the connection is accepted");
             let swallowed = CancellationToken::new();
             let accepted = Accepted { client_port: from.port(), swallowed: swallowed.clone() };
             self.accepted.lock().push(accepted);
@@ -156,7 +156,7 @@ impl Link {
 
 /// Returns a socket that shares its port with other sockets of this process.
 fn socket_on(address: SocketAddr) -> TcpSocket {
-    let socket = TcpSocket::new_v4().expect("a socket");
+    let socket = TcpSocket::new_v4().expect("the socket is created");
     #[cfg(unix)]
     socket.set_reuseport(true).expect("a port can be shared");
     socket.bind(address).expect("a free port");

@@ -30,7 +30,7 @@ async fn populate(server: &Api<ConfigMap>) -> ResourceVersion {
     let newer = |one: ResourceVersion, other: ResourceVersion| {
         if other.is_newer_than(&one) { other } else { one }
     };
-    versions.into_iter().reduce(newer).expect("at least one version")
+    versions.into_iter().reduce(newer).expect("there are versions")
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use kube::api::{Api, ListParams};
 use parking_lot::{Condvar, Mutex};
 
 use crate::cluster::{Object, Versions, versions};
-use crate::{PATIENCE, eventually};
+use crate::{TIMEOUT, eventually};
 
 /// The time after which `agree` lists the server's objects again, because they may have changed.
 const SETTLING: Duration = Duration::from_secs(5);
@@ -65,9 +65,14 @@ impl<K: Object> Witnesses<K> {
     }
 
     /// Unblocks the stuck witness once some of its events have been coalesced. The informer must
-    /// have synced before the first change, because a list contains each object only once.
+    /// have synced before the first change: a list contains each object only once, so its events are
+    /// not coalesced.
     pub(crate) async fn release(&self) {
-        let stuck = self.witnesses.iter().find(|witness| witness.name == "stuck").expect("a stuck witness");
+        let stuck = self
+            .witnesses
+            .iter()
+            .find(|witness| witness.name == "stuck")
+            .expect("a stuck witness has joined");
         eventually(async || (stuck.registration.stats().coalesced > 0).then_some(())).await;
         self.gate.open();
     }
@@ -80,7 +85,7 @@ impl<K: Object> Witnesses<K> {
     /// Waits until the store and every witness have exactly the objects that the server lists.
     /// Panics if a witness received an invalid sequence of events.
     pub(crate) async fn agree(&self) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let listed = versions(&self.server, &self.params).await;
             // This wait times out if controllers are still making changes. Then list again.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::cluster::{Cluster, create, patch};
 use crate::objects::deployment;
 use crate::witnesses::Witnesses;
-use crate::{PATIENCE, within};
+use crate::{TIMEOUT, within};
 
 fn is_scheduled(pod: &Pod) -> bool {
     node_of(pod).is_some()
@@ -31,16 +31,17 @@ fn is_rolled_out(deployment: &Deployment) -> bool {
 /// needs.
 async fn has_controllers(cluster: &Cluster, pods: &Witnesses<Pod>) -> bool {
     let nodes = Api::<Node>::all(cluster.client.clone());
-    let played = nodes.list(&ListParams::default().labels("type=kwok")).await.expect("a list");
+    let simulated =
+        nodes.list(&ListParams::default().labels("type=kwok")).await.expect("the server returns a list");
     // The controller-manager creates this account before any test begins.
     let accounts = Api::<ServiceAccount>::namespaced(cluster.client.clone(), "default");
-    let account = accounts.get_opt("default").await.expect("an answer");
-    if played.items.is_empty() || account.is_none() {
+    let account = accounts.get_opt("default").await.expect("the server responds");
+    if simulated.items.is_empty() || account.is_none() {
         return false;
     }
-    // A scheduler is only detectable by its decisions.
+    // Only the decisions of a scheduler show that it runs.
     let scheduled = pods.early().wait_until(|objects| objects.values().any(|object| is_scheduled(object)));
-    tokio::time::timeout(PATIENCE, scheduled).await.is_ok()
+    tokio::time::timeout(TIMEOUT, scheduled).await.is_ok()
 }
 
 /// Changes the Deployment, and waits until the change is rolled out.
@@ -70,7 +71,9 @@ async fn scaled_and_rolled_deployment_is_watched_completely() {
     within(factory.wait_for_cache_sync()).await.expect("synced");
     create(&server, &deployment("web", 60)).await;
     if !has_controllers(&cluster, &pods).await {
-        eprintln!("skipped: needs --with controller-manager,scheduler,kwok --nodes 5");
+        eprintln!(
+            "skipped: the test needs `cargo xtask e2e --with controller-manager,scheduler,kwok --nodes 5`"
+        );
         return;
     }
     roll_out(&server, &deployments, replicas(60)).await;

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::cluster::{Cluster, create, delete, patch, relabel, run};
 use crate::objects::{LABEL, config_map, labelled_config_map};
-use crate::{PATIENCE, within};
+use crate::{TIMEOUT, within};
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
@@ -24,7 +24,7 @@ async fn i9_write_is_readable_once_the_store_reaches_it() {
         let step = step.to_string();
         let written = patch(&server, "notes", json!({ "data": { "step": step } })).await;
         let version = written.resource_version().as_deref().into();
-        assert_eq!(config_maps.wait_until(&version, PATIENCE).await, WaitOutcome::Reached);
+        assert_eq!(config_maps.wait_until(&version, TIMEOUT).await, WaitOutcome::Reached);
         let cached = config_maps.indexer().get_by_key(&key).expect("the object is cached");
         assert_eq!(cached.data.as_ref().expect("the object has data")["step"], step);
     }
@@ -42,20 +42,20 @@ async fn i9_wait_for_write_considers_the_scope() {
     let (here, _running_here) = run(here, InformerOptions::new());
     let (selected, _running_selected) = run(selected, InformerOptions::new());
     let (elsewhere, _running_elsewhere) = run(of_namespace("kube-system"), InformerOptions::new());
-    wait_for_cache_sync(&[&here, &selected, &elsewhere], PATIENCE).await.expect("synced");
+    wait_for_cache_sync(&[&here, &selected, &elsewhere], TIMEOUT).await.expect("synced");
 
     let outside = create(&server, &labelled_config_map("a", "out")).await;
-    assert_eq!(here.wait_for_write(&outside, PATIENCE).await, WaitOutcome::Reached);
+    assert_eq!(here.wait_for_write(&outside, TIMEOUT).await, WaitOutcome::Reached);
     for informer in [&selected, &elsewhere] {
-        assert_eq!(informer.wait_for_write(&outside, PATIENCE).await, WaitOutcome::NotCovered);
+        assert_eq!(informer.wait_for_write(&outside, TIMEOUT).await, WaitOutcome::NotCovered);
     }
     let inside = relabel(&server, "a", LABEL, "in").await;
-    assert_eq!(selected.wait_for_write(&inside, PATIENCE).await, WaitOutcome::Reached);
+    assert_eq!(selected.wait_for_write(&inside, TIMEOUT).await, WaitOutcome::Reached);
     assert_eq!(selected.indexer().len(), 1);
     // The write moves the object out of the selector, and the informer receives a deletion at that
-    // version. If the deletion arrives before the call, the write is not covered.
+    // version. If the deletion arrives before the call of `wait_for_write`, the write is not covered.
     let outside = relabel(&server, "a", LABEL, "out").await;
-    let outcome = selected.wait_for_write(&outside, PATIENCE).await;
+    let outcome = selected.wait_for_write(&outside, TIMEOUT).await;
     assert!(matches!(outcome, WaitOutcome::Reached | WaitOutcome::NotCovered), "{outcome:?}");
     assert!(selected.indexer().is_empty());
     delete(&server, "a").await;

@@ -1,5 +1,5 @@
-//! Handlers of every form. Each forwards its events to a [`Witness`], which records them and the
-//! invariant violations.
+//! Handlers of every form. Each forwards its events to a [`Witness`], which records the events and
+//! the violations of invariants.
 
 use std::panic::panic_any;
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::Intended;
-use crate::item::{Item, Life};
+use crate::item::{Counted, Item};
 use crate::world::World;
 
-/// Records the events of one handler, and those that violate an invariant.
+/// Records the events of one handler, and a violation for each event that violates an invariant.
 pub(crate) struct Witness {
     pub(crate) replica: Replica<Item>,
     pub(crate) indexer: Indexer<Item>,
     pub(crate) violations: Arc<Mutex<Vec<String>>>,
     /// If set, the witness panics at random after it has recorded an event.
     pub(crate) panics: Option<Mutex<Rng>>,
-    pub(crate) _life: Life,
+    pub(crate) _counted: Counted,
     /// Dropped with the handler, so that tests can detect leaks.
     pub(crate) _token: Arc<()>,
 }
@@ -45,12 +45,12 @@ impl Witness {
         }
     }
 
-    /// I3: the store has every object before a handler receives it.
+    /// I3: checks that the store has an object before a handler receives the object.
     fn compare(&self, received: &Cached<Item>) {
         let stored = self.indexer.get(received.key());
         let is_early =
             stored.is_some_and(|stored| received.resource_version().is_newer_than(stored.resource_version()));
-        self.report_if(is_early, received.key(), "delivered before the store had it");
+        self.report_if(is_early, received.key(), "delivered before the store had this version");
     }
 }
 
@@ -72,14 +72,14 @@ impl EventHandler<Item> for Witness {
         let last = object.last_known().map(Cached::resource_version);
         let is_there =
             stored.zip(last).is_some_and(|(stored, last)| last.is_at_least(stored.resource_version()));
-        self.report_if(is_there, object.key(), "deletion delivered while the store had it");
+        self.report_if(is_there, object.key(), "deletion delivered while the store had the object");
         self.replica.on_delete(object);
         self.maybe_panic();
     }
 }
 
-/// Suspends calls at random: briefly, to let other tasks run, or, for stalling handlers, until the
-/// next phase.
+/// Suspends calls at random: briefly, so that other tasks run, or until the next phase if the handler
+/// stalls.
 pub(crate) struct Pauses {
     pub(crate) random: Mutex<Rng>,
     pub(crate) phase: Option<watch::Receiver<u64>>,
@@ -94,7 +94,8 @@ impl Pauses {
         }
     }
 
-    /// Returns the phase to wait for, at random, if the handler stalls.
+    /// Decides at random whether the handler stalls now. If so, returns the channel that announces the
+    /// next phase.
     fn stall(&self) -> Option<watch::Receiver<u64>> {
         self.phase.clone().filter(|_| self.random.lock().u8(..16) == 0)
     }

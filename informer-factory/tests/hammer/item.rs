@@ -1,4 +1,4 @@
-//! The objects of the hammer test, and the [`Census`] that counts live instances.
+//! The objects of the hammer test, and the [`InstanceCounter`] of live objects and handlers.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use kube::Resource;
 /// The number of buckets of objects.
 pub(crate) const BUCKETS: u8 = 8;
 
-/// An object that its census counts while it is in memory.
+/// An object that is counted while it is in memory.
 #[derive(Clone)]
 pub(crate) struct Item {
     metadata: ObjectMeta,
     /// The value by which items are indexed and filtered.
     pub(crate) bucket: u8,
-    _life: Life,
+    _counted: Counted,
 }
 
 impl Item {
-    pub(crate) fn new(namespace: &str, name: &str, bucket: u8, census: &Arc<Census>) -> Self {
+    pub(crate) fn new(namespace: &str, name: &str, bucket: u8, counter: &Arc<InstanceCounter>) -> Self {
         let metadata = ObjectMeta {
             namespace: Some(namespace.to_owned()),
             name: Some(name.to_owned()),
             ..ObjectMeta::default()
         };
-        Self { metadata, bucket, _life: Life::new(census) }
+        Self { metadata, bucket, _counted: Counted::new(counter) }
     }
 }
 
@@ -60,49 +60,49 @@ impl Resource for Item {
     }
 }
 
-/// Counts live instances.
+/// Counts the instances of a type.
 #[derive(Default)]
-pub(crate) struct Census {
+pub(crate) struct InstanceCounter {
     alive: AtomicUsize,
-    born: AtomicUsize,
-    most: AtomicUsize,
+    created: AtomicUsize,
+    max_alive: AtomicUsize,
 }
 
-impl Census {
+impl InstanceCounter {
     pub(crate) fn alive(&self) -> usize {
         self.alive.load(Ordering::SeqCst)
     }
 
-    /// Returns how many instances were created, including clones.
-    pub(crate) fn born(&self) -> usize {
-        self.born.load(Ordering::SeqCst)
+    /// Returns the number of created instances, including clones.
+    pub(crate) fn created(&self) -> usize {
+        self.created.load(Ordering::SeqCst)
     }
 
     /// Returns the largest number of simultaneous instances.
-    pub(crate) fn most(&self) -> usize {
-        self.most.load(Ordering::SeqCst)
+    pub(crate) fn max_alive(&self) -> usize {
+        self.max_alive.load(Ordering::SeqCst)
     }
 }
 
-/// A token that its census counts.
-pub(crate) struct Life(Arc<Census>);
+/// A field that makes its struct a counted instance.
+pub(crate) struct Counted(Arc<InstanceCounter>);
 
-impl Life {
-    pub(crate) fn new(census: &Arc<Census>) -> Self {
-        let alive = census.alive.fetch_add(1, Ordering::SeqCst) + 1;
-        census.born.fetch_add(1, Ordering::SeqCst);
-        census.most.fetch_max(alive, Ordering::SeqCst);
-        Self(Arc::clone(census))
+impl Counted {
+    pub(crate) fn new(counter: &Arc<InstanceCounter>) -> Self {
+        let alive = counter.alive.fetch_add(1, Ordering::SeqCst) + 1;
+        counter.created.fetch_add(1, Ordering::SeqCst);
+        counter.max_alive.fetch_max(alive, Ordering::SeqCst);
+        Self(Arc::clone(counter))
     }
 }
 
-impl Clone for Life {
+impl Clone for Counted {
     fn clone(&self) -> Self {
         Self::new(&self.0)
     }
 }
 
-impl Drop for Life {
+impl Drop for Counted {
     fn drop(&mut self) {
         self.0.alive.fetch_sub(1, Ordering::SeqCst);
     }

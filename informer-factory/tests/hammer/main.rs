@@ -1,7 +1,7 @@
-//! The hammer test: for ten seconds, producers write, watches break and lose events, handlers of
-//! every form join, leave, stall and panic, indices are added and removed, and snapshots are kept.
-//! Afterwards the server, the store and every handler have the same objects. After the shutdown no
-//! task, object, handler or extra memory is left.
+//! The hammer test. For ten seconds, producers write, and watches break and lose events. Meanwhile,
+//! handlers of every form join, leave, stall and panic, indexes are added and removed, and snapshots
+//! are kept. Afterwards the server, the store and every handler have the same objects. After the
+//! shutdown no task, object, handler or extra memory is left.
 //!
 //! A second test stops the informer during the load.
 //!
@@ -41,11 +41,13 @@ struct Intended;
 const SLACK: usize = 64 * 1024;
 
 fn setting(name: &str) -> Option<u64> {
-    env::var(name).ok().map(|value| value.parse().unwrap_or_else(|_| panic!("{name} is a number")))
+    env::var(name)
+        .ok()
+        .map(|value| value.parse().unwrap_or_else(|_| panic!("{name} must be a number, but is {value:?}")))
 }
 
-/// Runs one test at a time, because allocations are counted for the whole process, on a runtime of
-/// its own.
+/// Runs a test on its own runtime. Only one test runs at a time, because allocations are counted for
+/// the whole process.
 fn run<T: Future<Output = ()>>(test: impl FnOnce(u64) -> T) {
     static ALONE: Mutex<()> = Mutex::new(());
     static QUIET: Once = Once::new();
@@ -62,9 +64,10 @@ fn run<T: Future<Output = ()>>(test: impl FnOnce(u64) -> T) {
     println!("INFORMER_HAMMER_SEED={seed}");
     let before = ALLOCATED.current_usage();
     ALLOCATED.reset_peak_usage();
-    // More threads than typical CI machines have cores, so that threads are preempted anywhere.
+    // There are more threads than typical CI machines have cores, so that the operating system
+    // interrupts threads at any point.
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    let runtime = runtime.worker_threads(4).enable_time().build().expect("a runtime");
+    let runtime = runtime.worker_threads(4).enable_time().build().expect("the runtime starts");
     runtime.block_on(test(seed));
     drop(runtime);
     let after = ALLOCATED.current_usage();
@@ -101,14 +104,16 @@ fn i12_informer_stopped_under_load_leaves_nothing() {
         let mut progress = world.progress.subscribe();
         let (readers, managers) = (readers::spawn_all(&world), members::spawn_all(&world));
         let producers = producers::spawn_all(&world);
-        within("some writes", progress.wait_for(|rounds| *rounds > 500)).await.expect("the world exists");
+        within("some writes", progress.wait_for(|rounds| *rounds > 500))
+            .await
+            .expect("the world has the sender");
         world.shutdown.cancel();
         // Handlers keep joining and leaving the stopped informer.
         assert_eq!(within("the informer to end", world.informer.stopped()).await, StopCause::Shutdown);
         let so_far = *progress.borrow();
         within("more writes", progress.wait_for(|rounds| *rounds > so_far + 500))
             .await
-            .expect("the world exists");
+            .expect("the world has the sender");
         world.enough.cancel();
         world.end(producers).await;
         readers.join_all().await;
@@ -118,8 +123,8 @@ fn i12_informer_stopped_under_load_leaves_nothing() {
     });
 }
 
-/// I12: after the informer has ended, no task is left; after its handles are dropped, no object and
-/// no handler.
+/// I12: checks that no task is left after the informer has ended, and that no object and no handler
+/// is left after the informer's handles are dropped.
 async fn assert_nothing_is_left(world: Arc<World>, running: JoinHandle<()>, survivors: Vec<Member>) {
     within("the informer to end", running).await.expect("no panic");
     assert_eq!(world.informer.stopped().await, StopCause::Shutdown);
@@ -129,30 +134,31 @@ async fn assert_nothing_is_left(world: Arc<World>, running: JoinHandle<()>, surv
     let (items, handlers) = (Arc::clone(&world.items), Arc::clone(&world.handlers));
     drop(world);
     within("the tasks to end", wait_until_no_task_is_left()).await;
-    println!("items: {} made, at most {} at a time", items.born(), items.most());
-    println!("handlers: {} made, at most {} at a time", handlers.born(), handlers.most());
+    println!("items: {} created, at most {} at a time", items.created(), items.max_alive());
+    println!("handlers: {} created, at most {} at a time", handlers.created(), handlers.max_alive());
     assert_eq!((items.alive(), handlers.alive()), (0, 0), "leaked items and handlers");
 }
 
-/// I12: a running informer keeps nothing of a handler that has left.
+/// I12: removes the handlers that may have removed themselves, and checks that only the other
+/// handlers are registered. Returns these.
 async fn assert_only_survivors_are_registered(world: &World, survivors: Vec<Member>) -> Vec<Member> {
-    let (fickle, steady): (Vec<_>, Vec<_>) = survivors.into_iter().partition(Member::leaves_by_itself);
-    for member in fickle {
+    let (leaving, staying): (Vec<_>, Vec<_>) = survivors.into_iter().partition(Member::leaves_by_itself);
+    for member in leaving {
         member.leave(world, &mut world.random(0)).await;
     }
     let informer = format!("{:?}", world.informer);
-    assert!(informer.contains(&format!("handlers: {},", steady.len())), "{}: {informer}", steady.len());
-    steady
+    assert!(informer.contains(&format!("handlers: {},", staying.len())), "{}: {informer}", staying.len());
+    staying
 }
 
-/// Writes once more, after all faults have ended, and waits until the store has the write.
+/// Creates an object after all faults have ended, and waits until the store has the object.
 async fn write_last_object(world: &World) {
     let last = world.source.create(Item::new("own", "the-last", 0, &world.items)).expect("a new object");
     assert!(world.reach(last.resource_version()).await);
     assert!(world.informer.get(last.key()).is_some_and(|stored| stored.same_version(&last)));
 }
 
-/// I9: the store equals the server's state, and so do its indices.
+/// I9: checks that the store and its indexes equal the server's state.
 fn assert_store_equals_server(world: &World) {
     let of_the_server: BTreeMap<_, _> = world
         .source
@@ -169,7 +175,7 @@ fn assert_store_equals_server(world: &World) {
 }
 
 async fn wait_until_no_task_is_left() {
-    // The runtime counts finished tasks until it removes them, and signals no event for that.
+    // The runtime counts finished tasks until it removes them, and does not report the removal.
     while Handle::current().metrics().num_alive_tasks() > 0 {
         tokio::task::yield_now().await;
     }
@@ -186,10 +192,10 @@ fn print_tally(world: &World, survivors: usize) {
         delivered,
         coalesced,
         panicked,
-        indices,
+        indexes,
         snapshots,
     } = &world.tally;
-    let [writes, refused, read, faults, joined, left, delivered, coalesced, panicked, indices, snapshots] = [
+    let [writes, refused, read, faults, joined, left, delivered, coalesced, panicked, indexes, snapshots] = [
         writes,
         refused,
         own_writes_read,
@@ -199,13 +205,13 @@ fn print_tally(world: &World, survivors: usize) {
         delivered,
         coalesced,
         panicked,
-        indices,
+        indexes,
         snapshots,
     ]
     .map(|counter| counter.load(Ordering::Relaxed));
-    println!("{writes} writes, {refused} of them refused, {read} waited for and read");
+    println!("{writes} writes: {refused} refused, {read} waited for and read back");
     println!("{faults} faults, {} lists, {} watches", world.source.list_count(), world.source.watch_count());
     println!("{joined} handlers joined, {left} left, {survivors} stayed");
-    println!("of those that left: {delivered} calls, {panicked} panics, {coalesced} events coalesced");
-    println!("{indices} indices added and removed, {snapshots} snapshots kept");
+    println!("handlers that left: {delivered} calls, {panicked} panics, {coalesced} events coalesced");
+    println!("{indexes} pairs of indexes added and removed, {snapshots} snapshots kept");
 }

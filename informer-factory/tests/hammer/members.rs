@@ -13,7 +13,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::handlers::{Asynchronous, Blocking, Leaver, Pauses, Witness, closures, read};
-use crate::item::{Item, Life};
+use crate::item::{Counted, Item};
 use crate::world::{World, count, within};
 
 /// The number of handlers at any time.
@@ -74,7 +74,7 @@ fn is_even(item: &Item) -> bool {
     item.bucket.is_multiple_of(2)
 }
 
-/// A handler as its manager sees it.
+/// A handler that a manager has added, and the state that the tests check.
 pub(crate) struct Member {
     form: Form,
     replica: Replica<Item>,
@@ -86,7 +86,7 @@ pub(crate) struct Member {
 /// The value that keeps a handler registered.
 enum Hold {
     Registration(HandlerRegistration),
-    /// For a handler that may have removed itself.
+    /// `None` once the handler has removed itself.
     Own(Arc<Mutex<Option<HandlerRegistration>>>),
     Reader {
         synced: Completion,
@@ -106,7 +106,7 @@ impl Member {
             indexer: world.informer.indexer().clone(),
             violations: Arc::clone(&violations),
             panics: form.panics().then(|| Mutex::new(random.fork())),
-            _life: Life::new(&world.handlers),
+            _counted: Counted::new(&world.handlers),
             _token: token,
         };
         let hold = add(world, random, form, witness);
@@ -114,8 +114,8 @@ impl Member {
         Self { form, replica, violations, token: weak, hold }
     }
 
-    /// I6: once synced, a handler has received the objects that existed when it joined. Skips
-    /// handlers that may never sync, or only after other tasks have progressed.
+    /// I6: checks that the handler syncs. Does not check handlers that may never sync, or that sync
+    /// only after other tasks have progressed.
     async fn wait_until_synced(&self, world: &World) {
         let synced = match &self.hold {
             _ if self.form.stalls() => return,
@@ -259,8 +259,8 @@ pub(crate) fn spawn_all(world: &Arc<World>) -> JoinSet<Vec<Member>> {
     (0..MANAGERS).map(|number| manage(Arc::clone(world), number)).collect()
 }
 
-/// Keeps its share of handlers registered and replaces one at a time until the producers have
-/// stopped. Returns the remaining handlers.
+/// Keeps a share of the handlers registered, and replaces one handler at a time until the producers
+/// have stopped. Returns the remaining handlers.
 async fn manage(world: Arc<World>, number: u64) -> Vec<Member> {
     let mut random = world.random(1000 + number);
     let mut members: Vec<_> = (0..HANDLERS / MANAGERS).map(|_| Member::join(&world, &mut random)).collect();

@@ -29,7 +29,7 @@ enum Written {
 
 /// Whether open watches receive a write.
 #[derive(Clone, Copy)]
-enum Sight {
+enum Visibility {
     Seen,
     Unseen,
 }
@@ -45,7 +45,7 @@ async fn produce(world: Arc<World>, number: u64) {
     while !world.time_is_up() {
         for _ in 0..random.u8(1..16) {
             let key = shared_key(&mut random);
-            write(&world, &mut random, &key, Sight::Seen);
+            write(&world, &mut random, &key, Visibility::Seen);
         }
         write_and_read(&world, &mut random, number).await;
         if random.u8(..64) == 0 {
@@ -66,18 +66,18 @@ fn shared_key(random: &mut Rng) -> ObjectKey {
 }
 
 /// Creates, changes or deletes an object; changes are the most frequent.
-fn write(world: &World, random: &mut Rng, key: &ObjectKey, sight: Sight) -> Written {
+fn write(world: &World, random: &mut Rng, key: &ObjectKey, visibility: Visibility) -> Written {
     let source = &world.source;
     let item = Item::new(key.namespace().unwrap_or_default(), key.name(), random.u8(..BUCKETS), &world.items);
     let is_there = source.get(key).is_some();
     let removes = is_there && random.u8(..8) == 0;
-    let outcome = match (sight, is_there) {
-        (Sight::Seen, _) if removes => source.delete(key),
-        (Sight::Unseen, _) if removes => source.delete_unseen(key),
-        (Sight::Seen, true) => source.update(item),
-        (Sight::Unseen, true) => source.update_unseen(item),
-        (Sight::Seen, false) => source.create(item),
-        (Sight::Unseen, false) => source.create_unseen(item),
+    let outcome = match (visibility, is_there) {
+        (Visibility::Seen, _) if removes => source.delete(key),
+        (Visibility::Unseen, _) if removes => source.delete_unseen(key),
+        (Visibility::Seen, true) => source.update(item),
+        (Visibility::Unseen, true) => source.update_unseen(item),
+        (Visibility::Seen, false) => source.create(item),
+        (Visibility::Unseen, false) => source.create_unseen(item),
     };
     count(&world.tally.writes);
     match outcome {
@@ -91,10 +91,10 @@ fn write(world: &World, random: &mut Rng, key: &ObjectKey, sight: Sight) -> Writ
     }
 }
 
-/// I9: a write is in the store once its version has been reached.
+/// I9: writes an object, and checks that the store has the write once it has reached its version.
 async fn write_and_read(world: &World, random: &mut Rng, number: u64) {
     let key = ObjectKey::new(Some("own"), &format!("{number}-{}", random.u64(..OWN_KEYS)));
-    let (version, expected) = match write(world, random, &key, Sight::Seen) {
+    let (version, expected) = match write(world, random, &key, Visibility::Seen) {
         Written::Stored(object) => {
             let version = object.resource_version().clone();
             (version.clone(), Some(version))
@@ -118,7 +118,8 @@ async fn disturb_watch(world: &World, random: &mut Rng) {
     if within("the watch to be open", open).await.is_none() {
         return;
     }
-    // Faults with a reflector backoff are rare, because all other tasks wait too.
+    // Faults that cause a backoff of the reflector are rare, because all other tasks wait during the
+    // backoff.
     match random.u8(..64) {
         0 => source.fail_watches(refusal(500, "InternalError")),
         1 => lose_events(world, random, Some(refusal(503, "ServiceUnavailable"))),
@@ -135,7 +136,7 @@ async fn disturb_watch(world: &World, random: &mut Rng) {
 fn lose_events(world: &World, random: &mut Rng, list_error: Option<ListWatchError>) {
     for _ in 0..random.u8(1..32) {
         let key = shared_key(random);
-        write(world, random, &key, Sight::Unseen);
+        write(world, random, &key, Visibility::Unseen);
     }
     list_error.into_iter().for_each(|error| world.source.fail_next_list(error));
     world.source.expire();

@@ -1,4 +1,5 @@
-//! Tasks that read: from indices, which they add and remove, and from snapshots, which they keep.
+//! Tasks that read from indexes and snapshots. They add and remove the indexes, and keep the
+//! snapshots for a while.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::panic_any;
@@ -23,7 +24,7 @@ pub(crate) fn spawn_all(world: &Arc<World>) -> JoinSet<()> {
     readers
 }
 
-/// Adds indices, compares their results with a full scan, and removes them.
+/// Adds indexes, compares their results with a full scan, and removes them.
 async fn index(world: Arc<World>, number: u64) {
     let indexer = world.informer.indexer();
     let mut random = world.random(2000 + number);
@@ -46,11 +47,11 @@ async fn index(world: Arc<World>, number: u64) {
         indexer.remove_index(&name).expect("the index exists");
         indexer.remove_index(&fallible).expect("the index exists");
         assert!(buckets.get(&0).is_empty() && some_buckets.get(&2).is_empty());
-        count(&world.tally.indices);
+        count(&world.tally.indexes);
     }
 }
 
-/// Returns the two index values of an item: its bucket and the next one.
+/// Returns the two index values of an item: its bucket and the next bucket.
 fn values(item: &Item) -> [u8; 2] {
     [item.bucket, item.bucket + 1]
 }

@@ -13,10 +13,10 @@ use tokio::sync::{Mutex, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::item::{Census, Item};
+use crate::item::{InstanceCounter, Item};
 
 /// Longer than any wait of a passing test.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The reflector's backoff after failures. With the default of up to 30 seconds, the producers
 /// would mostly wait for their writes to arrive.
@@ -26,8 +26,8 @@ const BACKOFF: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis
 pub(crate) struct World {
     pub(crate) source: MemorySource<Item>,
     pub(crate) informer: SharedIndexInformer<Item>,
-    pub(crate) items: Arc<Census>,
-    pub(crate) handlers: Arc<Census>,
+    pub(crate) items: Arc<InstanceCounter>,
+    pub(crate) handlers: Arc<InstanceCounter>,
     pub(crate) seed: u64,
     /// When the producers stop, unless `enough` is cancelled earlier.
     pub(crate) deadline: Instant,
@@ -38,7 +38,8 @@ pub(crate) struct World {
     pub(crate) over: CancellationToken,
     /// Increases while the producers write; the other tasks wait for it.
     pub(crate) progress: watch::Sender<u64>,
-    /// Stalled handlers continue when it changes; at [`World::NO_MORE_STALLS`] they stall no more.
+    /// Stalled handlers continue when it changes. At [`World::NO_MORE_STALLS`], handlers no longer
+    /// stall.
     pub(crate) phase: watch::Sender<u64>,
     /// Held while a producer disturbs the watch, so that no watch is closed between an unseen
     /// change and the list after it.
@@ -58,7 +59,7 @@ pub(crate) struct Tally {
     pub(crate) delivered: AtomicU64,
     pub(crate) coalesced: AtomicU64,
     pub(crate) panicked: AtomicU64,
-    pub(crate) indices: AtomicU64,
+    pub(crate) indexes: AtomicU64,
     pub(crate) snapshots: AtomicU64,
 }
 
@@ -111,7 +112,7 @@ impl World {
         self.phase.send_replace(Self::NO_MORE_STALLS);
     }
 
-    /// A separate random number generator for one task.
+    /// Returns a separate random number generator for one task.
     pub(crate) fn random(&self, task: u64) -> fastrand::Rng {
         fastrand::Rng::with_seed(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(task))
     }
@@ -126,25 +127,25 @@ impl World {
     /// Waits until the store has reached a version, and panics on a timeout. Returns `false` if the
     /// informer was stopped before.
     pub(crate) async fn reach(&self, version: &ResourceVersion) -> bool {
-        match self.informer.wait_until(version, PATIENCE).await {
+        match self.informer.wait_until(version, TIMEOUT).await {
             WaitOutcome::Reached => true,
             WaitOutcome::Stopped if self.shutdown.is_cancelled() => false,
-            outcome => panic!("{outcome:?} at {version}: {:?}", self.informer),
+            outcome => panic!("the wait for version {version} ended with {outcome:?}: {:?}", self.informer),
         }
     }
 }
 
 /// Waits with a timeout; `what` describes the wait.
 pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(PATIENCE, future).await {
+    match tokio::time::timeout(TIMEOUT, future).await {
         Ok(outcome) => outcome,
         Err(_) => panic!("timed out waiting for {what}"),
     }
 }
 
-/// An error response of the server.
+/// Returns an error response of the server.
 pub(crate) fn refusal(code: u16, reason: &str) -> ListWatchError {
     let status = json!({ "status": "Failure", "code": code, "reason": reason, "message": "hammered" });
-    let status: Box<kube::core::Status> = serde_json::from_value(status).expect("a status");
+    let status: Box<kube::core::Status> = serde_json::from_value(status).expect("the status is valid");
     status.into()
 }

@@ -1,5 +1,5 @@
-//! Programs written with kube-runtime that informers feed: the input of its watcher, store and
-//! controller.
+//! Informers as the source of events for programs with kube-runtime: for consumers of watcher
+//! events, for its store, and for its controller.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -126,7 +126,7 @@ async fn kube_runtime_store_equals_the_informer() {
     for _ in 0..4 {
         events.next().await.expect("an event").expect("no error");
     }
-    store.wait_until_ready().await.expect("ready");
+    store.wait_until_ready().await.expect("the store is ready");
     source.delete(&ObjectKey::namespaced("shop", "a")).expect("the object exists");
     create(&source, "c", "1");
     for _ in 0..2 {

@@ -83,7 +83,7 @@ async fn failed_key_is_retried_before_the_controller_syncs() {
     let mut times = Vec::new();
     for _ in 0..4 {
         assert!(!synced.has_synced());
-        let (call, at) = called.recv().await.expect("another attempt");
+        let (call, at) = called.recv().await.expect("the function is called again");
         assert_eq!(call, "a R:1");
         times.push(at);
     }
@@ -130,7 +130,7 @@ async fn i12_controller_stops_while_every_item_fails() {
     let synced = controller.synced();
     let (shutdown, run) = spawn(controller);
     for _ in 0..20 {
-        called.recv().await.expect("another attempt");
+        called.recv().await.expect("the function is called again");
     }
     shutdown.cancel();
     run.await.expect("no panic");
@@ -173,7 +173,7 @@ async fn i12_items_at_the_stop_are_processed_despite_failures() {
         outcome
     });
     let run = tokio::spawn(controller.run(shutdown));
-    called.recv().await.expect("an attempt");
+    called.recv().await.expect("the function is called");
     source.wait_for_watches(1).await;
     create(&source, "good", "1");
     run.await.expect("no panic");
@@ -238,7 +238,8 @@ async fn controller_with_store_processes_batches_and_resyncs() {
     }
     synced.wait().await.expect("synced");
     assert_eq!((indexer.len(), indexer.watermark()), (2, source.resource_version()));
-    let mut resynced = [called.recv().await, called.recv().await].map(|call| call.expect("a resync"));
+    let mut resynced =
+        [called.recv().await, called.recv().await].map(|call| call.expect("the objects are resynced"));
     resynced.sort();
     assert_eq!(resynced, ["a S:?", "b S:?"]);
     assert_eq!(started.elapsed().as_secs(), 20, "the second check resyncs");
@@ -290,9 +291,9 @@ async fn good_keys_do_not_wait_for_failing_ones() {
         if pending.key.name() == "bad" { Err("always") } else { Ok(()) }
     });
     let (shutdown, run) = spawn(controller);
-    // The waits are 5 ms, 10 ms, and so on; a wait of a second follows the twelfth attempt.
+    // The waits double from 5 ms to one second. A wait of one second follows the twelfth attempt.
     for _ in 0..12 {
-        assert_eq!(called.recv().await.expect("an attempt").0, "bad");
+        assert_eq!(called.recv().await.expect("the function is called").0, "bad");
     }
     let created = Instant::now();
     create(&source, "good", "1");

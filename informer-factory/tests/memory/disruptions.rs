@@ -112,7 +112,7 @@ async fn i10_untransformable_update_keeps_the_old_object() {
     running.reach(&update(&source, "a", "bad")).await;
     let stored = || running.informer.get(&key("a")).map(|object| value_of(&object).to_owned());
     assert_eq!(stored().as_deref(), Some("1"));
-    // The next list has the object too, so the informer must not take it for deleted.
+    // The next list contains the object, so the informer must not delete it from the store.
     source.wait_for_watches(1).await;
     source.create_unseen(config_map("b", "1")).expect("a new object");
     source.expire();

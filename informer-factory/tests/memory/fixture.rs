@@ -43,7 +43,7 @@ pub(crate) fn update(source: &MemorySource<ConfigMap>, name: &str, value: &str) 
     source.update(config_map(name, value)).expect("the object exists")
 }
 
-/// An informer that is not running yet.
+/// Creates an informer that is not running yet.
 pub(crate) fn idle(source: &MemorySource<ConfigMap>) -> (SharedIndexInformer<ConfigMap>, InformerTask) {
     SharedIndexInformer::new(Arc::new(source.clone()), InformerOptions::new())
 }
@@ -100,7 +100,7 @@ impl RecordedEvents {
         self.0.recv().await.expect("the handler is registered")
     }
 
-    /// Waits for `count` events, and returns them sorted by name.
+    /// Waits for `count` events, and returns their texts in sorted order.
     pub(crate) async fn sorted(&mut self, count: usize) -> Vec<String> {
         let mut events = Vec::new();
         for _ in 0..count {

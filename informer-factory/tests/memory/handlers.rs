@@ -51,7 +51,7 @@ async fn i12_event_stream_ends_when_its_informer_stops() {
     assert!(waiting_for.contains("initial list") && waiting_for.contains("configmaps"), "{waiting_for}");
     match events.next().await {
         Some(Event::Added { object, is_in_initial_list: true }) => assert_eq!(value_of(&object), "1"),
-        other => panic!("{other:?} instead of an initial add"),
+        other => panic!("expected an initial add, received {other:?}"),
     }
     running.stop().await;
     assert!(events.next().await.is_none());

@@ -20,8 +20,8 @@ impl Log {
     pub(crate) fn keep(level: Level) -> (Self, DefaultGuard) {
         let new = || Self { level, lines: Arc::default() };
         // With a single subscriber, tracing caches a callsite's interest from the thread that
-        // reaches it first, even if that thread has no subscriber. Therefore install one for all
-        // threads.
+        // reaches it first, even if that thread has no subscriber. A second subscriber, for all
+        // threads, prevents this.
         static FOR_ALL_THREADS: Once = Once::new();
         FOR_ALL_THREADS.call_once(|| _ = tracing::subscriber::set_global_default(new()));
         let log = new();
@@ -35,7 +35,7 @@ impl Log {
     }
 }
 
-/// A log line in the making.
+/// The text of a log line, to which its fields are appended.
 struct Line(String);
 
 impl Visit for Line {

@@ -6,7 +6,7 @@ mod cache_controller;
 mod disruptions;
 mod fixture;
 mod handlers;
-mod indices;
+mod indexes;
 mod log;
 mod namespaces;
 mod oddities;

@@ -85,7 +85,7 @@ async fn i4_events_of_wrong_type_are_delivered_as_the_right_type() {
     let events = vec![
         WatchEvent::Added(at_version("known", "2", "6").into()),
         WatchEvent::Modified(at_version("unknown", "1", "7").into()),
-        WatchEvent::Deleted(at_version("unheard-of", "1", "8").into()),
+        WatchEvent::Deleted(at_version("never-added", "1", "8").into()),
         WatchEvent::Deleted(at_version("known", "3", "9").into()),
         WatchEvent::Deleted(at_version("known", "3", "9").into()),
     ];

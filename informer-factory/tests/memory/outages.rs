@@ -62,8 +62,8 @@ async fn backoff_grows_with_the_outage_up_to_a_limit() {
     let failed_lists = request_times.iter().filter(|at| **at < request_times[0] + OUTAGE).count();
     let waits: Vec<_> =
         request_times.windows(2).take(failed_lists).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect();
-    // client-go's backoff: 0.8 s, doubled up to 30 s, plus up to the same again at random; but
-    // never more than half of the outage so far.
+    // client-go's backoff: a wait of 0.8 s that doubles up to 30 s, plus a random part of at most the
+    // same length. No wait is longer than 1.6 s or half of the outage so far, whichever is longer.
     let (mut least, mut so_far) = (0.8_f64, 0.0);
     for (number, wait) in waits.iter().enumerate() {
         let half = (so_far / 2.0_f64).max(1.6);

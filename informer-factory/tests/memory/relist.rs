@@ -72,7 +72,7 @@ async fn i3_relist_events_find_the_store_at_the_new_version() {
     source.disconnect();
     let mut events = Vec::new();
     for _ in 0..3 {
-        let (event, found_at) = recorded.recv().await.expect("three changes");
+        let (event, found_at) = recorded.recv().await.expect("the handler is registered");
         assert_eq!(found_at, source.resource_version(), "{event}");
         events.push(event);
     }
@@ -88,12 +88,13 @@ async fn relist_of_an_empty_cluster_deletes_every_object() {
     let running = Running::start(&source, InformerOptions::new());
     let (_registration, mut recorded) = listen(&running);
     for _ in 0..2 {
-        recorded.recv().await.expect("an initial add");
+        recorded.recv().await.expect("the handler is registered");
     }
     ["a", "b"].into_iter().for_each(|name| _ = source.delete_unseen(&key(name)).expect("the object exists"));
     source.expire();
     source.disconnect();
-    let mut events = [recorded.recv().await, recorded.recv().await].map(|event| event.expect("a deletion").0);
+    let mut events = [recorded.recv().await, recorded.recv().await]
+        .map(|event| event.expect("the handler is registered").0);
     events.sort();
     assert_eq!(events, ["-a=1?", "-b=1?"]);
     assert!(running.informer.indexer().is_empty());
@@ -123,13 +124,13 @@ async fn i4_unseen_recreation_is_a_delete_and_an_add() {
     let first = create(&source, "a", "1");
     let running = Running::start(&source, InformerOptions::new()).synced().await;
     let mut events = running.informer.events(&HandlerOptions::new());
-    assert_eq!(shown(&events.next().await.expect("an initial add")), "+a=1!");
+    assert_eq!(shown(&events.next().await.expect("the stream is open")), "+a=1!");
     source.delete_unseen(first.key()).expect("the object exists");
     source.create_unseen(config_map("a", "2")).expect("the name is free");
     source.expire();
     source.disconnect();
     for expected in ["-a=1?", "+a=2"] {
-        assert_eq!(shown(&events.next().await.expect("more to come")), expected);
+        assert_eq!(shown(&events.next().await.expect("the stream is open")), expected);
     }
     running.stop().await;
 }

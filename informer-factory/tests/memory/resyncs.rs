@@ -1,5 +1,5 @@
 //! Resyncs of a running informer: client-go's `TestListenerResyncPeriods`. Relists and reconnects
-//! are no resyncs.
+//! are not resyncs.
 
 use std::time::Duration;
 
@@ -23,21 +23,24 @@ async fn each_handler_has_its_own_resync_period() {
     create(&source, "a", "1");
     create(&source, "b", "1");
     let (informer, task) = idle(&source);
-    let (_never, mut heard_never) = listen(&informer, &never());
-    let (_two, mut heard_two) = listen(&informer, &every(2));
-    let (_four, mut heard_four) = listen(&informer, &every(4));
+    let (_never, mut recorded_never) = listen(&informer, &never());
+    let (_two, mut recorded_two) = listen(&informer, &every(2));
+    let (_four, mut recorded_four) = listen(&informer, &every(4));
     let started = Instant::now();
     let running = Running::run((informer, task));
-    for recorded in [&mut heard_never, &mut heard_two, &mut heard_four] {
+    for recorded in [&mut recorded_never, &mut recorded_two, &mut recorded_four] {
         assert_eq!(recorded.sorted(2).await, ["+a=1!", "+b=1!"]);
     }
     for seconds in [2, 4] {
-        assert_eq!(heard_two.sorted(2).await, ["a=1>1", "b=1>1"]);
+        assert_eq!(recorded_two.sorted(2).await, ["a=1>1", "b=1>1"]);
         assert_eq!(started.elapsed().as_secs(), seconds);
     }
-    assert_eq!(heard_four.sorted(2).await, ["a=1>1", "b=1>1"]);
+    assert_eq!(recorded_four.sorted(2).await, ["a=1>1", "b=1>1"]);
     assert_eq!(started.elapsed().as_secs(), 4);
-    assert_eq!((heard_never.rest().len(), heard_two.rest().len(), heard_four.rest().len()), (0, 0, 0));
+    assert_eq!(
+        (recorded_never.rest().len(), recorded_two.rest().len(), recorded_four.rest().len()),
+        (0, 0, 0)
+    );
     assert_eq!((source.list_count(), source.watch_count()), (1, 1), "a resync sends no request");
     running.stop().await;
 }
@@ -52,8 +55,8 @@ async fn disruption_delivers_changes_and_resyncs_stay_periodic() {
     let options = InformerOptions::new().resync_period(Duration::from_secs(3600));
     let running = Running::start(&source, options).synced().await;
     let (plain, mut recorded) = listen(&running.informer, &never());
-    let (resynced, mut heard_all) = listen(&running.informer, &HandlerOptions::new());
-    for (registration, recorded) in [(&plain, &mut recorded), (&resynced, &mut heard_all)] {
+    let (resynced, mut recorded_all) = listen(&running.informer, &HandlerOptions::new());
+    for (registration, recorded) in [(&plain, &mut recorded), (&resynced, &mut recorded_all)] {
         registration.synced().wait().await.expect("synced");
         assert_eq!(recorded.rest().len(), 3);
     }
@@ -63,11 +66,11 @@ async fn disruption_delivers_changes_and_resyncs_stay_periodic() {
     source.expire();
     source.disconnect();
     assert_eq!(recorded.sorted(3).await, ["+new=1", "-gone=1", "changed=1>2"]);
-    assert_eq!(heard_all.sorted(3).await, ["+new=1", "-gone=1", "changed=1>2"]);
+    assert_eq!(recorded_all.sorted(3).await, ["+new=1", "-gone=1", "changed=1>2"]);
     running.reach(&update(&source, "kept", "2")).await;
-    assert_eq!((recorded.next().await, heard_all.next().await), ("kept=1>2".into(), "kept=1>2".into()));
-    assert_eq!((recorded.rest().len(), heard_all.rest().len()), (0, 0));
-    assert_eq!(heard_all.sorted(3).await, ["changed=2>2", "kept=2>2", "new=1>1"]);
+    assert_eq!((recorded.next().await, recorded_all.next().await), ("kept=1>2".into(), "kept=1>2".into()));
+    assert_eq!((recorded.rest().len(), recorded_all.rest().len()), (0, 0));
+    assert_eq!(recorded_all.sorted(3).await, ["changed=2>2", "kept=2>2", "new=1>1"]);
     assert!(recorded.rest().is_empty());
     running.stop().await;
 }

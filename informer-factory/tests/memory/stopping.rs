@@ -115,7 +115,7 @@ impl Drop for LogsDrop {
     }
 }
 
-/// Logs its drop, and wakes the receiver of `_gone`.
+/// Logs its drop, and disconnects the receiver of `_gone`, which ends the receiver's wait.
 struct WatchDrop {
     _log: LogsDrop,
     _gone: mpsc::Sender<Infallible>,

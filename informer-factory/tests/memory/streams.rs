@@ -106,18 +106,18 @@ async fn i6_handlers_receive_a_streamed_list_before_its_end() {
         assert_eq!(recorded.next().await, format!("+{name}=1!"));
         assert!(running.informer.get(&key(name)).is_some());
         assert!(!running.informer.has_synced() && !registration.has_synced());
-        assert!(running.informer.watermark().is_empty(), "I9: a partial list is no complete state");
+        assert!(running.informer.watermark().is_empty(), "I9: a partial list has no watermark");
     }
     let late = wait_for_cache_sync(&[&running.informer], Duration::from_secs(5))
         .await
         .expect_err("the list is not complete");
     assert!(late.to_string().contains("2 objects so far"), "{late}");
     // A handler that joins now receives the objects so far, and later the rest.
-    let (late_registration, mut late_heard) = listen(&running.informer, &HandlerOptions::new());
-    assert_eq!(late_heard.sorted(2).await, ["+a=1!", "+b=1!"]);
+    let (late_registration, mut late_recorded) = listen(&running.informer, &HandlerOptions::new());
+    assert_eq!(late_recorded.sorted(2).await, ["+a=1!", "+b=1!"]);
     assert!(!late_registration.has_synced());
     send.send(vec![added("c", "3"), end("7")]).expect("the reflector reads the stream");
-    for recorded in [&mut recorded, &mut late_heard] {
+    for recorded in [&mut recorded, &mut late_recorded] {
         assert_eq!(recorded.next().await, "+c=3!");
     }
     registration.synced().wait().await.expect("synced");

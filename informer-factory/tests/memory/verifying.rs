@@ -118,7 +118,7 @@ async fn verify_of_a_compacted_state_waits_for_the_next_bookmark() {
     }
     tokio::time::advance(Duration::from_secs(50)).await;
     source.bookmark();
-    let verification = verify.await.expect("no panic").expect("the second attempt");
+    let verification = verify.await.expect("no panic").expect("the second attempt succeeds");
     assert_eq!((verification.resource_version.to_string(), verification.objects), ("5".into(), 1));
     assert!(verification.is_equal());
     running.stop().await;
@@ -185,7 +185,7 @@ async fn store_changed_during_verification_is_compared_again() {
     let running = Running::over(Arc::clone(&changing) as _, InformerOptions::new()).synced().await;
     source.wait_for_watches(1).await;
     changing.informer.set(running.informer.clone()).expect("the informer is set once");
-    let verification = running.informer.verify().await.expect("the second attempt");
+    let verification = running.informer.verify().await.expect("the second attempt succeeds");
     assert_eq!((verification.resource_version.to_string(), verification.objects), ("3".into(), 2));
     assert!(verification.is_equal());
     running.stop().await;
@@ -234,7 +234,7 @@ impl ListerWatcher<ConfigMap> for Imprecise {
 }
 
 #[tokio::test(start_paused = true)]
-async fn verify_with_another_state_is_an_error() {
+async fn verify_fails_if_the_list_has_another_version() {
     let source = source();
     create(&source, "a", "1");
     let running = Running::over(Arc::new(Imprecise(source.clone())), InformerOptions::new()).synced().await;
@@ -250,7 +250,7 @@ async fn verify_with_another_state_is_an_error() {
 
 #[tokio::test(start_paused = true)]
 async fn verify_period_may_exceed_the_range_of_the_clock() {
-    // Periods are randomized, and each of these may exceed the clock's range.
+    // Periods are randomized, so try many. None of them may cause an overflow.
     for _ in 0..50 {
         let options = InformerOptions::new().verify_every(Duration::MAX);
         let running = Running::start(&source(), options).synced().await;

@@ -84,7 +84,7 @@ async fn failed_wait_names_unsynced_caches_and_reasons() {
     let handler = refused.informer.add_event_handler_with(informer_factory::Handlers::new(), &options);
     let error = wait_for_cache_sync(&[&running.informer, &refused.informer, &handler], SOON)
         .await
-        .expect_err("a refusal");
+        .expect_err("the list is refused");
     assert_eq!(error.pending.len(), 2, "{error}");
     for part in ["configmaps", "pods are not for you", "bookkeeper"] {
         assert!(error.to_string().contains(part), "{error}");

@@ -77,9 +77,9 @@ async fn failed_discovery_is_an_error_with_its_cause() {
     simulator.fail_next(1, RequestFilter::any().path("/api/v1"), refusal);
     let factory = factory(&simulator);
     let pods = GroupVersionResource::gvr("", "v1", "pods");
-    let error = within(factory.for_resource(&pods)).await.expect_err("a refusal");
+    let error = within(factory.for_resource(&pods)).await.expect_err("discovery is refused");
     assert_eq!(error.to_string(), "failed to discover the resources of v1");
-    assert!(error.source().expect("a cause").to_string().contains("not for you"));
+    assert!(error.source().expect("the error has a cause").to_string().contains("not for you"));
     within(factory.for_resource(&pods)).await.expect("the error is not cached");
 }
 

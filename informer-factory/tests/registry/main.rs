@@ -17,7 +17,7 @@ use informer_testing::{RequestFilter, Simulator, Verb};
 use serde_json::{Value, json};
 
 /// Longer than any wait of a passing test, in paused time.
-const PATIENCE: Duration = Duration::from_secs(3_600);
+const TIMEOUT: Duration = Duration::from_secs(3_600);
 
 fn simulator() -> Simulator {
     Simulator::builder().built_in_kinds().start_in_process()
@@ -66,5 +66,5 @@ fn watches() -> RequestFilter {
 }
 
 async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.expect("timed out")
+    tokio::time::timeout(TIMEOUT, future).await.expect("the wait ends in time")
 }

@@ -19,17 +19,17 @@ struct PodApp {
 }
 
 fn of_namespaces(simulator: &Simulator, namespaces: &[&str]) -> SharedInformerFactory {
-    builder(simulator).namespaces(namespaces.iter().copied()).expect("names of namespaces").build()
+    builder(simulator).namespaces(namespaces.iter().copied()).expect("valid names").build()
 }
 
 async fn added(factory: &SharedInformerFactory, namespace: &str) {
-    for completion in factory.add_namespace(namespace).expect("a factory of namespaces") {
+    for completion in factory.add_namespace(namespace).expect("the factory has a set of namespaces") {
         within(completion.wait()).await.expect("synced");
     }
 }
 
 async fn removed(factory: &SharedInformerFactory, namespace: &str) {
-    for completion in factory.remove_namespace(namespace).expect("a factory of namespaces") {
+    for completion in factory.remove_namespace(namespace).expect("the factory has a set of namespaces") {
         within(completion.wait()).await.expect("no panic");
     }
 }
@@ -115,11 +115,11 @@ async fn fixed_factory_and_invalid_names_are_refused() {
     let simulator = with_pods();
     let fixed = factory(&simulator);
     assert_eq!(
-        fixed.add_namespace("shop").expect_err("the factory is not for namespaces"),
+        fixed.add_namespace("shop").expect_err("the factory has a fixed scope"),
         NamespaceError::FixedFactory
     );
     assert_eq!(
-        fixed.remove_namespace("shop").expect_err("the factory is not for namespaces"),
+        fixed.remove_namespace("shop").expect_err("the factory has a fixed scope"),
         NamespaceError::FixedFactory
     );
     assert!(fixed.namespaces().is_empty());
@@ -141,8 +141,8 @@ async fn second_add_or_remove_waits_like_the_first() {
     synced(&factory).await;
     for (namespaces, left) in [(&["shop"][..], vec!["shop/db", "shop/web"]), (&[], vec![])] {
         let change = || match namespaces {
-            [] => factory.remove_namespace("shop").expect("a factory of namespaces"),
-            _ => factory.add_namespace("shop").expect("a factory of namespaces"),
+            [] => factory.remove_namespace("shop").expect("the factory has a set of namespaces"),
+            _ => factory.add_namespace("shop").expect("the factory has a set of namespaces"),
         };
         let (first, second) = (change(), change());
         assert_eq!((first.len(), second.len()), (1, 1), "one completion per informer");

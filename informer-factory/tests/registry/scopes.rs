@@ -93,7 +93,7 @@ async fn all_accessors_use_the_scope_of_their_handle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn selector_of_a_handle_replaces_the_factorys() {
+async fn selector_of_a_handle_replaces_the_factory_selector() {
     let simulator = with_pods();
     let factory =
         builder(&simulator).tweak_list_options(|options| options.label_selector = "app=web".into()).build();

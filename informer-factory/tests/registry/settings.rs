@@ -1,4 +1,4 @@
-//! Builder settings: for all informers, for those of one type, and together with a derive.
+//! Builder settings: for all informers, for informers of one type, and together with a derive.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -57,7 +57,7 @@ async fn first_resync<K: Send + Sync + 'static>(informer: &SharedIndexInformer<K
 #[tokio::test(start_paused = true)]
 async fn type_settings_transform_and_prune_only_their_type() {
     let simulator = with_pods();
-    let no_annotations = PrunePaths::default().with_path("metadata.annotations").expect("a path");
+    let no_annotations = PrunePaths::default().with_path("metadata.annotations").expect("the path is valid");
     let factory = builder(&simulator)
         .configure::<Pod>(|pods| pods.prune(no_annotations))
         .configure::<Pod>(|pods| {
@@ -77,7 +77,7 @@ async fn type_settings_transform_and_prune_only_their_type() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn metadata_transform_of_all_types_runs_before_the_types() {
+async fn metadata_transform_runs_before_the_transform_of_a_type() {
     let simulator = with_pods();
     let factory = builder(&simulator)
         .transform_metadata(|metadata| metadata.annotations = None)
@@ -116,7 +116,7 @@ async fn resync_period_of_type_precedes_factory_and_derive() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn zero_resync_period_disables_the_factorys() {
+async fn zero_resync_period_overrides_the_factory_period() {
     let simulator = with_pods();
     let factory = builder(&simulator)
         .default_resync(Duration::from_secs(60))
@@ -133,9 +133,9 @@ async fn zero_resync_period_disables_the_factorys() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn prune_paths_of_the_builder_replace_the_derives() {
+async fn prune_paths_of_the_builder_replace_those_of_the_derive() {
     let simulator = with_pods();
-    let no_generation = PrunePaths::default().with_path("metadata.generation").expect("a path");
+    let no_generation = PrunePaths::default().with_path("metadata.generation").expect("the path is valid");
     let derived = builder(&simulator).build();
     let built = builder(&simulator).configure::<Placed>(|pods| pods.prune(no_generation)).build();
     for (factory, annotations_are_pruned) in [(derived, true), (built, false)] {
@@ -192,7 +192,8 @@ async fn watch_timeout_applies_to_all_types_or_to_one() {
     synced(&factory).await;
     for (path, least) in [("/api/v1/pods", 1_200), ("/api/v1/nodes", 3_600)] {
         let watches = simulator.requests(&crate::watches().path(path));
-        let seconds: u64 = watches[0].parameter("timeoutSeconds").expect("a time").parse().expect("seconds");
+        let seconds: u64 =
+            watches[0].parameter("timeoutSeconds").expect("a timeout").parse().expect("a number");
         assert!((least..=2 * least).contains(&seconds), "{path} for {seconds} s");
     }
     factory.shutdown().await;
@@ -220,7 +221,7 @@ async fn watch_idle_timeout_applies_for_all_or_a_type() {
     synced(&factory).await;
     let silent = Instant::now() + Duration::from_secs(60);
     tokio::time::sleep_until(silent + Duration::from_secs(2)).await;
-    // Each watch has received a bookmark, so it expects more.
+    // Each watch has received a bookmark, so the informer expects more bookmarks.
     simulator.lose_bookmarks(true);
     for (path, expected) in [("/api/v1/pods", 200), ("/api/v1/nodes", 300)] {
         let waited = after(&simulator, silent, crate::watches().path(path), 2).await;
@@ -241,7 +242,7 @@ async fn list_stall_timeout_applies_for_all_or_a_type() {
     let (pods, nodes) = (factory.core().v1().pods(), factory.core().v1().nodes());
     let started = Instant::now();
     factory.start();
-    // Each wait is lengthened by up to a half, at random.
+    // Each wait has a random extension of up to half its length.
     for (path, expected) in [("/api/v1/pods", 2..=3), ("/api/v1/nodes", 30..=45)] {
         let lists = RequestFilter::verb(Verb::List).path(path);
         let waited = after(&simulator, started, lists, 1).await;
@@ -382,7 +383,7 @@ async fn encoded_object_is_decoded_when_it_is_read() {
     synced(&factory).await;
     within(handler.synced().wait()).await.expect("synced");
     assert_eq!((received.lock().len(), pods.indexer().in_namespace("shop").len()), (3, 2));
-    // Each was decoded once, to check it.
+    // Each pod was decoded once, as a check.
     assert_eq!(READ.load(Ordering::Relaxed), 3);
     let web = pods.indexer().get_by_key("shop/web").expect("the object exists");
     assert_eq!((web.spec["nodeName"].as_str(), READ.load(Ordering::Relaxed)), (Some("node-of-web"), 4));
@@ -400,7 +401,7 @@ async fn encoded_object_is_decoded_when_it_is_read() {
     })
     .await;
     assert_eq!(by_node.get("node-of-new").len(), 1);
-    // Once as a check, and once for both index functions.
+    // The new pod is decoded once as a check, and once for both index functions.
     assert_eq!(READ.load(Ordering::Relaxed), before + 2);
     factory.shutdown().await;
 }

@@ -54,7 +54,7 @@ async fn stop_of_one_scope_keeps_the_other_running() {
     let (shop, other) = (factory.in_namespace("shop"), factory.in_namespace("else"));
     let (shop, other) = (shop.core().v1().pods(), other.core().v1().pods());
     synced(&factory).await;
-    assert!(factory.stop(&shop).await, "a handle of any scope can stop it");
+    assert!(factory.stop(&shop).await, "a handle of any scope can stop the informer");
     simulator.create(&crate::pod("else", "new", "new")).expect("a new pod");
     within(async {
         while other.indexer().len() < 2 {

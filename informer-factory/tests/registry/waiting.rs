@@ -33,7 +33,7 @@ async fn report_describes_the_state_of_each_informer() {
             "secrets (not started)",
         ]
     );
-    let pods = reports.iter().find(|report| report.is_of::<Pod>()).expect("a report of the pods");
+    let pods = reports.iter().find(|report| report.is_of::<Pod>()).expect("the pods are reported");
     assert!(matches!(pods.health, Health::Forbidden { .. }) && !pods.has_synced);
     assert!(pods.object.ends_with("::Pod"), "{}", pods.object);
     let states: Vec<_> = reports.iter().map(|report| report.state).collect();
@@ -123,7 +123,7 @@ async fn i12_wait_for_all_continues_without_a_stopped_informer() {
     sleep(Duration::from_millis(10)).await;
     assert!(!pods.has_synced());
     assert!(within(factory.stop(&nodes)).await);
-    within(waiting).await.expect("no panic").expect("the other syncs");
+    within(waiting).await.expect("no panic").expect("the other informer syncs");
     assert!(pods.has_synced());
     factory.shutdown().await;
 }
@@ -148,7 +148,7 @@ async fn wait_after_the_start_names_informers_not_started() {
         assert!(pods.has_synced(), "the wait covers the started informers first");
     }
     factory.start();
-    within(factory.wait_for_cache_sync()).await.expect("all are started");
+    within(factory.wait_for_cache_sync()).await.expect("all informers are started");
     factory.shutdown().await;
 }
 
@@ -156,7 +156,7 @@ async fn wait_after_the_start_names_informers_not_started() {
 async fn wait_before_the_start_names_informers_not_started() {
     let simulator = with_pods();
     let factory = factory(&simulator);
-    within(factory.wait_for_cache_sync()).await.expect("no informer yet");
+    within(factory.wait_for_cache_sync()).await.expect("a factory without informers is synced");
     let _pods = factory.core().v1().pods();
     assert!(within(factory.wait_for_cache_sync()).await.is_err());
 }

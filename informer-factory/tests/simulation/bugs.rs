@@ -1,8 +1,8 @@
-//! Seeded bugs: a source that makes an occasional mistake at the interface between client and
+//! Planted bugs: a source that makes occasional mistakes at the interface between client and
 //! reflector.
 //!
 //! Each bug is typical of informers, such as an unprocessed event or an incomplete list. The
-//! simulation must find every one.
+//! simulation must find every bug.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,13 +33,13 @@ pub(crate) enum Bug {
     LostWakeUp,
     /// An old state is repeated after a newer one.
     RepeatedOldEvent,
-    /// An expired version does not lead to a list.
+    /// An expired version does not cause a list.
     NoListAfterExpiry,
     /// An item of a list is dropped.
     LostListItem,
     /// If the next page of a list fails, the pages so far are taken as the complete list.
     PartialListTakenAsComplete,
-    /// A list claims a newer version than it has.
+    /// A list has a resource version newer than its content.
     ListVersionTooNew,
     /// A bookmark precedes the events that it covers.
     WatermarkTooEarly,
@@ -63,7 +63,7 @@ struct Memory {
     last: BTreeMap<String, Item>,
     /// The end of the last page.
     page: Option<ListEnd>,
-    /// A 410 was ignored.
+    /// Whether a 410 was ignored.
     has_expired: bool,
     /// Events that are held back.
     held: Option<Vec<WatchEvent<Item>>>,
@@ -114,7 +114,7 @@ impl ListerWatcher<Item> for BuggySource {
 }
 
 impl Shared {
-    /// Decides at random whether to make the mistake this time.
+    /// Returns `true` at random, once in `one_in` calls on average: the mistake happens this time.
     fn happens(&self, one_in: u32) -> bool {
         self.random.lock().u32(..one_in) == 0
     }

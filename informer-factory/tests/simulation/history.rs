@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The lines of a run. Clones share them.
+/// The lines and violations of a run. Clones share them.
 #[derive(Clone)]
 pub(crate) struct History {
     began: Instant,
@@ -47,7 +47,7 @@ impl History {
         self.add(Some(key.to_owned()), text.into());
     }
 
-    /// Adds a violation; only the first of each kind is kept.
+    /// Adds a violation, and a line about it.
     pub(crate) fn violation(&self, key: Option<&str>, text: impl Into<String>) {
         let text = text.into();
         self.add(key.map(str::to_owned), format!("VIOLATION {text}"));

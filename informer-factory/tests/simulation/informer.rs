@@ -26,7 +26,7 @@ pub(crate) struct Informer {
     pub(crate) shared: SharedIndexInformer<Item>,
     pub(crate) members: Vec<Member>,
     by_parity: Index<Item, bool>,
-    /// Numbers the handlers.
+    /// The number of handlers that have joined so far, which is part of the name of the next handler.
     joined: usize,
     pub(crate) history: History,
     pub(crate) truth: Truth,
@@ -39,8 +39,8 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// Returns the number of events pending for a handler.
-    pub(crate) fn waiting(&self) -> u32 {
+    /// Returns the number of pending events of a handler; 0 for a stream.
+    pub(crate) fn pending(&self) -> u32 {
         match &self.hold {
             Hold::Handler(registration) => registration.stats().pending.try_into().unwrap_or(u32::MAX),
             Hold::Reader(_) => 0,
@@ -157,7 +157,7 @@ impl Informer {
             Hold::Handler(registration) => registration.remove_and_wait().await,
             Hold::Reader(task) => {
                 task.abort();
-                // The result is an abort error.
+                // The result is an error, because the task was aborted.
                 _ = task.await;
             }
         }
@@ -174,7 +174,8 @@ impl Informer {
         }
         let snapshot = self.shared.indexer().snapshot();
         let Ok(watermark) = snapshot.watermark().to_string().parse() else {
-            let text = format!("I9: {} has synced and has the watermark {}", self.name, snapshot.watermark());
+            let text =
+                format!("I9: {} has synced, but its watermark is \"{}\"", self.name, snapshot.watermark());
             return self.history.violation(None, text);
         };
         let observations = self.truth.at(&self.scope, watermark);
@@ -220,7 +221,11 @@ impl Informer {
         for (key, observation) in self.truth.at(&self.scope, u64::MAX) {
             let should = observation == Observation::Quarantined;
             if should != is_quarantined(&key) {
-                let text = format!("I10: {}: quarantined is {}, should be {should}", self.name, !should);
+                let text = format!(
+                    "I10: {}: the object is{} quarantined",
+                    self.name,
+                    if should { " not" } else { "" }
+                );
                 self.history.violation(Some(&key), text);
             }
         }

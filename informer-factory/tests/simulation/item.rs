@@ -1,4 +1,4 @@
-//! The objects of the simulation: small, and sometimes such that decoding or the transform fails.
+//! The objects of the simulation. Some of them cannot be decoded, and for some the transform fails.
 
 use std::borrow::Cow;
 
@@ -29,12 +29,12 @@ pub(crate) enum Content {
 }
 
 impl Content {
-    /// Returns whether an informer can store it.
+    /// Returns whether an informer can store an item with this content.
     pub(crate) fn is_good(self) -> bool {
         matches!(self, Self::Number(number) if !is_refused(number))
     }
 
-    /// Returns whether the filtering handler receives it.
+    /// Returns whether the filtering handler receives an item with this content.
     pub(crate) fn is_even(self) -> bool {
         matches!(self, Self::Number(number) if is_even(number))
     }
@@ -61,7 +61,11 @@ pub(crate) fn is_even(number: u64) -> bool {
 
 /// The informers' transform, which fails for some numbers.
 pub(crate) fn transform(item: &mut Item) -> Result<(), String> {
-    if is_refused(item.spec.number) { Err("such numbers are refused".to_owned()) } else { Ok(()) }
+    if is_refused(item.spec.number) {
+        Err("the transform refuses numbers that end in 7".to_owned())
+    } else {
+        Ok(())
+    }
 }
 
 /// Formats an item as JSON for the server.

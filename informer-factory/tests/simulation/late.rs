@@ -13,8 +13,9 @@ pub(crate) struct InitialAdds {
     present: Option<BTreeMap<String, u64>>,
     scope: Scope,
     truth: Truth,
-    /// The received keys, and those received as initial adds.
+    /// The keys of the received objects.
     received: BTreeSet<String>,
+    /// The keys of the objects that were received as initial adds.
     initial: BTreeSet<String>,
     is_complete: bool,
 }
@@ -47,13 +48,13 @@ impl InitialAdds {
             None if is_initial => {
                 Err("I5: an initial add of an object that did not exist when the handler joined".to_owned())
             }
-            Some(_) if is_repeated => Err("I5: an initial add for the second time".to_owned()),
+            Some(_) if is_repeated => Err("I5: a second initial add of the object".to_owned()),
             Some(_) if is_initial && !is_first => {
                 Err("I5: an initial add after other events of the object".to_owned())
             }
-            Some(then) if is_initial && !self.is_at_least(key, *then, version) => {
-                Err(format!("I5: an initial add with {version}, older than {then} at the join"))
-            }
+            Some(then) if is_initial && !self.is_at_least(key, *then, version) => Err(format!(
+                "I5: an initial add with version {version}, older than {then} when the handler joined"
+            )),
             Some(then) if !is_initial && is_first && !self.has_ended_since(key, *then) => {
                 Err("I5: an existing object was not delivered as an initial add".to_owned())
             }
@@ -81,7 +82,7 @@ impl InitialAdds {
         self.since(key, then).iter().any(|observation| matches!(observation, Observation::Gone(_)))
     }
 
-    /// Returns the observations of an object from a version on.
+    /// Returns the observations of an object, starting with this version.
     fn since(&self, key: &str, then: u64) -> Vec<Observation> {
         let observations = self.truth.observations(&self.scope, key);
         let from = observations.iter().position(|observation| observation.is_version(then));

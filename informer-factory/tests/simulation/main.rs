@@ -2,8 +2,9 @@
 //! clock. All random writes and faults come from one seed. The server's whole history is the
 //! reference for all checks.
 //!
-//! A failing seed prints its history, and repeats it exactly. `INFORMER_SEEDS` sets the number of
-//! seeds and `INFORMER_SEED` the first one; `cargo xtask simulate` sets both.
+//! A failing seed prints its history, and each run with this seed has the same history.
+//! `INFORMER_SEEDS` sets the number of seeds and `INFORMER_SEED` the first seed; `cargo xtask
+//! simulate` sets both.
 
 mod bugs;
 mod history;
@@ -43,13 +44,13 @@ fn same_seed_gives_the_same_history() {
     }
 }
 
-/// The number of seeds within which the simulation must find each seeded bug.
+/// The number of seeds within which the simulation must find each planted bug.
 const ENOUGH: u64 = 100;
 
 fn assert_found(bug: Bug) {
     let seed = seeds::first_to_find(bug, 0..ENOUGH);
     println!("{bug:?}: found by seed {seed:?}");
-    assert!(seed.is_some(), "none of {ENOUGH} seeds finds it");
+    assert!(seed.is_some(), "none of {ENOUGH} seeds finds {bug:?}");
 }
 
 #[test]
@@ -63,7 +64,10 @@ fn failing_seed_prints_its_history_and_repeats() {
     let key = violation.key.as_deref().expect("the violation is about an object");
     assert!(report.starts_with(&format!("seed {seed} fails; ")), "{report}");
     assert!(report.contains(&format!("- {key}: {}", violation.text)), "{report}");
-    assert!(report.lines().filter(|line| line.contains(key)).count() > 2, "its history is missing: {report}");
+    assert!(
+        report.lines().filter(|line| line.contains(key)).count() > 2,
+        "the history of {key} is missing: {report}"
+    );
     assert!(report.contains(&format!("INFORMER_SEED={seed} INFORMER_SEEDS=1")), "{report}");
 }
 

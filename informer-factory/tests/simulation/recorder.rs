@@ -1,5 +1,5 @@
-//! [`Recorder`]: records the events of a handler. Its order is checked at once, and its content is
-//! compared with the server's history afterwards.
+//! [`Recorder`]: records the events of a handler. Each event is checked when it is received, and all
+//! events are compared with the server's history afterwards.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -31,9 +31,9 @@ struct Shared {
     delay: Duration,
     synced: OnceLock<Completion>,
     truth: Truth,
-    /// The informer's store, which must have each object before its delivery, and the scope of that
-    /// store.
+    /// The informer's store, which must have each object before its delivery.
     indexer: Indexer<Item>,
+    /// The scope of the store.
     stored: Scope,
     notes: Mutex<Notes>,
     initial_adds: Mutex<InitialAdds>,
@@ -53,7 +53,7 @@ struct Notes {
 #[derive(Clone, Debug)]
 enum Received {
     Version(Observation),
-    /// The same version again.
+    /// The same version again, as in a resync.
     Again(Observation),
     /// A deletion, with its version if the watch reported it.
     Gone(Option<u64>),
@@ -144,7 +144,7 @@ impl Recorder {
         let (key, version) = (object.key().to_string(), number(object));
         self.log(&key, &format!("+{version}{}", if is_initial { " initial" } else { "" }));
         if is_initial && self.has_synced() {
-            self.report_violation(&key, "I6: an initial add after it was synced");
+            self.report_violation(&key, "I6: an initial add after the handler was synced");
         }
         if let Err(wrong) = self.shared.initial_adds.lock().added(&key, version, is_initial) {
             self.report_violation(&key, &wrong);
@@ -167,7 +167,10 @@ impl Recorder {
         match self.record(&key, received, Some(new)) {
             None => self.report_violation(&key, "I4: an update of an unknown object"),
             Some(before) if before != old => {
-                self.report_violation(&key, &format!("I4: an update from {old} after {before}"));
+                self.report_violation(
+                    &key,
+                    &format!("I4: an update from {old}, but the last received version is {before}"),
+                );
             }
             Some(_) => {}
         }
@@ -318,7 +321,7 @@ impl EventHandler<Item> for Recorder {
     }
 }
 
-/// The same recorder as an async handler with a delay; an event is recorded at the end of its call.
+/// A recorder as an async handler with a delay. An event is recorded at the end of the call.
 pub(crate) struct Slow(pub(crate) Recorder);
 
 #[async_trait]
@@ -339,7 +342,7 @@ impl AsyncEventHandler<Item> for Slow {
     }
 }
 
-/// The same recorder, which panics in every third call, after recording the event.
+/// A recorder that panics in every third call, after it has recorded the event.
 pub(crate) struct Panicking {
     pub(crate) recorder: Recorder,
     pub(crate) calls: AtomicU32,

@@ -1,4 +1,5 @@
-//! One run: a server, informers, writes and faults; then no more faults, and all checks must pass.
+//! One run: a server and informers, with writes and faults. After the last fault, the informers must
+//! recover, and all checks must pass.
 
 use std::time::Duration;
 
@@ -27,15 +28,16 @@ const UNREST: Duration = Duration::from_secs(240);
 /// another request in progress, then a list and a watch.
 const RECOVERY: Duration = Duration::from_secs(150);
 
-/// The maximum delay of an event after the recovery. It allows for a request in progress, but not
-/// for a bookmark that would hide a lost wake-up.
+/// The maximum delay of an event after the recovery. It allows for a request in progress, and is
+/// shorter than the interval of bookmarks, because a bookmark would hide a lost wake-up.
 const PROMPT: Duration = Duration::from_secs(4);
 
-/// The time in which informers must stop; a slow handler's call is dropped.
+/// The time in which informers must stop, even during the call of a slow handler: the call is
+/// dropped.
 const SOON: Duration = Duration::from_millis(1);
 
-/// The time within which handlers receive everything, and streams end.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// The time within which handlers receive all events, and streams end.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The extra time of a handler per pending event: the longest delay of a call. After a fault, all
 /// missed events may arrive in one batch.
@@ -45,16 +47,16 @@ const EACH: Duration = Duration::from_millis(1_500);
 pub(crate) struct Outcome {
     pub(crate) violations: Vec<Violation>,
     pub(crate) history: History,
-    /// The time until the informers had recovered.
+    /// The time from the last fault until the informers had recovered.
     pub(crate) recovery: Duration,
 }
 
-/// Runs a seed in this thread, optionally with a seeded bug.
+/// Runs a seed in this thread, optionally with a planted bug.
 pub(crate) fn run(seed: u64, bug: Option<Bug>) -> Outcome {
     // The reflector draws its jitter from the thread's generator.
     fastrand::seed(seed);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-    runtime.expect("a runtime").block_on(simulate(seed, bug))
+    runtime.expect("the runtime starts").block_on(simulate(seed, bug))
 }
 
 /// The state of a run.
@@ -70,8 +72,8 @@ struct World {
 async fn simulate(seed: u64, bug: Option<Bug>) -> Outcome {
     let history = History::begin();
     let recovery = live(seed, bug, &history).await;
-    // Wait until tasks have noticed the drops, and readers have ended their pauses.
-    tokio::time::sleep(PATIENCE).await;
+    // Wait until the tasks have ended: readers of streams first end their pauses.
+    tokio::time::sleep(TIMEOUT).await;
     let alive = tokio::runtime::Handle::current().metrics().num_alive_tasks();
     if alive > 0 {
         history.violation(None, format!("I12: {alive} tasks are left"));
@@ -84,10 +86,10 @@ async fn live(seed: u64, bug: Option<Bug>, history: &History) -> Duration {
     let simulator = simulator(&mut random);
     let replica = random.bool().then(|| simulator.lagging_replica());
     let client = network::client(&simulator, replica.as_ref(), random.u64(..), history);
-    // The plan alone would seldom expire a second page, because little time passes between pages.
+    // Make some pages expire. The fault plan seldom does so, because little time passes between pages.
     let further_pages = RequestFilter::verb(Verb::List).has_parameter("continue");
     simulator.fail_next(random.usize(..4), further_pages, CannedResponse::expired());
-    let store = simulator.objects_of::<Item>().expect("items are served");
+    let store = simulator.objects_of::<Item>().expect("the simulator knows the kind");
     let mut world = World {
         simulator,
         _replica: replica,
@@ -137,7 +139,7 @@ async fn stop(shutdown: &CancellationToken, mut tasks: JoinSet<()>, after: Durat
     shutdown.cancel();
     let began = Instant::now();
     let all = async { while tasks.join_next().await.is_some() {} };
-    if timeout(PATIENCE, all).await.is_err() || began.elapsed() > SOON {
+    if timeout(TIMEOUT, all).await.is_err() || began.elapsed() > SOON {
         history.violation(None, "I12: an informer does not stop at once");
     }
 }
@@ -150,7 +152,7 @@ fn simulator(random: &mut fastrand::Rng) -> Simulator {
         StreamingLists::Ignored,
     ];
     let builder = Simulator::builder();
-    // Behaviors of a real server, and some that cause more faults.
+    // Some of these settings are those of a real server, and others cause more faults.
     let builder = match random.u8(..4) {
         0 => builder,
         _ => builder.history_limit(random.usize(5..500)),
@@ -186,7 +188,7 @@ fn plan(random: &mut fastrand::Rng) -> FaultPlan {
 }
 
 impl World {
-    /// Writes, faults, and joining and leaving handlers, all concurrently.
+    /// Runs writes and faults concurrently, while handlers join and leave.
     async fn unrest(&mut self, plan: &FaultPlan, random: &mut fastrand::Rng) {
         let Self { simulator, store, truth, history, informers, .. } = self;
         let (simulator, store, truth, history) = (&*simulator, &*store, &*truth, &*history);
@@ -216,7 +218,8 @@ impl World {
         tokio::join!(faults, work);
     }
 
-    /// After the last fault, everything must recover within a time. Returns the time that it took.
+    /// Checks that the informers recover in time after the last fault. Returns the time that they
+    /// needed.
     async fn recover(&mut self) -> Duration {
         let began = Instant::now();
         self.history.log("the last fault is over");
@@ -231,7 +234,7 @@ impl World {
         recovery
     }
 
-    /// Creates an object that all informers must receive within a time.
+    /// Creates an object, and checks that all informers receive it within `limit`.
     async fn all_receive(&self, key: &str, limit: Duration) {
         let name = key.trim_start_matches("a/");
         let written = self.store.create(&item("a", name, "left", Content::Number(2)));
@@ -244,7 +247,7 @@ impl World {
             if informer.shared.wait_until(&version.into(), left).await != WaitOutcome::Reached {
                 let (at, health) = (informer.shared.watermark(), informer.shared.health());
                 let text = format!(
-                    "{} has not received it: its watermark is {at}, its health {health}",
+                    "{} has not received the object: its watermark is {at}, its health is {health}",
                     informer.name
                 );
                 self.history.violation(Some(key), text);
@@ -262,14 +265,14 @@ impl World {
             let wanted =
                 seen.map(|item| (item.key().to_string(), version(item.resource_version().to_string())));
             let wanted = wanted.collect();
-            let patience = PATIENCE + EACH * member.waiting();
-            if timeout(patience, recorder.wait_until(|copy| *copy == wanted)).await.is_err() {
+            let limit = TIMEOUT + EACH * member.pending();
+            if timeout(limit, recorder.wait_until(|copy| *copy == wanted)).await.is_err() {
                 let copy = recorder.copy();
                 let wrong = wanted.keys().chain(copy.keys()).find(|key| wanted.get(*key) != copy.get(*key));
                 let text = format!("{}: its copy differs from the store", recorder.name());
                 self.history.violation(wrong.map(String::as_str), text);
             }
-            if !timeout(PATIENCE, recorder.synced()).await.unwrap_or(false) {
+            if !timeout(TIMEOUT, recorder.synced()).await.unwrap_or(false) {
                 self.history.violation(None, format!("I6: {} has not synced", recorder.name()));
             }
             recorder.check_order();

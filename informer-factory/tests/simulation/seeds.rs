@@ -97,7 +97,7 @@ pub(crate) fn report(seed: u64, outcome: &Outcome) -> String {
     }
     _ = writeln!(
         report,
-        "To repeat it: INFORMER_SEED={seed} INFORMER_SEEDS=1, or cargo xtask simulate --from {seed} --seeds 1"
+        "To repeat this run: INFORMER_SEED={seed} INFORMER_SEEDS=1, or cargo xtask simulate --from {seed} --seeds 1"
     );
     report
 }

@@ -40,7 +40,7 @@ pub(crate) struct Scope {
     pub(crate) even: bool,
 }
 
-/// What an observer sees of an object at a revision.
+/// The state of an object at a revision, as an observer sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Observation {
     /// A version, and the UID of its object.
@@ -52,7 +52,7 @@ pub(crate) enum Observation {
 }
 
 impl Observation {
-    /// The observation of an observer that has this object.
+    /// Returns the observation of an observer that has this version of the object.
     pub(crate) fn of(object: &Cached<Item>) -> Self {
         let version = object.resource_version().to_string().parse();
         Self::Version(version.unwrap_or_default(), object.uid().clone())
@@ -91,7 +91,7 @@ impl Truth {
         if before == after.as_ref() {
             return;
         }
-        // A new object under the same name in one step: first record the end of the old object.
+        // The object was deleted and created again in one step. Record the deletion first.
         if before.zip(after.as_ref()).is_some_and(|(before, after)| before.uid != after.uid) {
             changes.push(Change { at: revision, now: None });
         }
@@ -120,7 +120,7 @@ impl Truth {
     }
 
     /// Returns whether a handler may have received version `delivered` while the store has version
-    /// `stored`: the store must have this version or a later state.
+    /// `stored`: the store must have the delivered version or a later state.
     pub(crate) fn may_deliver(&self, scope: &Scope, key: &str, stored: Option<u64>, delivered: u64) -> bool {
         let keys = self.0.lock();
         let observations = keys.get(key).into_iter().flatten().map(|change| scope.observation(key, change));

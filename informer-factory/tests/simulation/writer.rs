@@ -54,18 +54,18 @@ impl<'a> Writer<'a> {
                 ("created again", self.store.create(&item(namespace, name, self.side(), content)))
             }
             (Ok(_), 4) => {
-                ("released", self.modify(&key, |value| value["metadata"]["finalizers"] = json!([])))
+                ("without finalizers", self.modify(&key, |value| value["metadata"]["finalizers"] = json!([])))
             }
             (Ok(_), 5) => {
                 let side = self.side();
-                ("moved", self.modify(&key, |value| value["metadata"]["labels"]["side"] = side.into()))
+                ("relabeled", self.modify(&key, |value| value["metadata"]["labels"]["side"] = side.into()))
             }
             (Ok(_), _) => {
                 let wanted = item(namespace, name, "", content)["spec"].clone();
                 ("changed", self.modify(&key, |value| value["spec"] = wanted.clone()))
             }
         };
-        let written = written.expect("no other writer");
+        let written = written.expect("no other task writes");
         self.record(&key, what, &written);
     }
 

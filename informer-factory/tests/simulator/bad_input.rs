@@ -1,5 +1,5 @@
 //! Servers that refuse requests or send invalid responses: the health shows each error with its
-//! cause, and recovers.
+//! cause, and the informer recovers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,10 +10,10 @@ use informer_reflector::ReflectorConfig;
 use informer_testing::{CannedResponse, RequestFilter, ShutdownAnswer, Simulator, Verb};
 use k8s_openapi::api::core::v1::Pod;
 
-use crate::{PATIENCE, pod, simulator, within};
+use crate::{TIMEOUT, pod, simulator, within};
 
-/// Starts an informer of pods whose first list gets `response`. Returns the resulting health and
-/// its error.
+/// Starts an informer of pods whose first list gets `response`. Returns the resulting health, and
+/// the text of its error.
 async fn health_after(simulator: &Simulator, response: CannedResponse) -> (Health, String) {
     simulator.fail_next(1, RequestFilter::verb(Verb::List), response);
     let client = simulator.client().expect("a client");
@@ -80,7 +80,7 @@ async fn unreachable_server_is_reported_with_its_cause() {
     let simulator = simulator().await;
     let config = simulator.kube_config();
     simulator.shutdown().await;
-    let client = kube::Client::try_from(config).expect("a well-formed config");
+    let client = kube::Client::try_from(config).expect("the configuration is valid");
     let factory = SharedInformerFactory::new(client);
     let pods = factory.core().v1().pods();
     factory.start();
@@ -99,7 +99,7 @@ async fn client_with_own_retries_works() {
     let overloaded =
         CannedResponse::failure(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", "because");
     simulator.fail_next(3, of_pods.clone(), overloaded);
-    // These are kube's defaults.
+    // By default, kube's client retries failed requests.
     let mut config = simulator.kube_config();
     config.default_retry = true;
     let client = kube::Client::try_from(config).expect("a client");
@@ -114,7 +114,7 @@ async fn client_with_own_retries_works() {
     assert_eq!(failures.load(Ordering::Relaxed), 0, "the client's own retries hide the failures");
     assert!(simulator.request_count(&of_pods) > 3);
     let created = simulator.create(&pod("after", "n1")).expect("a new pod");
-    let outcome = pods.wait_for_write(&created.parse().expect("a pod"), PATIENCE).await;
+    let outcome = pods.wait_for_write(&created.parse().expect("the object is a pod"), TIMEOUT).await;
     assert_eq!((outcome, pods.indexer().len()), (WaitOutcome::Reached, 2));
     factory.shutdown().await;
 }
@@ -145,7 +145,7 @@ async fn informer_waits_for_unready_and_stopping_servers() {
         health_with_error(&pods).await;
         simulator.restart();
         let created = simulator.create(&pod(name, "n1")).expect("a new pod");
-        let outcome = pods.wait_for_write(&created.parse().expect("a pod"), PATIENCE).await;
+        let outcome = pods.wait_for_write(&created.parse().expect("the object is a pod"), TIMEOUT).await;
         assert_eq!(outcome, WaitOutcome::Reached);
     }
     assert_eq!(pods.indexer().len(), 3);

@@ -142,9 +142,9 @@ async fn i12_shutdown_ends_waits_for_unstarted_informers() {
     within(factory.shutdown()).await;
     assert!(within(pods.synced().wait()).await.is_err());
     assert!(within(registration.synced().wait()).await.is_err());
-    let asked_for_later = factory.core().v1().nodes();
-    assert!(within(asked_for_later.synced().wait()).await.is_err());
-    for state in [pods.state(), asked_for_later.state()] {
+    let requested_later = factory.core().v1().nodes();
+    assert!(within(requested_later.synced().wait()).await.is_err());
+    for state in [pods.state(), requested_later.state()] {
         assert_eq!(state, InformerState::Stopped(StopCause::Dropped));
     }
 }
@@ -195,8 +195,8 @@ async fn wait_timeout_names_unsynced_informers_and_reasons() {
 #[tokio::test]
 async fn i12_dropped_informer_task_ends_every_wait() {
     let simulator = simulator().await;
-    let unwilling = informer_testing::CannedResponse::too_many_requests(3_600);
-    simulator.fail_next(usize::MAX, RequestFilter::any(), unwilling);
+    let too_many_requests = informer_testing::CannedResponse::too_many_requests(3_600);
+    simulator.fail_next(usize::MAX, RequestFilter::any(), too_many_requests);
     let lister_watcher = informer_reflector::KubeListWatch::<Pod>::all(simulator.client().expect("a client"));
     let (pods, task) = informer_factory::SharedIndexInformer::new(
         std::sync::Arc::new(lister_watcher),

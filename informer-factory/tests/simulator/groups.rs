@@ -1,4 +1,4 @@
-//! The generated accessors: each returns the informer of its kind, with lister and indices.
+//! The generated accessors: each returns the informer of its kind, with lister and indexes.
 
 use informer_factory::{IndexError, parse_selector};
 use informer_testing::{RequestFilter, Verb};
@@ -51,7 +51,7 @@ async fn accessor_returns_lister_and_index_handles() {
     factory.start();
     within(factory.wait_for_cache_sync()).await.expect("synced");
 
-    let front = parse_selector("tier=front").expect("a selector");
+    let front = parse_selector("tier=front").expect("the selector is valid");
     let lister = factory.core().v1().pods().lister();
     assert_eq!(lister.namespace("shop").list(&front).len(), 1);
     let by_node = factory.core().v1().pods().index::<String>("node").expect("the index was added");

@@ -12,7 +12,7 @@ use kube::Client;
 use kube::client::{Body, ConfigExt};
 use tower::ServiceBuilder;
 
-use crate::{PATIENCE, pod, versions_of_pods, within};
+use crate::{TIMEOUT, pod, versions_of_pods, within};
 
 /// Returns a client that uses only HTTP/2. kube's own client supports only HTTP/1.1.
 fn client(simulator: &Simulator) -> Client {
@@ -39,7 +39,7 @@ async fn goaway_loses_no_events() {
             _ => {}
         }
         let version = created.resource_version().to_string().as_str().into();
-        assert_eq!(pods.wait_until(&version, PATIENCE).await, WaitOutcome::Reached);
+        assert_eq!(pods.wait_until(&version, TIMEOUT).await, WaitOutcome::Reached);
     }
     let known = |pod: &Cached<Pod>| (pod.key().to_string(), pod.resource_version().to_string());
     let known: BTreeMap<_, _> = pods.indexer().list().iter().map(known).collect();
@@ -60,7 +60,7 @@ async fn watch_continues_on_a_draining_connection() {
     simulator.drain_connections();
     let created = simulator.create(&pod("p", "n1")).expect("a new pod");
     let version = created.resource_version().to_string().as_str().into();
-    assert_eq!(pods.wait_until(&version, PATIENCE).await, WaitOutcome::Reached);
+    assert_eq!(pods.wait_until(&version, TIMEOUT).await, WaitOutcome::Reached);
     assert_eq!(pods.indexer().len(), versions_of_pods(&simulator).len());
     assert_eq!(simulator.request_count(&RequestFilter::any()), requests, "no request was repeated");
     factory.shutdown().await;

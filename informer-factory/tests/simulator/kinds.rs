@@ -1,5 +1,5 @@
-//! Metadata-only and dynamic objects: informers with indices, listers and handlers like those of
-//! typed objects.
+//! Metadata-only and dynamic objects: their informers have indexes, listers and handlers like those
+//! of typed objects.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::{PATIENCE, factory, pod, simulator, versions_of_pods, within};
+use crate::{TIMEOUT, factory, pod, simulator, versions_of_pods, within};
 
 fn labelled(name: &str, app: &str) -> serde_json::Value {
     let mut pod = pod(name, "n1");
@@ -41,7 +41,7 @@ async fn metadata_only_informer_works_like_a_typed_informer() {
     let last = simulator.create(&labelled("new", "web")).expect("a new pod");
     within(replica.wait_until(|_| replica.versions() == versions_of_pods(&simulator))).await;
     assert!(replica.violations().is_empty(), "{:?}", replica.violations());
-    let reached = pods.wait_until(&last.resource_version().into(), PATIENCE).await;
+    let reached = pods.wait_until(&last.resource_version().into(), TIMEOUT).await;
     assert_eq!(reached, informer_factory::WaitOutcome::Reached);
     assert!(within(pods.verify()).await.expect("the informer is synced").is_equal());
     let names = |app: &str| {
@@ -132,7 +132,7 @@ async fn i9_verify_lists_metadata_page_by_page() {
     within(factory.wait_for_cache_sync()).await.expect("synced");
     simulator.delete::<Pod>("shop/p7").expect("the object exists");
     let last = simulator.update(&pod("p8", "n2")).expect("the object exists");
-    let reached = pods.wait_until(&last.resource_version().into(), PATIENCE).await;
+    let reached = pods.wait_until(&last.resource_version().into(), TIMEOUT).await;
     assert_eq!(reached, informer_factory::WaitOutcome::Reached);
     simulator.clear_requests();
     // This later change does not affect the compared state.

@@ -23,7 +23,7 @@ use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
 /// Longer than any wait of a passing test.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 async fn simulator() -> Simulator {
     Simulator::builder().built_in_kinds().start().await.expect("a free port")
@@ -56,5 +56,5 @@ fn versions_of_pods(simulator: &Simulator) -> BTreeMap<String, String> {
 }
 
 async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.expect("timed out")
+    tokio::time::timeout(TIMEOUT, future).await.expect("the wait ends in time")
 }

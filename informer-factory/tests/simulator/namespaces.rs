@@ -11,7 +11,7 @@ use informer_testing::{CannedResponse, Replica, RequestFilter, Simulator, Verb};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
-use crate::{PATIENCE, factory, pod, simulator, versions_of_pods, within};
+use crate::{TIMEOUT, factory, pod, simulator, versions_of_pods, within};
 
 fn pod_in(namespace: &str, name: &str) -> Value {
     let mut pod = pod(name, "n1");
@@ -53,11 +53,13 @@ async fn changing_namespaces_survive_closed_watches() {
     let _registration = pods.add_event_handler(replica.clone());
     factory.start();
     within(factory.wait_for_cache_sync()).await.expect("synced");
-    let mut followed = vec!["a", "b"];
+    let mut watched = vec!["a", "b"];
     for round in 0..12 {
-        let (other, kept) = (followed[round % 2], followed[(round + 1) % 2]);
-        let next =
-            ["a", "b", "c"].into_iter().find(|name| !followed.contains(name)).expect("there are three");
+        let (other, kept) = (watched[round % 2], watched[(round + 1) % 2]);
+        let next = ["a", "b", "c"]
+            .into_iter()
+            .find(|name| !watched.contains(name))
+            .expect("one of three namespaces is not watched");
         simulator.create(&pod_in(other, &format!("before-{round}"))).expect("a new pod");
         let removed = pods.remove_namespace(other).expect("a valid name");
         let added = pods.add_namespace(next).expect("a valid name");
@@ -70,10 +72,10 @@ async fn changing_namespaces_survive_closed_watches() {
         simulator.create(&pod_in(kept, &format!("kept-{round}"))).expect("a new pod");
         within(removed.wait()).await.expect("the informer runs");
         within(added.wait()).await.expect("the namespace is listed");
-        let written: Pod = serde_json::from_value(written.value()).expect("a pod");
-        assert_eq!(pods.wait_for_write(&written, PATIENCE).await, WaitOutcome::Reached);
-        followed = vec![kept, next];
-        within(replica.wait_until(|_| replica.versions() == versions_in(&simulator, &followed))).await;
+        let written: Pod = serde_json::from_value(written.value()).expect("the object is a pod");
+        assert_eq!(pods.wait_for_write(&written, TIMEOUT).await, WaitOutcome::Reached);
+        watched = vec![kept, next];
+        within(replica.wait_until(|_| replica.versions() == versions_in(&simulator, &watched))).await;
     }
     assert!(replica.violations().is_empty(), "{:?}", replica.violations());
     assert!(within(pods.verify()).await.expect("the informer is synced").is_equal());
@@ -96,7 +98,7 @@ async fn forbidden_namespace_is_named_and_others_continue() {
     let factory = factory(&simulator);
     let pods = pods_in(&factory, &simulator, &["open", "closed"]);
     factory.start();
-    // The namespace is already watched; this completes when its list is in the store.
+    // The namespace is already watched, so this completion is set when its list is in the store.
     let open = pods.add_namespace("open").expect("a valid name");
     within(open.wait()).await.expect("the namespace is not refused");
     assert_eq!(pods.indexer().len(), 1);
@@ -108,14 +110,14 @@ async fn forbidden_namespace_is_named_and_others_continue() {
     })
     .await;
     let error = factory.wait_for_cache_sync_within(std::time::Duration::from_millis(10)).await;
-    let message = error.expect_err("a refusal").to_string();
+    let message = error.expect_err("namespace closed is refused").to_string();
     assert!(
         message.contains("pods (namespace \"closed\": forbidden") && !message.contains("open"),
         "{message}"
     );
     let written = simulator.create(&pod_in("open", "later")).expect("a new pod");
-    let written: Pod = serde_json::from_value(written.value()).expect("a pod");
-    assert_eq!(pods.wait_for_write(&written, PATIENCE).await, WaitOutcome::Reached);
+    let written: Pod = serde_json::from_value(written.value()).expect("the object is a pod");
+    assert_eq!(pods.wait_for_write(&written, TIMEOUT).await, WaitOutcome::Reached);
     let removed = pods.remove_namespace("closed").expect("a valid name");
     within(removed.wait()).await.expect("the removal completes");
     within(factory.wait_for_cache_sync()).await.expect("all watched namespaces are synced");

@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{PATIENCE, factory, node_of, pod, simulator, versions_of_pods, within};
+use crate::{TIMEOUT, factory, node_of, pod, simulator, versions_of_pods, within};
 
 fn watches() -> RequestFilter {
     RequestFilter::verb(Verb::Watch)
@@ -39,7 +39,7 @@ async fn store_index_and_replicas_follow_the_server() {
     simulator.delete::<Pod>("shop/p1").expect("the object exists");
     let moved = simulator.update(&pod("p2", "n7")).expect("the object exists");
     let moved_to = moved.resource_version().into();
-    assert_eq!(pods.wait_until(&moved_to, PATIENCE).await, WaitOutcome::Reached);
+    assert_eq!(pods.wait_until(&moved_to, TIMEOUT).await, WaitOutcome::Reached);
     let keys: BTreeSet<_> = by_node.get("n1").iter().map(|pod| pod.name().to_owned()).collect();
     assert_eq!(keys, ["late", "p3", "p5", "p7", "p9"].map(String::from).into());
     assert_eq!(by_node.count("n7"), 1);
@@ -126,7 +126,7 @@ async fn unseen_replacement_is_a_delete_and_an_add() {
         })
     });
     factory.start();
-    let first = within(recorded.recv()).await.expect("an add");
+    let first = within(recorded.recv()).await.expect("the handler is registered");
     within(simulator.wait_for_watches(&watches(), 1)).await;
     simulator.delete::<Pod>("shop/p").expect("the object exists");
     simulator.create(&pod("p", "n1")).expect("a new pod");
@@ -144,15 +144,15 @@ async fn i9_write_is_readable_once_the_watermark_reaches_it() {
     within(factory.wait_for_cache_sync()).await.expect("synced");
     for n in 0..20 {
         let written = simulator.create(&pod(&format!("p{n}"), "n1")).expect("a new pod");
-        let outcome = pods.wait_until(&written.resource_version().into(), PATIENCE).await;
+        let outcome = pods.wait_until(&written.resource_version().into(), TIMEOUT).await;
         assert_eq!(outcome, WaitOutcome::Reached);
         assert!(pods.indexer().get_by_key(&format!("shop/p{n}")).is_some());
     }
     let future = (simulator.resource_version() + 1_000).into();
     assert_eq!(pods.wait_until(&future, Duration::from_millis(1)).await, WaitOutcome::TimedOut);
-    assert_eq!(pods.wait_until(&"abc".into(), PATIENCE).await, WaitOutcome::NotComparable);
+    assert_eq!(pods.wait_until(&"abc".into(), TIMEOUT).await, WaitOutcome::NotComparable);
     factory.shutdown().await;
-    assert_eq!(pods.wait_until(&future, PATIENCE).await, WaitOutcome::Stopped);
+    assert_eq!(pods.wait_until(&future, TIMEOUT).await, WaitOutcome::Stopped);
 }
 
 /// A view of pods with a required field.
@@ -188,12 +188,15 @@ async fn i10_undecodable_pod_does_not_stop_the_stream() {
     let mut worse = pod("good", "n1");
     worse["spec"]["nodeName"] = Value::Null;
     let worse = simulator.update(&worse).expect("the object exists");
-    assert_eq!(pods.wait_until(&worse.resource_version().into(), PATIENCE).await, WaitOutcome::Reached);
-    assert_eq!(pods.indexer().get_by_key("shop/good").expect("the last state").spec.node_name, "n1");
+    assert_eq!(pods.wait_until(&worse.resource_version().into(), TIMEOUT).await, WaitOutcome::Reached);
+    assert_eq!(
+        pods.indexer().get_by_key("shop/good").expect("the last valid version stays").spec.node_name,
+        "n1"
+    );
     assert_eq!((pods.status().quarantined().len(), pods.status().quarantined_total()), (2, 2));
 
     let valid = simulator.update(&pod("broken", "n9")).expect("the object exists");
-    assert_eq!(pods.wait_until(&valid.resource_version().into(), PATIENCE).await, WaitOutcome::Reached);
+    assert_eq!(pods.wait_until(&valid.resource_version().into(), TIMEOUT).await, WaitOutcome::Reached);
     assert_eq!(
         pods.indexer().get_by_key("shop/broken").expect("the object decodes now").spec.node_name,
         "n9"
@@ -229,7 +232,7 @@ async fn truncated_watch_event_is_not_lost() {
 async fn i4_replicas_equal_the_server_after_churn() {
     let simulator = simulator().await;
     let spec = ClusterSpec { nodes: 5, pods: 100, namespaces: 4, seed: 7 };
-    let mut churn = simulator.populate(&spec).expect("an empty simulator").churn(1_000.0);
+    let mut churn = simulator.populate(&spec).expect("the simulator is empty").churn(1_000.0);
     let factory = factory(&simulator);
     let pods = factory.core().v1().pods();
     let mut replicas = vec![Replica::<Pod>::new()];
@@ -237,12 +240,12 @@ async fn i4_replicas_equal_the_server_after_churn() {
     factory.start();
     within(factory.wait_for_cache_sync()).await.expect("synced");
     for round in 0..600 {
-        churn.step().expect("a step");
+        churn.step().expect("the step succeeds");
         match round % 150 {
             40 => simulator.close_watches(),
             90 => simulator.compact(),
             120 => {
-                // Some handlers join during the churn; one soon exceeds its threshold.
+                // Some handlers join during the churn, with thresholds that they soon exceed.
                 let late = Replica::<Pod>::new();
                 let options = HandlerOptions::new().threshold(Some(round % 4));
                 registrations.push(pods.add_event_handler_with(late.clone(), &options));
@@ -251,9 +254,9 @@ async fn i4_replicas_equal_the_server_after_churn() {
             _ => tokio::task::yield_now().await,
         }
     }
-    // Without this write, the watermark would arrive only with a bookmark, up to a minute later.
+    // Without this write, only a bookmark would advance the watermark, up to a minute later.
     let end = simulator.create(&pod("end", "n1")).expect("a new pod");
-    let outcome = pods.wait_until(&end.resource_version().into(), PATIENCE).await;
+    let outcome = pods.wait_until(&end.resource_version().into(), TIMEOUT).await;
     assert_eq!(outcome, WaitOutcome::Reached);
     let end = ObjectKey::namespaced("shop", "end");
     for (replica, registration) in replicas.iter().zip(&registrations) {

@@ -1,6 +1,6 @@
-//! Spans and log lines: which of them a list, a watch, a batch and a change of state produce.
+//! The spans and log lines of lists, watches, batches and changes of state.
 //!
-//! The server runs in the process, and the clock is paused, so that backoffs take no real time.
+//! The server runs in this process, and the clock is paused, so that backoffs take no real time.
 
 use http::StatusCode;
 use informer_factory::informer_reflector::ReflectorConfig;
@@ -12,7 +12,7 @@ use tokio::sync::mpsc::unbounded_channel;
 use tracing::Level;
 
 use crate::trace::Trace;
-use crate::{PATIENCE, within};
+use crate::{TIMEOUT, within};
 
 fn simulator() -> Simulator {
     Simulator::builder().built_in_kinds().start_in_process()
@@ -28,7 +28,7 @@ fn config_map(name: &str) -> Value {
 
 async fn reach<K: Send + Sync + 'static>(informer: &SharedIndexInformer<K>, version: u64) {
     let version = version.to_string().as_str().into();
-    assert_eq!(informer.wait_until(&version, PATIENCE).await, WaitOutcome::Reached);
+    assert_eq!(informer.wait_until(&version, TIMEOUT).await, WaitOutcome::Reached);
 }
 
 #[tokio::test(start_paused = true)]
@@ -103,7 +103,7 @@ async fn change_of_state_logs_exactly_one_line() {
     assert_eq!(messages(), [failed]);
     refusal.end();
     within(informer.synced().wait()).await.expect("the informer syncs");
-    // A watch of ten seconds ends the failure.
+    // The failure counts as ended after ten seconds of watching.
     tokio::time::sleep(std::time::Duration::from_secs(11)).await;
     assert_eq!(messages(), [failed, "list and watch recovered"]);
 }
@@ -129,13 +129,13 @@ async fn events_of_a_live_watch_log_no_line() {
     assert_eq!(spans(), before);
 }
 
-/// Runs an informer of Secrets through faults that mention objects in spans and log lines.
+/// Runs an informer of Secrets through faults whose spans and log lines mention objects.
 async fn watch_secrets(simulator: &Simulator, factory: &SharedInformerFactory) {
     let secret = |value: &str| {
         let metadata = json!({ "namespace": "shop", "name": "key", "annotations": { "copy": value } });
         json!({ "apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": { "key": value } })
     };
-    simulator.apply(&secret("hunter2-first")).expect("a Secret");
+    simulator.apply(&secret("hunter2-first")).expect("the Secret is valid");
     let informer = factory.core().v1().secrets();
     let registration = informer.add_handlers(|handlers| handlers.on_add(|_, _| panic!("the handler panics")));
     informer
@@ -143,7 +143,7 @@ async fn watch_secrets(simulator: &Simulator, factory: &SharedInformerFactory) {
         .expect("a new index");
     factory.start();
     within(factory.wait_for_cache_sync()).await.expect("the informer syncs");
-    let changed = simulator.apply(&secret("hunter2-second")).expect("a Secret");
+    let changed = simulator.apply(&secret("hunter2-second")).expect("the Secret is valid");
     reach(&informer, changed.resource_version()).await;
     for broken in [
         r#"{"type":"MODIFIED","object":{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"shop",
@@ -174,7 +174,7 @@ async fn spans_and_lines_never_have_the_data_of_a_secret() {
         watch_secrets(&simulator, &factory).await;
         let text = trace.text();
         assert!(text.contains("secrets") && text.contains("panicked"), "{text}");
-        // "hunter2" begins with "aHVudGVy" in base64.
+        // In base64, "hunter2" begins with "aHVudGVy".
         let leaked = text.split('}').find(|entry| entry.contains("hunter2") || entry.contains("aHVudGVy"));
         assert_eq!(leaked, None);
     }

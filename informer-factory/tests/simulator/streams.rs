@@ -1,4 +1,5 @@
-//! Streaming lists over HTTP: the reflector uses them, and falls back on servers without them.
+//! Streaming lists over HTTP: the reflector uses them if the server supports them, and otherwise
+//! lists in pages.
 
 use std::time::Duration;
 
@@ -35,7 +36,8 @@ fn versions(pods: &SharedIndexInformer<Pod>) -> std::collections::BTreeMap<Strin
     pods.indexer().list().iter().map(version).collect()
 }
 
-/// Returns the number of lists, and of watches and streaming lists, that the server received.
+/// Returns the number of list requests that the server received, and the number of watch requests,
+/// which include streaming lists.
 fn request_counts(simulator: &Simulator) -> (usize, usize) {
     let count = |verb| simulator.request_count(&RequestFilter::verb(verb));
     (count(Verb::List), count(Verb::Watch))
@@ -48,7 +50,7 @@ async fn streaming_list_and_watch_are_one_request() {
     assert_eq!(versions(&pods), versions_of_pods(&simulator));
     let created = simulator.create(&pod("later", "n1")).expect("a new pod");
     let outcome =
-        pods.wait_until(&created.resource_version().to_string().as_str().into(), crate::PATIENCE).await;
+        pods.wait_until(&created.resource_version().to_string().as_str().into(), crate::TIMEOUT).await;
     assert_eq!(outcome, WaitOutcome::Reached);
     assert_eq!(versions(&pods), versions_of_pods(&simulator));
     assert_eq!(request_counts(&simulator), (0, 1));
@@ -76,8 +78,9 @@ async fn server_without_streaming_lists_gets_paged_requests() {
 }
 
 #[tokio::test]
-async fn two_streams_closed_early_lead_to_pages() {
-    // Plain watches that never send the end bookmark.
+async fn two_streams_closed_early_cause_a_paged_list() {
+    // The server treats the streaming list as a plain watch: it closes the watch, and never sends the
+    // bookmark that ends a list.
     let events = format!("{}\n", json!({ "type": "ADDED", "object": pod("gone-by-now", "n1") }));
     for watch in [events, String::new()] {
         let simulator = with_pods(3).await;

@@ -31,7 +31,8 @@ impl Trace {
     /// Records the spans and lines of the current thread until the guard is dropped.
     pub(crate) fn start(&self) -> DefaultGuard {
         // With a single subscriber, tracing caches a callsite's interest from the thread that
-        // reaches it first, even if that thread has no subscriber.
+        // reaches it first, even if that thread has no subscriber. A second subscriber, for all
+        // threads, prevents this.
         static FOR_ALL_THREADS: Once = Once::new();
         FOR_ALL_THREADS.call_once(|| _ = tracing::subscriber::set_global_default(Self::default()));
         tracing::subscriber::set_default(self.clone())
@@ -72,7 +73,7 @@ impl Subscriber for Trace {
     }
 
     fn record(&self, span: &Id, values: &Record<'_>) {
-        let place = usize::try_from(span.into_u64()).expect("a small number") - 1;
+        let place = usize::try_from(span.into_u64()).expect("span ids are indexes") - 1;
         values.record(&mut self.spans.lock()[place]);
     }
 

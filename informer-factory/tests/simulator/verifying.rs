@@ -35,10 +35,10 @@ where
 
     lose(&simulator, 3);
     let new = simulator.create(&pod("new", "n1")).expect("a new pod").resource_version();
-    let changed = simulator.apply(&pod("changes", "n2")).expect("a pod").resource_version();
+    let changed = simulator.apply(&pod("changes", "n2")).expect("the pod is valid").resource_version();
     simulator.delete::<Pod>("shop/goes").expect("the object exists");
     let seen = simulator.create(&pod("seen", "n1")).expect("a new pod").resource_version();
-    let reached = pods.wait_until(&seen.to_string().as_str().into(), crate::PATIENCE).await;
+    let reached = pods.wait_until(&seen.to_string().as_str().into(), crate::TIMEOUT).await;
     assert_eq!(reached, WaitOutcome::Reached);
     within(replica.wait_until(|objects| objects.len() == 4)).await;
 

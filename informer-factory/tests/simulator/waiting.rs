@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::{PATIENCE, pod, simulator};
+use crate::{TIMEOUT, pod, simulator};
 
 fn run(lister_watcher: KubeListWatch<Pod>) -> SharedIndexInformer<Pod> {
     let (informer, task) = SharedIndexInformer::new(Arc::new(lister_watcher), InformerOptions::new());
@@ -28,7 +28,7 @@ fn labelled(name: &str, app: &str) -> serde_json::Value {
 
 /// Returns the object of a write as a client receives it.
 fn pod_of(written: &StoredObject) -> Pod {
-    written.parse().expect("a pod")
+    written.parse().expect("the object is a pod")
 }
 
 #[tokio::test]
@@ -40,14 +40,14 @@ async fn i9_write_outside_the_scope_is_not_waited_for() {
     let databases = run(KubeListWatch::all(client.clone()).label_selector("app in (db, cache)"));
     let one = run(KubeListWatch::all(client).field_selector("metadata.name=other"));
     let informers = [&all, &elsewhere, &databases, &one];
-    wait_for_cache_sync(&informers.map(|informer| informer as _), PATIENCE).await.expect("synced");
+    wait_for_cache_sync(&informers.map(|informer| informer as _), TIMEOUT).await.expect("synced");
 
     let pod = pod_of(&simulator.create(&labelled("p", "web")).expect("a new pod"));
     // These informers never receive the pod, so the wait ends at once.
     for informer in [&elsewhere, &databases, &one] {
         assert_eq!(informer.wait_for_write(&pod, Duration::MAX).await, WaitOutcome::NotCovered);
     }
-    assert_eq!(all.wait_for_write(&pod, PATIENCE).await, WaitOutcome::Reached);
+    assert_eq!(all.wait_for_write(&pod, TIMEOUT).await, WaitOutcome::Reached);
     assert!(all.indexer().get_by_key("shop/p").is_some());
 }
 
@@ -55,11 +55,11 @@ async fn i9_write_outside_the_scope_is_not_waited_for() {
 async fn i9_write_that_leaves_the_selector_is_waited_for() {
     let simulator = simulator().await;
     let databases = run(KubeListWatch::all(simulator.client().expect("a client")).label_selector("app=db"));
-    wait_for_cache_sync(&[&databases], PATIENCE).await.expect("synced");
+    wait_for_cache_sync(&[&databases], TIMEOUT).await.expect("synced");
     let pod = pod_of(&simulator.create(&labelled("p", "db")).expect("a new pod"));
-    assert_eq!(databases.wait_for_write(&pod, PATIENCE).await, WaitOutcome::Reached);
+    assert_eq!(databases.wait_for_write(&pod, TIMEOUT).await, WaitOutcome::Reached);
     let changed = pod_of(&simulator.update(&labelled("p", "web")).expect("the object exists"));
-    assert_eq!(databases.wait_for_write(&changed, PATIENCE).await, WaitOutcome::Reached);
+    assert_eq!(databases.wait_for_write(&changed, TIMEOUT).await, WaitOutcome::Reached);
     assert!(databases.indexer().is_empty());
 }
 
@@ -67,18 +67,18 @@ async fn i9_write_that_leaves_the_selector_is_waited_for() {
 async fn i9_write_outside_the_selector_does_not_delay_waits() {
     let simulator = simulator().await;
     let databases = run(KubeListWatch::all(simulator.client().expect("a client")).label_selector("app=db"));
-    wait_for_cache_sync(&[&databases], PATIENCE).await.expect("synced");
+    wait_for_cache_sync(&[&databases], TIMEOUT).await.expect("synced");
     for name in ["waited", "tracked"] {
         let pod = pod_of(&simulator.create(&labelled(name, "db")).expect("a new pod"));
-        assert_eq!(databases.wait_for_write(&pod, PATIENCE).await, WaitOutcome::Reached);
-        // The test does not await between the writes, so the informer still has the old pod. Later
-        // it receives only the first of these updates, as a deletion.
+        assert_eq!(databases.wait_for_write(&pod, TIMEOUT).await, WaitOutcome::Reached);
+        // The test does not await between the writes, so the informer still has the old pod. The
+        // informer later receives only the first of these updates, as a deletion.
         simulator.update(&labelled(name, "web")).expect("the object exists");
         let last = pod_of(&simulator.update(&labelled(name, "front")).expect("the object exists"));
         let key = ObjectKey::namespaced("shop", name);
         assert!(databases.get(&key).is_some());
         if name == "waited" {
-            assert_eq!(databases.wait_for_write(&last, PATIENCE).await, WaitOutcome::Reached);
+            assert_eq!(databases.wait_for_write(&last, TIMEOUT).await, WaitOutcome::Reached);
         } else {
             let tracker = WriteTracker::new();
             let writes = tracker.of(&key);

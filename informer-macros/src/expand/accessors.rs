@@ -49,7 +49,7 @@ fn in_built_in_group(model: &Model, place: &Place, version: &Ident) -> TokenStre
     let accessor = &place.accessor;
     let informers = format_ident!("{object}Informers");
     let doc = format!(" Adds `{accessor}()` to the informers of `{}`.", place.api_version);
-    let accessor_doc = format!(" Returns the shared informer of [`{object}`]s, with its indices.");
+    let accessor_doc = format!(" Returns the shared informer of [`{object}`]s, with the derive's indexes.");
     quote! {
         #[doc = #doc]
         #[allow(dead_code)]

@@ -1,5 +1,5 @@
 //! Generates the constructors of informers: an `impl` of the trait `Derived`, which factories use,
-//! and `new_informer` for informers without a factory.
+//! and `new_informer` and `new_informer_from` for informers without a factory.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -17,9 +17,9 @@ pub(super) fn informer(model: &Model) -> TokenStream {
         }
         None => quote!(::core::option::Option::None),
     };
-    let handles = model.indices.iter().map(|index| &index.handle);
-    let indices = quote::format_ident!("{object}Indices");
-    let informer = if model.indices.is_empty() { quote!(_) } else { quote!(informer) };
+    let handles = model.indexes.iter().map(|index| &index.handle);
+    let indexes = quote::format_ident!("{object}Indices");
+    let informer = if model.indexes.is_empty() { quote!(_) } else { quote!(informer) };
     quote! {
         #without_factory
 
@@ -28,7 +28,7 @@ pub(super) fn informer(model: &Model) -> TokenStream {
             const DEFAULT_RESYNC: ::core::option::Option<::core::time::Duration> = #resync;
 
             fn add_indices(#informer: &#factory_path::SharedIndexInformer<Self>) {
-                #(#indices::#handles(informer);)*
+                #(#indexes::#handles(informer);)*
             }
         }
     }
@@ -37,12 +37,16 @@ pub(super) fn informer(model: &Model) -> TokenStream {
 fn without_factory(model: &Model) -> TokenStream {
     let Model { object, factory_path, vis, .. } = model;
     let docs = [
-        format!(" Returns an informer for [`{object}`]s, with its indices, and the task that runs it."),
-        " The derive's pruned paths replace those of `list_watch`. Its resync period is the default where `options`"
+        format!(
+            " Returns an informer for [`{object}`]s with the derive's indexes, and the task that runs the informer."
+        ),
+        " If the derive has pruned paths, they replace those of `list_watch`. The derive's resync period applies if"
             .to_owned(),
-        " sets none.".to_owned(),
-        format!(" Returns an informer for [`{object}`]s from any source, with its indices, and its task."),
-        " The derive's resync period is the default where `options` sets none. The source decides about pruning.".to_owned(),
+        " `options` sets none.".to_owned(),
+        format!(
+            " Returns an informer for [`{object}`]s from any source, with the derive's indexes, and the task that runs the informer."
+        ),
+        " The derive's resync period applies if `options` sets none. The derive's pruned paths are not used.".to_owned(),
     ];
     let [first, second, third, from_first, from_second] = docs;
     quote! {

@@ -2,7 +2,7 @@
 //! that users need no other crate.
 
 mod accessors;
-mod indices;
+mod indexes;
 mod informer;
 mod resource;
 #[cfg(test)]
@@ -21,7 +21,7 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     let parts = [
         resource::resource(&model),
         accessors::accessors(&model),
-        indices::indices(&model),
+        indexes::indexes(&model),
         informer::informer(&model),
     ];
     Ok(quote!(#(#parts)*))

@@ -1,4 +1,4 @@
-//! A view whose default accessor equals that of its built-in kind.
+//! A view whose default accessor is already the accessor of its built-in kind.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! A view whose type name gives the accessor of another built-in kind.
+//! A view whose default accessor, from the name of the type, is the accessor of another built-in kind.
 
 use informer_macros::Informer;
 

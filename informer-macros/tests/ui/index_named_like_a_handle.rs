@@ -1,4 +1,4 @@
-//! An index whose lookup method equals the handle of another index.
+//! An index whose lookup method has the name of another index's handle method.
 
 use informer_macros::Informer;
 

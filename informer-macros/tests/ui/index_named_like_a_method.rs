@@ -1,4 +1,4 @@
-//! An index whose lookup method an informer's method would hide.
+//! An index whose lookup method has the name of an informer's method, which would hide it.
 
 use informer_macros::Informer;
 

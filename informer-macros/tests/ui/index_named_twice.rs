@@ -1,4 +1,4 @@
-//! Two indices with the same name.
+//! Two indexes with the same name.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! An index whose handle method an informer's method would hide.
+//! An index whose handle method has the name of an informer's method, which would hide it.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! A function in quotes.
+//! An index function in quotes.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! A view without group, version, kind and scope.
+//! A view without group, version and kind.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! A scope on an `own_resource` type, which defines its own.
+//! A scope on an `own_resource` type, which already defines its scope.
 
 use informer_macros::Informer;
 

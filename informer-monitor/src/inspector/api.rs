@@ -19,7 +19,7 @@ use super::query::Query;
 use super::search::search;
 use super::view::View;
 
-/// The number of objects of a page, and its maximum.
+/// The default and the maximum number of objects in one document.
 const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 500;
 
@@ -37,7 +37,7 @@ const FILES: [(&str, &str, &str); 8] = [
 
 type Answer = Result<Value, (StatusCode, String)>;
 
-/// Returns the routes, below `/inspect`, without any check of the reader.
+/// Returns the routes below `/inspect`. They do not check the access of the reader.
 pub(super) fn routes() -> Router<Arc<Shown>> {
     let mut router = Router::new()
         .route("/inspect", get(|| async { redirect("inspect/") }))
@@ -69,10 +69,11 @@ async fn informer(State(shown): State<Arc<Shown>>, RawQuery(query): RawQuery) ->
 async fn objects(State(shown): State<Arc<Shown>>, RawQuery(query): RawQuery) -> Response {
     let parameters = Parameters::new(query);
     let searches = Arc::clone(&shown.searches);
-    // The semaphore is never closed, so an error can't occur; without a permit, the search runs too.
+    // The semaphore is never closed, so an error can't occur. After an error, the search would run
+    // without a permit.
     let permit = searches.acquire_owned().await.ok();
     blocking(shown, move |shown| {
-        // The permit moves to the search, which continues if the reader disconnects.
+        // The permit moves into the search, because the search continues if the reader disconnects.
         let _permit = permit;
         page(shown, &parameters)
     })
@@ -92,7 +93,7 @@ async fn blocking(shown: Arc<Shown>, function: impl FnOnce(&Shown) -> Answer + S
             ([(CONTENT_TYPE, "application/json; charset=utf-8")], document.to_string()).into_response()
         }
         Ok(Err((status, message))) => (status, message).into_response(),
-        Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, "the request failed".to_owned()).into_response(),
+        Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, "the inspector panicked".to_owned()).into_response(),
     }
 }
 
@@ -129,7 +130,7 @@ fn find<'a>(shown: &'a Shown, parameters: &Parameters) -> Result<Informer<'a>, (
 }
 
 fn view<'a>(informer: &Informer<'a>) -> Result<&'a View, (StatusCode, String)> {
-    let reason = "the program does not show the objects of this informer: Inspector::objects registers it";
+    let reason = "the program does not show the objects of this informer: add it with Inspector::objects";
     informer.view.ok_or_else(|| missing(reason.to_owned()))
 }
 
@@ -139,7 +140,7 @@ fn page(shown: &Shown, parameters: &Parameters) -> Answer {
     let view = view(&informer)?;
     let query = Query::parse(parameters.get("query").unwrap_or_default()).map_err(bad)?;
     let limit = match parameters.get("limit") {
-        Some(limit) => limit.parse().map_err(|_| bad(format!("limit is not a number: {limit:?}")))?,
+        Some(limit) => limit.parse().map_err(|_| bad(format!("invalid limit {limit:?}: not a number")))?,
         None => DEFAULT_LIMIT,
     };
     let limit = limit.clamp(1, MAX_LIMIT);
@@ -194,7 +195,7 @@ fn described(shown: &Shown, view: &View, change: &Change) -> Result<Value, serde
         |state: &Option<Cached<AnyObject>>| state.as_ref().map(|state| view.unmasked(state)).transpose();
     let version =
         |state: &Option<Cached<AnyObject>>| state.as_ref().map(|state| state.resource_version().to_string());
-    // Only an update has two states to compare; the value of an object shows what was added.
+    // Only an update has two states to compare. An added object is shown as a whole.
     let differences = match (value(&change.old)?, value(&change.new)?) {
         (Some(old), Some(new)) => diff(&old, &new, &shown.mask.of(&[&old, &new], view.is_secret())),
         _ => Vec::new(),

@@ -61,7 +61,7 @@ pub(super) struct Recorder(pub(super) Arc<Changes>);
 impl Recorder {
     fn record<K: 'static>(&self, kind: &'static str, old: Option<&Cached<K>>, new: Option<&Cached<K>>) {
         let Some(key) = new.or(old).map(|object| object.key().clone()) else { return };
-        // The cast closes the handle, so that the record does not keep a decoded object.
+        // The cast closes the handle, so that the change keeps an encoded object and not the decoded one.
         let closed = |object: &Cached<K>| object.clone().cast::<AnyObject>();
         let (old, new) = (old.map(closed), new.map(closed));
         self.0.push(Change { at: Instant::now(), kind, key, old, new });

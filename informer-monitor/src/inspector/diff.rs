@@ -1,7 +1,7 @@
 //! [`diff`]: the fields in which two states of an object differ, with masked values.
 //!
-//! Elements of a list are matched by their `name` or `type` if these are unique, as containers and
-//! conditions have it, and by position otherwise.
+//! Elements of a list are matched by their `name` or `type` if these are unique, for example
+//! containers and conditions. Other elements are matched by position.
 
 use std::collections::BTreeSet;
 
@@ -88,7 +88,8 @@ fn pairs<'a>(old: &'a [Value], new: &'a [Value]) -> Vec<Pair<'a>> {
     (0..longest).map(|index| (index.to_string(), old.get(index), new.get(index))).collect()
 }
 
-/// Returns the value of the field `name` of each element, if every element has one and all differ.
+/// Returns the value of the field `name` of each element, if every element has the field and all values
+/// differ.
 fn names<'a>(elements: &'a [Value], name: &str) -> Option<Vec<&'a str>> {
     let names: Vec<_> = elements.iter().map(|element| element[name].as_str()).collect::<Option<_>>()?;
     let unique: BTreeSet<_> = names.iter().collect();

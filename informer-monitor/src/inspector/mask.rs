@@ -50,7 +50,7 @@ impl Mask {
     }
 
     /// Returns the masked paths that apply to all of `objects`, which are states of one object.
-    /// `is_secret` states that the object is a Secret even if its type has no `kind`.
+    /// If `is_secret` is `true`, the object is a Secret even if its JSON has no `kind`.
     pub(super) fn of<'a>(&'a self, objects: &[&Value], is_secret: bool) -> Remaining<'a> {
         let mut paths: Vec<_> = self.paths.iter().map(Path::segments).collect();
         if is_secret || objects.iter().any(|object| object["kind"] == "Secret") {
@@ -68,7 +68,7 @@ impl Mask {
         }
         self.last_applied.any(object, &|annotation| {
             let applied = annotation.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
-            // Text that is not JSON can contain the value in any form.
+            // Text that is not JSON can contain the value in any form, so the annotation is masked.
             applied.is_none_or(|applied| self.paths.iter().any(|path| path.any(&applied, &|_| true)))
         })
     }
@@ -95,8 +95,8 @@ impl Remaining<'_> {
         Some(Self(rest))
     }
 
-    /// Masks the values of all masked fields. The names of fields stay visible: of a Secret, the
-    /// names of its entries.
+    /// Masks the values of all masked fields. The names of fields stay visible, for example the names
+    /// of the entries of a Secret.
     pub(super) fn apply(&self, value: &mut Value) {
         if self.0.is_empty() {
             return;

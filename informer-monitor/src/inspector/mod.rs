@@ -59,9 +59,9 @@ const MAX_SEARCHES: usize = 2;
 ///
 /// Everybody who can read the page can read the registered objects. [`serve`](Self::serve) on a
 /// loopback address needs no token, so all users of this machine can read the page, and `kubectl
-/// port-forward` reaches it in a pod. Other addresses,
-/// and [`into_router`](Self::into_router), need a [`token`](Self::token). With
-/// [`serve_unix`](Self::serve_unix), the permissions of the socket decide.
+/// port-forward` reaches it in a pod. Other addresses, and [`into_router`](Self::into_router), need a
+/// [`token`](Self::token). With [`serve_unix`](Self::serve_unix), the permissions of the socket
+/// decide who can read the page.
 ///
 /// # Costs
 ///
@@ -73,7 +73,7 @@ pub struct Inspector {
     shown: Shown,
 }
 
-/// What an inspector shows.
+/// The contents and the settings of an inspector.
 struct Shown {
     factory: SharedInformerFactory,
     views: Vec<View>,
@@ -120,12 +120,13 @@ impl Inspector {
     /// Masks a field of all objects: its value is not shown, and a search does not find it.
     ///
     /// A path has field names of the object's JSON, separated by dots, such as
-    /// `spec.containers.env.value`. It continues in every element of a list. Several parts can be
-    /// one name with dots, as in `data.tls.key`. `*` stands for any name. If the annotation of
-    /// `kubectl apply` repeats a masked field, the annotation is masked, too.
+    /// `spec.containers.env.value`. It continues in every element of a list. Several parts also
+    /// match one field with dots in its name: `data.tls.key` masks the field `tls.key` of `data`. `*`
+    /// stands for any name. If the annotation of `kubectl apply` repeats a masked field, the annotation
+    /// is masked, too.
     ///
-    /// Note: an index whose values come from a masked field reveals them to a search. Exclude such
-    /// an index with [`hide_index`](Self::hide_index).
+    /// Note: an index over a masked field reveals its values to a search. Exclude such an index with
+    /// [`hide_index`](Self::hide_index).
     ///
     /// # Errors
     /// [`PathError`] if the text is not a path.

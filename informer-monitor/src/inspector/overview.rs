@@ -2,7 +2,7 @@
 //!
 //! The page polls the overview every second. Polling is simpler than server-sent events, needs no
 //! state per reader, ends with the tab, and continues after a restart of the program. Counters are
-//! sent as they are, and the page computes rates from them.
+//! sent as totals, and the page computes rates from them.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -1,7 +1,9 @@
 //! [`Path`]: names fields of an object, such as `spec.containers.image`.
 //!
-//! Segments are separated by dots, and several segments can be one name with dots, such as the last
-//! two of `data.tls.key`. A segment can also be in brackets: `metadata.annotations[example.com/owner]`.
+//! Segments are separated by dots. Several segments can match one field with dots in its name: the
+//! last two segments of `data.tls.key` match the field `tls.key`. A segment can also be in brackets:
+//! `metadata.annotations[example.com/owner]`.
+//!
 //! `*` stands for any field. Lists have no segment of their own: a path continues in every element.
 
 use std::fmt;
@@ -78,14 +80,14 @@ impl Path {
         &self.segments
     }
 
-    /// Returns whether `is_it` returns `true` for any value at this path.
+    /// Returns whether `is_it` returns `true` for any value at this path in `object`.
     pub(super) fn any(&self, object: &Value, is_it: &dyn Fn(&Value) -> bool) -> bool {
         any(&self.segments, object, is_it)
     }
 }
 
-/// Returns the segments below a field, or `None` if the path does not lead there. Segments that are
-/// joined by dots match a name with dots, so that a mask without brackets masks it too.
+/// Returns the segments below a field, or `None` if the path does not contain the field. Several
+/// segments can match one field with dots in its name, so that a mask without brackets masks it too.
 pub(super) fn below<'a>(segments: &'a [Segment], field: &str) -> Option<&'a [Segment]> {
     if let [Segment::Any, rest @ ..] = segments {
         return Some(rest);

@@ -1,7 +1,7 @@
 //! [`Query`]: the search text of the page.
 //!
-//! Terms are separated by spaces, and an object must match all of them. Quotes keep spaces together:
-//! `field:status.reason="No space"`.
+//! Terms are separated by spaces, and an object must match all of them. Spaces between quotes
+//! belong to a term: `field:status.reason="No space"`.
 //!
 //! | term | matches objects |
 //! |---|---|
@@ -31,7 +31,7 @@ impl Query {
     /// Parses a search text.
     ///
     /// # Errors
-    /// A message for the reader, if a term is invalid.
+    /// A message for the user of the page, if a term is invalid.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let mut query = Self::default();
         for term in terms(text) {

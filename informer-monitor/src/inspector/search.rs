@@ -25,15 +25,16 @@ pub(super) struct Page {
     pub(super) next: Option<ObjectKey>,
     /// The number of objects that match the query; `None` if objects must be read to find out.
     pub(super) matches: Option<usize>,
-    /// The number of objects that were or would be read, and how many of them are up to this page.
+    /// The number of objects with matching keys and index values.
     pub(super) candidates: usize,
+    /// The number of these objects up to the end of this page.
     pub(super) examined: usize,
 }
 
 /// Returns the first `limit` matching objects after a key.
 ///
 /// # Errors
-/// A message for the reader, if an index can't be searched.
+/// A message for the user of the page, if an index can't be searched.
 pub(super) fn search(
     view: &View,
     query: &Query,
@@ -46,7 +47,7 @@ pub(super) fn search(
     candidates.retain(|object| after.is_none_or(|after| object.key().as_str() > after));
     let before = total - candidates.len();
     if !query.reads_objects() && candidates.len() > limit {
-        // Only the first keys are needed, so the others need no order.
+        // Only the first keys are needed, so the others are not sorted.
         candidates.select_nth_unstable_by(limit, |a, b| a.key().cmp(b.key()));
         candidates.truncate(limit + 1);
     }
@@ -69,7 +70,7 @@ pub(super) fn search(
     Ok(page)
 }
 
-/// Returns the objects with matching keys and index values, in no order.
+/// Returns the objects with matching keys and index values, in no particular order.
 fn candidates(view: &View, query: &Query, mask: &Mask) -> Result<Vec<Cached<AnyObject>>, String> {
     let Some(((name, value), others)) = query.indexes.split_first() else {
         return Ok(with_key(view.indexer.list(), query));

@@ -102,8 +102,8 @@ impl Inspector {
     /// fails.
     ///
     /// # Cancel safety
-    /// Dropping the future accepts no more connections. Open connections continue until the reader
-    /// closes them.
+    /// After the future is dropped, no more connections are accepted. Open connections continue until
+    /// the reader closes them.
     pub async fn serve(self, listener: TcpListener) -> Result<(), InspectorError> {
         let address = listener.local_addr()?;
         if !address.ip().is_loopback() && self.shown.token.is_none() {
@@ -180,7 +180,7 @@ impl Inspector {
     }
 }
 
-/// Answers requests of readers without access, and sets the headers of every response.
+/// Refuses requests without access, and sets the headers of every response.
 async fn guard(State(shown): State<Arc<Shown>>, request: Request, next: Next) -> Response {
     let mut response = match access(&shown, &request) {
         Ok(cookie) => {
@@ -235,7 +235,7 @@ fn presented(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     header.and_then(|header| header.strip_prefix("Bearer ")).into_iter().chain(cookies)
 }
 
-/// Compares in a time that does not depend on the first difference.
+/// Compares two tokens in a time that does not depend on the position of the first difference.
 fn is_equal(presented: &str, token: &str) -> bool {
     presented.as_bytes().ct_eq(token.as_bytes()).into()
 }

@@ -27,7 +27,7 @@ const SIZE_VALID: Duration = Duration::from_secs(15);
 pub(super) struct View {
     description: String,
     object: &'static str,
-    /// Returns the state of the informer, and keeps the informer.
+    /// Returns the state of the informer. The closure keeps the informer alive.
     state: Box<dyn Fn() -> InformerState + Send + Sync>,
     pub(super) indexer: Indexer<AnyObject>,
     pub(super) changes: Arc<Changes>,
@@ -56,7 +56,7 @@ struct Typed<K>(std::marker::PhantomData<fn() -> K>);
 
 impl<K: Resource + Serialize + 'static> Reader for Typed<K> {
     fn value(&self, object: &Cached<AnyObject>) -> Result<Value, serde_json::Error> {
-        // The handle is dropped at the end, so that nothing keeps a decoded object.
+        // The handle is dropped after the call, so that nothing keeps the decoded object.
         object.clone().cast::<K>().read(|object| serde_json::to_value(object))
     }
 
@@ -111,12 +111,12 @@ impl View {
             && is_stopped((self.state)()) == is_stopped(report.state)
     }
 
-    /// Returns the object with its values as they are. Its caller must mask them.
+    /// Returns the object as JSON without masks. The caller must mask the values.
     pub(super) fn unmasked(&self, object: &Cached<AnyObject>) -> Result<Value, serde_json::Error> {
         self.reader.value(object)
     }
 
-    /// Returns the object with masked values.
+    /// Returns the object as JSON with masked values.
     pub(super) fn masked(&self, object: &Cached<AnyObject>, mask: &Mask) -> Result<Value, serde_json::Error> {
         let mut value = self.reader.value(object)?;
         let paths = mask.of(&[&value], self.is_secret);
@@ -140,9 +140,9 @@ impl View {
         self.is_secret
     }
 
-    /// Returns the names of the indexes that may be searched. The values of an index over masked
-    /// fields would reveal these fields. An index of Secrets can have such values, so only the index
-    /// by namespace is searched there.
+    /// Returns the names of the indexes that may be searched. A search in an index over masked fields
+    /// would reveal their values. Any index of Secrets can have such values, so for Secrets, only the
+    /// index by namespace is searched.
     pub(super) fn searchable_indexes(&self, mask: &Mask) -> Vec<String> {
         let mut names = self.indexer.index_names();
         names.retain(|name| !mask.hides_index(name) && (!self.is_secret || name == NAMESPACE_INDEX));

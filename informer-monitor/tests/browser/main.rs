@@ -1,6 +1,6 @@
 //! The inspector in a real headless browser: `cargo xtask inspector` runs these tests.
 //!
-//! They load the page, follow it live, search, check that secrets are masked, and use it on a narrow
+//! They load the page, wait for changes on it, search, check that secrets are masked, and use it on a narrow
 //! screen and by keyboard alone.
 
 mod pictures;
@@ -13,7 +13,7 @@ use world::World;
 const WIDE: (u32, u32) = (1280, 900);
 const NARROW: (u32, u32) = (360, 740);
 
-/// The text of all rows of an overview or of results.
+/// A JavaScript expression for the keys of all results, separated by spaces.
 const RESULTS: &str =
     "[...document.querySelectorAll('#results a .key')].map((row) => row.textContent).join(' ')";
 

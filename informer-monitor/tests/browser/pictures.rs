@@ -1,4 +1,4 @@
-//! The pictures in the documentation, of a simulated cluster that changes all the time.
+//! Takes the pictures in the documentation, of a simulated cluster that changes all the time.
 //!
 //! Without the variable `INFORMER_SCREENSHOTS`, the test only checks that the page draws its plots.
 
@@ -16,7 +16,7 @@ use super::{NARROW, open, open_informer};
 /// Waits until the plots have this number of values, one per second.
 async fn wait_for_values(browser: &Browser, count: usize) {
     let path = "document.querySelector('#tiles .line').getAttribute('d')";
-    // Each wait is shorter than the limit of a condition.
+    // There are several waits, because one wait for all values could exceed the time limit of `until`.
     for part in (0..count).step_by(10).chain([count]) {
         browser.until(&format!("{path}.split('L').length >= {part}")).await;
     }
@@ -51,7 +51,7 @@ async fn plots_move_while_the_cluster_changes() {
 
     open_informer(&wide, "pods (Pod)").await;
     wide.until("document.querySelectorAll('.recent a').length > 5").await;
-    // The object with the newest change has a difference to show.
+    // The picture shows a difference, so it needs an object that has been updated.
     wide.eval("[...document.querySelectorAll('.recent li')].find((it) => it.textContent.includes('updated')).querySelector('a').click()")
         .await;
     wide.until("document.querySelector('.changes .new') && document.querySelector('.yaml .name')").await;

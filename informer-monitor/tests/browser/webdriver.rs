@@ -13,14 +13,14 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
-/// The code of a key without a character.
+/// The code of the Tab key. The constants below are the codes of other keys without a character.
 pub(crate) const TAB: &str = "\u{e004}";
 pub(crate) const ENTER: &str = "\u{e007}";
 pub(crate) const ESCAPE: &str = "\u{e00c}";
 pub(crate) const ARROW_DOWN: &str = "\u{e015}";
 pub(crate) const ARROW_UP: &str = "\u{e013}";
 
-/// The time for a condition on the page.
+/// The time limit for a condition on the page.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// A headless browser with one window, and its driver. They end when this value is dropped.
@@ -50,7 +50,7 @@ impl Browser {
         };
         let mut browser = Self { driver, address: ([127, 0, 0, 1], port).into(), session: String::new() };
         // A window is at least 500 pixels wide, so the size is emulated. Chromium's sandbox does not
-        // work for root, which containers often use; the page is our own.
+        // work for root, which containers often use. It is not needed, because the page is our own.
         let options = json!({
             "args": ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--force-device-scale-factor=1"],
             "mobileEmulation": { "deviceMetrics":
@@ -163,7 +163,7 @@ impl Drop for Browser {
             _ = stream.write_all(request.as_bytes());
             _ = stream.read(&mut [0; 1]);
         }
-        // Now and then, a browser continues after its session has ended.
+        // Sometimes a browser process continues after its session has ended.
         for browser in self.driver.id().into_iter().flat_map(children) {
             _ = std::process::Command::new("kill").args(["-KILL", &browser]).stderr(Stdio::null()).status();
         }

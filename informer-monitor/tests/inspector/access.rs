@@ -1,4 +1,4 @@
-//! Who may read: addresses, hosts, tokens, methods, and the headers of responses.
+//! Tests of access: addresses, hosts, tokens, methods, and the headers of responses.
 
 use axum::http::header::{AUTHORIZATION, COOKIE, SET_COOKIE};
 use informer_monitor::InspectorError;
@@ -136,7 +136,7 @@ async fn unix_socket_is_private_and_replaces_a_stale_one() {
     let (_simulator, factory) = cluster().await;
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("inspector.sock");
-    // A socket without a process, as it is left behind by a process that was killed.
+    // A socket that no process listens on, like the socket of a process that was killed.
     drop(std::os::unix::net::UnixListener::bind(&path).expect("a free path"));
     let server = tokio::spawn(Inspector::new(&factory).serve_unix(path.clone()));
     let stream = soon(async {

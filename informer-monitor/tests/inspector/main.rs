@@ -1,4 +1,4 @@
-//! The inspector's requests: who may read, what is shown, what is masked, and pages of a search.
+//! Tests of the inspector's requests: access, shown objects, masked values, and pages of a search.
 
 mod access;
 mod objects;
@@ -45,7 +45,7 @@ async fn get(router: &Router, path: &str, parameters: &[(&str, &str)]) -> Respon
     send(router, request.expect("a request")).await
 }
 
-/// The same as [`get`], for a request that must succeed.
+/// Does the same as [`get`] for a request that must succeed, and returns the document.
 async fn document(router: &Router, path: &str, parameters: &[(&str, &str)]) -> Value {
     let response = get(router, path, parameters).await;
     assert_eq!(response.status, StatusCode::OK, "{path} {parameters:?}: {}", response.body);

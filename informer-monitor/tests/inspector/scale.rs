@@ -29,7 +29,7 @@ fn informer(factory: &SharedInformerFactory, number: usize, count: usize) -> Sha
     for object in 0..count {
         source.create(map(object)).expect("a new object");
     }
-    // Each scope is another informer.
+    // Each scope of the factory has its own informer.
     let scope = factory.in_namespace(&format!("source-{number}"));
     let make = |_, options: InformerOptions<ConfigMap>| SharedIndexInformer::new(Arc::new(source), options);
     scope.informer_with::<ConfigMap>(make)

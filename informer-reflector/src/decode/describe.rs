@@ -2,8 +2,8 @@
 //! invalid JSON.
 //!
 //! The descriptions contain no values of the object, because values can be secret. They contain the
-//! names of fields, but show the keys of maps as `*` unless they look like the name of a field,
-//! because users choose these keys.
+//! names of fields. Users choose the keys of maps, so a key that does not look like the name of a
+//! field is shown as `*`.
 
 use serde::de::IgnoredAny;
 
@@ -32,15 +32,14 @@ impl Tape<'_> {
         path
     }
 
-    /// Finds the element of the array, or the member of the object, at the index `at` that contains
-    /// the token at `index`. Returns the name of the element or member in a path, and the index of
-    /// its value.
+    /// Finds the element or member that contains the token at `index`, in the array or object at the
+    /// index `at`. Returns the name of the element or member in a path, and the index of its value.
     fn part_with(&self, at: usize, index: usize) -> Option<(String, usize)> {
-        let contains = |value: &usize| (*value..self.behind(*value)).contains(&index);
+        let contains = |value: &usize| (*value..self.index_after(*value)).contains(&index);
         match self.token(at) {
             Token::Object(_) => {
                 let mut members = self.members(at);
-                // The token can also be the name of the member.
+                // The token at `index` can also be the name of the member.
                 let (name, value) = members.find(|(_, value)| value - 1 == index || contains(value))?;
                 Some((field_name(name).to_owned(), value))
             }
@@ -50,7 +49,7 @@ impl Tape<'_> {
                     if contains(&element) {
                         return Some((format!("[{place}]"), element));
                     }
-                    element = self.behind(element);
+                    element = self.index_after(element);
                 }
                 None
             }
@@ -115,7 +114,7 @@ mod tests {
             _image: String,
         }
         assert_eq!(described::<Outer>(r#"{"spec": {"replicas": 1}}"#), "missing field \"image\" at spec");
-        assert_eq!(described::<Outer>(r#"{"replicas": 1}"#), "missing field \"spec\" at the top");
+        assert_eq!(described::<Outer>(r#"{"replicas": 1}"#), "missing field \"spec\" at the top level");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! [`deserialize`]: turns a [`Tape`] into a value of any type that implements `Deserialize`.
 //!
-//! This is the only code of the decoders that the compiler generates again for each type of
-//! objects, so each function does as little as possible. Errors never contain values of the object,
-//! which can be secret.
+//! This is the only code of the decoders that the compiler generates again for each object type, so
+//! each function does as little as possible. Errors never contain values of the object, which can
+//! be secret.
 
 use std::str::FromStr;
 
@@ -37,7 +37,7 @@ pub(super) fn deserialize_noting<T: DeserializeOwned>(
     Reader::new(tape, ignored).value()
 }
 
-/// Turns the tape of an object into a value, even if the object is incomplete.
+/// Turns a tape into a value, even if the tape has a [problem](Tape::problem).
 pub(super) fn deserialize_incomplete<T: DeserializeOwned>(tape: &Tape<'_>) -> Result<T, DecodeError> {
     Reader::new(tape, None).value()
 }
@@ -232,7 +232,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'_> {
         }
         let mut json = String::new();
         self.tape.write_json(self.next, &mut json);
-        self.next = self.tape.behind(self.next);
+        self.next = self.tape.index_after(self.next);
         visitor.visit_map(MapDeserializer::new(std::iter::once((RAW_VALUE, json))))
     }
 
@@ -286,11 +286,11 @@ impl<'de> Deserializer<'de> for &mut Reader<'_> {
         {
             ignored.push(self.next);
         }
-        self.next = self.tape.behind(self.next);
+        self.next = self.tape.index_after(self.next);
         visitor.visit_unit()
     }
 
-    // The visitor of a number refuses other values.
+    // No type check is needed here, because the visitors of these types reject other values.
     forward_to_deserialize_any! {
         i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 bytes byte_buf unit unit_struct tuple
         tuple_struct

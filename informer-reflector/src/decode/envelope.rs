@@ -56,7 +56,7 @@ pub(super) struct Header {
     pub(super) number: u64,
     /// The length of the header.
     pub(super) len: usize,
-    /// The length of the content behind the header.
+    /// The length of the content after the header.
     pub(super) content: usize,
 }
 

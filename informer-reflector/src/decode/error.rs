@@ -39,7 +39,7 @@ impl fmt::Display for DecodeError {
         f.write_str(&self.parts.reason)?;
         match self.parts.path.as_deref() {
             None => Ok(()),
-            Some("") => f.write_str(" at the top"),
+            Some("") => f.write_str(" at the top level"),
             Some(path) => write!(f, " at {path}"),
         }
     }
@@ -50,7 +50,7 @@ impl std::error::Error for DecodeError {}
 impl Error for DecodeError {
     /// Drops the message, because it can quote values of the object.
     fn custom<T: fmt::Display>(_: T) -> Self {
-        Self::new("unsuitable value".to_owned())
+        Self::new("invalid value".to_owned())
     }
 
     fn invalid_type(unexpected: Unexpected<'_>, _: &dyn serde::de::Expected) -> Self {
@@ -87,7 +87,7 @@ fn kind_of(unexpected: Unexpected<'_>) -> &'static str {
     match unexpected {
         Unexpected::Bool(_) => "boolean",
         Unexpected::Unsigned(_) | Unexpected::Signed(_) => "integer",
-        Unexpected::Float(_) => "floating point",
+        Unexpected::Float(_) => "floating-point number",
         Unexpected::Str(_) | Unexpected::Char(_) | Unexpected::Bytes(_) => "string",
         Unexpected::Unit | Unexpected::Option => "null",
         Unexpected::Seq => "sequence",

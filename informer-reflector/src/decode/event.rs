@@ -36,7 +36,7 @@ pub(super) struct EventDecoder {
 }
 
 impl EventDecoder {
-    /// Decodes one event: a line without blanks around it, or a message of protobuf. An undecodable
+    /// Decodes one event: a line without blanks around it, or a protobuf message. An undecodable
     /// object is a [`WatchEvent::RejectedObject`].
     ///
     /// # Errors
@@ -95,7 +95,7 @@ impl EventDecoder {
         let object = &arrived.tape;
         let expected = self.expected.as_ref().filter(|_| event_type.is_data());
         if let Some(why) = expected.and_then(|expected| expected.refusal(object)) {
-            return Err(ListWatchError::Protocol(format!("the watch is not of what was asked for: {why}")));
+            return Err(ListWatchError::Protocol(format!("the watch has unexpected content: {why}")));
         }
         let mut formed = || self.form.object(arrived, &mut self.skipped).map(OwnedObject::cast);
         let decoded = match (event_type, event_type.with_object()) {
@@ -188,8 +188,8 @@ impl EventType {
         }
     }
 
-    /// Returns the event with an object of the watched type; `None` if events of this type have
-    /// none.
+    /// Returns the function that creates the event from an object of the watched type; `None` if
+    /// events of this type do not contain such an object.
     fn with_object<K>(self) -> Option<fn(OwnedObject<K>) -> WatchEvent<K>> {
         match self {
             Self::Added => Some(WatchEvent::Added),
@@ -256,7 +256,7 @@ fn not_an_event<K>(line: &str) -> WatchEvent<K> {
 }
 
 /// Returns the event for an object that can't be decoded.
-// I10: it is an event, and the stream continues.
+// I10: the undecodable object is returned as an event, and the stream continues.
 fn undecodable<K>(event_type: EventType, object: &Tape<'_>, error: &DecodeError) -> WatchEvent<K> {
     let object = rejected(object, error.to_string());
     match event_type {

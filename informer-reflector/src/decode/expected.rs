@@ -76,9 +76,7 @@ impl ExpectedType {
     /// fields. After this error, the objects are requested as JSON.
     pub(super) fn refusal(&self, object: &Tape<'_>) -> Option<String> {
         if object.lacks_fields() && self.has_other_fields() && !self.metadata_only {
-            return Some(
-                "it has protobuf fields that this version does not know, so JSON is needed".to_owned(),
-            );
+            return Some("it has unknown protobuf fields; the next request will be for JSON".to_owned());
         }
         let is = |stated: &str, expected: &str, metadata_only: &str| {
             stated.is_empty() || stated == expected || (self.metadata_only && stated == metadata_only)
@@ -104,7 +102,7 @@ impl ExpectedType {
 
     fn mismatch(&self, kind: &str, api_version: &str) -> String {
         format!(
-            "it has kind {} ({}), and {} ({}) was asked for; check group, version, kind and plural",
+            "it has kind {} ({}) instead of the requested {} ({}); check group, version, kind and plural",
             plain(kind),
             plain(api_version),
             self.kind,
@@ -120,8 +118,8 @@ fn has_choice(message: &'static Message, seen: &mut HashSet<usize>) -> bool {
             || message.fields.iter().filter_map(Field::message).any(|inner| has_choice(inner, seen)))
 }
 
-/// Returns a kind or an API version for an error message. Replaces a text that cannot be one,
-/// because it can have any content.
+/// Returns a kind or an API version for an error message. Replaces an invalid kind or version,
+/// because an invalid text can contain anything, such as a secret.
 fn plain(name: &str) -> &str {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"./-".contains(&byte);
     match name {

@@ -157,7 +157,7 @@ impl<'j> Scanner<'j> {
         }
     }
 
-    /// Reads the comma or the bracket behind an element, and returns whether it is the bracket.
+    /// Reads the comma or the bracket after an element, and returns whether it is the bracket.
     fn read_end(&mut self, bracket: u8) -> Result<bool, NoValue> {
         let byte = self.next_byte()?;
         self.at += 1;

@@ -3,7 +3,7 @@
 //! [`json`] and [`protobuf`] read the two encodings; the rest is common.
 //!
 //! Note: `metadata` can come before or after `items`, because servers write the fields of built-in
-//! types in the order of the Go struct, and the fields of custom resources alphabetically. And an
+//! types in the order of the Go struct, and the fields of custom resources alphabetically. An
 //! interrupted body can end after an item; only the closing brace shows that the list is complete.
 
 mod json;
@@ -163,8 +163,8 @@ impl<K> ListDecoder<K> {
     /// Adds bytes of the body and returns the items that they complete, if any.
     ///
     /// # Errors
-    /// [`ListWatchError::Protocol`] if the body is no list, or an item is too large. Do not use the
-    /// decoder after an error.
+    /// [`ListWatchError::Protocol`] if the body is not a list, or an item is too large. Do not use
+    /// the decoder after an error.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Items<K>, ListWatchError> {
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() - self.read < self.look_at {
@@ -188,7 +188,7 @@ impl<K> ListDecoder<K> {
     ///
     /// # Errors
     /// [`ListWatchError::Interrupted`] if the body ended early, [`ListWatchError::Protocol`] if it
-    /// is no list, and [`ListWatchError::Status`] if it is a failure's status.
+    /// is not a list, and [`ListWatchError::Status`] if it is the status of a failure.
     pub fn finish(mut self) -> Result<(Items<K>, ListEnd), ListWatchError> {
         let items = self.decode()?;
         match self.state {
@@ -224,7 +224,7 @@ impl<K> ListDecoder<K> {
     fn item_of(&mut self, item: &Arrived<'_>) -> Result<OwnedObject<K>, RejectedObject> {
         self.items += 1;
         let object = self.form.object(item, &mut self.skipped);
-        // I10: an undecodable item is an item, and the list continues.
+        // I10: an undecodable item is returned as a rejected object, and the list continues.
         object.map(OwnedObject::cast).map_err(|error| rejected(&item.tape, error.to_string()))
     }
 
@@ -242,7 +242,7 @@ impl<K> ListDecoder<K> {
     }
 
     fn unexpected(&self, why: &str) -> ListWatchError {
-        ListWatchError::Protocol(format!("the list is not of what was asked for: {why}{}", self.place()))
+        ListWatchError::Protocol(format!("the list has unexpected content{}: {why}", self.place()))
     }
 
     fn not_a_list(&self, because: &str) -> ListWatchError {
@@ -259,7 +259,7 @@ impl<K> ListDecoder<K> {
             Some(status) if !status.is_success() => {
                 ListWatchError::Status { status: Box::new(status), retry_after: None }
             }
-            Some(_) => self.not_a_list("it is the Status of a success"),
+            Some(_) => self.not_a_list("it is a Status that reports success"),
             None => self.not_a_list("it is a Status that is incomplete or can't be decoded"),
         }
     }

@@ -73,7 +73,7 @@ impl Decode {
         (self.tape)(tape, ignored)
     }
 
-    /// Returns the decoder of this message, if its kind is one of the frequent kinds.
+    /// Returns the decoder that needs no tape, if there is one for this message.
     fn direct(self, message: &Message) -> Option<Direct> {
         self.direct.filter(|direct| direct.message == message.name)
     }
@@ -99,8 +99,8 @@ impl Encoding {
 /// The media type of Kubernetes' protobuf.
 pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Returns the status in a body. Checks that its kind is `Status`: otherwise any JSON object could
-/// be decoded as a status, because a status has no required fields.
+/// Returns the status in a body; `None` if the body is anything else. The check of the kind is
+/// necessary: a status has no required fields, so any JSON object could be decoded as a status.
 pub(crate) fn status_in(encoding: Encoding, body: &[u8]) -> Option<Status> {
     let status = |tape: &Tape<'_>| (tape.text_of("kind") == "Status").then(|| deserialize(tape).ok())?;
     match encoding {
@@ -114,7 +114,7 @@ pub(crate) fn status_in(encoding: Encoding, body: &[u8]) -> Option<Status> {
     }
 }
 
-/// The default maximum size of an object, in bytes of JSON. etcd stores no object of more than 1.5
+/// The default maximum size of an encoded object, in bytes. etcd stores no object of more than 1.5
 /// MiB.
 pub(crate) const DEFAULT_MAX_OBJECT_SIZE: usize = 16 * 1024 * 1024;
 

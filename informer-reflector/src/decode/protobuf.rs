@@ -31,7 +31,7 @@ pub(super) enum Extract {
 const IDENTITY: [&str; 6] =
     ["name", "namespace", "uid", "resourceVersion", "generateName", "ownerReferences"];
 
-/// An identity has this many tokens or less, and this many bytes of texts.
+/// The maximum number of tokens, and of bytes of text, of a typical identity.
 const TYPICAL_IDENTITY: (usize, usize) = (64, 512);
 
 /// Reads an object into a tape, including its `kind` and `apiVersion`.
@@ -118,7 +118,8 @@ impl Object {
         Self { tape: Tape::with_capacity(Messages::text(), tokens, texts), extract }
     }
 
-    /// Returns whether a field is only checked. `depth` is that of the field's message.
+    /// Returns whether a field is only checked. `depth` is the number of levels that the field's value
+    /// can have.
     fn is_only_checked(&self, field: &Field, depth: usize) -> bool {
         self.extract == Extract::Identity
             && match MAX_DEPTH - depth {
@@ -279,7 +280,8 @@ impl Object {
         }
     }
 
-    /// Writes the value of a [choice](Message::is_choice): its last present field.
+    /// Writes the value of a [choice](Message::is_choice): of the fields that are present, the one with
+    /// the highest number.
     fn choice(&mut self, message: &Message, bytes: &[u8], depth: usize) {
         let mut fields = Fields(bytes);
         let mut chosen = None;
@@ -327,7 +329,7 @@ pub(super) fn next_of_run<'b>(list: u64, fields: &mut Fields<'b>) -> Option<Cont
             *fields = ahead;
             Some(content)
         }
-        // The reader of the message finds an error again.
+        // An error is not lost, because the reader of the message then reads the same bytes again.
         _ => None,
     }
 }

@@ -33,7 +33,7 @@ const NEEDED: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
 /// Fields of metadata that the library reads, each with its reader. Users can't prune these fields
 /// or parts of them: a selector can contain any label, for example.
 const READ: [(&str, &str); 3] = [
-    ("labels", "selectors and label indices"),
+    ("labels", "selectors and label indexes"),
     ("ownerReferences", "`controller_key` and maps from an object to its owner"),
     ("deletionTimestamp", "checks whether a deletion of this process has reached the cache"),
 ];
@@ -101,7 +101,7 @@ impl PrunePaths {
     /// Adds a path.
     ///
     /// # Errors
-    /// If the text is not a path, or the path of a field that an informer needs: `metadata` as a
+    /// If the text is not a path, or is the path of a field that an informer needs: `metadata` as a
     /// whole, or its name, namespace, UID, resource version, labels, owner references or deletion
     /// timestamp.
     pub fn with_path(mut self, path: &str) -> Result<Self, PrunePathError> {
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_pruned_whole_takes_the_paths_inside_it_with_it() -> Result<(), PrunePathError> {
+    fn pruning_a_whole_field_replaces_the_paths_inside_it() -> Result<(), PrunePathError> {
         let inner_first = PrunePaths::none().with_path("status.conditions")?.with_path("status")?;
         let outer_first = PrunePaths::none().with_path("status")?.with_path("status.conditions")?;
         assert_eq!(inner_first, outer_first);

@@ -35,7 +35,7 @@ impl Skipped {
         self.objects.is_power_of_two()
     }
 
-    /// Makes the decoder skip, in later objects, the fields whose values are at these indices of
+    /// Makes the decoder skip, in later objects, the fields whose values are at these indexes of
     /// the tape.
     pub(super) fn learn(&mut self, tape: &Tape<'_>, ignored: &[usize]) {
         for names in ignored.iter().filter_map(|index| names(tape, *index)) {
@@ -50,7 +50,7 @@ fn names<'t>(tape: &'t Tape<'_>, index: usize) -> Option<Vec<&'t str>> {
     let (mut names, mut at) = (Vec::new(), 0);
     while at != index {
         let Token::Object(_) = tape.token(at) else { return None };
-        let (name, value) = tape.members(at).find(|(_, value)| index < tape.behind(*value))?;
+        let (name, value) = tape.members(at).find(|(_, value)| index < tape.index_after(*value))?;
         names.push(name);
         at = value;
     }

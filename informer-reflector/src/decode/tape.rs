@@ -12,21 +12,21 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-/// A typical object has this many tokens or less.
+/// The maximum number of tokens of a typical object.
 pub(super) const TYPICAL_TOKENS: usize = 512;
 
-/// An object in tokens.
+/// An object as a list of tokens.
 #[derive(Debug, Default)]
 pub(crate) struct Tape<'b> {
     tokens: Vec<Token>,
     /// The text of the body.
     body: &'b str,
-    /// Texts that are not a part of the body as written, for example strings with escapes, one
-    /// after the other.
+    /// Texts that differ from their bytes in the body, for example strings with escapes. They are
+    /// stored one after the other.
     decoded: String,
     /// The reason why the object can't be decoded; contains no values of the object.
     problem: Option<String>,
-    /// Whether protobuf fields with values are missing on the tape, because [`kube_messages`] does
+    /// Whether protobuf fields with values are missing from the tape, because [`kube_messages`] does
     /// not describe them.
     lacks_fields: bool,
     /// Whether tokens and texts are dropped, because this part of the object is only checked.
@@ -58,7 +58,7 @@ pub(super) struct Span {
 pub(super) struct Extent {
     /// The number of elements or members.
     pub(super) len: u32,
-    /// The index of the first token behind the array or object.
+    /// The index of the first token after the array or object.
     pub(super) end: u32,
 }
 
@@ -161,7 +161,7 @@ impl<'b> Tape<'b> {
         self.problem.get_or_insert_with(|| problem.to_owned());
     }
 
-    /// Records that a protobuf field with a value is missing on the tape.
+    /// Records that a protobuf field with a value is missing from the tape.
     pub(super) fn leave_out_field(&mut self) {
         self.lacks_fields = true;
     }
@@ -175,7 +175,7 @@ impl<'b> Tape<'b> {
         self.problem.as_deref()
     }
 
-    /// Returns the token at an index; `Null` behind the last token.
+    /// Returns the token at an index; `Null` after the last token.
     pub(super) fn token(&self, at: usize) -> Token {
         self.tokens.get(at).copied().unwrap_or(Token::Null)
     }
@@ -190,7 +190,7 @@ impl<'b> Tape<'b> {
         text.unwrap_or_default()
     }
 
-    /// Returns the text of the token at an index; empty if it is another value.
+    /// Returns the text of the token at an index; empty if the token is not a text.
     pub(super) fn text_at(&self, at: usize) -> &str {
         match self.token(at) {
             Token::Text(text) => self.text(text),
@@ -198,15 +198,15 @@ impl<'b> Tape<'b> {
         }
     }
 
-    /// Returns the index of the first token behind the value at an index.
-    pub(super) fn behind(&self, at: usize) -> usize {
+    /// Returns the index of the first token after the value at an index.
+    pub(super) fn index_after(&self, at: usize) -> usize {
         match self.token(at) {
             Token::Array(extent) | Token::Object(extent) => extent.end as usize,
             _ => at + 1,
         }
     }
 
-    /// Returns the names of the members of the object at an index, with the indices of their values.
+    /// Returns the names of the members of the object at an index, with the indexes of their values.
     pub(super) fn members(&self, object: usize) -> impl Iterator<Item = (&str, usize)> {
         let (mut next, end) = match self.token(object) {
             Token::Object(extent) => (object + 1, extent.end as usize),
@@ -217,7 +217,7 @@ impl<'b> Tape<'b> {
                 return None;
             }
             let (name, value) = (self.text_at(next), next + 1);
-            next = self.behind(value);
+            next = self.index_after(value);
             Some((name, value))
         })
     }
@@ -240,7 +240,7 @@ impl<'b> Tape<'b> {
                 for index in 0..extent.len {
                     json.push(if index == 0 { '[' } else { ',' });
                     self.write_json(next, json);
-                    next = self.behind(next);
+                    next = self.index_after(next);
                 }
                 json.push_str(if extent.len == 0 { "[]" } else { "]" });
             }

@@ -95,7 +95,7 @@ impl<K> WatchDecoder<K> {
     /// Adds bytes of the body and returns the events that they complete, if any.
     ///
     /// # Errors
-    /// [`ListWatchError::Protocol`] if an event is too large or the body is no watch. Do not use
+    /// [`ListWatchError::Protocol`] if an event is too large or the body is not a watch. Do not use
     /// the decoder after an error.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<WatchEvent<K>>, ListWatchError> {
         match self.events.encoding {
@@ -164,7 +164,7 @@ impl<K> WatchDecoder<K> {
     ///
     /// # Errors
     /// [`ListWatchError::Interrupted`] if the body ended within an event,
-    /// [`ListWatchError::Protocol`] if it is no watch.
+    /// [`ListWatchError::Protocol`] if the body is not a watch.
     pub fn finish(mut self) -> Result<Option<WatchEvent<K>>, ListWatchError> {
         let interrupted = || Err(ListWatchError::Interrupted("the watch ended within an event".into()));
         if self.events.encoding == Encoding::Protobuf {
@@ -196,7 +196,7 @@ impl<K> WatchDecoder<K> {
             return Ok(None);
         }
         if !self.recognized && line[0] != b'{' {
-            let error = "the body is not a Kubernetes watch: its first line is no JSON object";
+            let error = "the body is not a Kubernetes watch: its first line is not a JSON object";
             return Err(ListWatchError::Protocol(error.to_owned()));
         }
         self.recognized = true;

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use http::header::{CONTENT_ENCODING, HeaderMap, HeaderValue, VARY};
 
 /// Whether to request gzip, and whether the client or a proxy decompresses responses. Clones share
-/// the second value.
+/// `transport_decompresses`.
 #[derive(Debug, Clone)]
 pub(super) struct Compression {
     wanted: bool,

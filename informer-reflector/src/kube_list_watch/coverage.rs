@@ -1,7 +1,7 @@
 //! [`Coverage`]: decides from metadata whether an object can be in a list or watch.
 //!
-//! If an object cannot be in the list or watch, callers end their wait for the object. So
-//! `Coverage` excludes an object only if this is certain.
+//! Callers stop waiting for an object that cannot be in the list or watch. So `Coverage` excludes an
+//! object only if the object certainly cannot be in it.
 
 use std::collections::BTreeMap;
 
@@ -60,8 +60,8 @@ impl Coverage {
 }
 
 impl FieldRequirement {
-    /// Parses one requirement of a field selector. Returns `None` unless it is about
-    /// `metadata.name` or `metadata.namespace`.
+    /// Parses one requirement of a field selector. Returns `None` if the requirement is about a field
+    /// other than `metadata.name` and `metadata.namespace`.
     fn parse(text: &str) -> Option<Self> {
         let (field, value, equal) = if let Some((field, value)) = text.split_once("!=") {
             (field, value, false)

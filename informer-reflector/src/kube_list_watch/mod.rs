@@ -46,7 +46,7 @@ pub use tweaks::ListTweaks;
 
 /// Lists and watches the objects of one resource, in one namespace or in all.
 ///
-/// For [`PartialObjectMeta`](kube::core::PartialObjectMeta), it requests metadata only.
+/// If `K` is [`PartialObjectMeta`](kube::core::PartialObjectMeta), only metadata is requested.
 ///
 /// ```no_run
 /// use informer_reflector::KubeListWatch;
@@ -171,9 +171,9 @@ impl<K> KubeListWatch<K> {
     }
 
     /// Makes informers watch each namespace separately. An informer begins without namespaces; the
-    /// program adds them while it runs. Call this method on a source of [`all`](Self::all)
-    /// namespaces. It affects only informers: a standalone reflector lists and watches all
-    /// namespaces at once.
+    /// program adds namespaces while the informer runs. Call this method on a source of
+    /// [`all`](Self::all) namespaces. The method affects only informers: a standalone reflector
+    /// lists and watches all namespaces at once.
     #[must_use]
     pub fn namespace_by_namespace(mut self) -> Self {
         self.is_divided = true;
@@ -228,8 +228,8 @@ impl<K> KubeListWatch<K> {
     /// Sets the maximum size of an encoded object, in bytes. A list or watch with a larger object
     /// fails. Default: 16 MiB.
     ///
-    /// Decoding needs at most ten times this memory besides the object, even if the server is
-    /// faulty. etcd stores no object of more than 1.5 MiB.
+    /// In addition to the decoded object, decoding needs at most ten times this size in memory, even
+    /// if the server is faulty. etcd stores no object of more than 1.5 MiB.
     #[must_use]
     pub fn max_object_size(mut self, bytes: usize) -> Self {
         self.max_object_size = bytes;
@@ -339,8 +339,8 @@ impl<K: 'static> ListerWatcher<K> for KubeListWatch<K> {
 }
 
 impl<K> KubeListWatch<K> {
-    /// Sends a request that prefers protobuf, unless no protobuf message of the kind is known, or
-    /// the server has refused protobuf. If the server refuses protobuf now, sends the request again
+    /// Sends a request. The request prefers protobuf if the kind has a known protobuf message and the
+    /// server has not refused protobuf. If the server refuses protobuf now, sends the request again
     /// for JSON.
     async fn send(
         &self,

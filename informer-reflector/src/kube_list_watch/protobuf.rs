@@ -1,7 +1,8 @@
 //! [`Protobuf`]: decides whether to request protobuf.
 //!
-//! Servers support it for built-in kinds, and for the metadata of any kind. It needs a fraction of
-//! the CPU time of JSON, on both sides. JSON is always accepted, too.
+//! Servers support protobuf for built-in kinds, and for the metadata of any kind. Protobuf needs a
+//! fraction of the CPU time of JSON, on the server and on the client. Each request also accepts
+//! JSON.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +15,7 @@ use crate::decode::{Encoding, ExpectedType};
 /// Whether protobuf is requested. Clones share this state.
 #[derive(Debug, Clone)]
 pub(super) struct Protobuf {
+    /// Whether the kind has a known protobuf message.
     is_known: bool,
     /// Whether the server has refused protobuf, or has sent protobuf that can't be decoded. If so,
     /// only JSON is requested.

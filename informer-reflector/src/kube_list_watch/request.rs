@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_special_in_a_uri_is_encoded() {
+    fn reserved_characters_in_a_uri_are_encoded() {
         assert_eq!(encode("a=b,c in (d)"), "a%3Db%2Cc%20in%20%28d%29");
         assert_eq!(encode("AZaz09-._~"), "AZaz09-._~");
         assert_eq!(encode("é+&?/#%"), "%C3%A9%2B%26%3F%2F%23%25");

@@ -104,7 +104,7 @@ pub(super) fn encoding_of(headers: &HeaderMap) -> Encoding {
 }
 
 /// Describes content type and encoding of a response, for an error about its body.
-pub(super) fn claims(headers: &HeaderMap) -> String {
+pub(super) fn describe_headers(headers: &HeaderMap) -> String {
     let content_type = header(headers, &CONTENT_TYPE).unwrap_or_else(|| "none".to_owned());
     match header(headers, &CONTENT_ENCODING) {
         Some(encoding) => format!("content type {content_type}, encoding {encoding}"),

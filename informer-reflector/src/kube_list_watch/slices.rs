@@ -15,7 +15,7 @@ use kube::client::Body;
 
 use super::compression::Compression;
 use super::gzip::Gunzip;
-use super::response::{Caused, claims};
+use super::response::{Caused, describe_headers};
 
 /// The maximum size of a slice, in bytes: some tens of pods, which are decoded in less than a
 /// millisecond.
@@ -25,7 +25,7 @@ const SLICE: usize = 256 * 1024;
 pub(super) struct Slices {
     body: Body,
     /// The description of the response's headers, for errors.
-    claims: String,
+    header_description: String,
     /// Bytes that have arrived and are not in a slice yet, possibly compressed.
     rest: Bytes,
     slice: Bytes,
@@ -44,18 +44,18 @@ impl Slices {
     /// # Errors
     /// [`ListWatchError::Protocol`] if the body has an encoding that was not requested.
     pub(super) fn new(response: Response<Body>) -> Result<Self, ListWatchError> {
-        let claims = claims(response.headers());
+        let header_description = describe_headers(response.headers());
         let gunzip = match encoding(response.headers()) {
             Encoding::Identity => None,
             Encoding::Gzip => Some(Gunzip::new()),
             Encoding::Unknown => {
-                let error = format!("the body has an encoding that was not requested ({claims})");
+                let error = format!("the body has an encoding that was not requested ({header_description})");
                 return Err(ListWatchError::Protocol(error));
             }
         };
         Ok(Self {
             body: response.into_body(),
-            claims,
+            header_description,
             rest: Bytes::new(),
             slice: Bytes::new(),
             gunzip,
@@ -65,8 +65,8 @@ impl Slices {
         })
     }
 
-    /// Reports errors of reading the body to `compression`. These errors show it that the client or
-    /// a proxy decompresses responses.
+    /// Reports errors of reading the body to `compression`, which infers from them whether the client
+    /// or a proxy decompresses responses.
     pub(super) fn reporting_to(self, compression: Compression) -> Self {
         Self { compression: Some(compression), ..self }
     }
@@ -124,7 +124,9 @@ impl Slices {
     /// Adds the description of the headers to an error.
     pub(super) fn explain(&self, error: ListWatchError) -> ListWatchError {
         match error {
-            ListWatchError::Protocol(error) => ListWatchError::Protocol(format!("{error} ({})", self.claims)),
+            ListWatchError::Protocol(error) => {
+                ListWatchError::Protocol(format!("{error} ({})", self.header_description))
+            }
             other => other,
         }
     }

@@ -39,11 +39,11 @@ const MAX_WATCH_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The default of [`ReflectorConfig::list_stall_timeout`]. A server waits at most three seconds
 /// until its cache is recent enough, and then sends the list from memory.
-const STREAM_PAUSE: Duration = Duration::from_secs(10);
+const DEFAULT_LIST_STALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The default and minimum of [`ReflectorConfig::watch_idle_timeout`]. Bookmarks arrive about once
 /// a minute.
-const MIN_WATCH_SILENCE: Duration = Duration::from_secs(65);
+const MIN_WATCH_IDLE_TIMEOUT: Duration = Duration::from_secs(65);
 
 impl ReflectorConfig {
     /// Returns the defaults.
@@ -52,8 +52,8 @@ impl ReflectorConfig {
             page_size: None,
             watch_timeout: MIN_WATCH_TIMEOUT,
             streaming_lists: true,
-            list_stall_timeout: STREAM_PAUSE,
-            watch_idle_timeout: MIN_WATCH_SILENCE,
+            list_stall_timeout: DEFAULT_LIST_STALL_TIMEOUT,
+            watch_idle_timeout: MIN_WATCH_IDLE_TIMEOUT,
             backoff: Backoff::default(),
             server: SharedServer::new(),
             on_failure: None,
@@ -72,11 +72,12 @@ impl ReflectorConfig {
     /// Sets the time without data after which the reflector cancels a streaming list and lists in
     /// pages instead. It applies from the request until the end of the list.
     ///
-    /// It also limits how long a stream can be slow. Each stream has an allowance of waiting time:
-    /// it starts with this timeout, each object adds 5 milliseconds, and waiting for data uses it
-    /// up. The allowance is at most three times this timeout. When it is used up, the reflector
-    /// lists in pages. A stream with more than 200 objects a second does not use up its allowance;
-    /// only the duration of a [watch](Self::watch_timeout) limits it.
+    /// The timeout also limits how long a stream can be slow. Each stream has an allowance of
+    /// waiting time. The allowance is this timeout at first. Each object adds 5 milliseconds, up to
+    /// three times this timeout, and the time spent waiting for data is subtracted. When nothing is
+    /// left of the allowance, the reflector lists in pages. A stream with more than 200 objects a
+    /// second never reaches that point; only the duration of a [watch](Self::watch_timeout) limits
+    /// such a stream.
     ///
     /// The timeout of each stream is lengthened by a random time of up to 50%. Default: 10 seconds;
     /// minimum: 1 second; maximum: 24 hours.
@@ -86,7 +87,7 @@ impl ReflectorConfig {
     }
 
     /// Sets the time without data after which the connection of a watch counts as dead. The watch
-    /// then resumes on another connection from the last resource version. Default, and minimum: 65
+    /// then resumes on another connection from the last resource version. Default and minimum: 65
     /// seconds; maximum: 24 hours.
     ///
     /// API servers send a bookmark to each watch once a minute, but the first one only after two
@@ -95,7 +96,7 @@ impl ReflectorConfig {
     /// seconds if the server sends no bookmarks. A client of [`connect`](crate::connect) detects
     /// dead connections within 30 seconds and without requests.
     pub fn watch_idle_timeout(mut self, at_most: Duration) -> Self {
-        self.watch_idle_timeout = at_most.clamp(MIN_WATCH_SILENCE, MAX_WATCH_TIMEOUT);
+        self.watch_idle_timeout = at_most.clamp(MIN_WATCH_IDLE_TIMEOUT, MAX_WATCH_TIMEOUT);
         self
     }
 
@@ -120,9 +121,9 @@ impl ReflectorConfig {
         self
     }
 
-    /// Shares the state of the server with other reflectors of the same server. They then send
-    /// requests in turns during an outage, and share the information whether the server supports
-    /// streaming lists. Default: not shared.
+    /// Shares the state of the server with other reflectors of the same server. During an outage,
+    /// these reflectors send requests in turns. If a streaming list of a resource fails for one of
+    /// them, all of them list the resource in pages for some time. Default: not shared.
     pub fn server(mut self, server: SharedServer) -> Self {
         self.server = server;
         self
@@ -155,8 +156,8 @@ impl ReflectorConfig {
     }
 
     /// Sets the minimum time after which the server closes a watch. The time of each watch is
-    /// random, up to twice as long. Default, and minimum: 5 minutes; maximum: 24 hours. Other
-    /// values are clamped.
+    /// random, up to twice as long. Default and minimum: 5 minutes; maximum: 24 hours. Values
+    /// outside of this range are clamped.
     #[doc(alias = "MinWatchTimeout")]
     pub fn watch_timeout(mut self, at_least: Duration) -> Self {
         self.watch_timeout = at_least.clamp(MIN_WATCH_TIMEOUT, MAX_WATCH_TIMEOUT);

@@ -30,7 +30,8 @@ pub struct ReflectorCounts {
     /// - `fallback`: a streaming list failed, and a paged list follows.
     /// - `list-failed`: the previous list failed in another way.
     /// - `watch-failed`: a watch failed and cannot be resumed, or resuming has failed several times.
-    /// - `no-version`: a watch has ended, and lists have no resource version to resume from.
+    /// - `no-version`: a watch has ended, and can't resume because the server has sent no resource
+    ///   version.
     /// - `requested`: [`RelistHandle::request`](super::RelistHandle::request) was called, for example
     ///   because a verification found a difference.
     pub relists: BTreeMap<&'static str, u64>,

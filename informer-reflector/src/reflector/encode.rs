@@ -27,7 +27,8 @@ impl Encode {
         }
     }
 
-    /// Returns the encoded object; `None` if its JSON can't be decoded again.
+    /// Returns the encoded object; `None` if it can't be encoded, or if its JSON can't be decoded
+    /// again.
     pub(super) fn encoded(&self, object: &OwnedObject<AnyObject>) -> Option<OwnedObject<AnyObject>> {
         let json = catch_unwind(AssertUnwindSafe(|| (self.to_json)(object)));
         let json = json.unwrap_or_else(|payload| {

@@ -52,7 +52,7 @@ pub(super) struct ListHistory {
     /// Whether the server closed one of the failed streaming lists without an error.
     pub(super) was_stream_closed: bool,
     /// Whether a list that a watch cache serves without pages (`resourceVersion=0`) arrived in
-    /// pages. If so, the server has no watch cache, and pages reduce the load of its database.
+    /// pages. If so, the server has no watch cache, and pages reduce the load on its database.
     lacks_watch_cache: bool,
     /// Whether a list was interrupted. Servers end requests after a minute, so a list in pages can
     /// succeed where a list without pages takes too long.
@@ -124,8 +124,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 
     /// Returns whether the requested resource version can be the cause of the error. The version
-    /// can also cause a bad request (400), if another server has replaced the earlier one and
-    /// cannot parse its versions.
+    /// can also cause a bad request (400), if another server has replaced the one that returned the
+    /// version, and cannot parse it.
     fn can_be_due_to_version(&self, error: &ListWatchError) -> bool {
         is_version_refused(error) || (error.is_bad_request() && !self.history.last_seen.is_empty())
     }
@@ -176,7 +176,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
                     if std::mem::replace(&mut is_second_try, true) {
                         return Err(expired_again(&error));
                     }
-                    // The state of the first pages has expired, so the next list has one page.
+                    // The state of the first pages has expired. List again without a limit, so that
+                    // the server returns the whole list in one page.
                     self.report_failure(&error, Request::Pages, Default::default());
                     self.reporter.count(|counts| counts.count_relist("expired"));
                     (listing, tokens) = (Listing::new(), ContinueTokens::new());
@@ -263,7 +264,8 @@ pub(super) fn is_version_refused(error: &ListWatchError) -> bool {
 }
 
 /// Returns whether a watch can start at this resource version. Some servers other than
-/// kube-apiserver return `0`, which requests any state: a watch from `0` would miss deletions.
+/// kube-apiserver return the version `0`. In a request, `0` means any state, so a watch from `0`
+/// would miss deletions.
 pub(super) fn is_watchable(resource_version: &ResourceVersion) -> bool {
     !resource_version.is_empty() && *resource_version != "0".into()
 }

@@ -96,11 +96,13 @@ pub struct Reflector<K> {
     /// The stream of a complete streaming list, which continues as the watch.
     open: Option<OpenWatch<K>>,
     silence: SilenceDetector,
-    /// Set while the server, or the backend of this resource, is unavailable.
+    /// Set while the server is unavailable, for all resources or only for this one.
     outage_failures: Option<OutageFailures>,
-    /// Set from the first response after an outage until a list is complete or a watch is open.
+    /// Set from the first response after an outage until a list is complete, a watch has been open
+    /// for a second, or a request fails.
     recovery: Option<Recovery>,
-    /// The number of responses to all reflectors of the server at the time of the last failure.
+    /// The number of responses of the server to all reflectors, at the last failure of this
+    /// reflector.
     responses: u64,
     /// Events and objects since the last yield.
     since_yield: usize,
@@ -348,8 +350,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 
     /// Resets the backoff, because a watch has lasted long enough. Neither a complete list nor a
-    /// single event resets the backoff. Otherwise a server that fails after each list or after each
-    /// event would always get the next request after the shortest wait.
+    /// single event resets the backoff. If they did, a server that fails after each list or after
+    /// each event would always get the next request after the shortest wait.
     fn reset_backoff(&mut self) {
         self.watch_failures = WatchFailures::default();
         self.backoff.reset();

@@ -90,7 +90,7 @@ struct Waiter {
     id: u64,
     since: Instant,
     only_own_resource: bool,
-    /// The sort key for the order of the waiters: the longer a reflector has been failing, the
+    /// The main part of the [sort key](Self::rank): the longer a reflector has been failing, the
     /// later its turn.
     due: Instant,
     /// The end of the server's `Retry-After`, before which the waiter is not released.

@@ -23,8 +23,9 @@ use super::status::Health;
 use super::step::{Request, Step};
 use super::watch::{GRACE, OpenWatch};
 
-/// The time that each received object adds to the allowance. A stream that delivers fewer than 200
-/// objects a second uses up its allowance, and the reflector then makes a paged list.
+/// The time that each received object adds to the [`Allowance`] of waiting time. A stream that
+/// delivers fewer than 200 objects a second uses up its allowance, and the reflector then makes a
+/// paged list.
 ///
 /// This limit detects servers that return an ordinary watch: no cluster changes objects of one type
 /// 200 times a second for long. A streaming list over a slow link can also be slower than the
@@ -32,9 +33,8 @@ use super::watch::{GRACE, OpenWatch};
 /// not watches.
 const ALLOWANCE_PER_OBJECT: Duration = Duration::from_millis(5);
 
-/// A streaming list can save at most this multiple of `list_stall_timeout` as its allowance of
-/// waiting time. Without this limit, a stream with many objects at its beginning could later be
-/// silent for an hour.
+/// The maximum of the [`Allowance`] of waiting time, as a multiple of `list_stall_timeout`. Without
+/// this limit, 720,000 objects at the beginning of a stream would allow an hour of waiting.
 const MAX_ALLOWANCE_FACTOR: u32 = 3;
 
 /// The number of failed streams in a row after which the reflector makes a paged list.
@@ -45,11 +45,11 @@ enum StreamListError {
     Failed(ListWatchError),
     /// The server closed the stream without an error before the end of the list.
     Closed,
-    /// The response was not a streaming list.
+    /// The response can't be used as a streaming list, so a paged list is needed.
     Unsupported(ListWatchError),
 }
 
-/// The state of a streaming list after a batch.
+/// The state of a streaming list after a batch of events.
 enum Progress<K> {
     Going,
     /// The list is complete. Contains its resource version, and the events that follow the list in
@@ -153,8 +153,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             return Step::Later(Request::List, error);
         }
         if error.is_forbidden() {
-            // The user possibly may list but not watch, so a paged list can succeed. Streaming
-            // lists stay enabled, because permissions change.
+            // The user may have the permission to list but not to watch, so a paged list can
+            // succeed. Streaming lists stay enabled, because permissions can change.
             return Step::AtOnce(Request::Pages, error);
         }
         let code = error.status().map(|status| status.code);

@@ -41,9 +41,9 @@ const MAX_FAILURES: u32 = 3;
 pub(super) struct WatchFailures {
     /// The number of failures since the last list. Failures that a relist can't cure do not count.
     pub(super) failures: u32,
-    /// Whether the server refused the version as too old or too new. A single refusal is normal. If
-    /// the server also refuses the version of the relist that follows, relists don't help, so the
-    /// next list waits for the backoff.
+    /// Whether the server refused the version of a watch as too old or too new. A single refusal is
+    /// normal. If the server also refuses the version that the following relist returned, relists
+    /// don't help, so the next list waits for the backoff.
     refused: bool,
 }
 
@@ -62,7 +62,7 @@ type ReceivedEvents<K> = Result<Vec<WatchEvent<K>>, ListWatchError>;
 /// this number, the cost of the call is negligible, and the first event is not delayed for long.
 const MAX_GATHERED: usize = 100;
 
-/// The changes of the next call of [`ReflectorStore::apply`](informer_core::ReflectorStore::apply).
+/// The changes for the next call of [`ReflectorStore::apply`](informer_core::ReflectorStore::apply).
 struct PendingApply<K> {
     changes: Vec<Delta<K>>,
     /// The numbers of events, including those without a change.
@@ -233,7 +233,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             return Step::Later(Request::List, error);
         }
         if error.is_not_found() {
-            // If the resource is no longer served, its objects have been deleted.
+            // If the resource is no longer served, its objects have been deleted, and only a list
+            // shows that.
             return Step::Later(Request::List, error);
         }
         if can_relist_help(&error) {
@@ -346,8 +347,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Sets the last version after an added object, if there is a last version. Otherwise the watch
-    /// starts with all existing objects in any order, so their versions must be ignored.
+    /// Sets the last version after an added object, if there is a last version. A watch without a
+    /// last version starts with all existing objects in any order, so their versions must be
+    /// ignored.
     fn advance_unless_initial(&mut self, resource_version: &ResourceVersion) {
         if !self.history.last_seen.is_empty() {
             self.advance(resource_version);

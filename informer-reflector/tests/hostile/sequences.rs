@@ -22,17 +22,19 @@ use crate::log::Log;
 use crate::meter::Meter;
 use crate::script::*;
 
-/// What the server sends for one watch request.
+/// The response of the server to one watch request.
 #[derive(Debug, Clone, Copy)]
 enum Answer {
     /// An event with a new version, then this failure.
     EventThen(Failure),
     BookmarkThen(Failure),
+    /// This failure without an event before it.
     Only(Failure),
     /// The watch request itself fails.
     Refused(Failure),
     /// An event whose version is older than the previous one, then this failure.
     OlderThen(Failure),
+    /// No event for this number of seconds, then this failure.
     LivesFor(u8, Failure),
 }
 
@@ -176,10 +178,10 @@ impl ListerWatcher<ConfigMap> for Hostile {
 /// five with waits of up to 8 seconds, then two a minute.
 const MAX_IN_A_MINUTE: usize = 80;
 
-/// Each relist after an expired version logs one line, but there are fewer relists than requests.
+/// The limit of log lines. Expired versions, for example, log at most three lines a minute.
 const MAX_LINES_IN_A_MINUTE: usize = 20;
 
-/// The server has two small objects.
+/// The memory limit in bytes. The server has only two small objects.
 const MAX_MEMORY: usize = 512 * 1024;
 
 fn run(server: &Hostile) {

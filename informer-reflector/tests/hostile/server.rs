@@ -33,21 +33,22 @@ const MAX_MEMORY: usize = 8 * MAX_OBJECT;
 const MAX_REQUESTS_IN_A_MINUTE: usize = 80;
 const MAX_LINES_IN_A_MINUTE: usize = 20;
 
-/// How long the server sends hostile answers.
+/// The time for which the server sends hostile answers.
 const HOSTILE: Duration = Duration::from_secs(180);
 
-/// The longest wait is twice 30 seconds, and a silent watch lasts up to 125.
+/// The time in which the reflector must recover. The longest backoff is twice 30 seconds, and a silent
+/// watch lasts up to 125 seconds.
 const RECOVERY: Duration = Duration::from_secs(200);
 
 /// The newest version of the server once it sends good answers.
 const NEWEST: u64 = 200;
 
-/// Which requests get the hostile answer; the others get good answers.
+/// The requests that get the hostile answer. All others get good answers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum At {
     List,
     Watch,
-    /// Hostile answers to streaming lists, which the reflector is configured to request.
+    /// Streaming lists. Only for this value, the reflector is configured to request them.
     StreamingList,
 }
 
@@ -57,7 +58,7 @@ pub(crate) struct Reply {
     pub(crate) then: Then,
 }
 
-/// What the server does after the bytes.
+/// The server's behavior after the bytes.
 pub(crate) enum Then {
     Close,
     /// Sends nothing more and keeps the connection open.
@@ -99,6 +100,7 @@ pub(crate) fn case(
     numbered(name, at, move |_| Reply { bytes: bytes.clone(), then: Then::Close }, health, log)
 }
 
+/// A case whose answer depends on the number of the hostile request.
 pub(crate) fn numbered(
     name: &'static str,
     at: At,

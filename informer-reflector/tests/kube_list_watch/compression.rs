@@ -103,7 +103,7 @@ async fn compressed_list_decodes_equally_at_every_split() -> Result<(), ListWatc
 
 #[tokio::test]
 async fn gzip_members_decode_equally_at_every_split() -> Result<(), ListWatchError> {
-    // Members also end within lines, because the server ends one at each flush, not at each event.
+    // Members also end within lines, because the server ends a member at each flush, not at each event.
     let text = EVENTS.concat();
     let plain = events(answer(200, text.clone().leak())).await?;
     for seam in [1, 40, EVENTS[0].len(), EVENTS[0].len() + 1] {
@@ -200,7 +200,7 @@ async fn compressed_status_is_decoded() {
 
 #[tokio::test]
 async fn compressed_line_above_the_size_limit_is_refused() {
-    // 17 MiB in one line compress to few bytes, but exceed the size limit of an event.
+    // 17 MiB in one line compress to less than 1 MB, but exceed the size limit of an event.
     let member = gzip(&" ".repeat(1024 * 1024));
     let bomb = Bytes::from([gzip("{"), member.repeat(17)].concat());
     assert!(bomb.len() < 1_000_000, "{} bytes", bomb.len());
@@ -230,7 +230,7 @@ async fn watch_of_a_decompressing_client_is_requested_plain() -> Result<(), List
     let encodings = server.header("accept-encoding");
     assert_eq!(encodings.iter().flatten().collect::<Vec<_>>(), ["gzip", "identity", "identity"]);
 
-    // Without `vary` the client cannot detect the chosen encoding in advance, so one watch fails.
+    // Without `vary`, only a failed watch shows that the client decompresses responses.
     let server = Server::answering([members(), plain()]);
     let pods = KubeListWatch::<Pod>::all(server.decompressing_client());
     let error = watch(&pods, watch_options("1")).await.expect_err("only one member is read");

@@ -51,14 +51,14 @@ async fn refusals(list_answer: &'static str, watch_answer: &str) -> [String; 2] 
 async fn table_response_is_an_error() {
     let [list, watch] = refusals(TABLE, TABLE).await;
     assert!(list.contains("it is a Table"), "{list}");
-    assert!(watch.contains("kind Table (meta.k8s.io/v1), and Pod (v1) was asked for"), "{watch}");
+    assert!(watch.contains("kind Table (meta.k8s.io/v1) instead of the requested Pod (v1)"), "{watch}");
 
     // `DynamicObject` could decode a Table, but its kind does not match.
     let client = Server::answering([answer(200, TABLE), body(TABLE)]).client();
     let dynamic = KubeListWatch::<DynamicObject>::all_with(client, &widgets());
     list_error_contains(&dynamic, "it is a Table").await;
     let error = super::server::watch(&dynamic, watch_options("1")).await.expect_err("a refusal").to_string();
-    assert!(error.contains("and Widget (example.com/v1) was asked for"), "{error}");
+    assert!(error.contains("instead of the requested Widget (example.com/v1)"), "{error}");
 }
 
 async fn list_error_contains(list_watch: &KubeListWatch<DynamicObject>, text: &str) {
@@ -72,7 +72,7 @@ async fn objects_of_another_kind_or_version_are_refused() {
     let nodes =
         r#"{"kind":"NodeList","apiVersion":"v1","metadata":{},"items":[{"metadata":{"name":"hunter2"}}]}"#;
     for text in refusals(nodes, node).await {
-        assert!(text.contains("Pod (v1) was asked for; check group, version, kind and plural"), "{text}");
+        assert!(text.contains("the requested Pod (v1); check group, version, kind and plural"), "{text}");
         assert!(!text.contains("hunter2"), "{text}");
     }
     let beta = r#"{"apiVersion":"v1beta1","items":[{"apiVersion":"v1beta1","kind":"Pod"}]}"#;
@@ -128,7 +128,7 @@ async fn dynamic_objects_have_their_type_in_lists_and_watches() -> Result<(), Li
 async fn whole_objects_are_pruned_for_metadata_only_requests() -> Result<(), ListWatchError> {
     let partial = r#"{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"5"},
         "items":[{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"a","labels":{"b":"c"}}}]}"#;
-    // `spec` and `status` would not even decode.
+    // `spec` and `status` are invalid, so this test fails if they are decoded.
     let full = r#"{"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"5"},
         "items":[{"metadata":{"name":"a","labels":{"b":"c"}},"spec":17,"status":{"x":[1e999]}}]}"#;
     for list in [partial, full] {
@@ -149,6 +149,6 @@ async fn whole_objects_are_pruned_for_metadata_only_requests() -> Result<(), Lis
     let pod = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}}"#;
     let nodes = KubeListWatch::<PartialObjectMeta<Node>>::all(Server::answering([body(pod)]).client());
     let error = watch(&nodes, watch_options("1")).await.expect_err("a refusal").to_string();
-    assert!(error.contains("kind Pod (v1), and Node (v1) was asked for"), "{error}");
+    assert!(error.contains("kind Pod (v1) instead of the requested Node (v1)"), "{error}");
     Ok(())
 }

@@ -87,9 +87,9 @@ async fn i12_panic_of_the_failure_callback_is_ignored() {
 #[tokio::test(start_paused = true)]
 async fn i8_failure_callback_can_read_the_status() {
     let status: Arc<Mutex<Option<informer_reflector::ReflectorStatus>>> = Arc::default();
-    let looks = Arc::clone(&status);
+    let shared = Arc::clone(&status);
     let config = ReflectorConfig::new().on_failure(move |_| {
-        let status = looks.lock().clone().expect("the status is set before the run");
+        let status = shared.lock().clone().expect("the status is set before the run");
         _ = (status.health(), status.quarantined(), status.last_sync_resource_version());
     });
     let mut run = Run::with(vec![Line::ListFails(failure(500, "InternalError")), page(vec![], "7")], config);

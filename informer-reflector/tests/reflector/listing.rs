@@ -127,7 +127,7 @@ async fn expired_token_of_a_relist_leads_to_one_full_list() {
 
 #[tokio::test(start_paused = true)]
 async fn always_expiring_tokens_lead_to_backoff() {
-    // The server also pages a list that has no limit.
+    // The server returns pages even if the request has no limit.
     let round = || {
         let expires = |token| {
             [Line::Page(vec![item("a", "1")], "7", Some(token)), Line::ListFails(failure(410, "Expired"))]

@@ -28,7 +28,8 @@ struct Server {
     hung_up: Arc<tokio::sync::Notify>,
     refusal: Option<(u16, &'static str)>,
     retry_after: Option<Duration>,
-    /// How many requests per second the server admits while it is away; it refuses the others.
+    /// The number of requests per second that the server admits while it is away. It refuses all
+    /// other requests.
     admits: Option<usize>,
     admitted: Arc<Mutex<(u64, usize)>>,
 }
@@ -146,7 +147,7 @@ async fn fifty_reflectors_send_few_requests_in_an_outage() {
         let server = Server { refusal, retry_after, ..Server::default() };
         let mut reflectors = Reflectors::start(&server, 50);
         reflectors.live().await;
-        // By now the watches have settled.
+        // After a minute, all watches have lasted long enough to reset the backoff.
         sleep(Duration::from_secs(60)).await;
         server.goes_away();
         sleep(Duration::from_secs(10 * 60)).await;
@@ -292,7 +293,7 @@ async fn health_shows_the_wait_for_a_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn healthy_reflector_does_not_wait_for_failing_ones() {
-    // For example, an informer of a resource whose extension API server is down.
+    // This occurs, for example, if the extension API server of a resource is down.
     let known = SharedServer::new();
     let away = Server { refusal: Some((503, "ServiceUnavailable")), ..Server::default() };
     away.goes_away();

@@ -27,8 +27,9 @@ use tokio_util::sync::CancellationToken;
 pub(super) type Item = Result<ConfigMap, RejectedObject>;
 pub(super) type Events = Result<Vec<WatchEvent<ConfigMap>>, ListWatchError>;
 
-/// How the server answers a request.
+/// The answer of the server to a request.
 pub(super) enum Line {
+    /// The items, the resource version and the continue token of a page.
     Page(Vec<Item>, &'static str, Option<&'static str>),
     /// Some items of a list; the rest never arrives.
     HalfPage(Vec<Item>),
@@ -47,6 +48,8 @@ pub(super) enum Line {
 /// A server that follows a script, then leaves requests unanswered.
 pub(super) struct Script {
     lines: Mutex<VecDeque<Line>>,
+    /// The requests: `list 7 500 from t1` (with version, limit and continue token), `watch 7` or
+    /// `stream 7`.
     requests: UnboundedSender<String>,
     /// The timeouts of the requested watches.
     lifetimes: Arc<Mutex<Vec<Duration>>>,
@@ -109,7 +112,7 @@ impl ListerWatcher<ConfigMap> for Script {
             }
             Some(Line::ListFails(error)) => Err(error),
             Some(Line::Silence) | None => std::future::pending().await,
-            Some(_) => panic!("the script expects a watch"),
+            Some(_) => panic!("the next line of the script is not a list"),
         }
     }
 
@@ -127,19 +130,23 @@ impl ListerWatcher<ConfigMap> for Script {
                 Some(Line::Stream(events)) => Ok(events.boxed()),
                 Some(Line::StreamFails(error)) => Err(error),
                 Some(Line::Silence) | None => std::future::pending().await,
-                Some(_) => panic!("the script expects no streaming list"),
+                Some(_) => panic!("the next line of the script is not a streaming list"),
             };
         }
         match self.next(format!("watch {}", options.resource_version)).await {
             Some(Line::Watch(events)) => Ok(events.boxed()),
             Some(Line::WatchFails(error)) => Err(error),
             Some(Line::Silence) | None => std::future::pending().await,
-            Some(_) => panic!("the script expects a list"),
+            Some(_) => panic!("the next line of the script is not a watch"),
         }
     }
 }
 
 /// A store that records its calls as strings.
+///
+/// `[a !b]@7` is a list with the object `a` and the quarantined object `b`, at version 7. `+a@8`,
+/// `~a@8` and `-a@8` are an added, an updated and a deleted object; `?a@8` is a deletion without the
+/// last state of the object.
 struct Notes(UnboundedSender<String>);
 
 impl ReflectorStore<ConfigMap> for Notes {
@@ -226,7 +233,7 @@ impl Run {
         }
     }
 
-    /// Expects a request, and that the time since the previous one, in seconds, is in the range.
+    /// Expects a request after a wait that is in the given range, in seconds.
     pub(super) async fn expect_after(&mut self, seconds: Range<f64>, request: &str) {
         let since = tokio::time::Instant::now();
         self.expect_requests(&[request]).await;
@@ -373,8 +380,8 @@ pub(super) fn too_large() -> ListWatchError {
     now
 }
 
-/// That error as three generations of servers send it: a cause with a reason, a cause with a
-/// message, and only a message.
+/// The error of [`too_large`] as three generations of servers send it: with a reason in its cause, with
+/// a message in its cause, and without a cause.
 pub(super) fn too_large_in_all_forms() -> [ListWatchError; 3] {
     let status = |cause: serde_json::Value, message: &str| {
         let details = json!({ "retryAfterSeconds": 1, "causes": [cause] });

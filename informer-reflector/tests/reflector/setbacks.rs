@@ -1,4 +1,4 @@
-//! Failures: the waits after each, and relists.
+//! Failures: the wait after each failure, and relists.
 
 use std::time::Duration;
 

@@ -126,7 +126,7 @@ async fn full_store_does_not_count_as_silence() {
     for expected in ["list 0 500", "watch 7"] {
         assert_eq!(requests.recv().await.as_deref(), Some(expected));
     }
-    // The watch's own timeout is more than five minutes away.
+    // The watch itself times out after more than five minutes.
     tokio::time::sleep(Duration::from_secs(290)).await;
     let taken = queue.pop_batch().await.expect("not closed").items()[0].deltas.len();
     assert_eq!(taken, 12_000, "the reflector stops reading when the queue is full");

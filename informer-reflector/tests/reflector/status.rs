@@ -28,7 +28,7 @@ async fn refusal_is_in_the_health_until_a_request_succeeds() {
 
 #[tokio::test(start_paused = true)]
 async fn i12_stop_ends_any_wait() {
-    // During a backoff of many minutes, a silent list and a silent watch.
+    // The waits: a backoff of an hour, a list without a response, and a silent watch.
     let (_open, open_line) = watch();
     for lines in [vec![Line::ListFails(too_many_requests(3600))], vec![], vec![page(vec![], "7"), open_line]]
     {

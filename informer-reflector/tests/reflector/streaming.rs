@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 
 use super::script::*;
 
-/// Longer than any test of this file runs.
+/// More time than any test of this file takes.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[tokio::test(start_paused = true)]
@@ -226,8 +226,8 @@ async fn initial_burst_does_not_extend_the_wait_for_the_end() {
     dripping.abort();
 }
 
-/// Events that extend the allowance by ten seconds. Rejected objects count too, and use no memory
-/// in the store.
+/// Returns events that extend the allowance by 25 seconds. Rejected objects count too, and use no
+/// memory in the store.
 fn many() -> Vec<WatchEvent<ConfigMap>> {
     let event =
         || WatchEvent::RejectedObject { kind: RejectedKind::Changed, object: malformed(Some("b"), "2") };

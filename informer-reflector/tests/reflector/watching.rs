@@ -223,7 +223,7 @@ async fn reflector_yields_within_a_burst_of_events() {
     while notes.try_recv().is_ok() {
         taken += 1;
     }
-    // One note for the list, and some for the thousand events.
+    // One note for the list, and four for the first 1,000 events.
     assert_eq!(taken, 1 + 4);
 }
 

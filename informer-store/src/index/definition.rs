@@ -50,14 +50,16 @@ pub(crate) struct Applied<'a> {
     pub(crate) is_new: bool,
 }
 
-/// The values that one index function returned for several changes: a `ComputedValues`, without the
-/// type of the values.
+/// The values that one index function returned for several changes: a type-erased
+/// `ComputedValues`.
 pub(crate) type Computed = Box<dyn Any + Send>;
 
-/// The content of [`Computed`], for a user's function. It also collects unused and replaced values,
-/// so that they are dropped while no lock is held.
+/// The content of [`Computed`], for a user's function.
 struct ComputedValues<V> {
+    /// The values of each change.
     rows: Vec<Values<V>>,
+    /// Values that no object has any more. They are kept here, so that they are dropped while no
+    /// lock is held.
     out_of_use: Vec<Arc<ValueEntry<V>>>,
 }
 
@@ -77,8 +79,9 @@ pub(crate) fn remaining_failures(failures: Failures, changes: &[Change<AnyObject
 }
 
 /// The number of changes in a group. For each group of changes, all index functions are called, one
-/// after the other, before the next group begins. An informer keeps this number of recently read
-/// objects decoded, so an encoded object is decoded once and not once per index function.
+/// after the other, before the next group begins. A [`Codec`](informer_core::Codec) keeps this
+/// number of objects in memory after decoding them, so all index functions together decode an
+/// encoded object only once.
 const COMPUTED_TOGETHER: usize = 32;
 
 /// Calls the index functions of all definitions for each change, and adds their errors to
@@ -236,7 +239,7 @@ impl<V: IndexValue> AnyIndex for Definition<V> {
     }
 }
 
-/// The `Hash` or `Eq` of an index value has panicked.
+/// The error of [`set_values`]: the `Hash` or `Eq` of an index value panicked.
 struct ValuePanicked;
 
 /// Returns the failure for an object whose values [`AnyIndex::apply`] could not add.

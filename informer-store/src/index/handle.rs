@@ -56,9 +56,9 @@ impl<K: 'static, V: IndexValue> Index<K, V> {
         self.get_from(&snapshot.state, value)
     }
 
-    /// Returns the objects that have at least one index value in common with `object`, which need
-    /// not be in the store. Each object is returned once, and `object` itself is included if it is
-    /// in the store. Calls the index function for `object`, while no lock is held.
+    /// Returns the objects that have at least one index value in common with `object`, each of them
+    /// once. `object` need not be in the store; the result includes `object` if the store has it.
+    /// Calls the index function for `object`, while no lock is held.
     ///
     /// # Errors
     /// [`IndexError::Unplaceable`] if the index function fails for `object`.
@@ -93,9 +93,9 @@ impl<K: 'static, V: IndexValue> Index<K, V> {
         self.state_in(state).is_some()
     }
 
-    /// Returns whether the index function returns `value` for an object, which need not be in the
-    /// store; `false` if the function fails. Calls the index function, so the caller must not hold
-    /// a lock.
+    /// Returns whether the index function returns `value` for an object; `false` if the function
+    /// fails. The store can lack the object. Calls the index function, so the caller must not hold a
+    /// lock.
     pub(crate) fn has_value<Q: Hash + Eq + ?Sized>(&self, object: &Cached<K>, value: &Q) -> bool
     where
         V: Borrow<Q>,

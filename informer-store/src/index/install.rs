@@ -1,13 +1,13 @@
 //! Adds an index to a store that is in use, without blocking readers or the writer.
 //!
 //! The index function is user code, so it runs without a lock. It first runs for the objects of a
-//! snapshot, and then for the objects that have changed since. This is repeated in at most `ROUNDS`
-//! rounds, because a busy writer could always be ahead. Then the index joins: from this point on,
-//! the writer also calls the index function for the changes that it makes, and logs the results.
-//! Meanwhile, this code indexes the objects that changed earlier. Finally, the log is applied under
-//! the write lock, without calling the function. So the writer is blocked only while the log is
-//! applied, and readers are never blocked. The index function runs a bounded number of times for
-//! each object.
+//! snapshot, and in further rounds for the objects that have changed since. There are at most
+//! `ROUNDS` rounds, because a busy writer can change objects faster than a round indexes them. Then
+//! the index joins: from this point on, the writer also calls the index function for the changes
+//! that it makes, and logs the results. Meanwhile, this code indexes the objects that changed
+//! earlier. Finally, the log is applied under the write lock, without calling the function. So the
+//! writer is blocked only while the log is applied, and readers are never blocked. The index
+//! function runs a bounded number of times for each object.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -123,8 +123,8 @@ impl<'a> Join<'a> {
             build.replay(logged);
         }
         let Build { definition, index, by_slot, failures, indexed } = build;
-        notes.indices.push(IndexNotes { definition: Arc::clone(&definition), by_slot, failures });
-        self.shared.state.write().indices.push(NamedIndex { id: self.id, definition, index });
+        notes.indexes.push(IndexNotes { definition: Arc::clone(&definition), by_slot, failures });
+        self.shared.state.write().indexes.push(NamedIndex { id: self.id, definition, index });
         drop(notes);
         self.shared.joined.notify_all();
         // I8: destructors of values and objects are user code, so they run after the lock is
@@ -181,8 +181,8 @@ impl Build {
                 (None, Some(before)) => Change::Remove(before.key().clone()),
                 (None, None) => return,
             };
-            // A failure of the earlier object of this slot is outdated. If the object is in another
-            // slot now, the index function runs for it again.
+            // The failure of the object that was in this slot before is outdated. If that object is in
+            // another slot now, the index function runs for it again.
             before.map(|before| outdated.remove(before.key()));
             slots.push(slot as u32);
             changes.push(change);

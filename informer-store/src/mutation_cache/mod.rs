@@ -125,7 +125,7 @@ struct Shared<K> {
     indexer: Indexer<K>,
     options: MutationCacheOptions,
     clock: Clock,
-    memory: RwLock<WriteLog<K>>,
+    log: RwLock<WriteLog<K>>,
 }
 
 impl<K: 'static> MutationCache<K> {
@@ -150,14 +150,14 @@ impl<K: 'static> MutationCache<K> {
         options: MutationCacheOptions,
         clock: impl Fn() -> Instant + Send + Sync + 'static,
     ) -> Self {
-        let memory = RwLock::new(WriteLog::new(options.capacity, options.ttl));
-        Self { shared: Arc::new(Shared { indexer, options, clock: Clock::new(clock), memory }) }
+        let log = RwLock::new(WriteLog::new(options.capacity, options.ttl));
+        Self { shared: Arc::new(Shared { indexer, options, clock: Clock::new(clock), log }) }
     }
 
     /// Records the object that the server returned for a write.
     ///
-    /// Returns `false` and records nothing if the store or a known deletion has the same or a later
-    /// version, or if an earlier call has recorded a later version.
+    /// Returns `false` and records nothing if the store has the same or a later version, if the
+    /// deletion of the object is known, or if an earlier call has recorded a later version.
     #[doc(alias = "Mutation")]
     #[expect(clippy::must_use_candidate, reason = "most callers do not need the result")]
     pub fn record(&self, object: Cached<K>) -> bool {
@@ -167,7 +167,7 @@ impl<K: 'static> MutationCache<K> {
         }
         // I8: objects are dropped after the lock is released.
         let mut forgotten = Vec::new();
-        let recorded = self.shared.memory.write().record(object, now, &mut forgotten);
+        let recorded = self.shared.log.write().record(object, now, &mut forgotten);
         drop(forgotten);
         recorded
     }
@@ -230,7 +230,7 @@ impl<K: 'static> MutationCache<K> {
     /// Returns the number of recorded writes.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.shared.memory.read().len()
+        self.shared.log.read().len()
     }
 
     /// Returns whether there are no recorded writes.
@@ -244,22 +244,22 @@ impl<K: 'static> MutationCache<K> {
             return None;
         }
         let now = self.shared.clock.now();
-        self.shared.memory.read().get(key, now).cloned()
+        self.shared.log.read().get(key, now).cloned()
     }
 
     fn all_written(&self) -> Vec<Cached<K>> {
         let now = self.shared.clock.now();
-        self.shared.memory.read().writes(now).cloned().collect()
+        self.shared.log.read().writes(now).cloned().collect()
     }
 
     fn forget(&self, written: &Cached<K>) {
-        let forgotten = self.shared.memory.write().forget(written);
-        // I8: objects are dropped after the lock is released, at the end of the statement above.
+        let forgotten = self.shared.log.write().forget(written);
+        // I8: the statement above releases the lock, so the object is dropped without it.
         drop(forgotten);
     }
 
     fn seen(&self, object: &Cached<K>) {
-        let forgotten = self.shared.memory.write().seen(object);
+        let forgotten = self.shared.log.write().seen(object);
         drop(forgotten);
     }
 }
@@ -286,14 +286,14 @@ impl<K: Send + Sync + 'static> EventHandler<K> for MutationCache<K> {
 
     fn on_delete(&self, object: &Deleted<K>) {
         let now = self.shared.clock.now();
-        let forgotten = self.shared.memory.write().deleted(object, now);
+        let forgotten = self.shared.log.write().deleted(object, now);
         drop(forgotten);
     }
 
     /// Drops the object's write and tombstone. The store no longer contains the namespace, so there
     /// is no state with which to compare them.
     fn on_release(&self, object: &Cached<K>) {
-        let forgotten = self.shared.memory.write().released(object.key());
+        let forgotten = self.shared.log.write().released(object.key());
         drop(forgotten);
     }
 }

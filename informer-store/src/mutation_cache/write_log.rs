@@ -33,8 +33,8 @@ impl Tombstone {
     /// Returns whether `object` is or could be the deleted object, and not an object that was
     /// created later.
     fn covers<K>(&self, object: &Cached<K>) -> bool {
-        let same_life = !self.uid.is_missing() && self.uid == *object.uid();
-        same_life || !object.resource_version().is_newer_than(&self.resource_version)
+        let is_same_object = !self.uid.is_missing() && self.uid == *object.uid();
+        is_same_object || !object.resource_version().is_newer_than(&self.resource_version)
     }
 }
 

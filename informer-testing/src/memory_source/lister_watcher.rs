@@ -106,7 +106,7 @@ async fn next<K: Clone + Send + Sync + 'static>(
 ) -> Option<(Piece<K>, Option<Watch<K>>)> {
     let mut watch = watch?;
     loop {
-        // Marked before the read, so that a later change wakes this watch.
+        // The state is marked as unchanged before the read, so that a later change wakes this watch.
         watch.changed.mark_unchanged();
         let reading = watch.shared.state.lock().log.read(watch.reader);
         match reading {
@@ -114,7 +114,7 @@ async fn next<K: Clone + Send + Sync + 'static>(
             Reading::Events(events) => {
                 return Some((Ok(events.into_iter().map(event).collect()), Some(watch)));
             }
-            Reading::Failed(error) => return Some((Err(same(&error)), None)),
+            Reading::Failed(error) => return Some((Err(copy_of(&error)), None)),
             Reading::Closed => return None,
         }
     }
@@ -132,7 +132,7 @@ fn event<K: Clone + Send + Sync + 'static>(log_event: LogEvent<K>) -> WatchEvent
 }
 
 /// Returns a copy of the error for another watch.
-fn same(error: &ListWatchError) -> ListWatchError {
+fn copy_of(error: &ListWatchError) -> ListWatchError {
     match error {
         ListWatchError::Status { status, retry_after } => {
             ListWatchError::Status { status: status.clone(), retry_after: *retry_after }

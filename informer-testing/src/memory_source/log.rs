@@ -14,10 +14,10 @@ pub(super) struct Entry<K> {
     /// The version of the change, or the latest version if the entry is not a change. Versions
     /// never decrease.
     version: u64,
-    what: What<K>,
+    content: Content<K>,
 }
 
-pub(super) enum What<K> {
+pub(super) enum Content<K> {
     Change {
         kind: ChangeKind,
         object: Cached<K>,
@@ -83,8 +83,8 @@ impl<K> Log<K> {
         Self { entries: VecDeque::new(), first: 0, readers: BTreeMap::new(), next_reader: 0 }
     }
 
-    pub(super) fn push(&mut self, version: u64, what: What<K>) {
-        self.entries.push_back(Entry { version, what });
+    pub(super) fn push(&mut self, version: u64, content: Content<K>) {
+        self.entries.push_back(Entry { version, content });
     }
 
     fn end(&self) -> u64 {
@@ -114,20 +114,20 @@ impl<K> Log<K> {
         let Some(reader) = self.readers.get_mut(&id) else { return Reading::Closed };
         let mut events = Vec::new();
         let unread = self.entries.range((reader.cursor - self.first) as usize..);
-        for Entry { version, what } in unread {
+        for Entry { version, content } in unread {
             let is_open = reader.cursor >= reader.opened;
             let is_after = *version > reader.after;
-            match what {
-                What::Change { kind, object, seen } if is_after && (*seen || !is_open) => {
+            match content {
+                Content::Change { kind, object, seen } if is_after && (*seen || !is_open) => {
                     events.push(LogEvent::Change(*kind, object.clone()));
                 }
-                What::Bookmark if is_after && is_open && reader.bookmarks => {
+                Content::Bookmark if is_after && is_open && reader.bookmarks => {
                     events.push(LogEvent::Bookmark(*version));
                 }
                 // The earlier events are sent first; the next read returns the end.
-                What::Closed | What::Failed(_) if is_open && !events.is_empty() => break,
-                What::Closed if is_open => return Reading::Closed,
-                What::Failed(error) if is_open => return Reading::Failed(Arc::clone(error)),
+                Content::Closed | Content::Failed(_) if is_open && !events.is_empty() => break,
+                Content::Closed if is_open => return Reading::Closed,
+                Content::Failed(error) if is_open => return Reading::Failed(Arc::clone(error)),
                 _ => {}
             }
             reader.cursor += 1;

@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use kube_simulator::Error;
-use log::{ChangeKind, What};
+use log::{ChangeKind, Content};
 use refusal::Refusal;
 use state::State;
 
@@ -36,10 +36,10 @@ use state::State;
 /// Versions are decimal numbers that count all changes. The resource version of a written object is
 /// ignored: the last write wins.
 ///
-/// It differs from most API servers, but each of these differences is possible with a real server.
-/// A list comes in one page, whatever its limit. With 410, the source refuses lists at exactly an
-/// older version, and lists with a continue token. Watches have no time limit and end only when the
-/// test ends them. History is kept until [`expire`](Self::expire).
+/// The source differs from most API servers in the following points, but a real server can behave in
+/// the same way. A list has one page, whatever its limit. Lists at exactly an older version, and
+/// lists with a continue token, are refused with 410. Watches have no time limit and end only when
+/// the test ends them. History is kept until [`expire`](Self::expire).
 ///
 /// ```
 /// use futures::StreamExt;
@@ -86,7 +86,7 @@ struct Shared<K> {
     changed: watch::Sender<()>,
 }
 
-/// Whether an object must exist before a change.
+/// The required state of an object before a change.
 #[derive(Clone, Copy)]
 enum Before {
     Absent,
@@ -108,8 +108,8 @@ impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Makes reflectors that use this source, or any of its clones, request streaming lists.
-    /// Default: they request plain lists. The source answers both kinds of requests in either case.
+    /// Makes reflectors that use this source, or any of its clones, request streaming lists. By
+    /// default, reflectors send list requests. The source always answers both kinds of requests.
     #[must_use]
     pub fn streaming_lists(self) -> Self {
         self.shared.can_stream.store(true, Ordering::Relaxed);
@@ -199,7 +199,7 @@ impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
             let uid = object.meta().uid.as_deref().into();
             let stored = Cached::from_parts(key.clone(), version.into(), uid, object);
             state.objects.insert(key, stored.clone());
-            state.log.push(version, What::Change { kind, object: stored.clone(), seen });
+            state.log.push(version, Content::Change { kind, object: stored.clone(), seen });
             (stored, before)
         };
         self.shared.changed.send_replace(());
@@ -219,7 +219,7 @@ impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
             let version = state.next_version();
             last.meta_mut().resource_version = Some(version.to_string());
             let deleted = Cached::from_parts(key.clone(), version.into(), seen_last.uid().clone(), last);
-            let change = What::Change { kind: ChangeKind::Deleted, object: deleted.clone(), seen };
+            let change = Content::Change { kind: ChangeKind::Deleted, object: deleted.clone(), seen };
             state.objects.remove(key);
             state.log.push(version, change);
             break deleted;
@@ -296,7 +296,7 @@ impl<K> MemorySource<K> {
     /// Ends the open watches without an error, after all earlier events.
     #[doc(alias = "ResetWatch")]
     pub fn disconnect(&self) {
-        self.send_to_open_watches(What::Closed);
+        self.send_to_open_watches(Content::Closed);
     }
 
     /// Ends the open watches with an error, after all earlier events.
@@ -305,7 +305,7 @@ impl<K> MemorySource<K> {
     /// [`Unreachable`](ListWatchError::Unreachable) or [`Interrupted`](ListWatchError::Interrupted)
     /// error, the cause has the same text, but not its original type.
     pub fn fail_watches(&self, error: ListWatchError) {
-        self.send_to_open_watches(What::Failed(Arc::new(error)));
+        self.send_to_open_watches(Content::Failed(Arc::new(error)));
     }
 
     /// Sends a bookmark to the open watches that allow bookmarks. The bookmark has a new version,
@@ -315,7 +315,7 @@ impl<K> MemorySource<K> {
         {
             let mut state = self.shared.state.lock();
             let version = state.next_version();
-            state.log.push(version, What::Bookmark);
+            state.log.push(version, Content::Bookmark);
         }
         self.shared.changed.send_replace(());
     }
@@ -336,11 +336,11 @@ impl<K> MemorySource<K> {
         self.shared.state.lock().list_errors.push_back(error);
     }
 
-    fn send_to_open_watches(&self, what: What<K>) {
+    fn send_to_open_watches(&self, content: Content<K>) {
         {
             let mut state = self.shared.state.lock();
             let version = state.version();
-            state.log.push(version, what);
+            state.log.push(version, content);
         }
         self.shared.changed.send_replace(());
     }

@@ -78,7 +78,7 @@ impl<K> State<K> {
             return Err(refusal::expired("The provided continue parameter is too old").into());
         }
         let wanted = options.resource_version.as_ref().map_or(Ok(0), parse)?;
-        // With a limit and without a match rule, a version means exactly that version.
+        // With a limit and without `resourceVersionMatch`, a version means exactly that version.
         let exactly = match options.resource_version_match {
             Some(how) => how == ResourceVersionMatch::Exact,
             None => options.limit.is_some(),
@@ -124,7 +124,7 @@ impl<K> State<K> {
     }
 }
 
-/// Parses a version. An empty version means any, like `0`.
+/// Parses a version. Returns `0`, which means any version, for an empty version.
 fn parse(version: &ResourceVersion) -> Result<u64, Refusal> {
     if version.is_empty() {
         return Ok(0);

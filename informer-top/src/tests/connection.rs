@@ -1,4 +1,4 @@
-//! The connection to a real inspector, and the loop of the terminal.
+//! Tests of the connection to a real inspector, and of the loop of the terminal.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ async fn lost_connection_is_retried_until_it_is_back() {
         until(&mut app, &mut updates, "retrying: Connection refused").await;
         assert_has(&lines(&mut app, 100, 30), "not started");
     }
-    // The reader ends with the screen.
+    // The reader ends when the screen drops its channels.
     drop((updates, wanted));
     assert!(soon(reader).await.expect("no panic").is_none());
 }
@@ -69,7 +69,7 @@ async fn details_of_a_new_selection_are_read_at_once() {
     let server = tokio::spawn(Inspector::new(&factory).serve(listener));
     let (wanted, wants) = watch::channel(Wanted::default());
     let (sender, mut updates) = mpsc::channel(1);
-    // With this interval, no other reading takes place.
+    // The interval does not elapse during the test, so only a selection causes a request.
     let client = Client::new(address, None).expect("no token");
     let reader = tokio::spawn(read(client, Duration::from_secs(3600), wants, sender));
     for id in ["nodes (Node)", "pods (Pod)"] {
@@ -97,7 +97,7 @@ async fn screen_shows_updates_until_a_key_ends_it() {
             .send(Update::Overview(Err(Failure::missing("Connection refused"))))
             .await
             .expect("it is shown");
-        // The age of the data is drawn while nothing else happens.
+        // The age of the data is drawn even if there are no keys and documents.
         tokio::time::sleep(Duration::from_secs(5)).await;
         for code in [KeyCode::Down, KeyCode::Char('q')] {
             keys.send(Event::Key(code.into())).await.expect("the screen is open");

@@ -1,4 +1,4 @@
-//! The screen: texts, selection, order, filter and sizes. Sections are drawn on a backend in memory.
+//! Tests of the screen: texts, selection, order, filter and sizes. The screen is drawn in memory.
 
 use ratatui::style::Color;
 
@@ -30,7 +30,7 @@ fn unhealthy_informer_is_first_with_its_reason() {
     let screen = lines(&mut app, 120, 30);
     assert_has(&screen, "2 of 3 informers live, 1 forbidden · 1 not synced · 2,475 objects");
     assert_eq!(names(&mut app), ["secrets", "nodes", "pods"]);
-    // The table cuts the reason, and the pane below has all of it.
+    // The table cuts the reason, and the pane below the table has the whole reason.
     assert_has(&screen, "forbidden: failed to list sec");
     assert_has(&screen, &format!("{FORBIDDEN}, not synced"));
     assert_has(&screen, "live, 1 quarantined");
@@ -133,7 +133,7 @@ fn filter_hides_informers_without_its_words() {
     type_text(&mut app, "/POD");
     assert_has(&lines(&mut app, 100, 30), "filter: POD█  Enter keeps it");
     press(&mut app, &[KeyCode::Enter]);
-    // All objects are of the type Pod.
+    // The filter also matches the type of the objects, which is `Pod` for all informers.
     assert_eq!(names(&mut app).len(), 3);
     type_text(&mut app, "/ forb");
     press(&mut app, &[KeyCode::Enter]);
@@ -156,7 +156,7 @@ fn narrow_screen_keeps_name_and_health() {
     assert!(head.contains("EVENTS/S") && head.ends_with("HEALTH▼"), "{head}");
     let secrets = screen.iter().find(|line| line.starts_with("secrets")).expect("a row");
     assert!(secrets.contains("forbidden: failed") && secrets.ends_with('…'), "{secrets}");
-    // All of the reason is in the pane.
+    // The pane has the whole reason.
     let pane = screen.join(" ");
     assert!(pane.contains("grant \"list\" and \"watch\""), "{pane}");
 }
@@ -229,10 +229,10 @@ fn rates_come_from_totals_and_server_time() {
 fn restarted_program_has_no_negative_rates() {
     let added = |number: u64| with("pods", &json!({ "events": { "added": number } }));
     let mut app = app(&[added(1_000)]);
-    // The inspector is younger than before, so its counters began again.
+    // The inspector is younger than before, so the program has restarted and its counters began at zero.
     app.update(overview(500, &[added(3)]));
     assert_has(&lines(&mut app, 100, 30), "– events/s");
-    // The inspector is the same, and the informer was replaced.
+    // The inspector is the same, and another informer with lower counters has replaced the informer.
     app.update(overview(1_500, &[added(1)]));
     assert_has(&lines(&mut app, 100, 30), " 0 events/s");
 }
@@ -249,18 +249,18 @@ fn document_of_another_version_is_read() {
 }
 
 #[test]
-fn colours_are_those_of_the_severity_and_can_be_off() {
+fn colors_are_those_of_the_severity_and_can_be_off() {
     let mut app = mixed();
-    let colours = |screen: &TestBackend| {
+    let colors = |screen: &TestBackend| {
         let cells = screen.buffer().content().iter().map(|cell| cell.fg);
-        let mut colours: Vec<_> = cells.filter(|colour| *colour != Color::Reset).collect();
-        colours.dedup();
-        colours
+        let mut colors: Vec<_> = cells.filter(|color| *color != Color::Reset).collect();
+        colors.dedup();
+        colors
     };
-    assert_eq!(colours(&drawn(&mut app, 100, 30)), [Color::Red, Color::Yellow, Color::Green]);
+    assert_eq!(colors(&drawn(&mut app, 100, 30)), [Color::Red, Color::Yellow, Color::Green]);
     let mut terminal = Terminal::new(TestBackend::new(100, 30)).expect("infallible");
     terminal.draw(|frame| draw(frame, &mut app, false)).expect("infallible");
-    assert_eq!(colours(terminal.backend()), []);
+    assert_eq!(colors(terminal.backend()), []);
 }
 
 #[test]

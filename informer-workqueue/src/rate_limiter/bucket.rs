@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 use super::RateLimiter;
 
-/// Limits the rate of retries of all keys together: a burst of failures is retried without a wait,
-/// and the failures after the burst are retried one per interval.
+/// Limits the rate of retries of all keys together: a burst of failures is retried without a wait.
+/// After the burst, one failure is retried per interval.
 ///
 /// Each failure reserves a token, like `Reserve` of `golang.org/x/time/rate`, which client-go uses:
 /// the first failure after the burst waits for one interval, the next failure for two intervals.

@@ -1,8 +1,8 @@
 //! [`Failures`]: the number of failures of each key, in bounded memory.
 //!
-//! A key is dropped when its failures are reset. Keys without recent failures are dropped each time
-//! the number of keys has doubled since they were last dropped. So the table has at most about
-//! twice as many keys as have failed recently.
+//! A key is dropped when its failures are reset. In addition, a cleanup drops all keys without recent
+//! failures each time the number of keys has doubled since the last cleanup. So the number of keys in
+//! the table is at most about twice the number of keys that have failed recently.
 
 use std::fmt;
 use std::hash::Hash;

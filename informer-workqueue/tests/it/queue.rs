@@ -28,7 +28,7 @@ fn queued_key_is_not_queued_twice() {
 }
 
 #[test]
-fn key_in_work_is_exclusive_and_returns_once() {
+fn processed_key_is_exclusive_and_requeued_once() {
     let queue = Workqueue::new();
     queue.add("a");
     let item = take(&queue).expect("an item");
@@ -190,7 +190,7 @@ async fn fifty_producers_and_ten_workers_lose_no_key() {
             });
         }
         producers.join_all().await;
-        // Each key must have been processed once before the shutdown.
+        // Each key is added and processed twice before the shutdown, which refuses adds.
         let all_are_seen = async {
             while done.lock().expect("no panic").len() < 1_000 {
                 tokio::task::yield_now().await;

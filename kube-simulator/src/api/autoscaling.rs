@@ -124,9 +124,9 @@ const CURRENT: [Source; 5] = [
 
 /// Returns the kind of horizontal pod autoscalers in `autoscaling/v1`, if `kind` is their kind in
 /// `autoscaling/v2`.
-pub(crate) fn first_version(kind: &ResourceKind) -> Option<ResourceKind> {
-    let is_second = kind.group == "autoscaling" && kind.kind == KIND && kind.version == "v2";
-    is_second.then(|| {
+pub(crate) fn v1_kind(kind: &ResourceKind) -> Option<ResourceKind> {
+    let is_v2 = kind.group == "autoscaling" && kind.kind == KIND && kind.version == "v2";
+    is_v2.then(|| {
         let facts = Facts::find(&kind.group, "v1", KIND);
         ResourceKind { version: "v1".to_owned(), facts, ..kind.clone() }
     })
@@ -181,7 +181,7 @@ pub(crate) fn to_v2(body: &mut Body) {
         };
         object_mut(body, part).insert(field.to_owned(), value);
     }
-    // The metrics of the status contain this value, too, so it is removed and not converted.
+    // `status.currentMetrics` contains this value, too, so it is removed and not converted.
     _ = remove_field(body, "status", "currentCPUUtilizationPercentage");
     if let Some(target) = remove_field(body, "spec", "targetCPUUtilizationPercentage") {
         let target = json!({ "type": "Utilization", "averageUtilization": target });

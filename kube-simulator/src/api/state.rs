@@ -61,12 +61,12 @@ impl Api {
 
     /// Serves a resource. A resource that is already served does not change.
     pub(crate) fn register(&self, kind: ResourceKind) {
-        let (path, first_version) = (kind.collection_path(), autoscaling::first_version(&kind));
+        let (path, v1_kind) = (kind.collection_path(), autoscaling::v1_kind(&kind));
         self.catalogue.add(path.clone(), || {
             let table = self.new_table(kind.clone());
             Served::new(kind, table, self.stop.child_token())
         });
-        if let (Some(kind), Some(served)) = (first_version, self.catalogue.at(&path)) {
+        if let (Some(kind), Some(served)) = (v1_kind, self.catalogue.at(&path)) {
             let other = || Served::new(kind.clone(), Arc::clone(&served.table), served.gone.clone());
             self.catalogue.add(kind.collection_path(), other);
         }

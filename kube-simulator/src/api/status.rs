@@ -229,7 +229,7 @@ pub(crate) fn too_many_requests(message: impl Into<String>, retry_after_seconds:
     refusal
 }
 
-/// Returns the error of a new object in a namespace that is being deleted.
+/// Returns the error of a create in a namespace that is being deleted.
 pub(crate) fn namespace_terminating(kind: &ResourceKind, name: &str, namespace: &str) -> Refusal {
     let message = format!(
         "{} \"{name}\" is forbidden: unable to create new content in namespace {namespace} because it is being terminated",

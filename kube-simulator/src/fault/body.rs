@@ -25,7 +25,7 @@ struct Cut {
     /// The number of bytes that are still sent before the body is cut.
     left: u64,
     then: Then,
-    /// Data that was read from the body, but cannot pass yet.
+    /// Data that was read from the body, but cannot be sent yet.
     held: Option<Bytes>,
     stop: CancellationToken,
 }

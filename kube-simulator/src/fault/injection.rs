@@ -1,4 +1,4 @@
-//! Bytes that a test injects into open watch streams.
+//! [`WatchInjection`]: bytes, an error or an end that a test injects into open watch streams.
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -27,7 +27,7 @@ pub(crate) enum Content {
     /// An `ERROR` event.
     Error(Box<Status>),
     /// A framed event that cannot be decoded.
-    NoEvent,
+    InvalidEvent,
     /// The first half of the event that the injection replaces.
     HalfOfEvent,
 }
@@ -57,7 +57,7 @@ impl WatchInjection {
 
     /// Sends a framed event that cannot be decoded.
     pub(crate) fn invalid_event() -> Self {
-        Self::of(Content::NoEvent)
+        Self::of(Content::InvalidEvent)
     }
 
     /// Waits for the next event of the stream, and sends only its first half.

@@ -74,7 +74,8 @@ impl Default for FaultPlanOptions {
 pub struct PlannedFault {
     /// The start of the fault, relative to the start of the plan.
     pub at: Duration,
-    /// The duration of the fault; zero for a fault that happens at once.
+    /// The duration of the fault; zero for a fault that does not
+    /// [last for a while](ServerFault::has_duration).
     pub duration: Duration,
     /// The kind of fault.
     pub fault: ServerFault,
@@ -107,8 +108,8 @@ pub struct FaultPlan {
 impl FaultPlan {
     /// Draws the faults of a plan from a seed.
     ///
-    /// For faults that cut or stall bodies, the number of bytes is also drawn: at most 4,000 more
-    /// than the number in [`FaultPlanOptions::faults`]. Durations are between 50 ms and 100 s,
+    /// For faults that cut or stall bodies, the number of bytes is also random: it exceeds the
+    /// number in [`FaultPlanOptions::faults`] by 0 to 4,000. Durations are between 50 ms and 100 s,
     /// limited to the end of the plan. Short durations are more frequent.
     #[must_use]
     pub fn from_seed(seed: u64, options: &FaultPlanOptions) -> Self {

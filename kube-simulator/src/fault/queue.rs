@@ -8,8 +8,8 @@ use super::kind::Fault;
 use crate::http::Server;
 use crate::http::{RecordedRequest, RequestFilter};
 
-/// The faults that wait for matching requests, in the order of their addition. A request gets the
-/// first fault whose filter matches. A fault for several requests therefore hides later faults
+/// The faults that wait for matching requests, in the order in which they were added. A request gets
+/// the first fault whose filter matches. A fault for several requests therefore hides later faults
 /// until it is used up.
 #[derive(Debug, Default)]
 pub(crate) struct FaultQueue(Mutex<Waiting>);

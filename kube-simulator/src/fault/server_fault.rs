@@ -14,7 +14,8 @@ use crate::http::RequestFilter;
 use crate::simulator::Simulator;
 use crate::storage::Backup;
 
-/// A kind of server fault. Some kinds happen at once, the others last for a while.
+/// A kind of server fault. Some kinds happen at once or at the next event of each watch; the others
+/// [last for a while](Self::has_duration).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerFault {
@@ -26,10 +27,10 @@ pub enum ServerFault {
     ExpireWatches,
     /// At once: all open watches receive an internal error.
     FailWatches,
-    /// Without a duration: each open watch sends only half of its next event, and then aborts the
-    /// connection.
+    /// At the next event of each open watch: only half of the event is sent, and then the
+    /// connection is aborted.
     CutNextEvent,
-    /// Without a duration: instead of its next event, each open watch sends a line (or a frame in
+    /// At the next event of each open watch: the event is replaced by a line (or by a frame in
     /// other encodings) that is not an event. The watch continues.
     GarbleNextEvent,
     /// At once: the history is removed ([`Simulator::compact`]).
@@ -104,7 +105,8 @@ enum Effect {
 }
 
 impl ServerFault {
-    /// Returns whether this fault lasts for a while; other faults happen at once.
+    /// Returns whether this fault lasts for a while. The other faults happen at once or at the next
+    /// event of each watch.
     #[must_use]
     pub fn has_duration(self) -> bool {
         !matches!(

@@ -19,9 +19,10 @@ pub enum ShutdownAnswer {
     TooManyRequests,
     /// 503 `ServiceUnavailable`, with a `Retry-After` of 1 second. A server without
     /// `--shutdown-send-retry-after` and `--shutdown-watch-termination-grace-period` does this. The
-    /// server waits only for requests in flight, and makes clients leave their connections. The
-    /// watches continue for a minute, and then end cleanly. A real server in this state accepts no
-    /// new connections, so only requests on old connections get this answer.
+    /// server waits only for requests in flight, and
+    /// [drains its connections](crate::Simulator::drain_connections). The watches continue for a
+    /// minute, and then end cleanly. A real server in this state accepts no new connections, so
+    /// only requests on old connections get this answer.
     ServiceUnavailable,
 }
 

@@ -52,9 +52,9 @@ pub(super) fn negotiate(request: &RecordedRequest, endpoint: Endpoint) -> Result
         offer.media_type == "*/*"
             || encodings.iter().any(|encoding| encoding.media_type() == offer.media_type)
     };
-    let mut met =
+    let mut acceptable =
         offers.iter().flat_map(|offer| encodings.iter().filter_map(|e| offer.accepted(*e, endpoint)));
-    let found = if endpoint.exact && !offers.iter().any(is_exact) { None } else { met.next() };
+    let found = if endpoint.exact && !offers.iter().any(is_exact) { None } else { acceptable.next() };
     let mut found = found.ok_or_else(|| status::not_acceptable(&media_types(endpoint.cbor)))?;
     if found.encoding == Encoding::Json && wants_indented(request) {
         found.encoding = Encoding::Indented;
@@ -65,8 +65,8 @@ pub(super) fn negotiate(request: &RecordedRequest, endpoint: Endpoint) -> Result
 /// Returns whether to indent JSON: if the query parameter `pretty` is true or, without this
 /// parameter, if the `User-Agent` is a browser, curl or Wget.
 fn wants_indented(request: &RecordedRequest) -> bool {
-    if let Some(said) = request.parameter("pretty").filter(|said| !said.is_empty()) {
-        return ["1", "t", "T", "TRUE", "true", "True"].contains(&said.as_str());
+    if let Some(pretty) = request.parameter("pretty").filter(|pretty| !pretty.is_empty()) {
+        return ["1", "t", "T", "TRUE", "true", "True"].contains(&pretty.as_str());
     }
     let agent = request.headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
     ["curl", "Wget", "Mozilla/5.0"].iter().any(|known| agent.starts_with(known))
@@ -116,7 +116,7 @@ fn offers(headers: &HeaderMap) -> Vec<Offer<'_>> {
     let accept = if accept.is_empty() { "*/*" } else { accept };
     let mut offers: Vec<Offer<'_>> = accept.split(',').map(Offer::parse).collect();
     // The result depends on Go's sort algorithm, because the comparison is not a strict order. This
-    // is the insertion sort that Go uses for short lists.
+    // loop is the insertion sort that Go uses for short lists.
     for next in 1..offers.len() {
         let mut place = next;
         while place > 0 && offers[place].comes_before(&offers[place - 1]) {
@@ -144,7 +144,7 @@ impl Accepted {
             return Ok(());
         }
         let streams = Encoding::served(cbor).iter().filter_map(|encoding| match encoding {
-            // In such error messages, the real server names the parameter `stream` for JSON too.
+            // In this error message, the real server names the parameter `stream` for JSON too.
             Encoding::Json | Encoding::Indented => Some("application/json;stream=watch"),
             other => other.stream_media_type(),
         });

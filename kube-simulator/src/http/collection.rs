@@ -15,7 +15,7 @@ use crate::api::writes::WriteSource;
 use crate::http::request::Verb;
 use crate::http::watch::{self, Framing, Opening};
 
-/// Returns whether a query requests a watch. Other options of the query can be invalid.
+/// Returns whether a query requests a watch. Returns `false` if the query is invalid.
 pub(super) fn is_watch_requested(query: &str) -> bool {
     ListOptions::parse(query).is_ok_and(|options| options.watch)
 }

@@ -12,19 +12,19 @@ pub(crate) struct Goaways {
     random: Mutex<fastrand::Rng>,
     /// The parent of the cancellation tokens of all current connections. To make clients leave
     /// these connections, the parent is replaced and cancelled.
-    everybody: Mutex<CancellationToken>,
+    parent: Mutex<CancellationToken>,
 }
 
 impl Goaways {
     pub(crate) fn new(chance: f64, seed: u64) -> Self {
         let random = Mutex::new(fastrand::Rng::with_seed(seed));
-        Self { chance, random, everybody: Mutex::default() }
+        Self { chance, random, parent: Mutex::default() }
     }
 
     /// Returns the token of a new connection. The token is cancelled when the client must leave the
     /// connection.
     pub(super) fn new_connection(&self) -> CancellationToken {
-        self.everybody.lock().child_token()
+        self.parent.lock().child_token()
     }
 
     /// Decides at random whether a request is the last of its connection.
@@ -34,6 +34,6 @@ impl Goaways {
 
     /// Makes clients leave all current connections. Later connections are not affected.
     pub(crate) fn to_all(&self) {
-        std::mem::take(&mut *self.everybody.lock()).cancel();
+        std::mem::take(&mut *self.parent.lock()).cancel();
     }
 }

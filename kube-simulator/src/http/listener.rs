@@ -30,7 +30,7 @@ const GRACE: Duration = Duration::from_secs(2);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Maximum number of concurrent requests on one HTTP/2 connection, as in the real server.
-const STREAMS: u32 = 100;
+const MAX_STREAMS: u32 = 100;
 
 /// The tasks that serve a simulator's port.
 #[derive(Debug)]
@@ -109,7 +109,7 @@ impl Port {
         let context = ConnectionContext { port: self.clone(), leave: leave.clone(), progress };
         let service = service_fn(move |request| context.clone().answer(request));
         let mut builder = auto::Builder::new(Tracked(self.tasks.clone()));
-        builder.http2().max_concurrent_streams(STREAMS);
+        builder.http2().max_concurrent_streams(MAX_STREAMS);
         let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
         let mut connection = std::pin::pin!(connection);
         let mut is_leaving = false;

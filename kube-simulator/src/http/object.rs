@@ -18,12 +18,12 @@ pub(super) struct Target<'a> {
     pub(super) served: &'a Served,
     pub(super) namespace: Option<&'a str>,
     pub(super) name: &'a str,
-    pub(super) facet: Subresource,
+    pub(super) subresource: Subresource,
 }
 
 /// Answers a request to an object.
 pub(super) async fn answer(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
-    match (target.facet, call.recorded.verb) {
+    match (target.subresource, call.recorded.verb) {
         (Subresource::Whole | Subresource::Status, Verb::Get) => get(call, target).await,
         (Subresource::Whole, Verb::Update) => update(call, target, Part::Main),
         (Subresource::Whole, Verb::Patch) => patch(call, target, Part::Main),

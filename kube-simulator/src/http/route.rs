@@ -22,7 +22,7 @@ pub(super) enum Route {
         served: Arc<Served>,
         namespace: Option<String>,
         name: String,
-        facet: Subresource,
+        subresource: Subresource,
     },
     Document(Document),
     /// A review of rights, which clients create.
@@ -147,10 +147,10 @@ fn within(server: &Server, prefix: &str, segments: &[&str]) -> Option<Route> {
     }
 }
 
-fn object(served: Arc<Served>, namespace: Option<String>, name: &str, subresource: &[&str]) -> Option<Route> {
+fn object(served: Arc<Served>, namespace: Option<String>, name: &str, segments: &[&str]) -> Option<Route> {
     let kind = &served.kind;
     let is_pod = kind.kind == "Pod" && kind.group.is_empty();
-    let facet = match subresource {
+    let subresource = match segments {
         [] => Subresource::Whole,
         ["status"] if kind.status_subresource => Subresource::Status,
         ["scale"] if kind.scale.is_some() => Subresource::Scale,
@@ -159,7 +159,7 @@ fn object(served: Arc<Served>, namespace: Option<String>, name: &str, subresourc
         ["finalize"] if kind.is_namespace() => Subresource::Finalize,
         _ => return None,
     };
-    Some(Route::Object { served, namespace, name: name.to_owned(), facet })
+    Some(Route::Object { served, namespace, name: name.to_owned(), subresource })
 }
 
 impl Route {

@@ -113,7 +113,7 @@ impl Server {
 
     /// Returns the answer to new requests if the server is shutting down. Exempt requests, such as
     /// health checks, are served until the server stops.
-    pub(crate) fn shutdown(&self, exempt: bool) -> Option<ShutdownAnswer> {
+    pub(crate) fn shutdown_answer(&self, exempt: bool) -> Option<ShutdownAnswer> {
         if self.api.stop.is_cancelled() {
             return Some(ShutdownAnswer::ServiceUnavailable);
         }

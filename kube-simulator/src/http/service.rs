@@ -30,7 +30,7 @@ use crate::kinds::ResourceKind;
 use crate::storage::Revision;
 
 /// Maximum size of a request body, in bytes.
-const BODY_LIMIT: usize = 3 * 1024 * 1024;
+const MAX_BODY: usize = 3 * 1024 * 1024;
 
 /// Maximum time for the body of a request to arrive, like the real server's `--request-timeout`.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -112,8 +112,8 @@ where
     server.requests.push(recorded.clone());
     let (fault, stop) = (server.faults.take(&recorded), server.api.stop.clone());
     let one_by_one = head.extensions.get::<OneByOne>().is_some();
-    let asked = UnreadRequest { server, revision, recorded, one_by_one };
-    let answer = answer(asked, route, body);
+    let unread = UnreadRequest { server, revision, recorded, one_by_one };
+    let answer = answer(unread, route, body);
     match fault {
         Some(fault) => fault.apply(answer, &stop).await,
         None => Ok(answer.await),
@@ -128,17 +128,17 @@ struct UnreadRequest {
     one_by_one: bool,
 }
 
-async fn answer<B>(asked: UnreadRequest, route: Route, body: B) -> HttpResponse
+async fn answer<B>(unread: UnreadRequest, route: Route, body: B) -> HttpResponse
 where
     B: Body,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let UnreadRequest { server, revision, recorded, one_by_one } = asked;
+    let UnreadRequest { server, revision, recorded, one_by_one } = unread;
     let cbor = server.settings.cbor;
     let refusals = accept::encoding_of_refusals(&recorded, cbor);
     let refused = |refusal: &Refusal| respond::status(refusal, refusals);
     let exempt = revision.is_of_replica() || matches!(route, Route::Health(_));
-    if let Some(refusal) = server.shutdown(exempt).and_then(ShutdownAnswer::response) {
+    if let Some(refusal) = server.shutdown_answer(exempt).and_then(ShutdownAnswer::response) {
         return respond::canned(refusal);
     }
     if !server.credentials.accept(&recorded.headers) {
@@ -151,8 +151,8 @@ where
     };
     let accepted = match &route {
         Route::Collection { served, .. } => accept::negotiate(&recorded, endpoint(&served.kind, None, cbor)),
-        Route::Object { served, facet, .. } => {
-            accept::negotiate(&recorded, endpoint(&served.kind, Some(*facet), cbor))
+        Route::Object { served, subresource, .. } => {
+            accept::negotiate(&recorded, endpoint(&served.kind, Some(*subresource), cbor))
         }
         // All other routes are documents, which are available in JSON only.
         _ if accept::takes_json(&recorded.headers) => Ok(Accepted::json(&recorded)),
@@ -174,9 +174,9 @@ where
 }
 
 /// Returns the forms and encodings in which a kind or a subresource is available.
-fn endpoint(kind: &ResourceKind, facet: Option<Subresource>, cbor: bool) -> Endpoint {
+fn endpoint(kind: &ResourceKind, subresource: Option<Subresource>, cbor: bool) -> Endpoint {
     // `Scale` has a protobuf message, whatever the kind of the scaled object.
-    let protobuf = facet == Some(Subresource::Scale) || Encoding::Protobuf.supports(kind);
+    let protobuf = subresource == Some(Subresource::Scale) || Encoding::Protobuf.supports(kind);
     Endpoint { protobuf, cbor, forms: true, exact: kind.is_built_in() }
 }
 
@@ -196,17 +196,18 @@ async fn dispatch(route: &Route, call: Call) -> Result<HttpResponse, Refusal> {
         Route::Collection { served, namespace } => {
             collection::answer(&call, served, namespace.as_deref()).await
         }
-        Route::Object { served, namespace, name, facet } => {
-            let target = object::Target { served, namespace: namespace.as_deref(), name, facet: *facet };
+        Route::Object { served, namespace, name, subresource } => {
+            let target =
+                object::Target { served, namespace: namespace.as_deref(), name, subresource: *subresource };
             object::answer(&call, &target).await
         }
     }
 }
 
-fn health_of(call: &Call, asked: Health) -> HttpResponse {
+fn health_of(call: &Call, check: Health) -> HttpResponse {
     // Lagging replicas are not shut down.
     let is_leaving = call.server.is_shutting_down() && !call.revision.is_of_replica();
-    match asked {
+    match check {
         Health::Ready if is_leaving => respond::text(
             StatusCode::INTERNAL_SERVER_ERROR,
             "[+]ping ok\n[-]shutdown failed: reason withheld\nreadyz check failed\n",
@@ -215,7 +216,7 @@ fn health_of(call: &Call, asked: Health) -> HttpResponse {
             StatusCode::INTERNAL_SERVER_ERROR,
             "internal server error: process is shutting down\n",
         ),
-        _ if asked != Health::NotShuttingDown && call.recorded.parameter("verbose").is_some() => {
+        _ if check != Health::NotShuttingDown && call.recorded.parameter("verbose").is_some() => {
             respond::text(StatusCode::OK, verbose(&call.recorded))
         }
         _ => respond::text(StatusCode::OK, "ok"),
@@ -241,10 +242,10 @@ where
     B: Body,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    match timeout(BODY_TIMEOUT, Limited::new(body, BODY_LIMIT).collect()).await {
+    match timeout(BODY_TIMEOUT, Limited::new(body, MAX_BODY).collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            let message = format!("Request entity too large: limit is {BODY_LIMIT}");
+            let message = format!("Request entity too large: limit is {MAX_BODY}");
             Err(status::failure(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message))
         }
         Ok(Err(error)) => Err(status::internal(error.to_string())),

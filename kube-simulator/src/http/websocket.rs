@@ -46,7 +46,7 @@ pub(super) async fn answer(
     if !is_upgrade_requested(request.headers()) {
         return Ok((service.call(request).await?, None));
     }
-    let handshake = shake_hands(request.headers());
+    let handshake = answer_handshake(request.headers());
     let upgrade = hyper::upgrade::on(&mut request);
     request.extensions_mut().insert(OneByOne);
     let response = service.call(request).await?;
@@ -78,8 +78,8 @@ impl WebSocketWatch {
                     // A fault or an injection aborts the connection.
                     Some(Err(_)) => return,
                     None => {
-                        let farewell = CloseFrame { code: CloseCode::Normal, reason: "".into() };
-                        let _ = socket.close(Some(farewell)).await;
+                        let frame = CloseFrame { code: CloseCode::Normal, reason: "".into() };
+                        let _ = socket.close(Some(frame)).await;
                         return;
                     }
                 },
@@ -109,7 +109,7 @@ fn is_upgrade_requested(headers: &HeaderMap) -> bool {
 }
 
 /// Returns the upgrade response, or the status code and the text of the error.
-fn shake_hands(headers: &HeaderMap) -> Result<HttpResponse, (StatusCode, &'static str)> {
+fn answer_handshake(headers: &HeaderMap) -> Result<HttpResponse, (StatusCode, &'static str)> {
     let key = value(headers, &SEC_WEBSOCKET_KEY);
     if key.is_empty() {
         return Err((StatusCode::BAD_REQUEST, "mismatch challenge/response"));
@@ -127,15 +127,15 @@ fn shake_hands(headers: &HeaderMap) -> Result<HttpResponse, (StatusCode, &'stati
     }
     let mut switch = Response::new(ResponseBody::whole(Bytes::new()));
     *switch.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    let mut say = |name: HeaderName, text: &str| {
+    let mut set = |name: HeaderName, text: &str| {
         // Cannot fail: all characters come from a header or are base64.
         switch.headers_mut().extend(HeaderValue::from_str(text).ok().map(|value| (name, value)));
     };
-    say(UPGRADE, "websocket");
-    say(CONNECTION, "Upgrade");
-    say(SEC_WEBSOCKET_ACCEPT, &derive_accept_key(key.as_bytes()));
+    set(UPGRADE, "websocket");
+    set(CONNECTION, "Upgrade");
+    set(SEC_WEBSOCKET_ACCEPT, &derive_accept_key(key.as_bytes()));
     if !protocol.is_empty() {
-        say(SEC_WEBSOCKET_PROTOCOL, protocol);
+        set(SEC_WEBSOCKET_PROTOCOL, protocol);
     }
     Ok(switch)
 }

@@ -16,8 +16,8 @@ struct Strategy {
     group: &'static str,
     version: &'static str,
     kind: &'static str,
-    generations: bool,
-    returned: bool,
+    counts_generations: bool,
+    returns_deleted: bool,
     counted_metadata: &'static [&'static str],
     status_keeps: &'static [&'static str],
     sources: &'static [FieldSource],
@@ -37,58 +37,60 @@ const STRATEGIES: &[Strategy] = &[
     Strategy::of("", "v1", "Namespace").status(r#"{"phase":"Active"}"#),
     Strategy::of("", "v1", "Node")
         .sources(&[field("spec.unschedulable", &["spec.unschedulable"], "false")])
-        .first_status("{}"),
-    Strategy::of("", "v1", "PersistentVolume").returned().status(r#"{"phase":"Pending"}"#),
-    Strategy::of("", "v1", "PersistentVolumeClaim").returned().status(r#"{"phase":"Pending"}"#),
+        .default_status("{}"),
+    Strategy::of("", "v1", "PersistentVolume").returns_deleted().status(r#"{"phase":"Pending"}"#),
+    Strategy::of("", "v1", "PersistentVolumeClaim").returns_deleted().status(r#"{"phase":"Pending"}"#),
     Strategy::of("", "v1", "Pod")
-        .returned()
-        .generations()
+        .returns_deleted()
+        .counts_generations()
         .sources(&[field("spec.hostNetwork", &["spec.hostNetwork"], "false")])
         .status(NEW_POD),
-    Strategy::of("", "v1", "PodTemplate").returned().generations(),
+    Strategy::of("", "v1", "PodTemplate").returns_deleted().counts_generations(),
     Strategy::of("", "v1", "ReplicationController")
-        .generations()
+        .counts_generations()
         .sources(&[field("status.replicas", &["status.replicas"], "0")])
         .status(r#"{"replicas":0}"#),
-    Strategy::of("", "v1", "ResourceQuota").returned().status("{}"),
+    Strategy::of("", "v1", "ResourceQuota").returns_deleted().status("{}"),
     Strategy::of("", "v1", "Secret"),
-    Strategy::of("", "v1", "Service").returned().status(r#"{"loadBalancer":{}}"#),
-    Strategy::of("", "v1", "ServiceAccount").returned(),
-    Strategy::of("apiextensions.k8s.io", "v1", "CustomResourceDefinition").generations().status("{}"),
+    Strategy::of("", "v1", "Service").returns_deleted().status(r#"{"loadBalancer":{}}"#),
+    Strategy::of("", "v1", "ServiceAccount").returns_deleted(),
+    Strategy::of("apiextensions.k8s.io", "v1", "CustomResourceDefinition").counts_generations().status("{}"),
     Strategy::of("apps", "v1", "ControllerRevision"),
-    Strategy::of("apps", "v1", "DaemonSet").generations().status("{}"),
+    Strategy::of("apps", "v1", "DaemonSet").counts_generations().status("{}"),
     Strategy::of("apps", "v1", "Deployment")
-        .generations()
+        .counts_generations()
         // The real Deployment controller copies annotations to the replica sets, so changes of
         // annotations increase the generation.
-        .counted(&["annotations"])
+        .counted_metadata(&["annotations"])
         .status_keeps(&["labels"])
         .status("{}"),
-    Strategy::of("apps", "v1", "ReplicaSet").generations().status(r#"{"replicas":0}"#),
-    Strategy::of("apps", "v1", "StatefulSet").generations().status(r#"{"replicas":0}"#),
+    Strategy::of("apps", "v1", "ReplicaSet").counts_generations().status(r#"{"replicas":0}"#),
+    Strategy::of("apps", "v1", "StatefulSet").counts_generations().status(r#"{"replicas":0}"#),
     Strategy::of("autoscaling", "v2", "HorizontalPodAutoscaler").status("{}"),
-    Strategy::of("batch", "v1", "CronJob").generations().status("{}"),
+    Strategy::of("batch", "v1", "CronJob").counts_generations().status("{}"),
     Strategy::of("batch", "v1", "Job")
-        .generations()
+        .counts_generations()
         .sources(&[field("status.successful", &["status.succeeded"], "0")])
         .status("{}"),
     Strategy::of("coordination.k8s.io", "v1", "Lease"),
-    Strategy::of("discovery.k8s.io", "v1", "EndpointSlice").generations().counted(&["labels"]),
+    Strategy::of("discovery.k8s.io", "v1", "EndpointSlice")
+        .counts_generations()
+        .counted_metadata(&["labels"]),
     Strategy::of("events.k8s.io", "v1", "Event"),
-    Strategy::of("networking.k8s.io", "v1", "Ingress").generations().status(r#"{"loadBalancer":{}}"#),
-    Strategy::of("networking.k8s.io", "v1", "IngressClass").generations(),
-    Strategy::of("networking.k8s.io", "v1", "NetworkPolicy").generations(),
-    Strategy::of("policy", "v1", "PodDisruptionBudget").generations().status("{}"),
+    Strategy::of("networking.k8s.io", "v1", "Ingress").counts_generations().status(r#"{"loadBalancer":{}}"#),
+    Strategy::of("networking.k8s.io", "v1", "IngressClass").counts_generations(),
+    Strategy::of("networking.k8s.io", "v1", "NetworkPolicy").counts_generations(),
+    Strategy::of("policy", "v1", "PodDisruptionBudget").counts_generations().status("{}"),
     Strategy::of("rbac.authorization.k8s.io", "v1", "ClusterRole"),
     Strategy::of("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding"),
     Strategy::of("rbac.authorization.k8s.io", "v1", "Role"),
     Strategy::of("rbac.authorization.k8s.io", "v1", "RoleBinding"),
-    Strategy::of("scheduling.k8s.io", "v1", "PriorityClass").generations(),
-    Strategy::of("storage.k8s.io", "v1", "CSIDriver").returned(),
-    Strategy::of("storage.k8s.io", "v1", "CSINode").returned(),
-    Strategy::of("storage.k8s.io", "v1", "StorageClass").returned(),
+    Strategy::of("scheduling.k8s.io", "v1", "PriorityClass").counts_generations(),
+    Strategy::of("storage.k8s.io", "v1", "CSIDriver").returns_deleted(),
+    Strategy::of("storage.k8s.io", "v1", "CSINode").returns_deleted(),
+    Strategy::of("storage.k8s.io", "v1", "StorageClass").returns_deleted(),
     Strategy::of("storage.k8s.io", "v1", "VolumeAttachment")
-        .returned()
+        .returns_deleted()
         .status_keeps(&["labels", "annotations"])
         .status("{}"),
 ];
@@ -105,8 +107,8 @@ impl Strategy {
             group,
             version,
             kind,
-            generations: false,
-            returned: false,
+            counts_generations: false,
+            returns_deleted: false,
             counted_metadata: &[],
             status_keeps: &[],
             sources: &[],
@@ -121,16 +123,16 @@ impl Strategy {
     }
 
     /// Sets the initial status of new objects, which applies only if the client sends no status.
-    const fn first_status(self, initial: &'static str) -> Self {
+    const fn default_status(self, initial: &'static str) -> Self {
         Self { accepts_initial_status: true, ..self.status(initial) }
     }
 
-    const fn generations(self) -> Self {
-        Self { generations: true, ..self }
+    const fn counts_generations(self) -> Self {
+        Self { counts_generations: true, ..self }
     }
 
     /// Sets the metadata fields whose changes increase the generation.
-    const fn counted(self, counted_metadata: &'static [&'static str]) -> Self {
+    const fn counted_metadata(self, counted_metadata: &'static [&'static str]) -> Self {
         Self { counted_metadata, ..self }
     }
 
@@ -139,8 +141,8 @@ impl Strategy {
         Self { status_keeps, ..self }
     }
 
-    const fn returned(self) -> Self {
-        Self { returned: true, ..self }
+    const fn returns_deleted(self) -> Self {
+        Self { returns_deleted: true, ..self }
     }
 
     /// Sets the sources of selectable fields whose value is not at the path that the field's name
@@ -161,10 +163,10 @@ impl Strategy {
         kind.columns = facts.columns();
         kind.scale = facts.has_subresource("scale").then(Scale::of_built_in);
         kind.sources = self.sources;
-        kind.counts_generations = self.generations;
+        kind.counts_generations = self.counts_generations;
         kind.counted_metadata = self.counted_metadata;
         kind.status_keeps = self.status_keeps;
-        kind.returns_deleted = self.returned;
+        kind.returns_deleted = self.returns_deleted;
         kind.initial_status = self.initial_status;
         kind.accepts_initial_status = self.accepts_initial_status;
         Some(kind)
@@ -182,7 +184,7 @@ mod tests {
     use super::{STRATEGIES, kinds};
 
     #[test]
-    fn each_strategy_is_of_a_published_kind() {
+    fn each_strategy_has_published_facts() {
         assert_eq!(kinds().count(), STRATEGIES.len());
     }
 }

@@ -90,7 +90,7 @@ pub(crate) struct FieldSource {
     pub(crate) field: &'static str,
     /// The dotted paths of the value. The first path that has a value applies.
     pub(crate) paths: &'static [&'static str],
-    /// The value if all paths are absent: in Go, numbers and booleans always have a value.
+    /// The value if no path has a value: the zero value in Go, such as `false` or `0`.
     pub(crate) otherwise: &'static str,
 }
 
@@ -285,8 +285,8 @@ impl ResourceKind {
         }
     }
 
-    /// Returns the storage key of an object: `namespace/name`, or the bare name in the cluster
-    /// scope.
+    /// Returns the storage key of an object: `namespace/name`, or only the name for a
+    /// cluster-scoped object.
     pub(crate) fn key(&self, namespace: Option<&str>, name: &str) -> String {
         match namespace {
             Some(namespace) if self.namespaced => format!("{namespace}/{name}"),

@@ -84,10 +84,10 @@ impl SimulatorBuilder {
     /// [compaction](Self::compaction_interval) has removed them.
     ///
     /// The default is the rule of a real server. Watches can begin with any of the last 100 events
-    /// of the resource, or of up to 102,400 events that are at most 75 seconds old. Exact lists,
-    /// and watches of Event objects (which have no watch cache), reach back to the compacted
-    /// revision, over at most 102,400 events. Each event keeps up to two versions of its object in
-    /// memory.
+    /// of the resource, or of up to 102,400 events that are at most 75 seconds old. Lists at an
+    /// exact version, and watches of Event objects (which have no watch cache), can go back to the
+    /// compacted revision, over at most 102,400 events. Each event keeps up to two versions of its
+    /// object in memory.
     #[doc(alias = "watch-cache-sizes")]
     #[must_use]
     pub fn history_limit(mut self, events: usize) -> Self {
@@ -270,8 +270,8 @@ impl SimulatorBuilder {
     }
 
     /// Sets the initial date of the simulator's clock, from which objects get their creation and
-    /// deletion timestamps. The clock advances with tokio's clock, also while tokio's time is
-    /// paused. Default: now.
+    /// deletion timestamps. The clock advances with tokio's clock, which a test can pause. Default:
+    /// now.
     #[must_use]
     pub fn start_date(mut self, date: SystemTime) -> Self {
         self.settings.behavior.start_date = date;

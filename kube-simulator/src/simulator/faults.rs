@@ -25,7 +25,7 @@ impl Simulator {
         FaultGuard::begin(&self.server, filter, fault.into())
     }
 
-    /// Removes all unused faults, including those with a guard.
+    /// Removes all faults of requests, including those with a guard.
     pub fn clear_faults(&self) {
         self.server.faults.clear();
     }
@@ -92,8 +92,8 @@ impl Simulator {
 
 /// Methods that inject faults into the history and the whole server.
 impl Simulator {
-    /// Removes the history, also from the watch cache: watches and lists at earlier versions are
-    /// answered with 410 `Expired`. Open watches continue. By contrast, the automatic
+    /// Removes the history, including that of the watch cache: watches and lists at earlier versions
+    /// are answered with 410 `Expired`. Open watches continue. By contrast, the automatic
     /// [compaction](crate::SimulatorBuilder::compaction_interval) affects only etcd.
     pub fn compact(&self) {
         self.server.api.compact();
@@ -118,9 +118,9 @@ impl Simulator {
     ///
     /// - watches are refused with the HTTP status 429 `TooManyRequests`, and with a `Retry-After`
     ///   that grows with time from 1 to 30 seconds;
-    /// - lists with a limit and no selector, and lists of one state (an exact version, or the next
-    ///   page), are read from etcd. Unlike the watch cache, etcd also applies the limit to lists at
-    ///   version `0`. All other lists are refused like watches;
+    /// - lists with a limit and no selector, lists at an exact version, and later pages of lists
+    ///   are read from etcd. Unlike the watch cache, etcd also applies the limit to lists at version
+    ///   `0`. All other lists are refused like watches;
     /// - gets, and all reads of Event objects (which have no watch cache), are served from etcd.
     ///   Writes continue.
     ///

@@ -192,9 +192,9 @@ impl Simulator {
         store.apply_body(body)
     }
 
-    /// Deletes the object with this key (`namespace/name`, or the bare name in the cluster scope),
-    /// and returns its last version. If the object has finalizers, it is not removed and only gets
-    /// a deletion timestamp, as on a real server.
+    /// Deletes the object with this key (`namespace/name`, or only the name for a cluster-scoped
+    /// object), and returns its last version. If the object has finalizers, it is not removed and
+    /// only gets a deletion timestamp, as on a real server.
     ///
     /// # Errors
     ///
@@ -204,7 +204,8 @@ impl Simulator {
         self.objects_of::<K>()?.delete(key)
     }
 
-    /// Returns the object with this key (`namespace/name`, or the bare name in the cluster scope).
+    /// Returns the object with this key (`namespace/name`, or only the name for a cluster-scoped
+    /// object).
     ///
     /// # Errors
     ///

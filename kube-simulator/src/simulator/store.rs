@@ -133,7 +133,8 @@ impl ObjectStore {
         Ok(StoredObject(last))
     }
 
-    /// Returns the object with this key: `namespace/name`, or the bare name in the cluster scope.
+    /// Returns the object with this key: `namespace/name`, or only the name for a cluster-scoped
+    /// object.
     ///
     /// # Errors
     ///
@@ -194,7 +195,7 @@ impl ObjectStore {
 }
 
 impl StoredObject {
-    /// Returns the namespace, or `None` in the cluster scope.
+    /// Returns the namespace, or `None` for a cluster-scoped object.
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {
         self.0.namespace()

@@ -13,8 +13,8 @@ const MIN_INTERVAL: Duration = Duration::from_millis(1);
 /// Maximum interval between compactions. A much longer interval would overflow the clock.
 const MAX_INTERVAL: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// The progress of etcd's compactions. There is no background task: [`up_to`](Self::up_to) applies
-/// the compactions that have become due.
+/// The progress of etcd's compactions. There is no background task:
+/// [`apply_due`](Self::apply_due) applies the compactions that have become due.
 #[derive(Debug)]
 pub(super) struct Compaction {
     /// The time between two compactions. `None` disables them.
@@ -38,7 +38,7 @@ impl Compaction {
     /// Applies all compactions that are due, and returns the compacted revision. Call this before
     /// each write: the method assumes that `current` was already the revision when those
     /// compactions became due.
-    pub(super) fn up_to(&mut self, current: u64) -> u64 {
+    pub(super) fn apply_due(&mut self, current: u64) -> u64 {
         let late = Instant::now().checked_duration_since(self.due);
         if let (Some(interval), Some(late)) = (self.interval, late) {
             // If two or more compactions were due, the second one removed the history before

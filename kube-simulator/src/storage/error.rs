@@ -1,7 +1,7 @@
-//! [`ReadError`]: the reasons why a state cannot be read. `api::status` converts them to the API's
-//! error responses.
+//! [`ReadError`]: the reasons why a request cannot read the state that it requires. `api::status`
+//! converts them to the API's error responses.
 
-/// The reason why a state cannot be read.
+/// The reason why a request cannot read the state that it requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadError {
     /// The history no longer contains the requested resource version.

@@ -137,7 +137,7 @@ impl History {
     }
 
     /// Returns the lowest resource version at which etcd can start a watch or list objects.
-    pub(crate) fn stored(&self, compacted: u64) -> u64 {
+    pub(crate) fn oldest_stored(&self, compacted: u64) -> u64 {
         self.reachable.max(self.compacted_to).max(compacted)
     }
 
@@ -151,7 +151,7 @@ impl History {
     /// [`ReaderError::Reset`].
     pub(crate) fn reset(&mut self, revision: u64) {
         self.refill(revision);
-        self.window.shrink_to_least();
+        self.window.reset_capacity();
     }
 
     /// Clears the history, as a relist of the resource by the watch cache does. Existing readers
@@ -160,7 +160,7 @@ impl History {
         self.first = self.end() + 1;
         self.began = self.first;
         self.events.clear();
-        self.window.empty(revision);
+        self.window.clear(revision);
         self.compacted_to = revision;
         self.reachable = revision;
     }
@@ -171,8 +171,8 @@ impl History {
     }
 
     /// Returns the number of events that a real server buffers for one watch, at most `most`.
-    pub(crate) fn channel(&self, most: usize) -> u64 {
-        self.window.channel(most)
+    pub(crate) fn channel_size(&self, most: usize) -> u64 {
+        self.window.channel_size(most)
     }
 
     /// Returns the number of the next event to be pushed.

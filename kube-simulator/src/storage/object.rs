@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use crate::kinds::ResourceKind;
 
 pub(crate) struct Object {
-    /// `namespace/name`, or the bare name in the cluster scope.
+    /// `namespace/name`, or only the name for a cluster-scoped object.
     pub(crate) key: String,
     pub(crate) uid: Box<str>,
     pub(crate) resource_version: u64,

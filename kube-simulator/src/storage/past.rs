@@ -92,7 +92,7 @@ pub(super) fn object(
 fn undo<'a>(state: &'a State, at: At, revision: &Revision) -> Result<(PastObjects<'a>, u64), ReadError> {
     let version = match at {
         At::Latest => return Ok((PastObjects::new(), revision.current())),
-        At::Exactly(version) if version < state.history.stored(revision.compacted()) => {
+        At::Exactly(version) if version < state.history.oldest_stored(revision.compacted()) => {
             return Err(ReadError::Compacted);
         }
         At::Exactly(version) => version,

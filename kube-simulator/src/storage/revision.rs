@@ -16,7 +16,7 @@ use super::watch_cache::WatchCache;
 /// Maximum time that a read waits for a future resource version, as in the real server.
 const MAX_WAIT: Duration = Duration::from_secs(3);
 
-/// Counts the writes to all resources, like the revision of an etcd.
+/// Counts the writes to all resources, like etcd's revision.
 ///
 /// Resource versions therefore have gaps within one resource, and the version of one resource
 /// implies nothing about another resource. A second API server can lag behind the counter.
@@ -90,7 +90,7 @@ impl Revision {
 
     /// Returns the revision before which compactions have removed etcd's history.
     pub(crate) fn compacted(&self) -> u64 {
-        self.stored.compaction.lock().up_to(self.stored())
+        self.stored.compaction.lock().apply_due(self.stored())
     }
 
     /// Returns the state that this API server uses for reads that accept a state of any age.

@@ -47,19 +47,19 @@ impl Budget {
         Self(Mutex::new(BudgetState { left: Duration::ZERO, filled: now, waited: now }))
     }
 
-    /// Deducts the time since `since`, for which the server has waited for a slow watch, from the
-    /// budget. Returns whether the budget was sufficient.
+    /// Deducts a wait of the server for a slow watch from the budget. The wait began at `since` and
+    /// ends now. Returns whether the budget was sufficient.
     pub(super) fn spend(&self, since: Instant) -> bool {
-        let mut filling = self.0.lock();
+        let mut state = self.0.lock();
         let now = Instant::now();
-        let wait = now.duration_since(since.max(filling.waited));
-        let refilled = now.duration_since(filling.filled).mul_f64(REFILL_RATE);
-        filling.filled = now;
-        filling.left = filling.left.saturating_add(refilled).min(MAX_BUDGET);
-        let is_enough = wait <= filling.left;
-        filling.left = filling.left.saturating_sub(wait);
+        let wait = now.duration_since(since.max(state.waited));
+        let refilled = now.duration_since(state.filled).mul_f64(REFILL_RATE);
+        state.filled = now;
+        state.left = state.left.saturating_add(refilled).min(MAX_BUDGET);
+        let is_enough = wait <= state.left;
+        state.left = state.left.saturating_sub(wait);
         if is_enough {
-            filling.waited = now;
+            state.waited = now;
         }
         is_enough
     }

@@ -109,8 +109,8 @@ impl Table {
         state.history.compact(revision);
     }
 
-    /// Clears the history for new and existing readers, and replaces the objects by `objects` if
-    /// they are given.
+    /// Clears the history for new and existing readers. Also replaces the objects with `objects`,
+    /// unless `objects` is `None`.
     pub(crate) fn reset(&self, objects: Option<BTreeMap<String, Arc<Object>>>) {
         {
             let mut state = self.state.write();
@@ -150,14 +150,14 @@ impl Table {
             // its watch cache.
             state.history.oldest_watch_start(known.current())
         } else {
-            state.history.stored(self.revision.compacted())
+            state.history.oldest_stored(self.revision.compacted())
         };
         (floor, Reader { cursor, joined, slow_watch_limit })
     }
 
     /// Returns the number of events that a real server buffers for one watch, at most `most`.
-    pub(crate) fn channel(&self, most: usize) -> u64 {
-        self.state.read().history.channel(most)
+    pub(crate) fn channel_size(&self, most: usize) -> u64 {
+        self.state.read().history.channel_size(most)
     }
 
     /// Returns all objects as one API server sees them, the revision of this state, and a reader of

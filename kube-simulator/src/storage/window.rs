@@ -72,13 +72,13 @@ impl Window {
     }
 
     /// Removes all events. The capacity does not change.
-    pub(super) fn empty(&mut self, floor: u64) {
+    pub(super) fn clear(&mut self, floor: u64) {
         self.len = 0;
         self.floor = floor;
     }
 
     /// Resets the capacity to its initial value.
-    pub(super) fn shrink_to_least(&mut self) {
+    pub(super) fn reset_capacity(&mut self) {
         self.capacity = Self::new(self.retention, self.floor).capacity;
     }
 
@@ -88,8 +88,8 @@ impl Window {
             return;
         }
         if matches!(self.retention, Retention::Fresh) {
-            // The age of the event at this position, counted from the newest. The ring is full, so
-            // the event exists.
+            // Returns the age of the event at position `back`, counted from the newest event. The
+            // ring is full, so the event exists.
             let age = |back: usize| now.duration_since(history[history.len() - back].written);
             if age(self.capacity) < FRESH {
                 self.capacity = (self.capacity * 2).min(MAX_CAPACITY);
@@ -115,7 +115,7 @@ impl Window {
 
     /// Returns the number of events that a server buffers for one watch, at most `most`: the events
     /// of about one second if the ring buffer is full.
-    pub(super) fn channel(&self, most: usize) -> u64 {
+    pub(super) fn channel_size(&self, most: usize) -> u64 {
         let of_a_second = self.capacity.div_ceil(75);
         of_a_second.clamp(MIN_CHANNEL, most.max(MIN_CHANNEL)) as u64
     }

@@ -21,8 +21,9 @@ const FOLLOW: &str = "INFORMER_E2E_CLIENT_GO";
 /// `xtask/clientgo/forms`.
 const FORMS: &str = "INFORMER_E2E_CLIENT_GO_FORMS";
 
-/// The only accepted encoding of a run, without a fallback. Kubernetes components request protobuf,
-/// typical programs JSON, and programs with the new CBOR support CBOR.
+/// The encodings. Each run accepts exactly one of them, without a fallback. Components of Kubernetes
+/// request protobuf, most other programs request JSON, and programs with client-go's feature gate for
+/// CBOR request CBOR.
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const JSON: &str = "application/json";
 const CBOR: &str = "application/cbor";
@@ -68,7 +69,7 @@ impl InformerProgram {
         };
         tokio::time::timeout(Duration::from_secs(60), reached)
             .await
-            .expect("the replica equals the server in time");
+            .expect("the replica must equal the server in time");
     }
 
     async fn stop(mut self) {
@@ -112,7 +113,7 @@ async fn check_recovery(simulator: Simulator, accept: &str, starts_with: Verb) {
     assert_eq!(request.headers["accept"], accept);
     assert!(simulator.request_count(&RequestFilter::verb(starts_with).path(PODS)) > 0);
 
-    // Changes, and the end of a watch.
+    // Change objects, and end the watch.
     simulator.delete::<Pod>("default/one").expect("the object exists");
     simulator.apply(&pod("four")).expect("a pod");
     follower.wait_until_equal(&simulator).await;
@@ -169,7 +170,7 @@ async fn client_go_over_http_2_reconnects_after_goaway() {
     }
     let requests = simulator.requests(&RequestFilter::any().path(PODS));
     assert!(requests.iter().all(|request| request.version == Version::HTTP_2));
-    assert!(requests.len() > 2, "another watch follows each that ends");
+    assert!(requests.len() > 2, "a new watch must follow each watch that ends");
     follower.stop().await;
 }
 

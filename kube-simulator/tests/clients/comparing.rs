@@ -1,6 +1,7 @@
-//! One session of `kubectl` on both servers. Output and exit status must be equal.
+//! The same session of `kubectl` on the simulator and on a real server. Output and exit status must be
+//! equal.
 //!
-//! Controllers of a real cluster do not affect the results of these commands.
+//! The commands are chosen so that the controllers of a real cluster do not affect their results.
 
 use crate::kubectl::{Kubectl, simulator};
 
@@ -133,7 +134,7 @@ async fn kubectl_explains_and_diffs_custom_resources() {
     assert!(explained.contains("FIELD: image <string>"), "{explained}");
     kubectl.line("apply -f deployment.yaml").await.expect_success();
     let difference = kubectl.line("diff -f deployment-newer.yaml").await;
-    assert!(!difference.success, "a difference is an error exit code");
+    assert!(!difference.success, "kubectl must report a difference with its exit code");
     assert!(difference.text.contains("+ image: example/main:2"), "{}", difference.text);
     assert!(!difference.text.contains("- image: example/side:1\n+"), "{}", difference.text);
 }

@@ -1,11 +1,11 @@
-//! `kubectl delete` with each cascade. It runs on the simulator only, because the real server of
-//! these tests has no controllers.
+//! `kubectl delete` with each cascade. These tests run on the simulator only, because their real server
+//! has no controllers.
 
 use serde_json::json;
 
 use crate::kubectl::{Kubectl, simulator};
 
-/// Creates a config map and a second one that the first owns.
+/// Creates two config maps. The first owns the second.
 async fn family(kubectl: &Kubectl) {
     kubectl.line("create -f family.yaml").await.expect_success();
     let uid = kubectl.line("get configmap parent -o jsonpath={.metadata.uid}").await.expect_success();

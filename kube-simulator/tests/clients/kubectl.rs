@@ -12,7 +12,7 @@ use tokio::process::{Child, Command};
 const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 
 /// A generous limit, because a run includes discovery and a watch on a possibly busy server.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Starts a simulator that requires existing namespaces, like the real server.
 pub(crate) async fn simulator() -> Simulator {
@@ -54,7 +54,7 @@ impl Kubectl {
         let folder = TempDir::new().expect("a temporary folder");
         std::fs::write(folder.path().join("kubeconfig"), kubeconfig).expect("a file");
         let kubectl = Self { namespace: namespace.to_owned(), folder };
-        // The namespace that `kubectl` would create, but in JSON.
+        // The same namespace as from `kubectl create namespace`, but as a manifest.
         let manifest = serde_json::json!({
             "apiVersion": "v1",
             "kind": "Namespace",
@@ -69,7 +69,7 @@ impl Kubectl {
     /// Runs a command to its end.
     pub(crate) async fn run(&self, args: &[&str]) -> Answer {
         let running = self.command(args).output();
-        let output = tokio::time::timeout(PATIENCE, running).await.expect("kubectl ends in time");
+        let output = tokio::time::timeout(TIMEOUT, running).await.expect("kubectl ends in time");
         let output = output.expect("kubectl is on the PATH: run `cargo xtask e2e`");
         let text = [output.stdout, output.stderr].concat();
         Answer { success: output.status.success(), text: normalize(&String::from_utf8_lossy(&text)) }
@@ -105,7 +105,7 @@ impl Kubectl {
 }
 
 impl Answer {
-    /// Panics unless the command has succeeded.
+    /// Returns the output. Panics if the command has failed.
     #[track_caller]
     pub(crate) fn expect_success(self) -> String {
         assert!(self.success, "{}", self.text);
@@ -124,8 +124,8 @@ fn is_age(word: &str) -> bool {
         && word.as_bytes()[0].is_ascii_digit()
 }
 
-/// Removes ages, times, column widths, and the order of errors, which the server takes from
-/// unordered maps.
+/// Replaces ages and times, collapses spaces, and sorts the causes of an error, which the server
+/// reports in random order.
 pub(crate) fn normalize(text: &str) -> String {
     let word = |word: &str| {
         if is_age(word) {

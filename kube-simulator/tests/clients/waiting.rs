@@ -1,4 +1,4 @@
-//! `kubectl wait` and `kubectl rollout status`. The test acts as the controllers.
+//! `kubectl wait` and `kubectl rollout status`. No controller runs: the test writes the status.
 
 use kube_simulator::Simulator;
 use serde_json::json;
@@ -28,7 +28,7 @@ async fn kubectl_waits_for_a_condition_a_value_and_a_deletion() {
     assert_eq!(condition.expect_success(), "deployment.apps/web condition met");
     assert_eq!(value.expect_success(), "deployment.apps/web condition met");
 
-    // Wait for the end of the earlier watches, which the next wait could mistake for its own.
+    // Wait until the earlier watches have ended, so that the next wait does not count them.
     simulator.wait_for_watches(&kube_simulator::RequestFilter::any(), watches).await;
     let end = kubectl.line("wait --for=delete deployment/web --timeout=60s");
     let delete = async {

@@ -44,7 +44,7 @@ async fn self_owned_object_in_foreground_deletion_stays() {
     let change = json!({ "metadata": { "ownerReferences": [reference] } });
     patch(&simulator, &format!("{MAPS}/self"), "merge-patch", &change).await;
     delete(&simulator, "self", "Foreground").await;
-    assert_eq!(left(&simulator).await, ["self"], "as on a real server");
+    assert_eq!(left(&simulator).await, ["self"], "the object must stay, as on a real server");
 }
 
 #[tokio::test]
@@ -71,7 +71,11 @@ async fn without_controllers_a_delete_does_not_cascade() {
     let parent = owned(&simulator, "parent", &[], true).await;
     owned(&simulator, "child", &[("parent", &parent)], true).await;
     delete(&simulator, "parent", "Foreground").await;
-    assert_eq!(left(&simulator).await, ["child", "parent"], "the test is the garbage collector");
+    assert_eq!(
+        left(&simulator).await,
+        ["child", "parent"],
+        "without a garbage collector, both objects must stay"
+    );
     delete(&simulator, "parent", "Background").await;
     assert_eq!(left(&simulator).await, ["child"]);
 }
@@ -109,7 +113,7 @@ async fn namespace_waits_for_other_spec_finalizers() {
     assert_eq!(
         emptied["spec"]["finalizers"],
         json!(["example.com/bills"]),
-        "the namespace controller has finished"
+        "the namespace controller must remove only its own finalizer"
     );
     emptied["spec"] = json!({});
     call(&simulator, Method::PUT, &format!("{path}/finalize"), &emptied).await;
@@ -130,7 +134,7 @@ async fn namespace_is_deleted_after_its_content() {
     let (code, marked) = call(&simulator, Method::DELETE, "/api/v1/namespaces/a", &Value::Null).await;
     assert_eq!((code, &marked["status"]["phase"]), (StatusCode::OK, &json!("Terminating")));
     assert_eq!(left(&simulator).await, ["held"]);
-    // A change of the namespace does not remove it early.
+    // A change of the namespace does not delete the namespace early.
     let labels = json!({ "metadata": { "labels": { "x": "y" } } });
     patch(&simulator, "/api/v1/namespaces/a", "merge-patch", &labels).await;
     assert_eq!(get(&simulator, "/api/v1/namespaces/a").await.0, StatusCode::OK);

@@ -28,7 +28,7 @@ async fn deleted_corrupt_event_ends_its_watches_with_an_error() {
     simulator.create(&event("good")).unwrap();
     let deleted = events.delete_corrupt("a/bad").unwrap();
     simulator.create(&event("later")).unwrap();
-    assert_eq!(open.brief().await.unwrap().1, "good", "earlier events come first");
+    assert_eq!(open.brief().await.unwrap().1, "good", "earlier events must come first");
     let mut late = watch(&simulator, EVENTS, &format!("resourceVersion={}", from + 1)).await;
     for watch in [&mut open, &mut selecting, &mut late] {
         let error = watch.next().await.unwrap();
@@ -38,7 +38,7 @@ async fn deleted_corrupt_event_ends_its_watches_with_an_error() {
         assert_eq!(status["reason"], "StorageReadError");
         let message = status["message"].as_str().unwrap();
         assert!(message.starts_with("saw a DELETED event, but object data is corrupt"), "{message}");
-        assert_eq!(watch.next().await, None, "the stream ends after the error");
+        assert_eq!(watch.next().await, None, "the stream must end after the error");
     }
 
     // After a relist, a client continues normally.
@@ -61,7 +61,7 @@ async fn watch_cache_relists_at_deletion_of_corrupt_object() {
     let mut open = watch(&simulator, MAPS, &format!("resourceVersion={from}")).await;
     let maps = simulator.objects("v1", "ConfigMap").unwrap();
     let deleted = maps.delete_corrupt("a/bad").unwrap().resource_version();
-    assert_eq!(open.next().await, None, "the watch ends without an error");
+    assert_eq!(open.next().await, None, "the watch must end without an error");
     let expired = watch(&simulator, MAPS, &format!("resourceVersion={from}")).await.next().await.unwrap();
     assert_eq!(expired["object"]["reason"], "Expired");
     let (code, list) = get(&simulator, MAPS).await;

@@ -12,7 +12,7 @@ const DEFINITION: &str =
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/crontabs.stable.example.com";
 const CRON_TABS: &str = "/apis/stable.example.com/v1/namespaces/a/crontabs";
 
-/// A definition with two versions, a schema in the first, and both subresources in the first.
+/// Returns a definition with two versions. Only the first version has subresources, and a schema with fields.
 pub(crate) fn cron_tabs() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -234,7 +234,7 @@ async fn unchecked_schema_rules_give_warnings() {
     let mut tab = cron_tab("one");
     tab["spec"]["port"] = "http".into();
     let warning = |keyword: &str, field: &str| {
-        format!("299 - \"the simulator does not check \\\"{keyword}\\\" of the schema: {field}\"")
+        format!("299 - \"the simulator does not check the schema's \\\"{keyword}\\\" for {field}\"")
     };
     let expected = [
         warning("format", "spec.image"),

@@ -45,7 +45,7 @@ async fn openapi_contains_the_documents_that_kubectl_requests() {
 }
 
 #[tokio::test]
-async fn review_of_the_client_names_one_user() {
+async fn self_subject_review_names_the_simulator_user() {
     let simulator = simulator().await;
     let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
     let (_, answer) = call(&simulator, Method::POST, path, &json!({})).await;

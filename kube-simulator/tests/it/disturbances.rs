@@ -30,7 +30,7 @@ async fn a_watch_can_be_closed_in_the_middle_of_an_event() {
     simulator.fail_next(1, any(), Fault::close_body_after(first as u64 + 10));
     let mut watch = Lines::open(&simulator, WATCH).await;
     assert_eq!(watch.brief().await.unwrap().1, "one");
-    assert_eq!(watch.next_line().await, None, "the second event is truncated");
+    assert_eq!(watch.next_line().await, None, "the second event must be truncated");
 }
 
 #[tokio::test]
@@ -92,7 +92,7 @@ async fn stalled_request_takes_effect_on_release() {
     let list = whole_list(&simulator);
     tokio::pin!(list);
     let an_hour = std::time::Duration::from_secs(3600);
-    assert!(tokio::time::timeout(an_hour, &mut list).await.is_err(), "the request waits for the release");
+    assert!(tokio::time::timeout(an_hour, &mut list).await.is_err(), "the request must wait for the release");
     simulator.create(&config_map("a", "meanwhile")).unwrap();
     gate.release();
     assert!(gate.is_released());
@@ -106,8 +106,11 @@ async fn released_stalled_watch_continues_without_loss() {
     let gate = Gate::new();
     simulator.fail_next(1, any(), Fault::stall_body_after(10, &gate));
     let mut watch = Lines::open(&simulator, WATCH).await;
-    let a_minute = std::time::Duration::from_secs(59);
-    assert!(tokio::time::timeout(a_minute, watch.next_line()).await.is_err(), "an incomplete line");
+    let almost_a_minute = std::time::Duration::from_secs(59);
+    assert!(
+        tokio::time::timeout(almost_a_minute, watch.next_line()).await.is_err(),
+        "the line must stay incomplete"
+    );
     simulator.create(&config_map("a", "two")).unwrap();
     gate.release();
     assert_eq!(watch.brief().await.unwrap().1, "one");
@@ -158,7 +161,7 @@ async fn expired_token_is_refused_until_accepted_again() {
     simulator.expire_tokens();
     assert_eq!(code(maps.list(&ListParams::default()).await), 401);
     simulator.create(&config_map("a", "one")).unwrap();
-    assert!(matches!(open.next().await, Some(Ok(WatchEvent::Added(_)))), "open watches continue");
+    assert!(matches!(open.next().await, Some(Ok(WatchEvent::Added(_)))), "open watches must continue");
     simulator.require_token("right");
     assert_eq!(code(maps.list(&ListParams::default()).await), 200);
     simulator.accept_any_token();
@@ -173,13 +176,13 @@ async fn slow_socket_reader_is_disconnected() {
     let mut large = config_map("a", "large");
     large["data"]["text"] = "x".repeat(1_000_000).into();
     // The client does not read. Once its socket is full, its watch lags, and the server ends the
-    // watch at the next write. The last event can be incomplete, which is an error of the client.
+    // watch at the next write. The last event can be incomplete, and the client then reports an error.
     for _ in 0..40 {
         simulator.apply(&large).unwrap();
         tokio::task::yield_now().await;
     }
     let seen = events.filter(|event| std::future::ready(event.is_ok())).count().await;
-    assert!(seen < 40, "the client misses some events");
+    assert!(seen < 40, "the client must miss some events");
 }
 
 #[tokio::test]

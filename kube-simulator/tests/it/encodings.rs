@@ -47,7 +47,7 @@ async fn read(mut body: ResponseBody) -> (Vec<u8>, bool) {
     (read, true)
 }
 
-/// Returns the next frame of a watch: one per event.
+/// Returns the next frame of a watch. Each event is one frame.
 async fn piece(body: &mut ResponseBody) -> Bytes {
     body.frame().await.expect("the stream continues").expect("no error").into_data().expect("data")
 }
@@ -74,7 +74,7 @@ async fn bodies_can_end_at_any_byte_in_every_encoding() {
         assert_eq!(
             read(open(&simulator, MAPS, accept).await).await,
             (whole, true),
-            "without a fault the body is complete"
+            "without a fault the body must be complete"
         );
     }
 }
@@ -123,7 +123,7 @@ async fn inject(simulator: &Simulator, fault: ServerFault) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn planned_trouble_with_events_fits_the_encoding() {
+async fn planned_event_faults_fit_the_encoding() {
     for (accept, no_event) in [
         (PROTOBUF, &b"\0\0\0\x02\x08\x07"[..]),
         (CBOR, b"\xd9\xd9\xf7\xa1\x44type\x07"),
@@ -173,9 +173,9 @@ async fn invalid_values_are_omitted_from_protobuf() {
     odd["unheard-of"] = json!({ "x": 1 });
     simulator.create(&odd).unwrap();
     let (body, _) = read(open(&simulator, &format!("{MAPS}/odd"), PROTOBUF).await).await;
-    assert!(contains(&body, "odd") && contains(&body, "AAA"), "the valid values are encoded");
-    for unsaid in ["number", "perhaps", "unheard-of"] {
-        assert!(!contains(&body, unsaid), "{unsaid}");
+    assert!(contains(&body, "odd") && contains(&body, "AAA"), "the valid values must be encoded");
+    for omitted in ["number", "perhaps", "unheard-of"] {
+        assert!(!contains(&body, omitted), "{omitted}");
     }
 }
 

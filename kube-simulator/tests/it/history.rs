@@ -24,7 +24,7 @@ fn write(simulator: &Simulator, times: u64) -> (u64, u64) {
     let write = || simulator.apply(&config_map("a", "often")).unwrap().resource_version();
     let first = write();
     let last = (1..times).fold(first, |_, _| write());
-    assert_eq!(last, first + times - 1, "no other writes");
+    assert_eq!(last, first + times - 1, "the test must make no other writes");
     (first, last)
 }
 
@@ -66,7 +66,7 @@ async fn quiet_resource_keeps_at_least_100_events() {
     assert!(can_watch(&simulator, MAPS, last - 100).await);
     assert!(!can_watch(&simulator, MAPS, before).await);
     let (code, list) = list_exactly(&simulator, MAPS, first).await;
-    assert_eq!((code, names(&list).len()), (StatusCode::OK, 1), "the storage keeps all versions");
+    assert_eq!((code, names(&list).len()), (StatusCode::OK, 1), "the storage must keep all versions");
 }
 
 #[tokio::test(start_paused = true)]
@@ -86,10 +86,10 @@ async fn storage_is_compacted_every_five_minutes() {
     assert_eq!(
         list_exactly(&simulator, MAPS, second - 1).await.0,
         StatusCode::OK,
-        "the newest version of five minutes ago"
+        "the newest version of five minutes ago must be kept"
     );
     assert!(!can_watch(&simulator, events, before).await, "events have no watch cache");
-    assert!(can_watch(&simulator, MAPS, before).await, "the watch cache keeps the version");
+    assert!(can_watch(&simulator, MAPS, before).await, "the watch cache must keep the version");
 }
 
 #[tokio::test(start_paused = true)]
@@ -161,13 +161,14 @@ async fn slow_watch_budget_is_spent_and_refilled() {
     assert_eq!(third.next().await, None);
     let mut fourth = behind(&simulator, TOO_MANY).await;
     advance(Duration::from_millis(60)).await;
-    assert!(fourth.next().await.is_some(), "the budget is refilled after ten seconds");
+    assert!(fourth.next().await.is_some(), "the budget must be refilled after ten seconds");
 }
 
 #[tokio::test(start_paused = true)]
 async fn watch_of_one_node_has_shorter_channels() {
     let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
-    // The ring grows until a second corresponds to about a hundred events.
+    // For 6,000 recent events, the capacity of the watch cache grows to 6,400. A channel of an ordinary watch
+    // holds 1/75 of this number, and a channel of a watch of one node holds fewer events.
     for _ in 0..6_000 {
         simulator.apply(&pod("a", "n1", "web")).unwrap();
     }
@@ -196,7 +197,7 @@ async fn bookmarks_are_sent_about_every_minute_at_random_times() {
         assert_eq!(watch.next().await.unwrap()["type"], "BOOKMARK");
         delays.push(since.elapsed());
     }
-    // A server checks about once per second for bookmarks due within that second.
+    // A server checks about once per second for due bookmarks, so each bookmark is a little early or late.
     let tolerated = Duration::from_secs(59)..Duration::from_millis(61_252);
     assert!(delays.iter().all(|delay| tolerated.contains(delay)), "{delays:?}");
     delays.sort_unstable();
@@ -256,9 +257,9 @@ async fn slow_watches_are_counted_by_resource() {
     simulator.restart_without_history();
     assert!(
         gone.next().await.is_none_or(|event| event["type"] != "ERROR"),
-        "the watch ends without an error"
+        "the watch must end without an error"
     );
-    assert_eq!(metrics(&simulator).await, "", "a restart is not counted");
+    assert_eq!(metrics(&simulator).await, "", "a restart must not be counted");
     for count in 1..=2 {
         let mut watch = behind(&simulator, TOO_MANY).await;
         advance(Duration::from_millis(101)).await;
@@ -269,7 +270,7 @@ async fn slow_watches_are_counted_by_resource() {
         assert!(text.starts_with("# HELP ") && text.ends_with(&line), "{text}");
     }
     simulator.restart();
-    assert_eq!(metrics(&simulator).await, "", "the counters start at zero after a restart");
+    assert_eq!(metrics(&simulator).await, "", "the counters must start at zero after a restart");
 }
 
 #[tokio::test(start_paused = true)]

@@ -83,7 +83,7 @@ async fn goaway_keeps_watches_and_refuses_new_requests() {
     let mut connection = Connection::open(&simulator).await;
     let mut watch = connection.get(WATCH).await.into_body();
     connection.until_refusing().await;
-    assert!(!connection.ended.is_finished(), "the watch keeps the connection open");
+    assert!(!connection.ended.is_finished(), "the watch must keep the connection open");
     let mut other = Connection::open(&simulator).await;
     let created = other.send(Method::POST, MAPS, &config_map("a", "one")).await.unwrap();
     assert_eq!(created.status(), StatusCode::CREATED);
@@ -119,7 +119,7 @@ async fn goaway_frequency_matches_the_configured_chance() {
     let mut connections = 0;
     let mut connection = Connection::open(&simulator).await;
     for _ in 0..200 {
-        // A request that arrived too late gets no response and must be sent again.
+        // A request that arrives after a GOAWAY gets no response and must be sent again.
         while connection.send(Method::GET, "/livez", &Value::Null).await.is_err() {
             connections += 1;
             connection = Connection::open(&simulator).await;
@@ -132,7 +132,7 @@ async fn goaway_frequency_matches_the_configured_chance() {
 async fn one_connection_serves_a_hundred_concurrent_requests() {
     let simulator = simulator().await;
     let mut connection = Connection::open(&simulator).await;
-    // After the first response, the server's settings have been received.
+    // Before the first response, the client has received the server's settings.
     drop(connection.get("/livez").await);
     let streams = connection.sender.clone().ready().await.unwrap();
     assert_eq!(streams.current_max_send_streams(), 100);
@@ -182,7 +182,7 @@ async fn draining_server_sends_goaway_before_requests() {
     simulator.begin_shutdown(ShutdownAnswer::ServiceUnavailable);
     connection.until_refusing().await;
     simulator.create(&config_map("a", "one")).unwrap();
-    assert_eq!(next_name(&mut watch).await.unwrap(), "one", "open streams continue");
+    assert_eq!(next_name(&mut watch).await.unwrap(), "one", "open streams must continue");
     simulator.restart();
     assert_eq!(next_name(&mut watch).await, None);
     connection.until_ended().await;

@@ -17,7 +17,7 @@ fn same_seed_makes_the_same_plan() {
     let plan = |seed| FaultPlan::from_seed(seed, &options).to_string();
     assert_eq!(plan(1), plan(1));
     assert_ne!(plan(1), plan(2));
-    assert_eq!(plan(1).lines().count(), options.count, "one line per fault");
+    assert_eq!(plan(1).lines().count(), options.count, "a plan must have one line per fault");
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn plans_contain_all_fault_kinds_and_end_in_time() {
 
 #[tokio::test(start_paused = true)]
 async fn every_planned_fault_starts_and_ends_as_planned() {
-    let whole_year = FaultPlanOptions {
+    let options = FaultPlanOptions {
         faults: [FaultPlanOptions::default().faults, vec![ServerFault::UndoWrites]].concat(),
         count: 200,
         requests: RequestFilter::verb(Verb::List),
@@ -49,16 +49,16 @@ async fn every_planned_fault_starts_and_ends_as_planned() {
     let simulator = Simulator::builder().built_in_kinds().start_in_process();
     simulator.create(&config_map("a", "one")).unwrap();
     let replica = simulator.lagging_replica();
-    let plan = FaultPlan::from_seed(3, &whole_year);
+    let plan = FaultPlan::from_seed(3, &options);
     let mut reports = Vec::new();
     let began = Instant::now();
     plan.run(&simulator, |what| reports.push(what.to_owned())).await;
-    assert_eq!(began.elapsed(), whole_year.duration);
+    assert_eq!(began.elapsed(), options.duration);
     let lasting = plan.faults().iter().filter(|planned| planned.fault.has_duration()).count();
     assert_eq!(
         reports.len(),
         plan.faults().len() + lasting,
-        "every start, and the end of each lasting fault"
+        "every start and every end of a lasting fault must be reported"
     );
     let (code, list) = get(&simulator, MAPS).await;
     assert_eq!((code, list["items"].as_array().map(Vec::len)), (StatusCode::OK, Some(1)));
@@ -79,11 +79,11 @@ async fn planned_refusals_have_code_and_retry_after() {
             let requests = async {
                 tokio::time::sleep(planned.at + planned.duration / 2).await;
                 let answer = ask().await;
-                let patience =
+                let received =
                     answer.headers().get("retry-after").map(|seconds| seconds.to_str().unwrap().to_owned());
-                // For an expired state, `Retry-After` is absent.
+                // A response with code 410 has no `Retry-After`.
                 let expected = (retry_after > 0 && code != 410).then(|| retry_after.to_string());
-                assert_eq!((answer.status().as_u16(), patience), (code, expected));
+                assert_eq!((answer.status().as_u16(), received), (code, expected));
             };
             tokio::join!(plan.run(&simulator, |_| {}), requests);
             assert_eq!(ask().await.status(), StatusCode::OK);
@@ -123,7 +123,7 @@ async fn restore_fault_undoes_writes_when_it_ends() {
         maps.create(&config_map("a", &format!("n{}", counts.len()))).unwrap();
     })
     .await;
-    assert_eq!(counts, [0, 0], "writes during the fault are undone at its end");
+    assert_eq!(counts, [0, 0], "writes during the fault must be undone at its end");
     assert_eq!(maps.len(), 1);
 }
 

@@ -1,4 +1,4 @@
-//! Protobuf bodies, as Go programs send built-in kinds.
+//! Protobuf bodies, like those that Go programs send for built-in kinds.
 
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};

@@ -46,7 +46,10 @@ async fn held_replica_serves_the_past_only_for_any_version() {
     let (_, newest) = get(&replica, MAPS).await;
     assert_eq!(names(&newest), ["three", "two"]);
     let waited = began.elapsed();
-    assert!((3_000..3_010).contains(&waited.as_millis()), "the list waits for the watch cache: {waited:?}");
+    assert!(
+        (3_000..3_010).contains(&waited.as_millis()),
+        "the list must wait for the watch cache: {waited:?}"
+    );
     assert_eq!(get(&replica, &format!("{MAPS}/one?resourceVersion=0")).await.0, StatusCode::OK);
     assert_eq!(get(&replica, &format!("{MAPS}/one")).await.0, StatusCode::NOT_FOUND);
     replica.catch_up();
@@ -90,7 +93,7 @@ async fn replica_without_storage_refuses_the_newest_list() {
     let message = format!("Timeout: Too large resource version: {version}, current: {held_at}");
     assert_eq!(status["message"], message);
 
-    assert_eq!(names(&get(&replica, &next).await.1), ["two"], "the page's state is in the watch cache");
+    assert_eq!(names(&get(&replica, &next).await.1), ["two"], "the watch cache has the page's state");
     simulator.create(&event("happened")).unwrap();
     assert_eq!(
         names(&get(&replica, "/api/v1/namespaces/a/events").await.1),
@@ -152,7 +155,7 @@ async fn held_replica_refuses_versions_it_has_not_reached() {
         tokio::task::yield_now().await;
         replica.catch_up();
     });
-    assert_eq!(names(&listed.1), ["one"], "the list waits until the cache has caught up");
+    assert_eq!(names(&listed.1), ["one"], "the list must wait until the cache has caught up");
 }
 
 #[tokio::test]

@@ -95,7 +95,7 @@ async fn bookmarks_can_be_lost_and_delayed() {
     simulator.lose_bookmarks(true);
     watch = Lines::open(&simulator, &path).await;
     let a_while = Duration::from_secs(600);
-    assert!(tokio::time::timeout(a_while, watch.next()).await.is_err(), "bookmarks are lost");
+    assert!(tokio::time::timeout(a_while, watch.next()).await.is_err(), "bookmarks must be lost");
     simulator.lose_bookmarks(false);
     assert_eq!(watch.brief().await.unwrap().0, "BOOKMARK");
     simulator.set_bookmark_interval(Duration::from_secs(300));

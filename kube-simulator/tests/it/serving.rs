@@ -49,6 +49,6 @@ async fn a_dropped_simulator_ends_its_watches_and_closes_its_port() {
     drop(simulator);
     assert!(events.try_next().await.unwrap().is_none());
     drop(events);
-    // The connection that served the watch is closed, and the port accepts no new one.
+    // The connection of the watch is closed, and the port accepts no new connection.
     assert!(maps.list(&ListParams::default()).await.is_err());
 }

@@ -21,7 +21,7 @@ async fn stopping_server_refuses_requests_until_restart() {
     let simulator = simulator().await;
     let mut watch = Lines::open(&simulator, &format!("{MAPS}?watch=1&resourceVersion=1000")).await;
     simulator.begin_shutdown(ShutdownAnswer::TooManyRequests);
-    assert_eq!(watch.next().await, None, "open watches end");
+    assert_eq!(watch.next().await, None, "open watches must end");
     simulator.wait_for_watches(&RequestFilter::any(), 0).await;
     for method in [Method::GET, Method::POST] {
         let response = refusal(&simulator, method).await;
@@ -38,7 +38,7 @@ async fn stopping_server_refuses_requests_until_restart() {
     assert_eq!(
         (code, list["items"].as_array().map(Vec::len)),
         (StatusCode::OK, Some(0)),
-        "a refused request has no effect"
+        "a refused request must have no effect"
     );
 }
 
@@ -77,7 +77,7 @@ async fn stopping_server_ends_watches_one_by_one() {
     let began = Instant::now();
     let mut ends = Vec::new();
     for mut watch in watches {
-        assert_eq!(watch.brief().await.unwrap().1, "one", "earlier events are still sent");
+        assert_eq!(watch.brief().await.unwrap().1, "one", "earlier events must still be sent");
         assert_eq!(watch.next().await, None);
         ends.push(began.elapsed());
     }
@@ -114,7 +114,7 @@ async fn watch_opened_during_a_shutdown_ends() {
     let mut watch = Lines::open(&simulator, &late).await;
     assert_eq!(watch.brief().await.unwrap().1, "one");
     simulator.create(&config_map("a", "two")).unwrap();
-    assert_eq!(watch.brief().await.unwrap().1, "two", "a watch after the restart stays open");
+    assert_eq!(watch.brief().await.unwrap().1, "two", "a watch after the restart must stay open");
 }
 
 #[tokio::test]
@@ -152,7 +152,7 @@ async fn stopping_server_closes_connections_with_its_answer() {
 }
 
 #[tokio::test]
-async fn stopped_simulator_answers_with_its_shutdown() {
+async fn stopped_simulator_refuses_requests() {
     let simulator = simulator().await;
     let mut services = [simulator.service(), simulator.lagging_replica().service()];
     simulator.shutdown().await;

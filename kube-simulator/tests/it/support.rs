@@ -76,7 +76,7 @@ pub(crate) async fn call(
     (response.status(), body_of(response).await)
 }
 
-/// Sends a patch in process. The type is, for example, `merge-patch`.
+/// Sends a patch in process. `kind` is the type of the patch, such as `merge-patch`.
 pub(crate) async fn patch(
     simulator: &Simulator,
     path_and_query: &str,

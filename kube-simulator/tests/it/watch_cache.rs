@@ -37,7 +37,7 @@ async fn unready_cache_raises_retry_after() {
     simulator.set_watch_cache_ready(true);
     simulator.set_watch_cache_ready(false);
     let status = get(&simulator, MAPS).await.1;
-    assert_eq!(status["details"]["retryAfterSeconds"], 1, "the delay starts again at one second");
+    assert_eq!(status["details"]["retryAfterSeconds"], 1, "the delay must start again at one second");
 }
 
 #[tokio::test(start_paused = true)]
@@ -62,7 +62,7 @@ async fn client_resumes_once_the_cache_is_ready() {
     let maps: Api<ConfigMap> = Api::namespaced(simulator.client().unwrap(), "a");
     let mut before = Lines::open(&simulator, &format!("{MAPS}?watch=1&resourceVersion=1000")).await;
     simulator.set_watch_cache_ready(false);
-    assert_eq!(before.next().await, None, "open watches end");
+    assert_eq!(before.next().await, None, "open watches must end");
     simulator.create(&config_map("a", "meanwhile")).unwrap();
     match maps.watch(&WatchParams::default(), "1000").await.map(|_| ()).unwrap_err() {
         kube::Error::Api(status) => assert_eq!(status.code, 429),

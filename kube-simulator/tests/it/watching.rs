@@ -76,7 +76,7 @@ async fn watch_from_a_future_version_gets_no_early_bookmark() {
     let a_while = Duration::from_secs(300);
     assert!(
         tokio::time::timeout(a_while, watch.next()).await.is_err(),
-        "no bookmark for a version that is not reached yet"
+        "no bookmark must be sent before the version is reached"
     );
     simulator.create(&config_map("b", "elsewhere")).unwrap();
     let bookmark = watch.next().await.unwrap();
@@ -232,5 +232,8 @@ async fn watch_without_timeout_lasts_30_to_60_minutes() {
     }
     let minute = Duration::from_secs(60);
     assert!(lasted.iter().all(|lasted| (30 * minute..=60 * minute).contains(lasted)), "{lasted:?}");
-    assert!(lasted.iter().any(|other| *other != lasted[0]), "watches end at different times: {lasted:?}");
+    assert!(
+        lasted.iter().any(|other| *other != lasted[0]),
+        "watches must end at different times: {lasted:?}"
+    );
 }

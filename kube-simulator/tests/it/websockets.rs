@@ -22,7 +22,7 @@ async fn connect(simulator: &Simulator, query: &str) -> WebSocketStream<TcpStrea
 async fn text(watch: &mut WebSocketStream<TcpStream>) -> String {
     match watch.next().await.expect("the stream continues").expect("a valid frame") {
         Message::Text(text) => text.to_string(),
-        other => panic!("no text: {other}"),
+        other => panic!("expected a text message: {other}"),
     }
 }
 
@@ -53,7 +53,10 @@ async fn websocket_message_is_cut_where_a_body_would_be() {
     let mut watch = connect(&simulator, "").await;
     assert_eq!(text(&mut watch).await, whole);
     let end = watch.next().await.expect("an error");
-    assert!(matches!(end, Err(Error::Protocol(_) | Error::Io(_))), "no closing handshake: {end:?}");
+    assert!(
+        matches!(end, Err(Error::Protocol(_) | Error::Io(_))),
+        "the connection must end without a closing handshake: {end:?}"
+    );
 }
 
 #[tokio::test]

@@ -37,7 +37,7 @@ impl Answer {
     /// Asserts an error: a `Status` with this code, reason (which can be empty) and message.
     #[track_caller]
     pub(crate) fn refused(self, code: u16, reason: &str, message: &str) -> Refusal {
-        let refusal = self.refused_somehow(code, reason);
+        let refusal = self.assert_error(code, reason);
         assert_eq!(refusal.message(), message);
         refusal
     }
@@ -45,13 +45,13 @@ impl Answer {
     /// Asserts an error whose message contains `part`.
     #[track_caller]
     pub(crate) fn refused_with(self, code: u16, reason: &str, part: &str) -> Refusal {
-        let refusal = self.refused_somehow(code, reason);
+        let refusal = self.assert_error(code, reason);
         assert!(refusal.message().contains(part), "{}", refusal.message());
         refusal
     }
 
     #[track_caller]
-    fn refused_somehow(self, code: u16, reason: &str) -> Refusal {
+    fn assert_error(self, code: u16, reason: &str) -> Refusal {
         assert_eq!(self.code, code, "{}", self.text());
         assert_eq!(self.header("content-type"), "application/json");
         let refusal = Refusal(self.body);
@@ -101,7 +101,7 @@ impl Refusal {
 
     /// Asserts the causes, given as reason and field.
     ///
-    /// A real server reports some causes twice, because it validates both by code and by
+    /// A real server reports some causes twice, because it validates both in code and with
     /// declarative rules.
     #[track_caller]
     pub(crate) fn has_causes(&self, causes: &[(&str, &str)]) {

@@ -12,7 +12,7 @@ pub(crate) const SELF_DESCRIBED: [u8; 3] = [0xd9, 0xd9, 0xf7];
 pub(crate) fn read(mut bytes: &[u8]) -> Value {
     assert!(bytes.starts_with(&SELF_DESCRIBED), "{bytes:x?}");
     let read = read_first(&mut bytes).expect("CBOR");
-    assert!(bytes.is_empty(), "exactly one item");
+    assert!(bytes.is_empty(), "there must be exactly one item");
     read
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn read_first(bytes: &mut &[u8]) -> Option<Value> {
     Some(json(item))
 }
 
-/// Encodes strings as text strings, as most libraries do. Go encodes them as byte strings.
+/// Encodes a value, with strings as text strings, as most libraries do. Go writes byte strings.
 pub(crate) fn write(value: &Value) -> Vec<u8> {
     let mut bytes = SELF_DESCRIBED.to_vec();
     ciborium::into_writer(value, &mut bytes).expect("writable");

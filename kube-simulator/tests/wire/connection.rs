@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::server::{self, AGAIN, JSON, Server};
+use crate::server::{self, JSON, POLL_INTERVAL, Server};
 use crate::target::Target;
 
 /// A connection to the server of a scenario.
@@ -55,7 +55,7 @@ impl Connection {
 
     /// Waits until the server has closed the connection.
     pub(crate) async fn until_closed(&mut self) {
-        let mut ticks = tokio::time::interval(AGAIN);
+        let mut ticks = tokio::time::interval(POLL_INTERVAL);
         while self.get("/version").await.is_some() {
             ticks.tick().await;
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::server::{AGAIN, MERGE, Server};
+use crate::server::{MERGE, POLL_INTERVAL, Server};
 
 pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -109,7 +109,7 @@ impl<'a> Widgets<'a> {
     /// definition, the server returns various errors for a while, even after a first success.
     pub(crate) async fn served(&self) -> Value {
         let probe = format!("{}?dryRun=All", self.path());
-        let mut ticks = tokio::time::interval(AGAIN);
+        let mut ticks = tokio::time::interval(POLL_INTERVAL);
         loop {
             let created = self.server.post(&probe, &self.widget("probe", "none")).await;
             let list = self.server.get(&self.path()).await;
@@ -130,7 +130,7 @@ impl<'a> Widgets<'a> {
         let change = json!({ "spec": { "names": names } });
         self.server.patch(&self.definition_path(), MERGE, &change).await.expect(200);
         let path = format!("/apis/{}/v1", self.group);
-        let mut ticks = tokio::time::interval(AGAIN);
+        let mut ticks = tokio::time::interval(POLL_INTERVAL);
         while !self.server.get(&path).await.text().contains("\"wdgt\"") {
             ticks.tick().await;
         }
@@ -139,7 +139,7 @@ impl<'a> Widgets<'a> {
 
     /// Waits until widgets are no longer served, and returns the response.
     pub(crate) async fn until_not_served(&self) -> crate::answer::Answer {
-        let mut ticks = tokio::time::interval(AGAIN);
+        let mut ticks = tokio::time::interval(POLL_INTERVAL);
         loop {
             ticks.tick().await;
             let answer = self.server.get(&self.path()).await;

@@ -1,5 +1,5 @@
-//! How a scenario causes server failures: by a method of the simulator, or by etcd, flow control or
-//! a signal for a real server.
+//! Causes server failures for scenarios: with a method of the simulator; on a real server, with etcd, flow
+//! control or a signal.
 
 use std::process::Command;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::answer::Answer;
 use crate::connection::Connection;
 use crate::custom::{DEFINITIONS, Widgets};
 use crate::objects::uid;
-use crate::server::{AGAIN, Server, config};
+use crate::server::{POLL_INTERVAL, Server, config};
 use crate::target::Target;
 
 /// The environment variable with the URL of the real server's etcd.
@@ -43,7 +43,7 @@ impl Server {
     }
 
     /// Compacts etcd at this resource version and publishes the compaction to all API servers, as
-    /// the compacting API server does every few minutes. They check every 15 seconds.
+    /// the compacting API server does every few minutes. Each API server checks every 15 seconds.
     pub(crate) async fn compact_for_all(&self, version: u64) {
         if self.simulator.is_some() {
             // Each compaction of an API server removes the history before its previous compaction.
@@ -84,7 +84,7 @@ pub(crate) struct UnreadyWidgets<'a> {
 
 impl<'a> UnreadyWidgets<'a> {
     /// Defines widgets and creates some. On a real server, a corrupt stored object keeps the cache
-    /// unready; it sorts after the others in a list.
+    /// unready; this object sorts after the widgets in a list.
     pub(crate) async fn with(server: &'a Server, names: &[&str]) -> Self {
         let widgets = Widgets::of(server);
         let (prefix, group) = (server.target.prefix(), &widgets.group);
@@ -94,7 +94,7 @@ impl<'a> UnreadyWidgets<'a> {
             None => store_invalid_bytes(&corrupt_key).await,
         }
         server.create(DEFINITIONS, &widgets.definition()).await;
-        let mut ticks = tokio::time::interval(AGAIN);
+        let mut ticks = tokio::time::interval(POLL_INTERVAL);
         while server.post(&widgets.path(), &widgets.widget(names[0], "red")).await.code != 201 {
             ticks.tick().await;
         }
@@ -105,8 +105,8 @@ impl<'a> UnreadyWidgets<'a> {
     }
 
     /// Requests the widgets once, with these parameters.
-    pub(crate) async fn ask(&self, query: &str) -> Answer {
-        self.server.ask_once(&format!("{}{query}", self.path)).await
+    pub(crate) async fn get(&self, query: &str) -> Answer {
+        self.server.get_once(&format!("{}{query}", self.path)).await
     }
 
     /// Makes the cache ready, and waits for it.
@@ -115,8 +115,8 @@ impl<'a> UnreadyWidgets<'a> {
             Some(simulator) => simulator.set_watch_cache_ready(true),
             None => delete(&self.corrupt_key).await,
         }
-        let mut ticks = tokio::time::interval(AGAIN);
-        while self.ask("?resourceVersion=0").await.code != 200 {
+        let mut ticks = tokio::time::interval(POLL_INTERVAL);
+        while self.get("?resourceVersion=0").await.code != 200 {
             ticks.tick().await;
         }
     }
@@ -125,24 +125,24 @@ impl<'a> UnreadyWidgets<'a> {
 /// Failures of requests.
 impl Server {
     /// Lists the namespace's secrets as a user whose requests flow control rejects.
-    pub(crate) async fn ask_and_be_rejected(&self) -> Answer {
+    pub(crate) async fn list_until_rejected(&self) -> Answer {
         let nobody = self.as_nobody().await;
         if let Some(simulator) = &self.simulator {
             simulator.fail_next(1, RequestFilter::any(), CannedResponse::too_many_requests(1));
-            return nobody.ask_once(&self.secrets()).await;
+            return nobody.get_once(&self.secrets()).await;
         }
         let (levels, schemas) = ("prioritylevelconfigurations", "flowschemas");
-        let [rights, level, schema] = self.few_at_a_time();
+        let [rights, level, schema] = self.flow_control_objects();
         self.create(&self.group("rbac.authorization.k8s.io/v1", "rolebindings"), &rights).await;
         self.create(&format!("{FLOW_CONTROL}/{levels}"), &level).await;
         let schema = self.create(&format!("{FLOW_CONTROL}/{schemas}"), &schema).await;
         nobody.until(|answer| answer.code == 200 && answer.header(FLOW_SCHEMA) == uid(&schema)).await;
         // These requests occupy all seats, because their bodies are not sent.
-        let (mut under_way, mut answer) = (Vec::new(), nobody.ask_once(&self.secrets()).await);
+        let (mut under_way, mut answer) = (Vec::new(), nobody.get_once(&self.secrets()).await);
         while answer.code != 429 {
             let mut connection = Connection::open_as(self, "nobody").await;
             under_way.push(connection.begin_to_post(&self.secrets()).await);
-            answer = nobody.ask_once(&self.secrets()).await;
+            answer = nobody.get_once(&self.secrets()).await;
         }
         for kind in [schemas, levels] {
             self.delete(&format!("{FLOW_CONTROL}/{kind}/{}", self.namespace)).await.expect(200);
@@ -152,10 +152,10 @@ impl Server {
 
     /// Lists the namespace's secrets until the response matches.
     async fn until(&self, is_wanted: impl Fn(&Answer) -> bool) -> Answer {
-        let mut ticks = tokio::time::interval(AGAIN);
+        let mut ticks = tokio::time::interval(POLL_INTERVAL);
         loop {
             ticks.tick().await;
-            let answer = self.ask_once(&self.secrets()).await;
+            let answer = self.get_once(&self.secrets()).await;
             if is_wanted(&answer) {
                 return answer;
             }
@@ -164,7 +164,7 @@ impl Server {
 
     /// Returns a binding that grants the user `nobody` all permissions in the scenario's namespace,
     /// a priority level with few seats, and a flow schema for that level.
-    fn few_at_a_time(&self) -> [Value; 3] {
+    fn flow_control_objects(&self) -> [Value; 3] {
         let metadata = json!({ "name": self.namespace });
         let rights = json!({
             "metadata": metadata,
@@ -196,10 +196,10 @@ impl Server {
         match &self.simulator {
             Some(simulator) => simulator.begin_shutdown(answer),
             None => {
-                assert!(self.target.leaves(), "other scenarios share this server");
+                assert!(self.target.can_be_shut_down(), "other scenarios share this server");
                 let variable = self.target.process();
-                let process =
-                    std::env::var(&variable).unwrap_or_else(|_| panic!("{variable} must be a process"));
+                let process = std::env::var(&variable)
+                    .unwrap_or_else(|_| panic!("{variable} must be a process ID: run `cargo xtask e2e`"));
                 let status = Command::new("kill").arg(&process).status().expect("`kill` runs");
                 assert!(status.success());
             }
@@ -222,13 +222,13 @@ impl Server {
     pub(crate) async fn until_port_is_closed(&self) {
         let url = config(self.target, "admin").await.cluster_url;
         let address = url.authority().expect("a host and a port").as_str().to_owned();
-        let mut ticks = tokio::time::interval(AGAIN);
+        let mut ticks = tokio::time::interval(POLL_INTERVAL);
         while TcpStream::connect(&address).await.is_ok() {
             ticks.tick().await;
         }
     }
 
-    /// Returns how long the server keeps open watches in a shutdown. It is the server's
+    /// Returns how long the server keeps open watches in a shutdown. This time is the server's
     /// `--request-timeout`: a minute by default, but shorter for the real server of these
     /// scenarios.
     pub(crate) fn last_watches(&self) -> Duration {
@@ -245,7 +245,8 @@ impl Server {
     }
 }
 
-/// Replaces an object by invalid bytes, which the server takes for encrypted data without a key.
+/// Replaces an object by invalid bytes. The server treats these bytes as encrypted data for which it has no
+/// key.
 async fn store_invalid_bytes(key: &str) {
     put(key, "k8s:enc:nonsense").await;
 }

@@ -1,9 +1,9 @@
 //! One suite of scenarios in plain HTTP, run against the simulator and against a real
 //! kube-apiserver.
 //!
-//! Each scenario is one function for both. Where the two differ, the scenario's row describes the
-//! difference, and the function asserts both behaviors. A plain `cargo test` runs the scenarios
-//! against the simulator with a paused clock; `cargo xtask e2e` runs those named `server::…`
+//! Each scenario is one function for both servers. If the servers differ, the scenario's row in the suite
+//! describes the difference, and the function asserts both behaviors. A plain `cargo test` runs the scenarios
+//! against the simulator with a paused clock; `cargo xtask e2e` runs the tests named `server::…`
 //! against a kube-apiserver. `docs/wire-scenarios.md` counts the scenarios and lists the
 //! differences.
 
@@ -29,11 +29,11 @@ use libtest_mimic::{Arguments, Trial};
 use crate::scenario::Place;
 
 /// Scenarios mostly wait for the server, so many run concurrently.
-const AT_ONCE: usize = 16;
+const CONCURRENT_SCENARIOS: usize = 16;
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    arguments.test_threads.get_or_insert(AT_ONCE);
+    arguments.test_threads.get_or_insert(CONCURRENT_SCENARIOS);
     let scenarios = scenario::all();
     let mut trials: Vec<Trial> =
         scenarios.iter().filter_map(|scenario| scenario.trial(Place::Simulator)).collect();

@@ -45,7 +45,7 @@ impl Message {
                     let length = usize::try_from(varint(&mut bytes)).expect("a length");
                     Content::Bytes(bytes.split_off(..length).expect("a whole message").to_vec())
                 }
-                other => panic!("no field here has wire type {other}"),
+                other => panic!("unexpected wire type {other}"),
             };
             fields.push((tag >> 3, content));
         }

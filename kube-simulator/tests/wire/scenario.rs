@@ -1,4 +1,4 @@
-//! [`Scenario`]: a row of the suite. It becomes up to two tests.
+//! [`Scenario`]: a row of the suite. It becomes one test for each server on which it runs.
 
 use std::any::type_name;
 use std::future::Future;
@@ -14,8 +14,8 @@ use crate::server::Server;
 use crate::subjects;
 use crate::target::Target;
 
-/// Longer than any scenario takes. A server's longest wait is 20 seconds, before its shutdown.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// The timeout of each scenario. A server's longest wait is 20 seconds, before its shutdown.
+const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Scenarios on real servers hold this lock for reading, because all servers share one etcd and one
 /// machine. Exclusive scenarios hold it for writing. A scenario does not wait for other scenarios
@@ -78,7 +78,7 @@ where
 }
 
 impl Scenario {
-    /// Describes the difference of the real server.
+    /// Describes how the real server differs from the simulator.
     pub(crate) fn differs(self, how: &'static str) -> Self {
         Self { difference: Some(how), ..self }
     }
@@ -159,8 +159,8 @@ impl Scenario {
     }
 }
 
-/// The simulator's waits take no real time on a paused clock. The real server's clock cannot be
-/// paused.
+/// Returns the runtime of a scenario. On a paused clock, the simulator's waits take no real time. The real
+/// server's clock cannot be paused.
 fn runtime(paused: bool) -> Runtime {
     let mut builder = Builder::new_current_thread();
     builder.enable_all().start_paused(paused);
@@ -168,7 +168,7 @@ fn runtime(paused: bool) -> Runtime {
 }
 
 async fn in_time(scenario: impl Future<Output = ()>) {
-    tokio::time::timeout(PATIENCE, scenario).await.expect("the scenario timed out");
+    tokio::time::timeout(TIMEOUT, scenario).await.expect("the scenario timed out");
 }
 
 pub(crate) fn all() -> Vec<Scenario> {

@@ -16,7 +16,7 @@ use crate::target::Target;
 use crate::watch::Watch;
 
 /// The polling interval for states that no event reports.
-pub(crate) const AGAIN: Duration = Duration::from_millis(50);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The prefix of each scenario's namespace.
 const PREFIX: &str = "wire-";
@@ -48,8 +48,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a simulator for this scenario only, in process or over its socket. It is as strict as
-    /// a real server, unlike the default.
+    /// Starts a simulator for this scenario only, in process or over its socket. Unlike a default
+    /// simulator, this simulator is as strict as a real server.
     pub(crate) async fn simulator(target: Target, over_a_socket: bool) -> Self {
         let builder = Simulator::builder().built_in_kinds().require_namespaces().graceful_pod_deletion();
         let builder = builder.goaway_chance(0.02).compress_streaming_lists().compaction_interval(COMPACTION);
@@ -215,7 +215,7 @@ impl Server {
     }
 
     /// Sends a request once, without a retry.
-    pub(crate) async fn ask_once(&self, path: &str) -> Answer {
+    pub(crate) async fn get_once(&self, path: &str) -> Answer {
         let request = Request::get(path).body(Body::empty()).expect("a request");
         Answer::read(self.client.send(request).await.expect("the server answers")).await
     }
@@ -229,7 +229,7 @@ impl Server {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> http::Response<Body> {
-        let mut ticks = tokio::time::interval(AGAIN);
+        let mut ticks = tokio::time::interval(POLL_INTERVAL);
         loop {
             ticks.tick().await;
             let mut request = Request::builder().method(method.clone()).uri(path);
@@ -238,7 +238,7 @@ impl Server {
             }
             let request = request.body(Body::from(body.to_vec())).expect("a request");
             let response = self.client.send(request).await.expect("the server answers");
-            // For evictions, this code has another meaning.
+            // For evictions, this code means that a disruption budget forbids the eviction.
             if response.status() != StatusCode::TOO_MANY_REQUESTS || path.ends_with("/eviction") {
                 return response;
             }

@@ -17,25 +17,25 @@ const HEAD: &str = "\
 
 A wire scenario describes the behavior of an API server as its clients observe it, in plain HTTP. Each scenario is one function in
 `kube-simulator/tests/wire/subjects`. It runs against the simulator in `cargo test`, and against a real kube-apiserver in
-`cargo xtask e2e`. This page counts the scenarios per subject and lists those on which the two servers differ; such a scenario
-asserts both behaviors.
+`cargo xtask e2e`. This page counts the scenarios per subject, and lists the scenarios in which the two servers differ. Such a
+scenario asserts the behavior of each server.
 
 Some scenarios need a real server in a particular state:
 
-- With other feature gates: a server of its own, with `CBORServingAndStorage` on and `WatchList` off.
-- With failures (`kube-simulator/tests/wire/failures.rs`): corrupt objects in etcd keep the watch cache unready or a deletion
-  unreadable, requests occupy all seats of flow control, and further API servers on the same etcd shut down.
-- With a controller-manager, as in CI: the scenarios of the garbage collector.
+- With other feature gates: a separate server, with `CBORServingAndStorage` on and `WatchList` off.
+- With failures (`kube-simulator/tests/wire/failures.rs`): corrupt objects in etcd keep the watch cache unready or make a
+  deletion unreadable, requests occupy all seats of flow control, and further API servers on the same etcd shut down.
+- With a controller-manager, as in CI: the scenarios of the garbage collector need it.
 
 `INFORMER_WRITE_WIRE_TABLE=1 cargo test -p kube-simulator --test wire table` writes this file. Without the variable, the command
-compares it.
+compares the file with the scenarios.
 ";
 
 pub(crate) fn trials(scenarios: &[Scenario]) -> Vec<Trial> {
     let (text, names) = (render(scenarios), repeated_name(scenarios));
     vec![
         Trial::test("table::the_table_in_the_docs_is_up_to_date", move || compare(&text)),
-        Trial::test("table::each_name_is_of_one_scenario", move || match names {
+        Trial::test("table::scenario_names_are_unique", move || match names {
             Some(name) => Err(Failed::from(format!("two scenarios have the name {name}"))),
             None => Ok(()),
         }),
@@ -54,7 +54,7 @@ fn compare(text: &str) -> Result<(), Failed> {
         return Ok(());
     }
     Err(Failed::from(format!(
-        "docs/wire-scenarios.md is out of date: run this again with {WRITE}=1, and commit it"
+        "docs/wire-scenarios.md is out of date: run this test again with {WRITE}=1, and commit the file"
     )))
 }
 
@@ -82,15 +82,15 @@ fn summary(scenarios: &[Scenario]) -> String {
     let differ = scenarios.iter().filter(|scenario| scenario.difference.is_some()).count();
     let gates = scenarios.iter().filter(|scenario| scenario.target == Target::OtherGates).count();
     format!(
-        "Scenarios: {}; on the simulator: {}; on the real server: {}; on both: {both}, of which {differ} differ; with other \
-         feature gates: {gates}.",
+        "Scenarios: {}; on the simulator: {}; on the real server: {}; on both: {both} ({differ} of them with a difference); with \
+         other feature gates: {gates}.",
         scenarios.len(),
         on(Place::Simulator),
         on(Place::Server),
     )
 }
 
-/// Returns the row of a scenario with a difference, or in one place only.
+/// Returns the row of a scenario that has a difference, or that runs in one place only.
 fn row(scenario: &Scenario) -> Option<String> {
     let remark = match (scenario.difference, scenario.left_out) {
         (Some(difference), _) => difference.to_owned(),

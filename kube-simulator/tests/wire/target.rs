@@ -13,10 +13,10 @@ pub(crate) enum Target {
     Usual,
     /// A server with different feature gates: CBOR is on, and streaming lists are off.
     OtherGates,
-    /// A server with a shutdown delay. The suite has one.
+    /// A server with a shutdown delay. The suite has one such server, for one scenario.
     Leaving,
-    /// A server without a shutdown delay, which is the default of a kube-apiserver. The suite has
-    /// one.
+    /// A server without a shutdown delay, which is the default of a kube-apiserver. The suite has one
+    /// such server, for one scenario.
     LeavingAtOnce,
 }
 
@@ -32,7 +32,7 @@ impl Target {
     }
 
     /// Returns whether a scenario can shut the server down.
-    pub(crate) fn leaves(self) -> bool {
+    pub(crate) fn can_be_shut_down(self) -> bool {
         matches!(self, Self::Leaving | Self::LeavingAtOnce)
     }
 

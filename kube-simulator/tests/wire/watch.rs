@@ -17,7 +17,7 @@ pub(crate) struct Watch {
 impl Watch {
     pub(crate) fn new(response: Response<Body>) -> Self {
         let (head, body) = response.into_parts();
-        assert_eq!(head.status, 200, "a watch opens with 200");
+        assert_eq!(head.status, 200, "a watch must open with status 200");
         Self { headers: head.headers, body, buffer: Vec::new() }
     }
 

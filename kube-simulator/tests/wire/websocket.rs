@@ -23,7 +23,7 @@ const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 pub(crate) struct WebSocketWatch(WebSocketStream<TokioIo<Upgraded>>);
 
 /// Requests a watch over a WebSocket with these headers.
-pub(crate) async fn ask(
+pub(crate) async fn request_watch(
     server: &Server,
     parameters: &[(&str, &str)],
     headers: &[(&str, &str)],
@@ -36,7 +36,7 @@ pub(crate) async fn ask(
 impl WebSocketWatch {
     /// Opens a watch.
     pub(crate) async fn open(server: &Server, parameters: &[(&str, &str)], headers: &[(&str, &str)]) -> Self {
-        let response = ask(server, parameters, &[&[KEY, VERSION, ORIGIN], headers].concat()).await;
+        let response = request_watch(server, parameters, &[&[KEY, VERSION, ORIGIN], headers].concat()).await;
         Self::of(response).await
     }
 
@@ -55,14 +55,14 @@ impl WebSocketWatch {
     pub(crate) async fn text(&mut self) -> String {
         match self.next().await {
             Message::Text(text) => text.to_string(),
-            other => panic!("no text: {other}"),
+            other => panic!("expected a text message: {other}"),
         }
     }
 
     pub(crate) async fn binary(&mut self) -> Vec<u8> {
         match self.next().await {
             Message::Binary(bytes) => bytes.to_vec(),
-            other => panic!("no bytes: {other}"),
+            other => panic!("expected a binary message: {other}"),
         }
     }
 

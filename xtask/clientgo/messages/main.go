@@ -21,7 +21,7 @@ import (
 	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-// special contains the types whose form in JSON is not an object with their fields.
+// special contains the types whose JSON form is not an object with the fields of the Go type.
 var special = map[reflect.Type]bool{
 	reflect.TypeFor[metav1.Time]():          true,
 	reflect.TypeFor[metav1.MicroTime]():     true,

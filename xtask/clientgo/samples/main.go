@@ -48,7 +48,7 @@ func main() {
 				}
 				depth--
 			},
-			// The next three types contain one of two values, and JSON has only this value.
+			// The next three types contain one of two values, and their JSON form is only that value.
 			func(choice *apiextensions.JSONSchemaPropsOrBool, c randfill.Continue) {
 				if choice.Allows = true; c.Bool() {
 					choice.Schema = &apiextensions.JSONSchemaProps{}

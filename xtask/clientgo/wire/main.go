@@ -1,6 +1,7 @@
-// Command wire is the client-go side of `cargo xtask bench wire`: a shared informer of pods with its defaults, which has an
-// index by namespace, in protobuf or in JSON. xtask/wire/protocol.rs describes arguments and lines. In addition, it
-// collects garbage at the line `collect`, and then prints `collected`.
+// Command wire is the client-go side of `cargo xtask bench wire`: a shared informer of pods with its
+// defaults, which has an index by namespace, in protobuf or in JSON. xtask/wire/protocol.rs describes
+// arguments and lines. In addition, the command collects garbage when it reads the line `collect`, and then
+// prints `collected`.
 package main
 
 import (

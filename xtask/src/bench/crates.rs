@@ -1,5 +1,5 @@
-//! `cargo xtask bench --crates`: the dependencies of each published crate, and the time to compile the crate with them from
-//! nothing.
+//! `cargo xtask bench --crates`: the dependencies of each published crate, and the time to compile the crate
+//! with its dependencies from nothing.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ use crate::{process, workspace};
 /// The crates that also work for plain structs, without the types of Kubernetes.
 const PLAIN: [&str; 2] = ["informer-core", "informer-store"];
 
-/// Compiles each crate in an empty folder, and prints a table.
+/// Compiles each crate with an empty target folder, and prints a table.
 pub(super) fn run(signals: &Signals) -> anyhow::Result<()> {
     println!("| crate | dependencies | CPU time | time |\n|---|---|---|---|");
     for package in &Packages::load()?.in_order {
@@ -58,7 +58,8 @@ fn dependencies(name: &str, features: &[&str]) -> anyhow::Result<usize> {
         bail!("`cargo tree --package {name}` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
     let text = String::from_utf8_lossy(&output.stdout);
-    // A package appears once per dependent, as `name version`, with further words.
+    // Each line begins with name and version of a package. A package appears once for each crate that depends
+    // on it.
     let packages: BTreeSet<Vec<&str>> = text
         .lines()
         .map(|line| line.split(' ').take(2).collect())

@@ -55,8 +55,8 @@ impl Figures {
         }
     }
 
-    /// Records the figures in criterion's result folder. It has a folder per case, or a folder per group with a
-    /// folder per case.
+    /// Records the figures in criterion's result folder. That folder has a subfolder for each case, or for
+    /// each group of cases, which then has a subfolder for each case.
     pub(crate) fn take_criterion(&mut self, folder: &Path) -> anyhow::Result<()> {
         self.take_folder(folder, "")
     }

@@ -46,7 +46,7 @@ pub(crate) struct Args {
     #[arg(long)]
     types: bool,
 
-    /// Measure instead the dependencies of each published crate, and the time to compile it with them
+    /// Measure instead the dependencies of each published crate, and its compile time including them
     #[arg(long, conflicts_with = "types")]
     crates: bool,
 

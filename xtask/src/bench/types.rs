@@ -147,7 +147,8 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
 pub(super) fn cpu_of_children() -> anyhow::Result<f64> {
     let path = PathBuf::from("/proc/self/stat");
     let text = fs::read_to_string(&path).context("cannot read /proc/self/stat; this needs Linux")?;
-    // The fields after the program's name, which can contain blanks: proc_pid_stat(5), from field 3.
+    // Field 2 is the program's name in parentheses, which can contain blanks. `fields` begins with field 3 of
+    // proc_pid_stat(5).
     let fields = text
         .rsplit_once(')')
         .map(|(_, rest)| rest.split_whitespace())

@@ -54,7 +54,7 @@ const DOCS: &str = "\
 The informers of Kubernetes' built-in kinds, by group and version: `factory.core().v1().pods()`.
 
 Each accessor returns the same informer as [`informer`](crate::SharedInformerFactory::informer) for the kind. All
-callers share it, with its store, listers and indices:
+callers share it, with its store, listers and indexes:
 
 ```no_run
 # fn find(factory: &informer_factory::SharedInformerFactory) -> Result<(), informer_factory::IndexError> {
@@ -69,7 +69,7 @@ let there = by_node.get(\"node-1\");
 let same = pods.index::<String>(\"node\")?;
 // The index by namespace always exists, and has its own method.
 let of_shop = pods.indexer().in_namespace(\"shop\");
-// Another scope or selector gives another informer, with its own store and indices.
+// Another scope or selector gives another informer, with its own store and indexes.
 let web = factory.in_namespace(\"shop\").with_labels(\"app=web\").core().v1().pods();
 # Ok(())
 # }
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn generated_files_say_so() {
+    fn generated_files_have_the_mark() {
         let files = generate(&workspace::root()).unwrap();
         for (name, text) in files.into_iter().flat_map(|(_, files)| files) {
             assert!(text.starts_with("//! ") && is_marked(&text, MARK), "{name}");

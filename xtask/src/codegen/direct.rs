@@ -1,8 +1,9 @@
-//! Generates the decoders of frequent kinds for informer-reflector, which read protobuf into the types of k8s-openapi
-//! without a tape.
+//! Generates the decoders of frequent kinds for informer-reflector. They read protobuf directly into the
+//! types of k8s-openapi, without the intermediate tape of tokens (`informer-reflector/src/decode/tape.rs`).
 //!
-//! A field is generated only if all versions of k8s-openapi have it with the same type, because the program chooses the
-//! version. For an object with another field, the generated code returns `None`.
+//! A field is generated only if all versions of k8s-openapi have it with the same type, because the program
+//! chooses the version. For an object with another field, the generated code returns `None`, and the object
+//! is decoded through the tape.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -31,7 +32,7 @@ const KINDS: [&str; 9] = [
 
 const DOCS: &str = "The fields of frequent kinds, in the types of all versions of Kubernetes.";
 
-/// The Rust types of the fields of each type of k8s-openapi, by the path of the type and the name in JSON.
+/// The fields of each type of k8s-openapi, by the path of the type and the field's name in JSON.
 type Types = BTreeMap<String, BTreeMap<String, Member>>;
 
 /// A field of a Rust type.
@@ -123,7 +124,7 @@ fn arms(outer: &Message, message: &Message, types: &Types) -> Vec<TokenStream> {
     fields.filter_map(|field| arm(outer, field, types).or_else(|| left_out(field))).collect()
 }
 
-/// Returns whether a field with zero content is absent. Go writes such fields.
+/// Returns whether a field with a zero value counts as absent. Go writes such fields even if they are zero.
 fn is_absent_if_zero(field: &Field) -> bool {
     let is_always_present = matches!(field.value_type, Type::Message(_) | Type::Quantity | Type::IntOrString);
     field.shape == Shape::Plain && !is_always_present
@@ -141,7 +142,7 @@ fn arm(outer: &Message, field: &Field, types: &Types) -> Option<TokenStream> {
         });
     }
     let name: TokenStream = member(outer, field, types)?.name.parse().ok()?;
-    // An empty time is absent.
+    // An empty time counts as absent.
     let is_time = matches!(field.value_type, Type::Time | Type::MicroTime);
     let read = match field.shape {
         Shape::List => quote!(list(&mut self.#name, field)),

@@ -147,8 +147,8 @@ mod tests {
         for (module, kinds, expected) in [
             ("a::v1", &[POD, POD][..], "`pods` exists twice"),
             ("a::v1", &[], "there is no kind"),
-            ("a::v2", &[POD], "`a::v2` of version `v1` does not end"),
-            ("a:v1", &[POD], "`a:v1` of version `v1` does not end"),
+            ("a::v2", &[POD], "version `v1` has the module path `a::v2`"),
+            ("a:v1", &[POD], "version `v1` has the module path `a:v1`"),
             ("a::v1", &[wordless.as_str()], "`Pod` has no description"),
             ("a::v1", &[gap.as_str()], "not consecutive"),
         ] {

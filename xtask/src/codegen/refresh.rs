@@ -94,7 +94,7 @@ fn scan(folder: &Path, root: &Path) -> anyhow::Result<Vec<Fact>> {
     Ok(facts)
 }
 
-/// Returns the facts about the type in a file, if it can be listed.
+/// Returns the facts about the type in a file, if objects of the type can be listed.
 fn fact(text: &str, module: String) -> anyhow::Result<Option<Fact>> {
     if !text.contains("impl crate::ListableResource for ") {
         return Ok(None);

@@ -1,4 +1,5 @@
-//! [`AdditionalServer`]: additional API servers on the same etcd, for tests that need other flags or that end a server.
+//! [`AdditionalServer`]: additional API servers on the same etcd, for tests that need other flags or that
+//! shut down a server.
 
 use super::Options;
 use super::flags::Flags;
@@ -58,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn further_servers_differ_in_port_and_name() {
+    fn additional_servers_differ_in_port_and_name() {
         let main = Flags {
             dir: "/data".into(),
             kubeconfig: "/data/kubeconfig".into(),

@@ -48,8 +48,8 @@ impl Flags {
             "--bind-address=127.0.0.1".to_owned(),
             format!("--secure-port={}", self.api_port),
             // Without this flag the server searches for a network interface and fails offline.
-            // The server refuses to publish a loopback address, so publishing is disabled.
             "--advertise-address=127.0.0.1".to_owned(),
+            // The server refuses to publish a loopback address, so publishing is disabled.
             "--endpoint-reconciler-type=none".to_owned(),
             format!("--tls-cert-file={}", self.file(SERVING_CERT_FILE)),
             format!("--tls-private-key-file={}", self.file(SERVING_KEY_FILE)),
@@ -94,7 +94,7 @@ impl Flags {
             format!("--kubeconfig={}", self.kubeconfig.display()),
             format!("--config={}", stages.display()),
             "--manage-all-nodes".to_owned(),
-            // KWOK then renews the nodes' leases; nodes without a lease count as lost.
+            // With this flag, KWOK renews the leases of nodes. Nodes without a lease count as lost.
             "--node-lease-duration-seconds=40".to_owned(),
         ]
     }

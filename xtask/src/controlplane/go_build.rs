@@ -23,7 +23,7 @@ const KWOK_PACKAGE: &str = "sigs.k8s.io/kwok/cmd/kwok@v0.8.0";
 /// The environment variable with the folder of built programs.
 const CACHE: &str = "INFORMER_CONTROLPLANE_CACHE";
 
-/// Interval of the checks whether another build has ended.
+/// Interval between checks for the end of another build.
 const LOCK_POLL: Duration = Duration::from_millis(200);
 
 /// The error if Go is not installed.
@@ -92,7 +92,7 @@ fn build(module: &Path, folder: &Path, names: &[&str], signals: &Signals) -> any
 fn unfinished(folder: &Path) -> anyhow::Result<TempDir> {
     let name = "unfinished";
     match std::fs::remove_dir_all(folder.join(name)) {
-        // An interrupted build had left this folder.
+        // An interrupted build left this folder.
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(error).with_context(|| format!("cannot clear {}", folder.display())),
@@ -126,7 +126,7 @@ pub(crate) fn go(module: &Path) -> Command {
     let mut command = Command::new("go");
     command
         .current_dir(module)
-        // Kubernetes' own releases are built without cgo, and so is this build, which then needs no C compiler.
+        // Without cgo, as in Kubernetes' own releases: the build then needs no C compiler.
         .env("CGO_ENABLED", "0")
         // A `go.work` file in a parent folder would replace our module's versions.
         .env("GOWORK", "off")

@@ -1,5 +1,6 @@
-//! Kills servers that outlive this program. Usually `Drop` stops the servers, but not if this program receives SIGKILL.
-//! For that case, a shell waits for the end of a pipe from this program.
+//! Kills servers that outlive this program. Usually `Drop` stops the servers, but not if this program
+//! receives SIGKILL. Therefore a shell reads a pipe from this program, and kills the servers when the pipe
+//! closes.
 
 use std::io::Write;
 use std::path::Path;

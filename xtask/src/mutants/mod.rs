@@ -1,6 +1,6 @@
-//! `cargo xtask mutants`: plants bugs in a copy of the sources, one at a time. The simulation must find some of them.
-//! Each invariant has a bug that breaks it, and a test of the invariant that must fail with the bug. A bug whose source
-//! text has changed is an error.
+//! `cargo xtask mutants`: plants bugs in a copy of the sources, one at a time. The simulation must find some
+//! of them. Each invariant has a bug that breaks it, and a test of the invariant that must fail with the bug.
+//! If the source text that a bug replaces has changed, the command fails.
 
 mod table;
 

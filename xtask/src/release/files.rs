@@ -26,7 +26,7 @@ pub(crate) fn problems(root: &Path, package: &Package) -> anyhow::Result<Vec<Str
     if licence(folder) != licence(root) {
         problems.push(format!("{name}: LICENSE must be a link to ../LICENSE"));
     }
-    // Tests may use files of the repository: a package is compiled without them.
+    // Tests may use other files of the repository, because a published package is compiled without its tests.
     for file in files.iter().filter(|file| file.starts_with("src") && file.extension() == Some("rs".as_ref()))
     {
         let text = std::fs::read_to_string(folder.join(file))

@@ -33,7 +33,8 @@ pub(crate) struct Package {
     pub(crate) docs_features: Vec<String>,
     /// `cargo-args` in `[package.metadata.docs.rs]`.
     pub(crate) docs_args: Vec<String>,
-    /// The dependencies that a published manifest contains. A development dependency without a version is not there.
+    /// The dependencies that a published manifest contains. Development dependencies without a version are
+    /// left out.
     dependencies: Vec<String>,
     /// Whether the package has a library, which can have documentation and an interface.
     pub(crate) has_library: bool,
@@ -59,13 +60,13 @@ impl Packages {
 
     fn from_metadata(metadata: &Value) -> anyhow::Result<Self> {
         let all = metadata["packages"].as_array().context("`cargo metadata` printed no packages")?;
-        // `publish = false` is an empty list of registries.
+        // `cargo metadata` prints `publish = false` as an empty list of registries.
         let published = all.iter().filter(|package| package["publish"] != Value::Array(Vec::new()));
         let mut in_order = sort(published.map(Package::new).collect())?;
         for index in 0..in_order.len() {
             let (before, rest) = in_order.split_at_mut(index);
             let package = &mut rest[0];
-            let uses_kubernetes = package.libraries().any(|name| {
+            let uses_kubernetes = package.library_dependencies().any(|name| {
                 ["k8s-openapi", "kube", "kube-core"].contains(&name)
                     || before.iter().any(|other| other.name == name && other.uses_kubernetes)
             });
@@ -126,8 +127,8 @@ impl Package {
         Self { version: version.to_owned(), ..Self::default() }
     }
 
-    /// Returns the names of the dependencies that are not only those of tests.
-    fn libraries(&self) -> impl Iterator<Item = &str> {
+    /// Returns the names of all dependencies except development dependencies.
+    fn library_dependencies(&self) -> impl Iterator<Item = &str> {
         list(&self.metadata["dependencies"])
             .filter(|dependency| dependency["kind"] != "dev")
             .filter_map(|dependency| dependency["name"].as_str())

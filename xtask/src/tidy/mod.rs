@@ -45,7 +45,7 @@ impl fmt::Display for Finding {
 /// The options of `cargo xtask tidy`.
 #[derive(Debug, Default, Args)]
 pub(crate) struct TidyArgs {
-    /// Print doc comments and messages drawn at random with this seed, instead of checking
+    /// Print doc comments and messages that this seed selects at random, instead of checking
     #[arg(long, value_name = "SEED")]
     sample: Option<u64>,
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-/// Folders without a library, which the rules for library interfaces exclude.
+/// Folders without a library. The rules for interfaces of libraries do not apply to them.
 const NOT_LIBRARY: [&str; 2] = ["xtask", "examples"];
 
 /// The mark in the first lines of a generated file.

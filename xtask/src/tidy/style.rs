@@ -48,7 +48,8 @@ pub(crate) fn check(source: &Source) -> Vec<Finding> {
     findings
 }
 
-/// Finds names of tests that are too long for reports. The form is `<subject>_<condition>_<outcome>`.
+/// Finds names of tests that are too long for the reports of test runs. The form is
+/// `<subject>_<condition>_<outcome>`.
 fn long_test_names(source: &Source) -> Vec<Finding> {
     let name = |line: &str| {
         let after = code(line).split_once("fn ")?.1;

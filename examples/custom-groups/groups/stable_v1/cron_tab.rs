@@ -20,6 +20,6 @@ pub struct CronTabSpec {
     pub image: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
-    /// When to run it, as cron has it.
+    /// When to run it, in cron's format.
     pub schedule: String,
 }

@@ -12,13 +12,17 @@ use tokio::time::{Instant, sleep};
 use super::{Controller, ms, queue, settled, soon, watched};
 use crate::{create, key};
 
+/// How a call fails.
 #[derive(Debug, Clone, Copy)]
 enum How {
     Error,
+    /// Panics before it returns a future.
     Panic,
+    /// Panics in the future, after an await.
     PanicLater,
-    /// With a payload that panics when it is dropped.
+    /// Panics with a payload that panics when it is dropped.
     HostilePanic,
+    /// Never completes.
     Hang,
 }
 
@@ -30,8 +34,8 @@ impl Drop for HostilePayload {
     }
 }
 
-/// Runs a function that fails three times. Returns the time and the number of failures of each
-/// call.
+/// Runs a reconcile function that fails three times. Returns the statistics, and for each call the
+/// time since the last call and the key's number of failures.
 async fn fails_three_times(how: How) -> (RunnerStats, Vec<(Duration, u32)>) {
     let (source, running, runner) = watched().await;
     let (sender, mut receiver) = unbounded_channel();
@@ -39,7 +43,7 @@ async fn fails_three_times(how: How) -> (RunnerStats, Vec<(Duration, u32)>) {
     let controller = Controller::start(runner, move |request: ReconcileRequest| {
         let failures = request.failures();
         sender.send((Instant::now(), failures)).expect("the receiver exists");
-        assert!(failures == 3 || !matches!(how, How::Panic), "panic before the future is created");
+        assert!(failures == 3 || !matches!(how, How::Panic), "test panic before the future is created");
         async move {
             match how {
                 _ if failures == 3 => return Ok(Reconciled::Done),
@@ -48,7 +52,7 @@ async fn fails_three_times(how: How) -> (RunnerStats, Vec<(Duration, u32)>) {
                 How::HostilePanic => std::panic::panic_any(HostilePayload),
                 How::Panic | How::PanicLater => tokio::task::yield_now().await,
             }
-            panic!("after an await");
+            panic!("test panic after an await");
         }
     });
     create(&source, "a", "1");
@@ -63,7 +67,7 @@ async fn fails_three_times(how: How) -> (RunnerStats, Vec<(Duration, u32)>) {
     let stats = controller.monitor.stats();
     crate::update(&source, "a", "2");
     let again = soon(receiver.recv()).await.map(|(_, failures)| failures);
-    assert_eq!(again, Some(0), "{how:?}: success resets the failures");
+    assert_eq!(again, Some(0), "{how:?}: success must reset the failures");
     controller.stop().await;
     running.stop().await;
     (stats, calls)
@@ -162,7 +166,7 @@ async fn changed_key_is_called_again_but_never_concurrently() {
     soon(receiver.recv()).await.expect("the controller runs");
     go_on.notify_one();
     settled().await;
-    assert!(receiver.try_recv().is_err(), "one call for all changes during the first call");
+    assert!(receiver.try_recv().is_err(), "all changes during the first call must lead to one call");
     assert_eq!((controller.monitor.stats().panicked, controller.monitor.stats().succeeded), (0, 2));
     controller.stop().await;
     running.stop().await;
@@ -227,7 +231,7 @@ async fn failed_key_is_listed_until_a_call_succeeds() {
     create(&source, "a", "1");
     assert_eq!((soon(receiver.recv()).await, soon(receiver.recv()).await), (Some(0), Some(1)));
     let failed = controller.monitor.failed_keys();
-    let [first] = &failed[..] else { panic!("one key has failed: {failed:?}") };
+    let [first] = &failed[..] else { panic!("expected one failed key: {failed:?}") };
     let key = format!("{:?}", key("a"));
     assert_eq!((&first.key, first.failure.as_str(), first.failures), (&key, "failed: refused", 2));
     assert!(first.retry_at > first.at);

@@ -31,7 +31,7 @@ async fn workers_begin_when_all_informers_are_synced_and_not_before() {
     let runner = ControllerRunner::new(queue()).watches(&ready.informer, own_key).waits_for(late.0.clone());
     let controller = Controller::start(runner, reconcile);
     settled().await;
-    assert!(called.rest().is_empty(), "no call before all caches are complete");
+    assert!(called.rest().is_empty(), "no call must be made before all caches are synced");
     let late = Running::run(late);
     assert_eq!(called.next().await, "a");
     controller.stop().await;
@@ -68,7 +68,7 @@ async fn shutdown_before_sync_ends_the_wait() {
     settled().await;
     controller.stop().await;
     assert!(called.rest().is_empty());
-    assert!(queue.is_shut_down(), "no worker will take a key");
+    assert!(queue.is_shut_down(), "the queue must be shut down, so that no worker takes a key");
 }
 
 #[tokio::test(start_paused = true)]
@@ -121,7 +121,7 @@ async fn change_overtakes_resynced_objects() {
     }
     queue.add(crate::key("gate"));
     sleep(Duration::from_secs(31)).await;
-    assert_eq!(queue.len(), 3, "every object is queued again");
+    assert_eq!(queue.len(), 3, "a resync must queue every object again");
     running.reach(&update(&source, "c", "2")).await;
     settled().await;
     go_on.notify_one();
@@ -167,7 +167,7 @@ async fn owner_change_or_deletion_queues_all_owners() {
     source.delete(&ObjectKey::namespaced("shop", "child")).expect("the object exists");
     assert_eq!(called.next().await, "father");
     settled().await;
-    assert!(called.rest().is_empty(), "no other owner is queued");
+    assert!(called.rest().is_empty(), "no other owner must be queued");
     controller.stop().await;
     running.stop().await;
 }
@@ -265,7 +265,8 @@ async fn other_handlers_receive_all_events() {
     running.stop().await;
 }
 
-/// A key function that reports each call and blocks until the sender is dropped.
+/// Returns a key function that reports each call and blocks until the sender of `release` is
+/// dropped.
 fn values_once_released(
     called: Sender<()>,
     release: Receiver<()>,
@@ -289,12 +290,12 @@ async fn every_change_is_queued_even_if_undone_later() {
     let runner = ControllerRunner::new(queue()).watches(&running.informer, values);
     let (reconcile, mut called) = done();
     let controller = Controller::start(runner, reconcile);
-    // Wait until the handler runs, because it does not receive objects that are deleted before.
+    // Wait until the handler runs, because it does not receive objects that are deleted before its start.
     is_called.recv().expect("the function is called");
     create(&source, "changing", "before");
     update(&source, "changing", "between");
     update(&source, "changing", "after");
-    // More events than a handler may have pending without coalescing.
+    // More events than the default threshold, above which a slow handler coalesces its events.
     for n in 0..1_500 {
         let short_lived = create(&source, &format!("short-lived-{n}"), &format!("value-{n}"));
         source.delete(short_lived.key()).expect("the object exists");
@@ -309,7 +310,7 @@ async fn every_change_is_queued_even_if_undone_later() {
     assert!(missing.is_empty(), "{} keys of short-lived objects are missing", missing.len());
     assert!(
         ["before", "between", "after"].iter().all(|value| keys.contains(*value)),
-        "every change, not only the last"
+        "every change must be queued, not only the last"
     );
     controller.stop().await;
     running.stop().await;
@@ -335,7 +336,7 @@ async fn keys_of_both_states_are_queued_in_one_step() {
     assert_eq!(called.next().await, "a");
     settled().await;
     let lengths: Vec<_> = std::iter::from_fn(|| lengths.try_recv().ok()).collect();
-    assert_eq!(lengths, [0; 5], "a worker could take the first key before the next is queued");
+    assert_eq!(lengths, [0; 5], "the keys of both states must be queued in one step");
     controller.stop().await;
     running.stop().await;
 }

@@ -33,7 +33,7 @@ async fn soon<T>(future: impl Future<Output = T>) -> T {
     timeout(LONG, future).await.expect("no result before the timeout")
 }
 
-/// Waits until everything is idle at the current time.
+/// Waits until all tasks are idle, which takes 1 ms of virtual time.
 async fn settled() {
     sleep(ms(1)).await;
 }
@@ -67,7 +67,7 @@ impl Controller {
     }
 }
 
-/// A function that always succeeds, and a receiver for the names of its calls.
+/// Returns a reconcile function that always succeeds, and a receiver of the name in each call's key.
 fn done() -> (
     impl Fn(ReconcileRequest) -> std::future::Ready<Result<Reconciled, Infallible>> + Send + Sync + 'static,
     Names,

@@ -205,7 +205,8 @@ async fn parked_key_returns_with_its_highest_priority() {
     }
 }
 
-/// The changes of each key, the changes covered by successful calls, and the calls in flight.
+/// For each key, the number of changes and the number of changes before the last successful call;
+/// and the keys of calls in flight.
 #[derive(Default)]
 struct Ledger {
     changed: HashMap<ObjectKey, u32>,
@@ -263,7 +264,8 @@ impl Drop for InFlight<'_> {
     }
 }
 
-/// Whatever calls return and however far the caches lag, a successful call follows each change.
+/// Changes keys while calls fail and caches lag at random. Checks that a successful call follows
+/// each change.
 async fn run_with_random_faults(seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let source = source();
@@ -392,9 +394,9 @@ async fn key_of_write_answered_500_is_retried_without_the_deadline() {
     queue.add(key("a"));
     let first = soon(receiver.recv()).await.expect("the function is called");
     let second = soon(receiver.recv()).await.expect("the function is called");
-    assert_eq!(second - first, ms(100), "as the rate limiter says");
+    assert_eq!(second - first, ms(100), "the rate limiter must determine the delay");
     let line = warnings.with("call failed").remove(0);
-    assert!(line.contains("retry_in=100ms") && line.contains("its object is read"), "{line}");
+    assert!(line.contains("retry_in=100ms") && line.contains("reading its object"), "{line}");
     controller.stop().await;
     running.stop().await;
 }

@@ -40,11 +40,11 @@ async fn i12_shutdown_ends_calls_and_starts_none() {
     assert!(!controller.task.is_finished());
     create(&source, "c", "1");
     settled().await;
-    assert_eq!(queue.len(), 1, "b stays queued");
+    assert_eq!(queue.len(), 1, "b must stay queued");
     go_on.notify_one();
     soon(&mut controller.task).await.expect("no panic").expect("synced");
     assert_eq!(receiver.recv().await.as_deref(), Some("ends a"));
-    assert_eq!(receiver.recv().await, None, "the function was dropped");
+    assert_eq!(receiver.recv().await, None, "the reconcile function must be dropped");
     assert_eq!(controller.monitor.stats().succeeded, 1);
     running.stop().await;
 }
@@ -81,7 +81,7 @@ async fn i12_dropped_controller_leaves_no_task() {
     soon(receiver.recv()).await.expect("the function is called");
     controller.task.abort();
     assert!(soon(controller.task).await.expect_err("the task was aborted").is_cancelled());
-    assert_eq!(soon(receiver.recv()).await, None, "workers and calls were dropped");
+    assert_eq!(soon(receiver.recv()).await, None, "workers and calls must be dropped");
     create(&source, "b", "1");
     settled().await;
     assert!(queue.is_shut_down() && queue.is_empty());
@@ -110,7 +110,7 @@ async fn standby_controller_begins_with_existing_objects() {
     running.reach(&create(&source, "b", "1")).await;
     settled().await;
     let (reconcile, mut called) = done();
-    assert!(queue.is_empty(), "a standby queues no keys");
+    assert!(queue.is_empty(), "a standby must queue no keys");
     let controller = Controller::start(runner, reconcile);
     settled().await;
     assert_eq!(called.rest(), ["b"]);

@@ -72,8 +72,8 @@ fn i11_events_of_a_key_coalesce_to_one_step() {
         for event in &events {
             coalesced.push(event, &none(), &mut Vec::new());
         }
-        let owed: Vec<_> = coalesced.take(9).iter().map(shown).collect();
-        assert_eq!(owed.join(" "), expected, "of {:?}", events.iter().map(shown).collect::<Vec<_>>());
+        let taken: Vec<_> = coalesced.take(9).iter().map(shown).collect();
+        assert_eq!(taken.join(" "), expected, "of {:?}", events.iter().map(shown).collect::<Vec<_>>());
     }
 }
 
@@ -92,8 +92,8 @@ fn i11_entry_without_old_states_holds_only_the_newest() {
         for event in &events {
             coalesced.push(event, &none(), &mut garbage);
         }
-        let owed: Vec<_> = coalesced.take(9).iter().map(shown).collect();
-        assert_eq!(owed.join(" "), expected, "of {:?}", events.iter().map(shown).collect::<Vec<_>>());
+        let taken: Vec<_> = coalesced.take(9).iter().map(shown).collect();
+        assert_eq!(taken.join(" "), expected, "of {:?}", events.iter().map(shown).collect::<Vec<_>>());
     }
 }
 

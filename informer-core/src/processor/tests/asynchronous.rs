@@ -8,22 +8,22 @@ use crate::{AsyncEventHandler, Filtered};
 
 /// Sends the event of each call, waits for a permit, and sends "done".
 struct Waiting {
-    said: channel::UnboundedSender<String>,
-    leave: Arc<Semaphore>,
+    calls: channel::UnboundedSender<String>,
+    permits: Arc<Semaphore>,
 }
 
 impl Waiting {
     fn new() -> (Self, channel::UnboundedReceiver<String>, Arc<Semaphore>) {
-        let (said, heard) = channel::unbounded_channel();
-        let leave = Arc::new(Semaphore::new(0));
-        (Self { said, leave: Arc::clone(&leave) }, heard, leave)
+        let (calls, received) = channel::unbounded_channel();
+        let permits = Arc::new(Semaphore::new(0));
+        (Self { calls, permits: Arc::clone(&permits) }, received, permits)
     }
 
     async fn call(&self, what: String) {
-        _ = self.said.send(what.clone());
-        self.leave.acquire().await.expect("the semaphore is open").forget();
+        _ = self.calls.send(what.clone());
+        self.permits.acquire().await.expect("the semaphore is open").forget();
         assert!(!what.contains("panic"), "the intended panic");
-        _ = self.said.send("done".to_owned());
+        _ = self.calls.send("done".to_owned());
     }
 }
 
@@ -49,17 +49,17 @@ fn add(running: &Running, handler: impl AsyncEventHandler<Object>) -> HandlerReg
 #[tokio::test]
 async fn i4_async_handler_has_one_call_at_a_time() {
     let running = Running::with_resync(Some(Duration::from_secs(1)));
-    let (handler, mut heard, leave) = Waiting::new();
+    let (handler, mut received, permits) = Waiting::new();
     let registration = add(&running, Arc::new(handler));
     let gone = Event::Deleted(Deleted::exact(object("a", 2)));
     let events = vec![added("a", 1), updated("a", 1, 2), Event::Resynced(object("a", 2)), gone];
     running.processor.publish(batch(events), || {});
     for expected in ["+a", "a=1>2", "a=2>2", "-a"] {
-        assert_eq!(heard.recv().await.as_deref(), Some(expected));
+        assert_eq!(received.recv().await.as_deref(), Some(expected));
         tokio::task::yield_now().await;
-        assert!(heard.try_recv().is_err(), "no second call before the first has ended");
-        leave.add_permits(1);
-        assert_eq!(heard.recv().await.as_deref(), Some("done"));
+        assert!(received.try_recv().is_err(), "no second call before the first has ended");
+        permits.add_permits(1);
+        assert_eq!(received.recv().await.as_deref(), Some("done"));
     }
     running.stop().await;
     assert_eq!(registration.stats().delivered, 4);
@@ -69,14 +69,14 @@ async fn i4_async_handler_has_one_call_at_a_time() {
 async fn i6_async_handler_syncs_after_its_initial_adds() {
     let running = Running::start();
     running.processor.publish(complete(vec![]), || {});
-    let (handler, mut heard, leave) = Waiting::new();
+    let (handler, mut received, permits) = Waiting::new();
     let options = HandlerOptions::default();
     let registration =
         running.processor.add_async_handler(handler, &options, || [object("a", 1)].into_iter());
-    assert_eq!(heard.recv().await.as_deref(), Some("+a!"));
+    assert_eq!(received.recv().await.as_deref(), Some("+a!"));
     tokio::task::yield_now().await;
     assert!(!registration.has_synced());
-    leave.add_permits(1);
+    permits.add_permits(1);
     registration.synced().wait().await.expect("the handler syncs");
     running.stop().await;
 }
@@ -84,12 +84,12 @@ async fn i6_async_handler_syncs_after_its_initial_adds() {
 #[tokio::test]
 async fn i12_panic_in_an_async_call_ends_only_that_call() {
     let running = Running::start();
-    let (handler, mut heard, leave) = Waiting::new();
+    let (handler, mut received, permits) = Waiting::new();
     let registration = add(&running, handler);
-    leave.add_permits(2);
+    permits.add_permits(2);
     running.processor.publish(complete(vec![added("panic", 1), added("b", 1)]), || {});
     for expected in ["+panic", "+b", "done"] {
-        assert_eq!(heard.recv().await.as_deref(), Some(expected));
+        assert_eq!(received.recv().await.as_deref(), Some(expected));
     }
     registration.synced().wait().await.expect("a panicked call counts as returned");
     let stats = registration.stats();
@@ -100,13 +100,13 @@ async fn i12_panic_in_an_async_call_ends_only_that_call() {
 #[tokio::test]
 async fn i12_removal_drops_a_waiting_async_call() {
     let running = Running::start();
-    let (handler, mut heard, _never) = Waiting::new();
+    let (handler, mut received, _never) = Waiting::new();
     let registration = add(&running, handler);
     running.processor.publish(batch(vec![added("a", 1), added("b", 1)]), || {});
-    assert_eq!(heard.recv().await.as_deref(), Some("+a"));
+    assert_eq!(received.recv().await.as_deref(), Some("+a"));
     registration.remove_and_wait().await;
     assert_eq!(
-        heard.recv().await,
+        received.recv().await,
         None,
         "the call does not continue, no call follows, and the handler is dropped"
     );
@@ -116,30 +116,30 @@ async fn i12_removal_drops_a_waiting_async_call() {
 #[tokio::test]
 async fn i12_stop_drops_a_waiting_async_call() {
     let running = Running::start();
-    let (handler, mut heard, _never) = Waiting::new();
+    let (handler, mut received, _never) = Waiting::new();
     let registration = add(&running, handler);
     running.processor.publish(batch(vec![added("a", 1)]), || {});
-    assert_eq!(heard.recv().await.as_deref(), Some("+a"));
+    assert_eq!(received.recv().await.as_deref(), Some("+a"));
     running.stop().await;
-    assert_eq!(heard.recv().await, None);
+    assert_eq!(received.recv().await, None);
     assert_eq!(registration.stats().delivered, 0);
 }
 
 #[tokio::test]
 async fn i11_events_during_a_long_async_call_are_coalesced() {
     let running = Running::start();
-    let (handler, mut heard, leave) = Waiting::new();
+    let (handler, mut received, permits) = Waiting::new();
     let options = HandlerOptions::new().threshold(Some(1));
     let registration = running.processor.add_async_handler(handler, &options, std::iter::empty);
     running.processor.publish(batch(vec![added("a", 0)]), || {});
-    assert_eq!(heard.recv().await.as_deref(), Some("+a"));
+    assert_eq!(received.recv().await.as_deref(), Some("+a"));
     for value in 0..100 {
         running.processor.publish(batch(vec![updated("a", value, value + 1)]), || {});
     }
     assert_eq!(registration.stats().pending, 2, "the event of the current call, and one coalesced event");
-    leave.add_permits(2);
+    permits.add_permits(2);
     for expected in ["done", "a=0>100", "done"] {
-        assert_eq!(heard.recv().await.as_deref(), Some(expected));
+        assert_eq!(received.recv().await.as_deref(), Some(expected));
     }
     running.stop().await;
 }
@@ -147,8 +147,8 @@ async fn i11_events_during_a_long_async_call_are_coalesced() {
 #[tokio::test]
 async fn filter_works_with_an_async_handler() {
     let running = Running::start();
-    let (handler, mut heard, leave) = Waiting::new();
-    leave.add_permits(9);
+    let (handler, mut received, permits) = Waiting::new();
+    permits.add_permits(9);
     let _registration = add(&running, Filtered::new(|value: &Object| value.is_multiple_of(2), handler));
     let gone = |value| Event::Deleted(Deleted::exact(object("a", value)));
     let events = [
@@ -162,8 +162,8 @@ async fn filter_works_with_an_async_handler() {
     ];
     running.processor.publish(batch(events.into()), || {});
     for expected in ["+a", "a=2>4", "-a", "+b", "-a"] {
-        assert_eq!(heard.recv().await.as_deref(), Some(expected));
-        assert_eq!(heard.recv().await.as_deref(), Some("done"));
+        assert_eq!(received.recv().await.as_deref(), Some(expected));
+        assert_eq!(received.recv().await.as_deref(), Some("done"));
     }
     running.stop().await;
 }

@@ -25,7 +25,7 @@ fn encoded(value: u8) -> Cached<AnyObject> {
     let key = ObjectKey::cluster_scoped("a");
     OwnedObject::<AnyObject>::encoded(key, u64::from(value).into(), Default::default(), encoded)
         .into_cached_if_encoded()
-        .expect("it is encoded")
+        .expect("the object is encoded")
 }
 
 /// Returns the events of one object: an add, an update and a delete with a last change.
@@ -38,11 +38,11 @@ fn life(first: Cached<AnyObject>) -> EventBatch<AnyObject> {
     EventBatch { events, completes_initial_list: false }
 }
 
-type Heard = tokio::sync::mpsc::UnboundedReceiver<[Option<Object>; 2]>;
+type Received = tokio::sync::mpsc::UnboundedReceiver<[Option<Object>; 2]>;
 
 /// Returns the two states that a handler has read in its next call, or `None` if the handler has panicked.
-async fn next(heard: &mut Heard) -> Option<[Option<Object>; 2]> {
-    tokio::time::timeout(Duration::from_secs(1), heard.recv()).await.ok().flatten()
+async fn next(received: &mut Received) -> Option<[Option<Object>; 2]> {
+    tokio::time::timeout(Duration::from_secs(1), received.recv()).await.ok().flatten()
 }
 
 fn states(deleted: &Deleted<Object>) -> [Option<Object>; 2] {
@@ -52,7 +52,7 @@ fn states(deleted: &Deleted<Object>) -> [Option<Object>; 2] {
 #[tokio::test(start_paused = true)]
 async fn handlers_read_encoded_objects() {
     let running = Running::start();
-    let (send, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let (send, mut received) = tokio::sync::mpsc::unbounded_channel();
     let (on_update, on_delete) = (send.clone(), send.clone());
     let handler = Handlers::new()
         .on_add(move |object: &Cached<Object>, _| _ = send.send([None, Some(**object)]))
@@ -61,22 +61,22 @@ async fn handlers_read_encoded_objects() {
     let _registration = running.add(handler);
     running.processor.cast().publish(life(encoded(1)), || {});
     for expected in [[None, Some(1)], [Some(1), Some(2)], [Some(2), Some(3)]] {
-        assert_eq!(next(&mut heard).await, Some(expected));
+        assert_eq!(next(&mut received).await, Some(expected));
     }
     running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn handler_reads_an_encoded_state_that_a_deletion_brings() {
+async fn handler_reads_the_encoded_last_state_of_a_deletion() {
     let running = Running::start();
-    let (send, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let (send, mut received) = tokio::sync::mpsc::unbounded_channel();
     let _registration = running
         .add(Handlers::new().on_delete(move |deleted: &Deleted<Object>| _ = send.send(states(deleted))));
-    // An object that could not be encoded is in the store decoded.
+    // The store keeps the decoded form of an object that could not be encoded.
     let events = vec![Event::Deleted(Deleted::exact(encoded(3)).after(object("a", 2).cast()))];
     let batch = EventBatch { events, completes_initial_list: false };
     running.processor.cast().publish(batch, || {});
-    assert_eq!(next(&mut heard).await, Some([Some(2), Some(3)]));
+    assert_eq!(next(&mut received).await, Some([Some(2), Some(3)]));
     running.stop().await;
 }
 

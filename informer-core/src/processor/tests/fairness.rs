@@ -3,7 +3,7 @@
 use super::*;
 
 /// Advances the paused clock during a call of a sync handler.
-fn take(seconds: f64) {
+fn advance_by(seconds: f64) {
     use futures::FutureExt;
     // The first poll of the future advances the clock.
     _ = tokio::time::advance(Duration::from_secs_f64(seconds)).now_or_never();
@@ -13,7 +13,7 @@ fn take(seconds: f64) {
 async fn stats_have_the_duration_of_the_slowest_call() {
     let running = Running::start();
     let registration = running.add(Handlers::new().on_add(|object: &Cached<Object>, _| {
-        take(if **object == 700 { 0.2 } else { 0.0 });
+        advance_by(if **object == 700 { 0.2 } else { 0.0 });
         assert!(**object != 900, "the intended panic");
     }));
     running.processor.publish(complete((0..1_000).map(|value| added("a", value)).collect()), || {});
@@ -23,12 +23,12 @@ async fn stats_have_the_duration_of_the_slowest_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn slow_handler_is_logged_once_per_episode() {
+async fn slow_handler_is_logged_once_until_it_catches_up() {
     log::keep();
     let running = Running::start();
-    let (send, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let (send, mut received) = tokio::sync::mpsc::unbounded_channel();
     let handler = Handlers::new().on_add(move |object: &Cached<Object>, _| {
-        take(0.15);
+        advance_by(0.15);
         _ = send.send(object.key().to_string());
     });
     let options = HandlerOptions::new().name("slow-one").threshold(Some(3));
@@ -39,15 +39,15 @@ async fn slow_handler_is_logged_once_per_episode() {
         }
     };
     running.processor.publish(batch(vec![added("a", 1)]), || {});
-    heard.recv().await.expect("the handler is called");
+    received.recv().await.expect("the handler is called");
     assert!(log::about("slow-one").is_empty(), "the handler is slow but not behind");
-    for episodes in 1..3 {
+    for floods in 1..3 {
         flood();
         for _ in 0..6 {
-            heard.recv().await.expect("the handler is called");
+            received.recv().await.expect("the handler is called");
         }
         tokio::task::yield_now().await;
-        assert_eq!(log::about("slow-one").len(), episodes, "{:?}", log::about("slow-one"));
+        assert_eq!(log::about("slow-one").len(), floods, "{:?}", log::about("slow-one"));
     }
     running.stop().await;
 }
@@ -63,18 +63,18 @@ async fn i11_stuck_handler_delays_no_other_handler() {
         tokio::task::block_in_place(|| _ = released.lock().recv());
     });
     let stuck = running.add(stuck);
-    let (other, mut heard) = recorder();
+    let (other, mut received) = recorder();
     let _other = running.add(other);
     running.processor.publish(batch(vec![added("a", 0)]), || {});
     inside.recv().await.expect("the handler is called");
     for value in 0..10_000 {
         running.processor.publish(batch(vec![updated("a", value, value + 1)]), || {});
         if value % 1_000 == 0 {
-            while heard.recv().await.as_deref() != Some(&format!("a={value}>{}", value + 1)) {}
+            while received.recv().await.as_deref() != Some(&format!("a={value}>{}", value + 1)) {}
         }
     }
     let stats = stuck.stats();
-    // 1,024 events, with that of the blocked call, and one coalesced event for the only key.
+    // 1,024 events, including the event of the blocked call, and one coalesced event for the key.
     assert_eq!((stats.pending, stats.coalesced), (1_024 + 1, 10_000 - 1_024));
     release.send(()).expect("the handler waits");
     running.stop().await;

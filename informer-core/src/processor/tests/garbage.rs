@@ -10,14 +10,14 @@ use super::*;
 type Registration = Arc<Mutex<Option<Arc<HandlerRegistration>>>>;
 
 /// An object whose destructor uses the processor.
-struct Nosy {
-    processor: SharedProcessor<Nosy>,
+struct ProcessorUser {
+    processor: SharedProcessor<ProcessorUser>,
     registration: Registration,
     dropped: Arc<Mutex<Vec<u64>>>,
     value: u64,
 }
 
-impl Drop for Nosy {
+impl Drop for ProcessorUser {
     fn drop(&mut self) {
         self.processor.publish(EventBatch { events: Vec::new(), completes_initial_list: false }, || {});
         let registration = self.registration.try_lock().and_then(|held| held.clone());
@@ -27,9 +27,9 @@ impl Drop for Nosy {
     }
 }
 
-/// Creates `Nosy` objects and publishes them.
+/// Creates `ProcessorUser` objects and publishes them.
 struct Source {
-    processor: SharedProcessor<Nosy>,
+    processor: SharedProcessor<ProcessorUser>,
     registration: Registration,
     dropped: Arc<Mutex<Vec<u64>>>,
 }
@@ -40,18 +40,18 @@ impl Source {
         Self { processor: SharedProcessor::new(None), registration, dropped }
     }
 
-    fn object(&self, value: u64) -> Cached<Nosy> {
-        let nosy = Nosy {
+    fn object(&self, value: u64) -> Cached<ProcessorUser> {
+        let user = ProcessorUser {
             processor: self.processor.clone(),
             registration: Arc::clone(&self.registration),
             dropped: Arc::clone(&self.dropped),
             value,
         };
         let name = if value < 100 { "a" } else { "b" };
-        Cached::from_parts(ObjectKey::cluster_scoped(name), (value + 1).into(), Default::default(), nosy)
+        Cached::from_parts(ObjectKey::cluster_scoped(name), (value + 1).into(), Default::default(), user)
     }
 
-    fn publish(&self, events: Vec<Event<Nosy>>) {
+    fn publish(&self, events: Vec<Event<ProcessorUser>>) {
         self.processor.publish(EventBatch { events, completes_initial_list: false }, || {});
     }
 
@@ -97,7 +97,7 @@ fn i8_coalesced_states_drop_without_lock() {
         // From here on, the events of the key are merged.
         source.update(1, 2);
         source.update(3, 4);
-        assert_eq!(source.dropped(), [2, 3], "the waiting update leads from 1 to 4");
+        assert_eq!(source.dropped(), [2, 3], "the waiting update goes from 1 to 4");
         source.delete(5);
         assert_eq!(source.dropped(), [4]);
         source.add(6);
@@ -139,13 +139,14 @@ async fn i8_events_read_by_a_stream_drop_without_lock() {
     assert_eq!(source.dropped(), [0]);
 }
 
-/// A waker that uses the processor and drops a stream when it is called, as an ending task does.
-struct Nudge(Mutex<Option<EventStream<Object>>>, SharedProcessor<Object>);
+/// A waker that uses the processor and drops a stream when it is called: a waker can end a task that
+/// owns a stream.
+struct DroppingWaker(Mutex<Option<EventStream<Object>>>, SharedProcessor<Object>);
 
-impl futures::task::ArcWake for Nudge {
-    fn wake_by_ref(nudge: &Arc<Self>) {
-        nudge.1.publish(batch(vec![]), || {});
-        let stream = nudge.0.lock().take();
+impl futures::task::ArcWake for DroppingWaker {
+    fn wake_by_ref(dropping: &Arc<Self>) {
+        dropping.1.publish(batch(vec![]), || {});
+        let stream = dropping.0.lock().take();
         drop(stream);
     }
 }
@@ -156,12 +157,12 @@ fn i8_reader_is_woken_while_no_lock_is_held() {
     let stream =
         |processor: &SharedProcessor<Object>| processor.events(&HandlerOptions::default(), std::iter::empty);
     let (mut reader, other) = (stream(&processor), stream(&processor));
-    let nudge = Arc::new(Nudge(Mutex::new(Some(other)), processor.clone()));
-    let waker = futures::task::waker(Arc::clone(&nudge));
+    let dropping = Arc::new(DroppingWaker(Mutex::new(Some(other)), processor.clone()));
+    let waker = futures::task::waker(Arc::clone(&dropping));
     let mut context = std::task::Context::from_waker(&waker);
     assert!(reader.poll_next_unpin(&mut context).is_pending());
     processor.publish(batch(vec![added("a", 1)]), || {});
-    assert!(nudge.0.lock().is_none(), "the waker was called");
+    assert!(dropping.0.lock().is_none(), "the waker was called");
     assert!(reader.poll_next_unpin(&mut context).is_ready());
 }
 

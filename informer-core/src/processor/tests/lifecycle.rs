@@ -7,19 +7,19 @@ use tokio::sync::mpsc as channel;
 use super::*;
 
 /// Sends a message when it is dropped.
-struct Mortal(channel::UnboundedSender<&'static str>);
+struct DropNotifier(channel::UnboundedSender<&'static str>);
 
-impl EventHandler<Object> for Mortal {}
+impl EventHandler<Object> for DropNotifier {}
 
-impl Drop for Mortal {
+impl Drop for DropNotifier {
     fn drop(&mut self) {
         _ = self.0.send("dropped");
     }
 }
 
-fn mortal() -> (Mortal, channel::UnboundedReceiver<&'static str>) {
+fn drop_notifier() -> (DropNotifier, channel::UnboundedReceiver<&'static str>) {
     let (send, receive) = channel::unbounded_channel();
-    (Mortal(send), receive)
+    (DropNotifier(send), receive)
 }
 
 fn add(processor: &SharedProcessor<Object>, handler: impl EventHandler<Object>) -> HandlerRegistration {
@@ -30,10 +30,10 @@ fn add(processor: &SharedProcessor<Object>, handler: impl EventHandler<Object>) 
 async fn i12_handler_of_an_unstarted_informer_ends_all_waits() {
     // Lifecycles "never started".
     let processor = SharedProcessor::new(None);
-    let (handler, mut end) = mortal();
+    let (handler, mut end) = drop_notifier();
     add(&processor, handler).remove_and_wait().await;
     assert_eq!(end.try_recv(), Ok("dropped"), "the handler is dropped before the wait ends");
-    let (handler, mut end) = mortal();
+    let (handler, mut end) = drop_notifier();
     let registration = add(&processor, handler);
     drop(processor);
     registration.remove_and_wait().await;
@@ -44,7 +44,7 @@ async fn i12_handler_of_an_unstarted_informer_ends_all_waits() {
 async fn i12_handler_can_be_removed_before_its_task_runs() {
     // Lifecycles "early".
     let running = Running::start();
-    let (handler, mut end) = mortal();
+    let (handler, mut end) = drop_notifier();
     let registration = add(&running.processor, handler);
     registration.remove_and_wait().await;
     assert_eq!(end.try_recv(), Ok("dropped"));
@@ -57,7 +57,7 @@ async fn i12_late_handler_can_be_removed() {
     let running = Running::start();
     tokio::task::yield_now().await;
     running.processor.publish(complete(vec![added("a", 1)]), || {});
-    let (handler, mut end) = mortal();
+    let (handler, mut end) = drop_notifier();
     let registration = add(&running.processor, handler);
     registration.synced().wait().await.expect("the handler syncs");
     registration.remove_and_wait().await;
@@ -69,10 +69,10 @@ async fn i12_late_handler_can_be_removed() {
 async fn i12_handlers_of_a_stopped_informer_can_be_removed() {
     // RemoveOnStopped, Shutdown.
     let running = Running::start();
-    let (served, mut end_served) = mortal();
+    let (served, mut end_served) = drop_notifier();
     let served = add(&running.processor, served);
     tokio::task::yield_now().await;
-    let (handler, mut end_unserved) = mortal();
+    let (handler, mut end_unserved) = drop_notifier();
     running.shutdown.cancel();
     let unserved = add(&running.processor, handler);
     running.stop().await;
@@ -101,19 +101,19 @@ async fn i12_stopped_processor_leaves_no_task() {
 async fn handler_registered_twice_receives_events_twice() {
     // MultipleRegistration.
     let running = Running::start();
-    let (handler, mut heard) = recorder();
+    let (handler, mut received) = recorder();
     let handler = Arc::new(handler);
     let first = add(&running.processor, Arc::clone(&handler));
     let second = add(&running.processor, handler);
     running.processor.publish(batch(vec![added("a", 1)]), || {});
     for _ in 0..2 {
-        assert_eq!(heard.recv().await.as_deref(), Some("+a=1"));
+        assert_eq!(received.recv().await.as_deref(), Some("+a=1"));
     }
     first.remove_and_wait().await;
     running.processor.publish(batch(vec![added("b", 1)]), || {});
-    assert_eq!(heard.recv().await.as_deref(), Some("+b=1"));
+    assert_eq!(received.recv().await.as_deref(), Some("+b=1"));
     second.remove_and_wait().await;
-    assert_eq!(heard.recv().await, None, "each registration receives the event once, and no other event");
+    assert_eq!(received.recv().await, None, "each registration receives the event once, and no other event");
     running.stop().await;
 }
 
@@ -121,12 +121,12 @@ async fn handler_registered_twice_receives_events_twice() {
 async fn registration_removes_only_its_own_handler() {
     // RemoveForeignHandler, RemovingRemoved: the types exclude both.
     let (running, other) = (Running::start(), Running::start());
-    let (handler, mut heard) = recorder();
+    let (handler, mut received) = recorder();
     let handler = Arc::new(handler);
     let _kept = add(&running.processor, Arc::clone(&handler));
     add(&other.processor, handler).remove_and_wait().await;
     running.processor.publish(batch(vec![added("a", 1)]), || {});
-    assert_eq!(heard.recv().await.as_deref(), Some("+a=1"));
+    assert_eq!(received.recv().await.as_deref(), Some("+a=1"));
     running.stop().await;
     other.stop().await;
 }
@@ -147,12 +147,12 @@ async fn removed_handler_receives_no_event() {
         }
     });
     for _ in 0..100 {
-        let (handler, mut heard) = recorder();
+        let (handler, mut received) = recorder();
         let registration = add(&running.processor, handler);
-        heard.recv().await.expect("events are delivered");
+        received.recv().await.expect("events are delivered");
         registration.remove_and_wait().await;
-        while heard.try_recv().is_ok() {}
-        assert_eq!(heard.recv().await, None);
+        while received.try_recv().is_ok() {}
+        assert_eq!(received.recv().await, None);
     }
     running.stop().await;
     publisher.await.expect("the task does not panic");
@@ -187,10 +187,10 @@ async fn i6_early_handler_syncs_with_the_initial_list() {
 
 #[tokio::test]
 async fn i12_handler_that_always_panics_syncs_and_is_counted() {
-    // EventPanics: five pods, two handlers, each call of one of them panics.
+    // EventPanics: five pods, and two handlers, one of which panics in each call.
     let running = Running::start();
     let panicking = || Handlers::new().on_add(|_: &Cached<Object>, _| panic!("the intended panic"));
-    let (calm, mut heard) = recorder();
+    let (calm, mut received) = recorder();
     let registrations = [add(&running.processor, panicking()), add(&running.processor, calm)];
     let events = ["a", "b", "c", "d", "e"].map(|name| added(name, 1));
     running.processor.publish(complete(events.into()), || {});
@@ -200,7 +200,7 @@ async fn i12_handler_that_always_panics_syncs_and_is_counted() {
     let [panicking, calm] = registrations.each_ref().map(HandlerRegistration::stats);
     assert_eq!((panicking.panicked, panicking.delivered), (5, 0));
     assert_eq!((calm.panicked, calm.delivered), (0, 5));
-    assert_eq!(std::iter::from_fn(|| heard.try_recv().ok()).count(), 5);
+    assert_eq!(std::iter::from_fn(|| received.try_recv().ok()).count(), 5);
     running.stop().await;
 }
 
@@ -228,36 +228,36 @@ async fn i12_panic_during_removal_ends_all_waits() {
 
 #[tokio::test]
 async fn i12_handler_whose_drop_panics_ends_all_waits() {
-    struct Grim;
-    impl EventHandler<Object> for Grim {}
-    impl Drop for Grim {
+    struct PanicsOnDrop;
+    impl EventHandler<Object> for PanicsOnDrop {}
+    impl Drop for PanicsOnDrop {
         fn drop(&mut self) {
             panic!("the intended panic");
         }
     }
     let running = Running::start();
-    let registration = add(&running.processor, Grim);
+    let registration = add(&running.processor, PanicsOnDrop);
     tokio::task::yield_now().await;
     registration.remove_and_wait().await;
-    let (handler, mut heard) = recorder();
+    let (handler, mut received) = recorder();
     let _registration = add(&running.processor, handler);
     running.processor.publish(batch(vec![added("a", 1)]), || {});
-    assert_eq!(heard.recv().await.as_deref(), Some("+a=1"));
+    assert_eq!(received.recv().await.as_deref(), Some("+a=1"));
     running.stop().await;
 }
 
 #[tokio::test]
 async fn i12_handler_whose_events_panic_on_drop_is_removed() {
-    struct Mine(bool);
-    impl Drop for Mine {
+    struct PanicsOnDrop(bool);
+    impl Drop for PanicsOnDrop {
         fn drop(&mut self) {
             assert!(!self.0, "the intended panic");
         }
     }
-    let processor = SharedProcessor::<Mine>::new(None);
+    let processor = SharedProcessor::<PanicsOnDrop>::new(None);
     let registration = processor.add_handler(Handlers::new(), &HandlerOptions::default(), || {
         let key = ObjectKey::cluster_scoped("a");
-        std::iter::once(Cached::from_parts(key, 1.into(), Default::default(), Mine(true)))
+        std::iter::once(Cached::from_parts(key, 1.into(), Default::default(), PanicsOnDrop(true)))
     });
     let run = processor.run(CancellationToken::new());
     let synced = registration.synced();
@@ -271,7 +271,7 @@ async fn i12_handler_whose_events_panic_on_drop_is_removed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn adding_and_removing_handlers_does_not_affect_others() {
-    // HandlerAbuse: many workers add and remove, then the informer stops under them.
+    // HandlerAbuse: many workers add and remove handlers, and the informer stops while they work.
     let running = Running::start();
     let workers: Vec<_> = (0..100)
         .map(|worker| {
@@ -288,7 +288,7 @@ async fn adding_and_removing_handlers_does_not_affect_others() {
             })
         })
         .collect();
-    let (handler, mut heard) = recorder();
+    let (handler, mut received) = recorder();
     let options = HandlerOptions::new().threshold(None);
     let _steady = running.processor.add_handler(handler, &options, std::iter::empty);
     for value in 0..10_000 {
@@ -298,7 +298,7 @@ async fn adding_and_removing_handlers_does_not_affect_others() {
         }
     }
     for value in 0..10_000 {
-        assert_eq!(heard.recv().await, Some(format!("a={value}>{}", value + 1)));
+        assert_eq!(received.recv().await, Some(format!("a={value}>{}", value + 1)));
     }
     let processor = running.processor.clone();
     running.stop().await;

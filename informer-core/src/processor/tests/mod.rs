@@ -43,7 +43,7 @@ fn complete(events: Vec<Event<Object>>) -> EventBatch<Object> {
 
 /// Returns a handler that records its events, and the receiver of the records.
 fn recorder() -> (Handlers<Object>, tokio::sync::mpsc::UnboundedReceiver<String>) {
-    let (send, heard) = tokio::sync::mpsc::unbounded_channel();
+    let (send, received) = tokio::sync::mpsc::unbounded_channel();
     let (on_update, on_delete) = (send.clone(), send.clone());
     let handlers = Handlers::new()
         .on_add(move |object: &Cached<Object>, initial| {
@@ -51,7 +51,7 @@ fn recorder() -> (Handlers<Object>, tokio::sync::mpsc::UnboundedReceiver<String>
         })
         .on_update(move |old, new| _ = on_update.send(format!("{}={}>{}", new.key(), **old, **new)))
         .on_delete(move |deleted: &Deleted<Object>| _ = on_delete.send(format!("-{}", deleted.key())));
-    (handlers, heard)
+    (handlers, received)
 }
 
 struct Running {
@@ -88,14 +88,14 @@ impl Running {
 #[tokio::test]
 async fn every_handler_receives_every_event_in_order() {
     let running = Running::start();
-    let (first, mut heard_first) = recorder();
-    let (second, mut heard_second) = recorder();
+    let (first, mut received_first) = recorder();
+    let (second, mut received_second) = recorder();
     let _registrations = [running.add(first), running.add(second)];
     running.processor.publish(batch(vec![added("a", 1), updated("a", 1, 2)]), || {});
     running.processor.publish(batch(vec![Event::Deleted(Deleted::exact(object("a", 2)))]), || {});
-    for heard in [&mut heard_first, &mut heard_second] {
+    for received in [&mut received_first, &mut received_second] {
         for expected in ["+a=1", "a=1>2", "-a"] {
-            assert_eq!(heard.recv().await.as_deref(), Some(expected));
+            assert_eq!(received.recv().await.as_deref(), Some(expected));
         }
     }
     running.stop().await;
@@ -105,7 +105,7 @@ async fn every_handler_receives_every_event_in_order() {
 async fn i3_store_changes_before_handlers_receive_the_event() {
     let running = Running::start();
     let store = Arc::new(Mutex::new(BTreeMap::new()));
-    let (send, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let (send, mut received) = tokio::sync::mpsc::unbounded_channel();
     let handler = Handlers::new().on_add({
         let store = Arc::clone(&store);
         move |object: &Cached<Object>, _| _ = send.send(store.lock().get(object.key()).copied())
@@ -114,7 +114,7 @@ async fn i3_store_changes_before_handlers_receive_the_event() {
     running.processor.publish(batch(vec![added("a", 7)]), || {
         store.lock().insert(ObjectKey::cluster_scoped("a"), 7);
     });
-    assert_eq!(heard.recv().await, Some(Some(7)));
+    assert_eq!(received.recv().await, Some(Some(7)));
     running.stop().await;
 }
 
@@ -122,13 +122,13 @@ async fn i3_store_changes_before_handlers_receive_the_event() {
 async fn i5_late_handler_gets_the_snapshot_and_later_events() {
     let running = Running::start();
     running.processor.publish(complete(vec![added("a", 1)]), || {});
-    let (handler, mut heard) = recorder();
+    let (handler, mut received) = recorder();
     let registration = running.processor.add_handler(handler, &HandlerOptions::default(), || {
         vec![object("a", 1), object("b", 1)].into_iter()
     });
     running.processor.publish(batch(vec![updated("b", 1, 2)]), || {});
     for expected in ["+a=1!", "+b=1!", "b=1>2"] {
-        assert_eq!(heard.recv().await.as_deref(), Some(expected));
+        assert_eq!(received.recv().await.as_deref(), Some(expected));
     }
     registration.synced().wait().await.expect("the handler syncs");
     running.stop().await;
@@ -167,16 +167,16 @@ async fn i6_empty_initial_list_syncs_a_registration() {
 #[tokio::test]
 async fn i12_panic_is_counted_and_later_events_are_delivered() {
     let running = Running::start();
-    let (send, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let (send, mut received) = tokio::sync::mpsc::unbounded_channel();
     let panicking = Handlers::new().on_add(move |object: &Cached<Object>, _| {
         assert!(**object != 1, "the intended panic");
         _ = send.send(**object);
     });
-    let (calm, mut heard_calm) = recorder();
+    let (calm, mut received_calm) = recorder();
     let (registration, _calm) = (running.add(panicking), running.add(calm));
     running.processor.publish(complete(vec![added("a", 1), added("b", 2)]), || {});
-    assert_eq!(heard.recv().await, Some(2));
-    assert_eq!(heard_calm.recv().await.as_deref(), Some("+a=1"));
+    assert_eq!(received.recv().await, Some(2));
+    assert_eq!(received_calm.recv().await.as_deref(), Some("+a=1"));
     registration.synced().wait().await.expect("the handler syncs");
     assert_eq!((registration.stats().panicked, registration.stats().delivered), (1, 1));
     running.stop().await;
@@ -192,7 +192,7 @@ async fn i12_payload_that_panics_on_drop_ends_only_the_call() {
         }
     }
     let running = Running::start();
-    let (send, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let (send, mut received) = tokio::sync::mpsc::unbounded_channel();
     let handler = Handlers::new().on_add(move |object: &Cached<Object>, _| {
         if **object == 1 {
             std::panic::panic_any(Payload);
@@ -201,7 +201,7 @@ async fn i12_payload_that_panics_on_drop_ends_only_the_call() {
     });
     let registration = running.add(handler);
     running.processor.publish(complete(vec![added("a", 1), added("b", 2)]), || {});
-    assert_eq!(heard.recv().await, Some(2));
+    assert_eq!(received.recv().await, Some(2));
     registration.synced().wait().await.expect("the handler syncs");
     assert_eq!((registration.stats().panicked, registration.stats().delivered), (1, 1));
     running.stop().await;
@@ -210,7 +210,7 @@ async fn i12_payload_that_panics_on_drop_ends_only_the_call() {
 #[tokio::test]
 async fn i11_backlog_has_one_entry_per_key_with_the_last_step() {
     let processor = SharedProcessor::new(None);
-    let (handler, mut heard) = recorder();
+    let (handler, mut received) = recorder();
     let options = HandlerOptions::new().threshold(Some(2));
     let registration = processor.add_handler(handler, &options, std::iter::empty);
     processor.publish(batch(vec![added("a", 0), added("b", 0)]), || {});
@@ -226,7 +226,7 @@ async fn i11_backlog_has_one_entry_per_key_with_the_last_step() {
         async move { processor.run(shutdown).await }
     });
     for expected in ["+a=0", "+b=0", "a=0>1000"] {
-        assert_eq!(heard.recv().await.as_deref(), Some(expected));
+        assert_eq!(received.recv().await.as_deref(), Some(expected));
     }
     shutdown.cancel();
     task.await.expect("the task does not panic");
@@ -235,23 +235,23 @@ async fn i11_backlog_has_one_entry_per_key_with_the_last_step() {
 #[tokio::test]
 async fn removed_handler_is_not_called_and_its_task_ends() {
     let running = Running::start();
-    let (handler, mut heard) = recorder();
+    let (handler, mut received) = recorder();
     let registration = running.add(handler);
     running.processor.publish(batch(vec![added("a", 1)]), || {});
-    assert_eq!(heard.recv().await.as_deref(), Some("+a=1"));
+    assert_eq!(received.recv().await.as_deref(), Some("+a=1"));
     registration.remove_and_wait().await;
     running.processor.publish(batch(vec![added("b", 1)]), || {});
-    assert_eq!(heard.recv().await, None, "the handler is dropped");
+    assert_eq!(received.recv().await, None, "the handler is dropped");
     running.stop().await;
 }
 
 #[tokio::test]
 async fn detached_registration_keeps_its_handler() {
     let running = Running::start();
-    let (handler, mut heard) = recorder();
+    let (handler, mut received) = recorder();
     running.add(handler).detach();
     running.processor.publish(batch(vec![added("a", 1)]), || {});
-    assert_eq!(heard.recv().await.as_deref(), Some("+a=1"));
+    assert_eq!(received.recv().await.as_deref(), Some("+a=1"));
     running.stop().await;
 }
 
@@ -260,11 +260,11 @@ async fn i12_handler_of_a_stopped_processor_is_never_called() {
     let running = Running::start();
     let processor = running.processor.clone();
     running.stop().await;
-    let (handler, mut heard) = recorder();
+    let (handler, mut received) = recorder();
     let registration =
         processor.add_handler(handler, &HandlerOptions::default(), || [object("a", 1)].into_iter());
     registration.remove_and_wait().await;
-    assert_eq!(heard.recv().await, None);
+    assert_eq!(received.recv().await, None);
 }
 
 /// Runs a function when the handler that owns it is dropped.
@@ -317,7 +317,7 @@ async fn i12_waits_end_when_the_processor_never_runs() {
 #[tokio::test]
 async fn i4_slow_filtered_handler_receives_every_delete() {
     let processor = SharedProcessor::new(None);
-    let (recorder, mut heard) = recorder();
+    let (recorder, mut received) = recorder();
     let even = crate::Filtered::new(|value: &Object| value.is_multiple_of(2), recorder);
     // A filter needs old states, so `coalesce_drops_old` is ignored.
     let options = HandlerOptions::new().threshold(Some(1)).coalesce_drops_old();
@@ -328,12 +328,12 @@ async fn i4_slow_filtered_handler_receives_every_delete() {
         async move { processor.run(shutdown).await }
     });
     processor.publish(batch(vec![added("a", 2)]), || {});
-    assert_eq!(heard.recv().await.as_deref(), Some("+a=2"));
+    assert_eq!(received.recv().await.as_deref(), Some("+a=2"));
     // No other task runs between these two calls.
     processor.publish(batch(vec![updated("a", 2, 3)]), || {});
     let end = Deleted::exact(object("a", 3)).after(object("a", 3));
     processor.publish(batch(vec![Event::Deleted(end)]), || {});
-    assert_eq!(heard.recv().await.as_deref(), Some("-a"));
+    assert_eq!(received.recv().await.as_deref(), Some("-a"));
     shutdown.cancel();
     run.await.expect("the task does not panic");
 }

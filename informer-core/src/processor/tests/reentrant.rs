@@ -18,7 +18,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn i12_handler_can_remove_itself_and_wait() {
     let running = Running::start();
-    let (send, mut heard) = channel::unbounded_channel();
+    let (send, mut received) = channel::unbounded_channel();
     let own = Slot::default();
     let handler = Handlers::new().on_add({
         let own = Arc::clone(&own);
@@ -30,8 +30,8 @@ async fn i12_handler_can_remove_itself_and_wait() {
     });
     *own.lock() = Some(running.add(handler));
     running.processor.publish(batch(vec![added("a", 1), added("b", 2)]), || {});
-    assert_eq!(heard.recv().await, Some(1));
-    assert_eq!(heard.recv().await, None, "the handler is not called again, and is dropped");
+    assert_eq!(received.recv().await, Some(1));
+    assert_eq!(received.recv().await, None, "the handler is not called again, and is dropped");
     running.stop().await;
 }
 
@@ -54,15 +54,15 @@ impl AsyncEventHandler<Object> for Leaving {
 #[tokio::test]
 async fn i12_async_handler_can_remove_itself() {
     let running = Running::start();
-    let (left, mut heard) = channel::unbounded_channel();
+    let (left, mut received) = channel::unbounded_channel();
     let own = Slot::default();
     let handler = Leaving { own: Arc::clone(&own), left };
     let registration =
         running.processor.add_async_handler(handler, &HandlerOptions::default(), std::iter::empty);
     *own.lock() = Some(registration);
     running.processor.publish(batch(vec![added("a", 1), added("b", 2)]), || {});
-    assert_eq!(heard.recv().await, Some("removed"));
-    assert_eq!(heard.recv().await, None);
+    assert_eq!(received.recv().await, Some("removed"));
+    assert_eq!(received.recv().await, None);
     running.stop().await;
 }
 
@@ -70,13 +70,13 @@ async fn i12_async_handler_can_remove_itself() {
 async fn i12_handler_can_remove_itself_during_a_stop() {
     let running = Running::start();
     let (entered, mut inside) = channel::unbounded_channel();
-    let go_on = Arc::new(Semaphore::new(0));
+    let proceed = Arc::new(Semaphore::new(0));
     let own = Slot::default();
     let handler = Handlers::new().on_add({
-        let (own, go_on) = (Arc::clone(&own), Arc::clone(&go_on));
+        let (own, proceed) = (Arc::clone(&own), Arc::clone(&proceed));
         move |_: &Cached<Object>, _| {
             _ = entered.send(());
-            block_on(async { go_on.acquire().await.expect("the semaphore is open").forget() });
+            block_on(async { proceed.acquire().await.expect("the semaphore is open").forget() });
             let registration = own.lock().take().expect("the handler is called once");
             block_on(registration.remove_and_wait());
         }
@@ -88,16 +88,16 @@ async fn i12_handler_can_remove_itself_during_a_stop() {
     while !running.processor.shared.is_stopped() {
         tokio::task::yield_now().await;
     }
-    go_on.add_permits(1);
+    proceed.add_permits(1);
     running.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn i12_handler_can_remove_another_and_wait_for_it() {
     let running = Running::start();
-    let (other, mut heard_other) = recorder();
+    let (other, mut received_other) = recorder();
     let other = Arc::new(Mutex::new(Some(running.add(other))));
-    let (send, mut heard) = channel::unbounded_channel();
+    let (send, mut received) = channel::unbounded_channel();
     let _remover = running.add(Handlers::new().on_add(move |_: &Cached<Object>, _| {
         let registration = other.lock().take();
         if let Some(registration) = registration {
@@ -106,9 +106,9 @@ async fn i12_handler_can_remove_another_and_wait_for_it() {
         }
     }));
     running.processor.publish(batch(vec![added("a", 1)]), || {});
-    heard.recv().await.expect("the removal has returned");
+    received.recv().await.expect("the removal has returned");
     running.processor.publish(batch(vec![added("b", 1)]), || {});
-    let rest: Vec<_> = std::iter::from_fn(|| heard_other.try_recv().ok()).collect();
+    let rest: Vec<_> = std::iter::from_fn(|| received_other.try_recv().ok()).collect();
     assert!(!rest.contains(&"+b=1".to_owned()), "{rest:?}");
     running.stop().await;
 }
@@ -116,7 +116,7 @@ async fn i12_handler_can_remove_another_and_wait_for_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn i5_handler_added_by_a_handler_gets_existing_objects() {
     let running = Running::start();
-    let (inner, mut heard) = recorder();
+    let (inner, mut received) = recorder();
     let (inner, added_inner) = (Mutex::new(Some(inner)), Slot::default());
     let processor = running.processor.clone();
     let _outer = running.add(Handlers::new().on_add({
@@ -129,7 +129,7 @@ async fn i5_handler_added_by_a_handler_gets_existing_objects() {
         }
     }));
     running.processor.publish(batch(vec![added("a", 1)]), || {});
-    assert_eq!(heard.recv().await.as_deref(), Some("+a=1!"));
+    assert_eq!(received.recv().await.as_deref(), Some("+a=1!"));
     running.stop().await;
     let added_inner = added_inner.lock().take().expect("the handler was added");
     added_inner.remove_and_wait().await;
@@ -139,13 +139,13 @@ async fn i5_handler_added_by_a_handler_gets_existing_objects() {
 async fn i12_handler_can_add_another_while_the_processor_stops() {
     let running = Running::start();
     let (entered, mut inside) = channel::unbounded_channel();
-    let go_on = Arc::new(Semaphore::new(0));
+    let proceed = Arc::new(Semaphore::new(0));
     let late = Slot::default();
     let _registration = running.add(Handlers::new().on_add({
-        let (processor, go_on, late) = (running.processor.clone(), Arc::clone(&go_on), Arc::clone(&late));
+        let (processor, proceed, late) = (running.processor.clone(), Arc::clone(&proceed), Arc::clone(&late));
         move |_: &Cached<Object>, _| {
             _ = entered.send(());
-            block_on(async { go_on.acquire().await.expect("the semaphore is open").forget() });
+            block_on(async { proceed.acquire().await.expect("the semaphore is open").forget() });
             let options = HandlerOptions::default();
             let registration = processor.add_handler(Handlers::new(), &options, std::iter::empty);
             *late.lock() = Some(registration);
@@ -157,7 +157,7 @@ async fn i12_handler_can_add_another_while_the_processor_stops() {
     while !running.processor.shared.is_stopped() {
         tokio::task::yield_now().await;
     }
-    go_on.add_permits(1);
+    proceed.add_permits(1);
     running.stop().await;
     let late = late.lock().take().expect("the handler was added");
     assert!(late.synced().wait().await.is_err());

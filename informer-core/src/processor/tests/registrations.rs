@@ -16,25 +16,25 @@ async fn unsynced_registration_returns_the_reason() {
     });
     let options = HandlerOptions::new().name("the-handler");
     let registration = processor.add_handler(handler, &options, std::iter::empty);
-    let says = |what: &str| assert_eq!(registration.waiting_for().as_deref(), Some(what));
-    says("the informer's initial list is not complete");
-    let asked = processor.clone();
-    processor.describe_source(move || format!("pods are forbidden to {asked:?}"));
-    says(
+    let assert_reason = |what: &str| assert_eq!(registration.waiting_for().as_deref(), Some(what));
+    assert_reason("the informer's initial list is not complete");
+    let described = processor.clone();
+    processor.describe_source(move || format!("pods are forbidden to {described:?}"));
+    assert_reason(
         "the informer's initial list is not complete: pods are forbidden to SharedProcessor { handlers: 1, stopped: false, .. }",
     );
     processor.publish(complete(vec![added("a", 1), added("b", 1)]), || {});
-    says("the informer is not running");
+    assert_reason("the informer is not running");
     let shutdown = CancellationToken::new();
     let task = tokio::spawn({
         let (processor, shutdown) = (processor.clone(), shutdown.clone());
         async move { processor.run(shutdown).await }
     });
     inside.recv().await.expect("the handler is called");
-    says("2 events are waiting");
+    assert_reason("2 events are waiting");
     release.send(()).expect("the handler waits");
     inside.recv().await.expect("the handler is called");
-    says("1 event is waiting");
+    assert_reason("1 event is waiting");
     release.send(()).expect("the handler waits");
     registration.synced().wait().await.expect("the handler syncs");
     assert_eq!((registration.waiting_for(), registration.name()), (None, "the-handler"));
@@ -49,16 +49,16 @@ async fn registration_that_never_syncs_returns_the_reason() {
     let mut stream = processor.events(&HandlerOptions::default(), || [object("a", 1)].into_iter());
     running.processor.publish(complete(vec![]), || {});
     assert!(stream.next().now_or_never().is_some());
-    let says = |stream: &EventStream<Object>, what: &str| {
+    let assert_reason = |stream: &EventStream<Object>, what: &str| {
         assert_eq!(stream.registration().waiting_for().as_deref(), Some(what));
     };
-    says(&stream, "the objects that existed when the handler was added are still being delivered");
+    assert_reason(&stream, "the objects that existed when the handler was added are still being delivered");
     running.stop().await;
-    says(&stream, "the informer has stopped");
+    assert_reason(&stream, "the informer has stopped");
     let late = processor.events(&HandlerOptions::default(), std::iter::empty);
-    says(&late, "the informer has stopped");
+    assert_reason(&late, "the informer has stopped");
     drop(processor);
-    says(&late, "the informer has stopped");
+    assert_reason(&late, "the informer has stopped");
 }
 
 #[tokio::test]

@@ -13,9 +13,9 @@ fn never() -> HandlerOptions {
 }
 
 /// Runs all tasks, and returns the events that the handler has received since the last call.
-async fn heard_now(heard: &mut UnboundedReceiver<String>) -> Vec<String> {
+async fn received_now(received: &mut UnboundedReceiver<String>) -> Vec<String> {
     tokio::task::yield_now().await;
-    std::iter::from_fn(|| heard.try_recv().ok()).collect()
+    std::iter::from_fn(|| received.try_recv().ok()).collect()
 }
 
 /// Advances the clock by `after`, and then checks for resyncs as an informer does. Returns whether
@@ -32,8 +32,8 @@ async fn tick(running: &Running, after: Duration) -> bool {
 #[tokio::test(start_paused = true)]
 async fn resync_reaches_only_handlers_that_are_due() {
     let running = Running::with_resync(Some(Duration::from_secs(2)));
-    let (due, mut heard) = recorder();
-    let (never, mut heard_never) = recorder();
+    let (due, mut received) = recorder();
+    let (never, mut received_never) = recorder();
     let _due = running.add(due);
     let options = HandlerOptions::new().resync(Resync::Never);
     let _never = running.processor.add_handler(never, &options, std::iter::empty);
@@ -42,9 +42,9 @@ async fn resync_reaches_only_handlers_that_are_due() {
     tokio::time::advance(Duration::from_secs(2)).await;
     assert!(running.processor.check_resync());
     running.processor.publish(batch(vec![Event::Resynced(object("a", 1)), added("b", 1)]), || {});
-    assert_eq!(heard.recv().await.as_deref(), Some("a=1>1"));
-    assert_eq!(heard.recv().await.as_deref(), Some("+b=1"));
-    assert_eq!(heard_never.recv().await.as_deref(), Some("+b=1"));
+    assert_eq!(received.recv().await.as_deref(), Some("a=1>1"));
+    assert_eq!(received.recv().await.as_deref(), Some("+b=1"));
+    assert_eq!(received_never.recv().await.as_deref(), Some("+b=1"));
     running.stop().await;
 }
 
@@ -52,8 +52,8 @@ async fn resync_reaches_only_handlers_that_are_due() {
 async fn each_handler_keeps_its_own_resync_period() {
     let running = Running::start();
     let every = |seconds| HandlerOptions::new().resync(Resync::Every(Duration::from_secs(seconds)));
-    let (two, mut heard_two) = recorder();
-    let (three, mut heard_three) = recorder();
+    let (two, mut received_two) = recorder();
+    let (three, mut received_three) = recorder();
     let _two = running.processor.add_handler(two, &every(2), std::iter::empty);
     let _three = running.processor.add_handler(three, &every(3), std::iter::empty);
     let check_period = running.processor.freeze_check_period().expect("a handler has a resync period");
@@ -65,11 +65,11 @@ async fn each_handler_keeps_its_own_resync_period() {
         tokio::task::yield_now().await;
     }
     running.stop().await;
-    let count = |heard: &mut tokio::sync::mpsc::UnboundedReceiver<String>| {
-        std::iter::from_fn(|| heard.try_recv().ok()).count()
+    let count = |received: &mut tokio::sync::mpsc::UnboundedReceiver<String>| {
+        std::iter::from_fn(|| received.try_recv().ok()).count()
     };
     // Checks at 2, 4 and 6 s: the period of 3 s is rounded up to 4 s.
-    assert_eq!((checks, count(&mut heard_two), count(&mut heard_three)), (vec![true; 3], 3, 1));
+    assert_eq!((checks, count(&mut received_two), count(&mut received_three)), (vec![true; 3], 3, 1));
 }
 
 #[tokio::test]
@@ -102,7 +102,7 @@ fn resync_period_is_limited_and_zero_means_never() {
 async fn handlers_get_resyncs_at_their_own_periods_or_never() {
     // client-go's ListenerResyncPeriods.
     let running = Running::start();
-    let ((never_, mut heard_never), (two, mut heard_two), (three, mut heard_three)) =
+    let ((never_, mut received_never), (two, mut received_two), (three, mut received_three)) =
         (recorder(), recorder(), recorder());
     let add =
         |handler, options: &HandlerOptions| running.processor.add_handler(handler, options, std::iter::empty);
@@ -112,11 +112,12 @@ async fn handlers_get_resyncs_at_their_own_periods_or_never() {
     let mut due = Vec::new();
     for _ in 0..6 {
         due.push(tick(&running, Duration::from_secs(1)).await);
-        let counts = (heard_now(&mut heard_two).await.len(), heard_now(&mut heard_three).await.len());
+        let counts =
+            (received_now(&mut received_two).await.len(), received_now(&mut received_three).await.len());
         due.push(counts == (1, 0) || counts == (1, 1) || counts == (0, 1));
     }
     assert_eq!(due, [false, false, true, true, true, true, true, true, false, false, true, true]);
-    assert!(heard_now(&mut heard_never).await.is_empty());
+    assert!(received_now(&mut received_never).await.is_empty());
     running.stop().await;
 }
 
@@ -125,7 +126,7 @@ async fn resync_periods_begin_when_the_informer_starts() {
     // client-go's ListenerResyncPeriodsDelayed: the processor starts long after its handlers were
     // added.
     let processor = SharedProcessor::new(None);
-    let (handler, mut heard) = recorder();
+    let (handler, mut received) = recorder();
     let _registration = processor.add_handler(handler, &every(2), std::iter::empty);
     tokio::time::advance(Duration::from_secs(60)).await;
     assert_eq!(processor.freeze_check_period(), Some(Duration::from_secs(2)));
@@ -137,7 +138,7 @@ async fn resync_periods_begin_when_the_informer_starts() {
     let running = Running { processor, shutdown, task };
     assert!(!tick(&running, Duration::from_secs(1)).await, "a second after the start");
     assert!(tick(&running, Duration::from_secs(1)).await);
-    assert_eq!(heard.recv().await.as_deref(), Some("a=1>1"));
+    assert_eq!(received.recv().await.as_deref(), Some("a=1>1"));
     running.stop().await;
 }
 
@@ -173,27 +174,27 @@ async fn resync_check_period_is_the_shortest_at_the_start() {
 async fn relist_delivers_unchanged_objects_only_as_resyncs() {
     // client-go's WatchDisruption.
     let running = Running::start();
-    let ((plain, mut heard_plain), (resynced, mut heard_resynced)) = (recorder(), recorder());
+    let ((plain, mut received_plain), (resynced, mut received_resynced)) = (recorder(), recorder());
     let add =
         |handler, options: &HandlerOptions| running.processor.add_handler(handler, options, std::iter::empty);
     let _registrations = [add(plain, &never()), add(resynced, &every(1))];
     assert!(running.processor.freeze_check_period().is_some());
     running.processor.publish(complete(vec![added("a", 1), added("b", 1)]), || {});
-    assert_eq!(heard_now(&mut heard_plain).await, ["+a=1", "+b=1"]);
-    assert_eq!(heard_now(&mut heard_resynced).await, ["+a=1", "+b=1"]);
+    assert_eq!(received_now(&mut received_plain).await, ["+a=1", "+b=1"]);
+    assert_eq!(received_now(&mut received_resynced).await, ["+a=1", "+b=1"]);
     let relist = || batch(vec![Event::Resynced(object("a", 1)), updated("b", 1, 2), added("c", 1)]);
     running.processor.publish(relist(), || {});
-    assert_eq!(heard_now(&mut heard_plain).await, ["b=1>2", "+c=1"]);
-    assert_eq!(heard_now(&mut heard_resynced).await, ["a=1>1", "b=1>2", "+c=1"]);
+    assert_eq!(received_now(&mut received_plain).await, ["b=1>2", "+c=1"]);
+    assert_eq!(received_now(&mut received_resynced).await, ["a=1>1", "b=1>2", "+c=1"]);
     // The handlers that a check marks receive resyncs until the next check.
     assert!(tick(&running, Duration::from_secs(1)).await);
-    assert_eq!(heard_now(&mut heard_resynced).await, ["a=1>1"]);
+    assert_eq!(received_now(&mut received_resynced).await, ["a=1>1"]);
     running.processor.publish(batch(vec![Event::Resynced(object("c", 1))]), || {});
-    assert_eq!(heard_now(&mut heard_resynced).await, ["c=1>1"]);
+    assert_eq!(received_now(&mut received_resynced).await, ["c=1>1"]);
     assert!(!tick(&running, Duration::from_millis(500)).await);
     running.processor.publish(batch(vec![Event::Resynced(object("c", 1))]), || {});
-    assert!(heard_now(&mut heard_resynced).await.is_empty(), "no handler was due at the last check");
-    assert!(heard_now(&mut heard_plain).await.is_empty());
+    assert!(received_now(&mut received_resynced).await.is_empty(), "no handler was due at the last check");
+    assert!(received_now(&mut received_plain).await.is_empty());
     running.stop().await;
 }
 
@@ -207,7 +208,7 @@ async fn i10_missing_resyncs_are_logged() {
         processor.add_handler(Handlers::new(), options, std::iter::empty).detach();
     };
     add(&without, &options("too-late", 5));
-    add(&without, &options("content", 0));
+    add(&without, &options("wants-none", 0));
     let with = SharedProcessor::<Object>::new(Some(Duration::from_secs(10)));
     assert!(with.freeze_check_period().is_some());
     add(&with, &options("too-often", 5));
@@ -216,7 +217,7 @@ async fn i10_missing_resyncs_are_logged() {
     let fast = HandlerOptions::new().resync(Resync::Every(Duration::from_millis(5))).name("too-fast");
     add(&open, &fast);
     for (handler, lines) in
-        [("too-late", 1), ("too-often", 1), ("too-fast", 1), ("content", 0), ("in-time", 0)]
+        [("too-late", 1), ("too-often", 1), ("too-fast", 1), ("wants-none", 0), ("in-time", 0)]
     {
         assert_eq!(log::about(handler).len(), lines, "{:?}", log::about(handler));
     }

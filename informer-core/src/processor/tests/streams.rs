@@ -53,7 +53,7 @@ async fn i3_no_event_can_be_read_before_the_store_has_it() {
     let processor = SharedProcessor::new(None);
     let mut stream = processor.events(&HandlerOptions::default(), std::iter::empty);
     // The closure is the commit, which changes the store. The stream must not have the event before
-    // it.
+    // the commit.
     processor.publish(batch(vec![added("a", 1)]), || assert_eq!(ready(&mut stream), [""; 0]));
     assert_eq!(ready(&mut stream), ["+a=1"]);
 }

@@ -62,7 +62,7 @@ pub(super) async fn list(
         };
         let Some(token) = end.continue_token else { return Ok(listed) };
         tokens.note(&token)?;
-        // The continue token contains the resource version.
+        // The continue token contains the resource version, so the options have none.
         options =
             ListOptions { limit: Some(PAGE_SIZE), continue_token: Some(token), ..ListOptions::default() };
     }
@@ -92,11 +92,11 @@ fn lister(part: &Part<AnyObject>, ingest: &Ingest) -> (Arc<dyn ListerWatcher<Any
 }
 
 /// Returns the error for a list at another resource version than the requested one. Some proxies
-/// and API server substitutes ignore the requested version.
+/// and alternative implementations of the API server ignore the requested version.
 fn version_ignored(requested: &ResourceVersion, returned: &ResourceVersion) -> ListWatchError {
     ListWatchError::Protocol(format!(
-        "the server returned a list at resource version {returned} instead of exactly {requested}, so the store cannot be \
-         compared with it"
+        "the server returned a list at resource version {returned} instead of exactly {requested}, so the list cannot be \
+         compared with the store"
     ))
 }
 

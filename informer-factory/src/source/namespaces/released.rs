@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use informer_core::Completion;
 
-/// The names of the namespaces that were removed last are kept: at least this many. Older names are
+/// The minimum number of names that are kept: those of the last removed namespaces. Older names are
 /// dropped, because each name takes about a hundred bytes, and a program can add and remove
 /// namespaces for years.
 const MIN_KEPT_NAMES: u64 = 10_000;

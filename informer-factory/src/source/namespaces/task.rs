@@ -87,16 +87,16 @@ impl<K: Send + Sync + 'static> NamespacesTask<K> {
 
     pub(in crate::source) async fn run(self, shutdown: CancellationToken) {
         let Namespaces { state, joined, .. } = self.namespaces.as_ref();
-        let mut namespace_watch = FuturesUnordered::new();
+        let mut running = FuturesUnordered::new();
         loop {
             let waiting = std::mem::take(&mut state.lock().waiting);
-            namespace_watch.extend(waiting.into_iter().map(Joining::run));
+            running.extend(waiting.into_iter().map(Joining::run));
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => break,
                 () = joined.notified() => {}
                 // A removed namespace has been released.
-                Some(()) = namespace_watch.next() => {}
+                Some(()) = running.next() => {}
             }
         }
     }

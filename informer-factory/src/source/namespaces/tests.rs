@@ -40,8 +40,8 @@ async fn relist_after_release_keeps_new_objects() {
     let settled = || tokio::time::sleep(std::time::Duration::from_millis(1));
     settled().await;
 
-    // As in two threads: one removes the namespace, and the other adds it again before the first
-    // has stopped the reflector.
+    // Simulates two threads: one removes the namespace, and the other adds the namespace again
+    // before the first thread has stopped the reflector.
     let (member, work) = namespaces.take_out("shop").expect("the namespace is watched");
     let again = namespaces.add("shop").expect("the name is valid");
     settled().await;

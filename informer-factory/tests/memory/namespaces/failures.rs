@@ -27,7 +27,7 @@ async fn refused_namespace_is_named_and_delays_no_other() {
     let running = server.start(&["a", "b"]);
     let informer = &running.informer;
     let handler = informer.add_handlers(|handlers| handlers);
-    let error = wait_for_cache_sync(&[informer, &handler], SOON).await.expect_err("a refusal");
+    let error = wait_for_cache_sync(&[informer, &handler], SOON).await.expect_err("namespace b is refused");
     let message = error.to_string();
     for part in ["configmaps of a", "namespace \"b\": forbidden", "not for you", "handler"] {
         assert!(message.contains(part), "{message}");
@@ -40,7 +40,7 @@ async fn refused_namespace_is_named_and_delays_no_other() {
     let later = server.put("a", "one", "2");
     assert_eq!(informer.wait_for_write(&later, SOON).await, informer_factory::WaitOutcome::Reached);
 
-    // After its removal, the informer is complete.
+    // After the removal of `b`, all watched namespaces are synced.
     informer.remove_namespace("b").expect("a valid name").wait().await.expect("the removal completes");
     wait_for_cache_sync(&[informer, &handler], SOON).await.expect("all watched namespaces are synced");
     assert_eq!(informer.watermark(), server.of("a").resource_version());
@@ -117,7 +117,7 @@ async fn i9_each_namespace_is_verified_and_corrected_separately() {
     assert_eq!(
         (server.of("a").list_count(), server.of("b").list_count()),
         (3, 4),
-        "two or three lists to compare, and one relist"
+        "the initial list, one list per verification, and a relist of `b`"
     );
 
     for _ in 0..20 {

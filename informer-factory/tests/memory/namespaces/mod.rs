@@ -18,7 +18,7 @@ use crate::{Running, config_map, listen, shown, value_of};
 
 const SOON: Duration = Duration::from_secs(5);
 
-/// Returns the objects in an informer's store.
+/// Returns the objects in an informer's store, as `shown` formats them.
 fn stored(informer: &SharedIndexInformer<ConfigMap>) -> Vec<String> {
     let mut stored: Vec<_> = informer.indexer().list().iter().map(shown).collect();
     stored.sort();
@@ -84,7 +84,7 @@ async fn informer_without_namespaces_is_synced_and_empty() {
     let added = running.informer.add_namespace("a").expect("a valid name");
     added.wait().await.expect("the namespace is listed");
     assert_eq!(recorded.next().await, "+one=1");
-    // For a watched namespace, this is the completion of its first add.
+    // For a watched namespace, `add_namespace` returns the completion of the first call.
     assert!(running.informer.add_namespace("a").expect("a valid name").has_synced());
     assert_eq!(server.of("a").open_watches(), 1);
     running.stop().await;

@@ -31,12 +31,15 @@ async fn i6_informer_syncs_without_refused_namespace() {
     let (handler, mut recorded) = listen(informer, &HandlerOptions::default());
     let begun = Instant::now();
     wait_for_cache_sync(&[informer, &handler], LONG).await.expect("one namespace is listed");
-    assert!(begun.elapsed() >= Duration::from_secs(10), "the sync waits for a short refusal to end");
+    assert!(
+        begun.elapsed() >= Duration::from_secs(10),
+        "the sync waits ten seconds, because the refusal could be short"
+    );
     assert_eq!(recorded.rest(), ["+one=1!"]);
     assert!(!informer.synced_in("b").has_synced() && informer.watermark().is_empty());
     assert!(matches!(informer.health(), Health::Forbidden { .. }));
     let lines = warnings.with("namespace refused");
-    let [line] = lines.as_slice() else { panic!("the refusal is logged once: {lines:?}") };
+    let [line] = lines.as_slice() else { panic!("the refusal must be logged once: {lines:?}") };
     assert!(line.contains("configmaps of b") && line.contains("list and watch"), "{line}");
 
     // Once access is granted, the namespace behaves like one that was added later.
@@ -66,9 +69,10 @@ async fn wait_for_refused_namespace_names_the_reason() {
     let server = refusing(100);
     let running = server.start(&["a", "b"]);
     let informer = &running.informer;
-    wait_for_cache_sync(&[informer, &informer.cache_in("a")], LONG).await.expect("a is listed");
-    let error =
-        wait_for_cache_sync(&[informer, &informer.cache_in("b")], LONG).await.expect_err("b is refused");
+    wait_for_cache_sync(&[informer, &informer.cache_in("a")], LONG).await.expect("namespace a is listed");
+    let error = wait_for_cache_sync(&[informer, &informer.cache_in("b")], LONG)
+        .await
+        .expect_err("namespace b is refused");
     let message = error.to_string();
     assert!(
         message.contains("namespace \"b\": forbidden") && !message.contains("namespace \"a\""),

@@ -32,7 +32,7 @@ async fn removed_namespace_releases_its_objects() {
     server.put("b", "one", "3");
     server.put("a", "stays", "2");
     assert_eq!(recorded.next().await, "stays=1>2");
-    for name in ["b", "never-followed"] {
+    for name in ["b", "never-watched"] {
         assert!(
             informer.remove_namespace(name).expect("a valid name").has_synced(),
             "the removal of {name} is complete"
@@ -115,7 +115,7 @@ async fn i11_slow_handler_keeps_release_and_later_deletion() {
         assert!(matches!(events.next().await, Some(Event::Added { is_in_initial_list: true, .. })));
     }
     // The reader reads no event until the end.
-    server.put("a", "unheard-of", "1");
+    server.put("a", "unread", "1");
     running.reach(&server.put("a", "known", "2")).await;
     informer.remove_namespace("a").expect("a valid name").wait().await.expect("the informer runs");
     informer.add_namespace("a").expect("a valid name").wait().await.expect("the namespace is listed");
@@ -130,7 +130,7 @@ async fn i11_slow_handler_keeps_release_and_later_deletion() {
         });
     }
     received.sort();
-    assert_eq!(received, ["-doomed", "^known=1"], "released in the state that the reader has");
+    assert_eq!(received, ["-doomed", "^known=1"], "the release has the last state that the reader received");
     running.stop().await;
 }
 

@@ -6,7 +6,7 @@ use super::{SOON, Server};
 use crate::Running;
 
 #[tokio::test(start_paused = true)]
-async fn i9_write_waits_in_its_namespace_and_version_in_all() {
+async fn i9_write_wait_needs_one_namespace_version_wait_needs_all() {
     let server = Server::new();
     // `b` has no changes, so its watermark stays low.
     server.put("b", "quiet", "1");
@@ -70,7 +70,8 @@ async fn i9_version_waits_for_an_added_namespace() {
     assert_eq!(informer.wait_until(written.resource_version(), 60 * SOON).await, WaitOutcome::Reached);
     assert!(informer.get(&ObjectKey::namespaced("b", "two")).is_some() && added.has_synced());
 
-    // A namespace that is added again has a new watermark; the stored objects do not count.
+    // A namespace that is removed and added again gets a new watermark. The objects that are still
+    // in the store do not count.
     let before = server.of("b").resource_version();
     _ = informer.remove_namespace("b").expect("a valid name");
     let again = informer.add_namespace("b").expect("a valid name");

@@ -31,7 +31,7 @@ struct PartSpec {
     maker: String,
 }
 
-/// A resource of kube's `#[derive(Resource)]`.
+/// A type whose `kube::Resource` comes from kube's `#[derive(Resource)]`.
 #[derive(Resource, Informer, Deserialize, Clone, Debug)]
 #[resource(inherit = k8s_openapi::api::core::v1::Node)]
 #[informer(crate = renamed::door::informers, own_resource, group = "", version = "v1", accessor = "machines")]

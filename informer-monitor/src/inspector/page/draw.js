@@ -70,7 +70,7 @@ export function arrows(container) {
 
 export const count = (number) => number.toLocaleString("en");
 
-/** A rate or another fraction, with two or three digits. */
+/** Writes a rate, with one decimal if it is below ten. */
 export function rate(number) {
   if (number === null || Number.isNaN(number)) return "–";
   if (number === 0) return "0";
@@ -102,7 +102,7 @@ export function duration(ms) {
 /** The number of seconds that a plot shows. */
 export const WINDOW = 60;
 
-/** A moving plot of the last values. The right edge is now. */
+/** A moving plot of the last values. The newest value is at the right edge. */
 export class Plot {
   constructor({ width = 120, height = 26, title = null, unit = "" } = {}) {
     Object.assign(this, { width, height, unit });

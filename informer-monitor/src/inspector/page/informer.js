@@ -35,7 +35,7 @@ export class InformerPage {
     return this.objects.input;
   }
 
-  /** Shows an object beside the results, or only the results. */
+  /** Shows the object with this key beside the results, or only the results if `key` is null. */
   open(key) {
     this.objects.open(key);
   }
@@ -43,7 +43,7 @@ export class InformerPage {
   update(informer, history) {
     this.informer = informer;
     this.message.hidden = Boolean(informer);
-    if (!informer) return text(this.message, "This informer does not exist any more.");
+    if (!informer) return text(this.message, "This informer no longer exists.");
     this.health.dataset.severity = severity(informer);
     text(this.health, healthText(informer));
     const { added, modified, deleted, bookmarks } = informer.events;
@@ -72,7 +72,7 @@ export class InformerPage {
       (element, [, value]) => text(element.querySelector("dd"), value));
   }
 
-  /** Requests what the overview does not contain. */
+  /** Requests the details that the overview lacks. */
   async poll() {
     if (!this.informer) return;
     const details = await request("informer", { informer: this.id });
@@ -87,7 +87,7 @@ export class InformerPage {
   }
 }
 
-/** A handler without a name has the path of its type, which is shortened. */
+/** Shortens the name of a handler. A handler without its own name is named by the path of its type. */
 const plainName = (name) => name.replace(/\w+::/g, "");
 
 /** Creates a table that is hidden while it has no rows. */

@@ -52,7 +52,7 @@ const tiles = [
   ["Process memory", (it) => bytes(it.memory) ?? "–"],
 ];
 
-/** Adds the histories of all informers. They can differ in length, but all end now. */
+/** Adds the histories of all informers. The histories can differ in length, but all end at the same time. */
 function total(name) {
   const all = [...histories.values()].map((history) => history[name]);
   const length = Math.max(0, ...all.map((values) => values.length));
@@ -232,7 +232,7 @@ by("filter").addEventListener("keydown", (event) => {
 by("informers").before_first = by("filter");
 arrows(by("informers"));
 addEventListener("hashchange", () => show(true));
-// A jump to #main would replace the address of the informer.
+// The fragment of the URL names the informer, so this link must not replace the fragment with #main.
 document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   by("main").focus();

@@ -41,7 +41,7 @@ export class Objects {
     this.element.hidden = false;
     this.input.hidden = this.panes.hidden = !informer.shown;
     if (!informer.shown) {
-      text(this.hint, "The program does not show the objects of this informer. Inspector::objects registers it.");
+      text(this.hint, "The program does not show the objects of this informer. Add it with Inspector::objects.");
       return;
     }
     const isFirst = this.watermark === undefined;
@@ -82,7 +82,7 @@ export class Objects {
     this.more.hidden = !page.next;
     const number = page.matches ?? (page.next ? null : found.length);
     text(this.matches, number === null ? `first ${count(found.length)} matches` : `${count(number)} of ${count(page.total)}`);
-    text(this.hint, `Words match the key. Also label:NAME=VALUE, field:PATH=VALUE, index:NAME=VALUE with ${page.indexes.join(", ")}.`);
+    text(this.hint, `Words match keys. Other terms: label:NAME=VALUE, field:PATH=VALUE, index:NAME=VALUE. Indexes: ${page.indexes.join(", ")}.`);
     this.showRows();
   }
 
@@ -142,7 +142,7 @@ export class Objects {
     text(version, [object.resourceVersion && `resource version ${object.resourceVersion}`, object.uid && `UID ${object.uid}`,
       object.encoded && "stored encoded"].filter(Boolean).join(" · "));
     problem.hidden = object.value !== null;
-    text(problem, object.problem ?? "The object is not in the store any more.");
+    text(problem, object.problem ?? "The object is not in the store.");
     this.showHistory(history, object.changes);
     code.hidden = object.value === null;
     if (object.value && object.resourceVersion !== this.version) this.showYaml(code, object.value);
@@ -161,7 +161,7 @@ export class Objects {
     }));
   }
 
-  /** Shows the changes of the open object, also those that the server has dropped since. */
+  /** Shows the changes of the open object, including changes that the server no longer keeps. */
   showHistory(history, changes) {
     const now = Date.now();
     for (const change of changes) {

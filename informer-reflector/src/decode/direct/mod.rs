@@ -45,7 +45,7 @@ trait Message: Default {
     fn field(&mut self, field: Occurrence<'_, '_>) -> Option<()>;
 }
 
-/// A type of fields.
+/// A type that the fields of a message can have.
 trait Value: Sized {
     fn blank() -> Self;
 
@@ -60,7 +60,8 @@ trait Value: Sized {
 
 /// A field of a type: a value, or an optional value.
 trait Place {
-    /// Reads a field that is absent if its content is zero, which Go also writes.
+    /// Reads a field. Zero content means that the field is absent, because Go also writes absent
+    /// fields.
     fn optional(&mut self, content: Content<'_>) -> Option<()>;
 
     /// Reads a field that is present even if its content is zero.
@@ -74,13 +75,14 @@ trait AsCollection<C> {
 
 /// Decodes a message.
 fn object<M: Message + Send + Sync + 'static>(bytes: &[u8]) -> Option<OwnedObject<AnyObject>> {
-    // The message is read where it stays, because an object can have several kilobytes.
+    // Decode into the final heap allocation, because moving an object of several kilobytes is slow.
     let mut object = OwnedObject::new(M::default());
     each_field(bytes, |field| object.field(field))?;
     Some(object.cast())
 }
 
-/// Calls a function with each field of a message. Returns `None` if a field occurs twice.
+/// Calls a function with each field of a message. Returns `None` if the function does, if the message
+/// is malformed, or if a field occurs twice.
 fn each_field(bytes: &[u8], mut read: impl FnMut(Occurrence<'_, '_>) -> Option<()>) -> Option<()> {
     let (mut rest, mut seen) = (Fields(bytes), 0_u128);
     while let Some((number, content)) = rest.next().ok()? {
@@ -94,7 +96,7 @@ fn each_field(bytes: &[u8], mut read: impl FnMut(Occurrence<'_, '_>) -> Option<(
     Some(())
 }
 
-/// Reads the fields of a message that belong to the outer message in JSON.
+/// Reads a message whose fields belong to the outer message in JSON.
 fn inlined(field: &Occurrence<'_, '_>, read: impl FnMut(Occurrence<'_, '_>) -> Option<()>) -> Option<()> {
     let Content::Bytes(bytes) = field.content else { return None };
     each_field(bytes, read)
@@ -138,7 +140,7 @@ fn map<V: Value>(
     Some(())
 }
 
-/// Skips a field that the type does not have, if it has no content.
+/// Skips a field that the type does not have; `None` if the content of the field is not zero.
 fn unknown(field: &Occurrence<'_, '_>) -> Option<()> {
     is_zero(field.content).then_some(())
 }

@@ -1,5 +1,5 @@
-//! Decoding gives the same as `serde_json`; decoding without a field gives the same as decoding all
-//! and then clearing the field.
+//! Tests that decoding gives the same result as `serde_json`, and that pruning a field gives the same
+//! result as decoding all fields and then clearing this one.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -67,7 +67,7 @@ fn a_metadata_only_object_loses_managed_fields() {
     assert_eq!((partial.metadata, partial.types), (expected.metadata, expected.types));
 }
 
-/// A slim view as a user would write it, with some of what serde offers.
+/// A type with few fields, as a user would write it, with several features of serde.
 #[derive(Debug, PartialEq, Deserialize)]
 struct Slim {
     metadata: SlimMeta,
@@ -98,7 +98,7 @@ enum Spec {
 }
 
 #[test]
-fn newtypes_options_and_untagged_enums_on_a_path_decode_as_ever() -> Result<(), Box<dyn std::error::Error>> {
+fn newtypes_options_and_untagged_enums_decode_on_pruned_paths() -> Result<(), Box<dyn std::error::Error>> {
     let paths = PrunePaths::default()
         .with_path("status.conditions")?
         .with_path("metadata.annotations.b")?
@@ -150,7 +150,7 @@ fn clear(value: &mut Json, path: &[&str]) {
     }
 }
 
-/// Metadata with all that has a shape of its own; the rest is maps of texts.
+/// Generates metadata with random labels, annotations, name and number of managed fields.
 fn metadata() -> impl Strategy<Value = ObjectMeta> {
     let texts = || prop::option::of(prop::collection::btree_map("[a-z./]{1,5}", ".{0,5}", 0..4));
     let managed = || ManagedFieldsEntry { manager: Some("\"{\\".into()), ..Default::default() };

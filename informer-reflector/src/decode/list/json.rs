@@ -41,7 +41,7 @@ impl<K> ListDecoder<K> {
                 self.read = BYTE_ORDER_MARK.len();
                 return Ok(true);
             }
-            (State::Start, _) => return Err(self.not_a_list("it is no JSON object")),
+            (State::Start, _) => return Err(self.not_a_list("it is not a JSON object")),
             (State::FirstField | State::AfterField, b'}') => State::Closed,
             (State::AfterField, b',') => State::Field,
             (State::FirstField | State::Field, b'"') => return self.field(rest),
@@ -104,7 +104,7 @@ impl<K> ListDecoder<K> {
                 })
             }
             // Go writes a nil slice as null.
-            Field::Items => self.typed::<()>(rest, "its items are no array")?.map(|((), len)| {
+            Field::Items => self.typed::<()>(rest, "its items are not an array")?.map(|((), len)| {
                 self.head.has_items = true;
                 len
             }),
@@ -143,9 +143,9 @@ impl<K> ListDecoder<K> {
         Ok(true)
     }
 
-    /// Decodes the name or the value of a field of the list itself, such as `metadata`, and returns
-    /// it with its length. `None` if more bytes are needed. `otherwise` is the problem if the type
-    /// of the value is wrong.
+    /// Decodes the name or the value of a field of the list itself, such as `metadata`. Returns the
+    /// name or value with its length in bytes, or `None` if more bytes are needed. `otherwise` is the
+    /// error message if the value has the wrong type.
     fn typed<T: DeserializeOwned>(
         &self,
         rest: &str,

@@ -21,7 +21,7 @@ impl<K> ListDecoder<K> {
         if self.state == State::Start {
             let start = &body[..body.len().min(MAGIC.len())];
             if !MAGIC.starts_with(start) {
-                return Err(self.not_a_list("it does not begin as protobuf of Kubernetes"));
+                return Err(self.not_a_list("it does not begin like Kubernetes protobuf"));
             }
             if start.len() < MAGIC.len() {
                 return Ok(items);

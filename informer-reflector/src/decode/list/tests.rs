@@ -1,4 +1,4 @@
-//! What comes out of a [`ListDecoder`] for bodies of all kinds, cut anywhere.
+//! Tests of [`ListDecoder`] with valid and invalid bodies, split at any position.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::{DynamicObject, PartialObjectMeta};
@@ -6,10 +6,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Everything that came out of a decoder, in a form that can be compared.
+/// The items and the end that a decoder returned, in a form that can be compared.
 #[derive(Debug, PartialEq)]
 struct Outcome {
-    /// Names of the items, or what is said of the rejected ones.
+    /// The names of the items; for a rejected item, the rejection.
     items: Vec<Result<String, RejectedObject>>,
     end: Result<ListEnd, String>,
 }
@@ -72,7 +72,7 @@ const ALPHABETICAL: &str = r#"
   "kind" : "ConfigMapList" , "metadata" : { "resourceVersion" : "99" } }"#;
 
 #[test]
-fn items_and_metadata_are_encoded_in_gos_order() {
+fn list_in_the_field_order_of_go_is_decoded() {
     let outcome = whole(GO_ORDER);
     assert_eq!(names(&outcome), ["a", "c"]);
     let end = ListEnd {
@@ -84,16 +84,16 @@ fn items_and_metadata_are_encoded_in_gos_order() {
 }
 
 #[test]
-fn i10_an_item_that_does_not_decode_is_malformed_in_its_place() {
+fn i10_undecodable_item_is_rejected_at_its_position() {
     let outcome = whole(GO_ORDER);
-    let rejected = outcome.items[1].as_ref().expect_err("a number is no text");
+    let rejected = outcome.items[1].as_ref().expect_err("a number instead of a string");
     assert_eq!(rejected.key, Some(informer_core::ObjectKey::namespaced("ns", "b")));
     assert_eq!(rejected.resource_version, "12".into());
     assert_eq!(rejected.error, "unexpected integer at data.k");
 }
 
 #[test]
-fn items_before_metadata_and_whitespace_anywhere_are_fine() {
+fn items_before_metadata_and_whitespace_are_accepted() {
     let outcome = whole(ALPHABETICAL);
     assert_eq!(names(&outcome), ["a", ""]);
     assert_eq!(outcome.items.len(), 4);
@@ -175,7 +175,7 @@ fn a_table_is_refused_by_its_name() {
 }
 
 #[test]
-fn a_status_in_place_of_a_list_is_that_failure() {
+fn status_instead_of_a_list_is_returned_as_an_error() {
     for body in [
         r#"{"kind":"Status","metadata":{},"status":"Failure","message":"no","reason":"Expired","code":410}"#,
         r#"{"code":410,"kind":"Status","message":"no","metadata":{},"reason":"Expired","status":"Failure"}"#,
@@ -187,7 +187,7 @@ fn a_status_in_place_of_a_list_is_that_failure() {
         let error = decoder.finish().expect_err("a status");
         assert!(error.is_expired(), "{error}");
     }
-    assert!(refusal(r#"{"kind":"Status","status":"Success"}"#).contains("Status of a success"));
+    assert!(refusal(r#"{"kind":"Status","status":"Success"}"#).contains("a Status that reports success"));
 }
 
 #[test]
@@ -218,14 +218,14 @@ fn a_byte_order_mark_and_white_space_are_tolerated() {
 
 #[test]
 fn a_large_item_in_small_pieces_takes_linear_time() {
-    // Looked at from its start with every piece, this would not end.
+    // If each piece restarted decoding at the start of the item, this test would take hours.
     let item = format!(r#"{{"metadata":{{"name":"a"}},"data":{{"k":"{}"}}}}"#, "x".repeat(10 * 1024 * 1024));
     let body = format!(r#"{{"items":[{item},{{"metadata":{{"name":"b"}}}}]}}"#);
     let outcome = config_maps(SLICE, body.as_bytes().chunks(64));
     assert_eq!(names(&outcome), ["a", "b"]);
 }
 
-/// A list of a few megabytes, with items small and large.
+/// Returns a list of a few megabytes, with small and large items.
 fn large_list() -> String {
     let items: Vec<_> = (0..1_000)
         .map(|index| {
@@ -248,7 +248,7 @@ fn debug_output_of_a_decoder_contains_no_object() -> Result<(), ListWatchError> 
     Ok(())
 }
 
-/// Splits a text at random places, few or many.
+/// Splits a body at the given positions.
 fn pieces<'a>(body: &'a [u8], cuts: &[prop::sample::Index]) -> Vec<&'a [u8]> {
     let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(body.len())).collect();
     cuts.extend([0, body.len()]);
@@ -287,7 +287,7 @@ proptest! {
     }
 
     #[test]
-    fn no_body_makes_the_decoder_panic(body in r#"\{"items":[\[\]{}",:a0-9\\ -]{0,40}"#, slice in 1..8_usize) {
+    fn any_body_is_decoded_without_panic(body in r#"\{"items":[\[\]{}",:a0-9\\ -]{0,40}"#, slice in 1..8_usize) {
         let whole = config_maps(SLICE, [body.as_bytes()]);
         let cut = config_maps(slice, body.as_bytes().chunks(1));
         prop_assert_eq!(whole.end.is_ok(), cut.end.is_ok());

@@ -14,7 +14,7 @@ use crate::decode::tape::Token;
 /// The start of year 1, in seconds since 1970: Go's zero time, which is the earliest time.
 const FIRST_SECOND: i64 = -62_135_596_800;
 
-/// Values whose bytes are not a value of the field's type reject the object.
+/// Each function rejects the object if the bytes are not a valid value of the field's type.
 impl Object {
     /// Rejects the object, and writes `null` for a value that can't be read.
     pub(super) fn reject(&mut self, problem: &str) {
@@ -28,7 +28,7 @@ impl Object {
                 let text = self.tape.decoded(text);
                 self.tape.push(Token::Text(text));
             }
-            // Not null, because the text can be the name of a member.
+            // Writes an empty text instead of null, because the text can be the name of a member.
             Err(_) => {
                 let text = self.tape.decoded("");
                 self.tape.push(Token::Text(text));
@@ -48,7 +48,7 @@ impl Object {
         if !number.is_finite() {
             self.reject("a number that is not finite");
         } else if !self.tape.is_silent() {
-            // Debug writes a fraction even if it is zero.
+            // `Debug` writes the fraction even if it is zero, as in `1.0`.
             let text = self.tape.decoded(&format!("{number:?}"));
             self.tape.push(Token::Number(text));
         }
@@ -79,7 +79,7 @@ impl Object {
         if text.is_empty() {
             return self.tape.push(Token::Null);
         }
-        // A number needs a byte behind it.
+        // The scanner needs a byte after a number to find the end of the number.
         let text = format!("{text}\n");
         let before = self.tape.len();
         if Scanner::new(&text).append_to(&mut self.tape, depth).is_err() {
@@ -96,8 +96,8 @@ impl Object {
     }
 }
 
-/// Returns the time in a message, in microseconds if `is_micro` and otherwise in seconds, because
-/// JSON has no more digits. Returns `None` if the time is out of range.
+/// Returns the time in a message, with microseconds if `is_micro`, and otherwise in whole seconds,
+/// like the object's JSON. Returns `None` if the time is out of range.
 pub(in crate::decode) fn timestamp(bytes: &[u8], is_micro: bool) -> Option<Timestamp> {
     let (mut seconds, mut nanoseconds) = (0, 0);
     let mut fields = Fields(bytes);

@@ -1,4 +1,4 @@
-//! What comes out of a [`WatchDecoder`] for bodies of all kinds, cut anywhere.
+//! Tests of [`WatchDecoder`] with valid and invalid bodies, split at any position.
 
 use informer_core::{Bookmark, ObjectKey, RejectedKind, RejectedObject};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
@@ -10,7 +10,7 @@ fn decoder<K: DeserializeOwned + Send + Sync + 'static>() -> WatchDecoder<K> {
     WatchDecoder::new(PrunePaths::default())
 }
 
-/// Decodes a body that arrives in pieces, one byte array each.
+/// Decodes a body that arrives in the given pieces.
 fn watch<'a, K: DeserializeOwned + Send + Sync + 'static>(
     pieces: impl IntoIterator<Item = &'a [u8]>,
 ) -> Result<Vec<WatchEvent<K>>, ListWatchError> {
@@ -90,7 +90,7 @@ fn a_bookmark_is_decoded_as_metadata_only() {
 }
 
 #[test]
-fn an_error_is_its_status_even_if_that_does_not_decode() {
+fn error_event_has_a_status_even_if_undecodable() {
     let status = |line: &str| match one(line) {
         WatchEvent::Error(status) => (status.code, status.reason),
         other => panic!("{other:?}"),
@@ -99,12 +99,12 @@ fn an_error_is_its_status_even_if_that_does_not_decode() {
     assert_eq!(status(expired), (410, "Expired".into()));
     assert_eq!(status(r#"{"type":"ERROR","object":{"code":"many"}}"#), (500, "InternalError".into()));
     assert_eq!(status(r#"{"type":"ERROR","object":null}"#), (500, "InternalError".into()));
-    // Without an envelope, as a proxy might put it in the stream.
+    // A status that is not inside an event, as a proxy can insert it into the stream.
     assert_eq!(status(r#"{"kind":"Status","code":503,"reason":"ServiceUnavailable"}"#).0, 503);
 }
 
 #[test]
-fn an_object_that_does_not_decode_is_known_by_its_metadata() {
+fn undecodable_object_is_reported_with_key_and_version() {
     let object =
         r#"{"metadata":{"name":"a","namespace":"ns","resourceVersion":"5"},"spec":{"nodeName":false}}"#;
     for (event_type, expected) in [
@@ -178,7 +178,7 @@ fn body_that_ends_within_a_line_is_interrupted() {
 }
 
 #[test]
-fn a_line_is_only_as_long_as_is_allowed() {
+fn line_above_the_size_limit_is_refused() {
     let line = r#"{"type":"ADDED","object":{}}"#.as_bytes();
     let fits = decoder::<Pod>().max_object_size(line.len()).push(line);
     assert!(fits.is_ok());
@@ -214,7 +214,7 @@ fn a_byte_order_mark_and_keep_alive_lines_are_tolerated() -> Result<(), ListWatc
 
 #[test]
 fn a_long_line_in_small_pieces_takes_linear_time() -> Result<(), ListWatchError> {
-    // Looked at from its start with every piece, this would not end.
+    // If each piece restarted decoding at the start of the line, this test would take hours.
     let pad = "x".repeat(10 * 1024 * 1024);
     let line = format!(r#"{{"type":"ADDED","object":{{"metadata":{{"name":"a"}},"data":{{"k":"{pad}"}}}}}}"#);
     let body = format!("{line}\n{line}\n");
@@ -283,7 +283,7 @@ proptest! {
     }
 
     #[test]
-    fn no_body_makes_the_decoder_panic(body in r#"(\{"type":"ADDED","object":)?[\[\]{}",:a0-9\\\n -]{0,40}"#) {
+    fn any_body_is_decoded_without_panic(body in r#"(\{"type":"ADDED","object":)?[\[\]{}",:a0-9\\\n -]{0,40}"#) {
         drop(watch::<Pod>([body.as_bytes()]));
     }
 }

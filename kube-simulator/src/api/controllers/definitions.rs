@@ -17,7 +17,7 @@ use crate::storage::Object;
 pub(super) fn follow(api: &Api, definitions: &Served, outcome: &Outcome) {
     let object = outcome.object();
     let Ok(definition) = Definition::read(&Value::Object(object.decode())) else {
-        // A test can store a definition that a server would reject.
+        // A test can store an invalid definition, which a server would reject. It is ignored.
         return;
     };
     match outcome {

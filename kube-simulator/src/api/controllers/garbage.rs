@@ -1,7 +1,7 @@
 //! The garbage collector: deletes or orphans the dependants of a deleted object.
 //!
 //! Unlike the real garbage collector, this one reacts to deletions only. An object whose owner has
-//! never existed is kept, so that tests can write pods without replica sets.
+//! never existed is kept, so that a test can create pods without their replica sets.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -15,12 +15,12 @@ use crate::api::catalogue::Served;
 use crate::api::writes::{self, Body, Propagation};
 use crate::storage::Object;
 
-/// The UIDs of the owners whose dependants are being deleted. The value for an owner is whether
+/// The UIDs of the owners whose dependants are being deleted. The value for each owner is `true` if
 /// another pass over its dependants is requested.
 ///
 /// After the removal of a dependant, a new pass for its owner is necessary. If a pass for the owner
-/// is in progress, the removal only requests another pass, because passes within passes could
-/// overflow the stack.
+/// is in progress, the removal only requests another pass, because nested passes could overflow the
+/// stack.
 #[derive(Debug, Default)]
 pub(crate) struct Collecting(Mutex<BTreeMap<Box<str>, bool>>);
 

@@ -60,8 +60,8 @@ impl ContinueToken {
             return Err(invalid(format!("encoded start key empty (version {VERSION})")));
         }
         // A start key must stay within the scope of the list.
-        let steps_aside = |step: &str| matches!(step, "" | "." | "..");
-        if token.start().split('/').any(steps_aside) {
+        let leaves_scope = |step: &str| matches!(step, "" | "." | "..");
+        if token.start().split('/').any(leaves_scope) {
             return Err(invalid(token.start));
         }
         Ok(token)

@@ -81,14 +81,14 @@ pub(crate) async fn list(
         } else {
             String::new()
         },
-        remaining: (more && !filter.selects()).then_some(page.remaining),
+        remaining: (more && !filter.has_selectors()).then_some(page.remaining),
         objects: page.objects,
         resource_version: page.resource_version,
     })
 }
 
-/// Returns whether the watch cache serves a list. If the cache is not ready, etcd serves paged
-/// lists and exact versions, and other lists fail.
+/// Returns whether the watch cache serves a list. If the cache is not ready, etcd serves continued
+/// lists, lists at an exact version, and lists with a limit and no selectors; other lists fail.
 fn comes_from_cache(
     kind: &ResourceKind,
     revision: &Revision,
@@ -100,7 +100,9 @@ fn comes_from_cache(
     }
     match revision.watch_cache().check() {
         Ok(()) => Ok(true),
-        Err(_) if options.is_exact_or_continued() || (options.limit > 0 && !filter.selects()) => Ok(false),
+        Err(_) if options.is_exact_or_continued() || (options.limit > 0 && !filter.has_selectors()) => {
+            Ok(false)
+        }
         Err(refusal) => options.parsed_resource_version().and(Err(refusal.into())),
     }
 }
@@ -112,27 +114,27 @@ async fn start(
     options: &ListOptions,
 ) -> Result<Start, Refusal> {
     let (revision, limit) = (source.revision, options.limit);
-    let from_the_top = |at, limit| Start { at, key: filter.key_prefix(), limit };
+    let from_start = |at, limit| Start { at, key: filter.key_prefix(), limit };
     if !options.continue_token.is_empty() {
         return resume(source, cached, filter, options).await;
     }
     // Without a watch cache, the list comes from etcd, which never lags.
     let cached_state = || if cached { revision.cached_state() } else { At::Latest };
     let Some(version) = options.parsed_resource_version()? else {
-        return Ok(from_the_top(newest(source, cached).await?, limit));
+        return Ok(from_start(newest(source, cached).await?, limit));
     };
     if version == 0 {
         // For a list that accepts any state, the watch cache ignores the limit; etcd does not.
-        return Ok(from_the_top(cached_state(), if cached { 0 } else { limit }));
+        return Ok(from_start(cached_state(), if cached { 0 } else { limit }));
     }
     reach(cached, revision, version).await?;
     Ok(match options.version_match {
-        Some(VersionMatch::Exact) => from_the_top(At::Exactly(version), limit),
-        Some(VersionMatch::NotOlderThan) => from_the_top(cached_state(), limit),
-        // Without `resourceVersionMatch`, a list with a limit is at exactly this version, for
-        // clients that are older than the parameter.
-        None if limit > 0 => from_the_top(At::Exactly(version), limit),
-        None => from_the_top(cached_state(), 0),
+        Some(VersionMatch::Exact) => from_start(At::Exactly(version), limit),
+        Some(VersionMatch::NotOlderThan) => from_start(cached_state(), limit),
+        // Without `resourceVersionMatch`, a list with a limit is at exactly this version: older
+        // clients, which do not know the parameter, rely on this.
+        None if limit > 0 => from_start(At::Exactly(version), limit),
+        None => from_start(cached_state(), 0),
     })
 }
 
@@ -170,8 +172,8 @@ async fn newest(source: Source<'_>, cached: bool) -> Result<At, Refusal> {
     }
 }
 
-/// Waits until the watch cache reaches a resource version. Without the watch cache, a future
-/// version is an error at once, because etcd never lags.
+/// Waits until the watch cache reaches a resource version. For a list that is not `cached`, returns
+/// an error for a future version at once, because etcd never lags.
 async fn reach(cached: bool, revision: &Revision, version: u64) -> Result<(), Refusal> {
     let reached = if cached { revision.reach(version).await } else { revision.check_stored(version) };
     Ok(reached?)

@@ -165,11 +165,11 @@ impl ListOptions {
         refuse(errors)
     }
 
-    /// Converts a watch without a resource version to a streaming list, as servers with streaming
-    /// lists do.
+    /// Converts a watch without a resource version, or from version 0, to a streaming list, as
+    /// servers with streaming lists do.
     pub(crate) fn default_to_streaming(&mut self) {
-        let from_nowhere = matches!(self.resource_version.as_str(), "" | "0");
-        if from_nowhere && self.send_initial_events.is_none() && !self.has_match() {
+        let has_no_version = matches!(self.resource_version.as_str(), "" | "0");
+        if has_no_version && self.send_initial_events.is_none() && !self.has_match() {
             self.send_initial_events = Some(true);
             self.version_match = Some(VersionMatch::NotOlderThan);
         }
@@ -188,13 +188,13 @@ impl ListOptions {
         self.unknown_match = None;
     }
 
-    /// Returns whether a list is for one exact resource version, or continues such a list.
+    /// Returns whether a list is for one exact resource version, or continues an earlier page.
     pub(crate) fn is_exact_or_continued(&self) -> bool {
-        let of_old = self.limit > 0 && !matches!(self.resource_version.as_str(), "" | "0");
+        let is_paged_at_version = self.limit > 0 && !matches!(self.resource_version.as_str(), "" | "0");
         match self.version_match {
             Some(VersionMatch::Exact) => true,
             Some(VersionMatch::NotOlderThan) => false,
-            None => of_old || !self.continue_token.is_empty(),
+            None => is_paged_at_version || !self.continue_token.is_empty(),
         }
     }
 

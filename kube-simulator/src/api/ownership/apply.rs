@@ -1,4 +1,4 @@
-//! Server-side apply (KEP-555): a manager sets some fields of an object and leaves the others.
+//! Server-side apply (KEP-555): a manager sets some fields of an object; the others do not change.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ const MAX_CONFLICTS: usize = 256 * 1024;
 /// Maximum number of duplicate elements in an answer. A real server lists all of them.
 const MAX_DUPLICATES: usize = 100;
 
-/// A field of the applied configuration that another manager owns with another value.
+/// A field of the applied configuration that another manager owns and has set to another value.
 #[derive(Debug)]
 pub(crate) struct Conflict {
     /// The other manager, in the real server's format.
@@ -30,8 +30,8 @@ pub(crate) struct Conflict {
 /// contains the configuration.
 ///
 /// Fields that the manager applied before, but not now, are removed unless they have other owners.
-/// Fields that another manager owns with another value are conflicts; with `force`, the applying
-/// manager becomes their owner instead.
+/// Fields that another manager owns and has set to another value are conflicts; with `force`, the
+/// applying manager becomes their owner instead.
 pub(crate) fn apply(
     kind: &ResourceKind,
     before: &Body,
@@ -59,7 +59,7 @@ pub(crate) fn apply(
     let mut after = before.clone();
     merge(kind, &mut after, applied);
     let no_longer_applied = own.iter().flat_map(|own| &own.fields).filter(|path| !wanted.contains_key(*path));
-    let removed = no_longer_applied.filter(|path| !owned(&entries, path) && !is_key(path));
+    let removed = no_longer_applied.filter(|path| !is_owned(&entries, path) && !is_key(path));
     remove_all(&mut after, &to_fields_v1(removed));
     let fields: BTreeSet<Path> = wanted.into_keys().collect();
     entries.push(match own {
@@ -116,7 +116,7 @@ fn conflicts(entries: &[Entry], manager: &Manager<'_>, paths: &BTreeSet<&Path>) 
 
 /// Returns whether the leaf at `path` has an owner. If `path` is the path of a list element itself
 /// (its last step is `.`), returns whether any field of the element has an owner.
-fn owned(entries: &[Entry], path: &Path) -> bool {
+fn is_owned(entries: &[Entry], path: &Path) -> bool {
     let within = match path.as_slice() {
         [within @ .., last] if **last == *"." => within,
         whole => whole,

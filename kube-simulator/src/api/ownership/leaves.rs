@@ -15,8 +15,8 @@ use crate::kinds::ResourceKind;
 /// the parent in memory.
 pub(super) type Path = Vec<Arc<str>>;
 
-/// The leaves of an object, with their values. A path that ends with the step `.` denotes a list
-/// element itself, and has the value `None`.
+/// The leaves of an object, with their values. The value is `None` for a path that denotes a list
+/// element itself: an element of a set, or an element of a keyed list (the last step is `.`).
 pub(super) type Leaves<'v> = BTreeMap<Path, Option<&'v Value>>;
 
 /// The fields of the metadata that have no owner.

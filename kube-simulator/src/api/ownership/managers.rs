@@ -95,8 +95,8 @@ pub(super) fn read(body: &Body) -> Vec<Entry> {
         .collect()
 }
 
-/// Writes the non-empty entries into an object: the entries of `Apply` before those of `Update`,
-/// each sorted by time.
+/// Writes the non-empty entries into an object: the entries of `Apply`, sorted by time, and then the
+/// entries of `Update`, sorted by time.
 pub(super) fn write(body: &mut Body, entries: &[Entry]) {
     let mut entries: Vec<&Entry> = entries.iter().filter(|entry| !entry.fields.is_empty()).collect();
     entries.sort_by_key(|entry| {
@@ -136,7 +136,7 @@ pub(super) fn write(body: &mut Body, entries: &[Entry]) {
 /// replace the stored entries; a list with one empty entry removes all stored entries. If the
 /// client sends no `managedFields`, the stored entries remain.
 pub(crate) fn record_write(kind: &ResourceKind, before: &Body, after: &mut Body, manager: &Manager<'_>) {
-    if given(after) == Some(&[json!({})]) {
+    if managed_fields(after) == Some(&[json!({})]) {
         write(after, &[]);
         return;
     }
@@ -144,7 +144,7 @@ pub(crate) fn record_write(kind: &ResourceKind, before: &Body, after: &mut Body,
     let differs = |path: &&Path| old.get(*path) != new.get(*path);
     let changed: BTreeSet<Path> = new.keys().filter(differs).cloned().collect();
     let gone: BTreeSet<Path> = old.keys().filter(|path| !new.contains_key(*path)).cloned().collect();
-    let sent = given(after).filter(|sent| !sent.is_empty() && Some(*sent) != given(before));
+    let sent = managed_fields(after).filter(|sent| !sent.is_empty() && Some(*sent) != managed_fields(before));
     if sent.is_none() && changed.is_empty() && gone.is_empty() {
         restore(before, after);
         return;
@@ -166,13 +166,13 @@ pub(crate) fn record_write(kind: &ResourceKind, before: &Body, after: &mut Body,
     write(after, &entries);
 }
 
-fn given(body: &Body) -> Option<&[Value]> {
+fn managed_fields(body: &Body) -> Option<&[Value]> {
     Some(body.get("metadata")?.get("managedFields")?.as_array()?.as_slice())
 }
 
 /// Copies the stored `managedFields` unchanged to the new version of the object.
 fn restore(before: &Body, after: &mut Body) {
-    let kept = given(before).map(<[Value]>::to_vec);
+    let kept = managed_fields(before).map(<[Value]>::to_vec);
     if let Some(Value::Object(metadata)) = after.get_mut("metadata") {
         match kept {
             Some(kept) => metadata.insert("managedFields".to_owned(), kept.into()),

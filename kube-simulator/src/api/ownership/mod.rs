@@ -1,9 +1,10 @@
 //! `managedFields`, which records the owners of fields, and server-side apply, which uses these
 //! owners.
 //!
-//! This is a subset of structured-merge-diff. Leaves have owners: scalars, empty maps, and atomic
-//! lists and maps. Elements of keyed lists (see [`ListKind`]) have owners, too. The owner of a
-//! non-empty map is not recorded, and fields are not converted between the versions of a resource.
+//! This is a subset of structured-merge-diff. Leaves have owners: scalars, empty lists and maps, and
+//! atomic lists and maps. Elements of sets and keyed lists (see [`ListKind`]) have owners, too. The
+//! owner of a non-empty map is not recorded, and fields are not converted between the versions of a
+//! resource.
 
 mod apply;
 mod leaves;

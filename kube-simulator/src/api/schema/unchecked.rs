@@ -50,7 +50,7 @@ const FORMATS: [&str; 22] = [
     "uuid4",
 ];
 
-/// Maximum number of fields that the description of one keyword names.
+/// Maximum number of fields that the warning about one keyword names.
 const MAX_NAMED: usize = 3;
 
 /// The fields to which a keyword applies.
@@ -73,7 +73,7 @@ fn describe(keyword: &str, fields: &Fields) -> String {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!("the simulator does not check \"{keyword}\" of the schema: {}{more}", named.join(", "))
+    format!("the simulator does not check the schema's \"{keyword}\" for {}{more}", named.join(", "))
 }
 
 fn walk(schema: &Value, value: &Value, path: &Place<'_>, found: &mut BTreeMap<&'static str, Fields>) {
@@ -104,8 +104,8 @@ fn walk(schema: &Value, value: &Value, path: &Place<'_>, found: &mut BTreeMap<&'
 /// `x-kubernetes-int-or-string`, `anyOf` and `allOf` only repeat that the value is an integer or a
 /// string, so they need no warning.
 fn applies(schema: &Value, keyword: &str) -> bool {
-    let is_said = schema.get(keyword).is_some_and(|said| *said != false);
-    is_said && !(schema["x-kubernetes-int-or-string"] == true && matches!(keyword, "anyOf" | "allOf"))
+    let is_set = schema.get(keyword).is_some_and(|value| *value != false);
+    is_set && !(schema["x-kubernetes-int-or-string"] == true && matches!(keyword, "anyOf" | "allOf"))
 }
 
 fn note(found: &mut BTreeMap<&'static str, Fields>, keyword: &'static str, path: &Place<'_>) {

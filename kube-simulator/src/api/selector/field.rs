@@ -44,7 +44,7 @@ impl FieldSelector {
     }
 
     /// Returns whether the selector requires one specific value of a selectable field.
-    pub(crate) fn names_one(&self, kind: &ResourceKind, field: &str) -> bool {
+    pub(crate) fn requires_one_value(&self, kind: &ResourceKind, field: &str) -> bool {
         let index = kind.selectable_fields.iter().position(|known| known == field);
         let wanted = index.map(Field::Selectable);
         self.requirements

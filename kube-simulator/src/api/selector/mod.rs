@@ -35,13 +35,13 @@ impl Filter {
     }
 
     /// Returns whether the filter has a label selector or a field selector.
-    pub(crate) fn selects(&self) -> bool {
+    pub(crate) fn has_selectors(&self) -> bool {
         !(self.labels.is_everything() && self.fields.is_everything())
     }
 
     /// Returns whether the field selector requires one specific value of a selectable field.
-    pub(crate) fn names_one(&self, kind: &ResourceKind, field: &str) -> bool {
-        self.fields.names_one(kind, field)
+    pub(crate) fn requires_one_value(&self, kind: &ResourceKind, field: &str) -> bool {
+        self.fields.requires_one_value(kind, field)
     }
 
     pub(crate) fn matches(&self, object: &Object) -> bool {

@@ -16,7 +16,7 @@ use crate::kinds::ResourceKind;
 pub(super) fn admit(kind: &ResourceKind, body: &mut Body) -> Result<(), Refusal> {
     limits::check_depth(body)?;
     if kind.is_built_in() && kind.scale.is_some() {
-        // Only this default is applied to built-in specs, because `/scale` needs it.
+        // `replicas` is the only default for built-in specs, because `/scale` needs this field.
         let replicas = object_mut(body, "spec").entry("replicas").or_insert(Value::Null);
         if replicas.is_null() {
             *replicas = 1.into();

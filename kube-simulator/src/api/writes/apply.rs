@@ -58,7 +58,7 @@ pub(super) fn apply(
     })
 }
 
-/// Checks a configuration, and returns those of its fields that a write to `part` can change.
+/// Checks a configuration, and returns only the fields that a write to `part` can change.
 pub(super) fn check(
     kind: &ResourceKind,
     writer: &Writer<'_>,

@@ -14,7 +14,8 @@ use crate::api::status::{self, FieldError, Refusal};
 use crate::kinds::ResourceKind;
 use crate::storage::Object;
 
-/// Maximum length of a generated name. A `generateName` that is too long for this is shortened.
+/// Maximum length of a generated name, in characters. A `generateName` that is too long is
+/// shortened.
 const MAX_GENERATED_NAME: usize = 63;
 
 /// The source of a write.
@@ -143,7 +144,7 @@ pub(super) fn prepare(
     admission::admit(kind, body)
 }
 
-/// Replaces the status of a new object by the kind's initial status, if the kind has a status
+/// Replaces the status of a new object with the kind's initial status, if the kind has a status
 /// subresource. Nodes keep the client's status, because a kubelet registers its node together with
 /// the status.
 fn set_initial_status(kind: &ResourceKind, body: &mut Body) {

@@ -283,7 +283,7 @@ impl Ending {
     }
 }
 
-/// Replaces a negative number of seconds by 1.
+/// Replaces a negative number of seconds with 1.
 fn positive(seconds: i64) -> i64 {
     if seconds < 0 { 1 } else { seconds }
 }

@@ -16,7 +16,7 @@ const MAX_OPERATIONS: usize = 10_000;
 /// Maximum number of bytes that all `copy` operations of one patch add together.
 const MAX_COPIED: usize = 3 * 1024 * 1024;
 
-/// Applies a patch to a document. If the patch fails, the document is partly changed.
+/// Applies a patch to a document. If the patch fails, the document can be partly changed.
 pub(super) fn apply(document: &mut Value, patch: &[PatchOperation]) -> Result<(), Refusal> {
     if patch.len() > MAX_OPERATIONS {
         let operations = patch.len();
@@ -42,8 +42,8 @@ pub(super) fn apply(document: &mut Value, patch: &[PatchOperation]) -> Result<()
 
 /// Returns an error if a document would be nested too deeply after an operation.
 ///
-/// Each operation is checked before it is applied, because dropping a value of unlimited depth
-/// overflows the stack.
+/// Each operation is checked before it is applied, because even dropping a value that is nested too
+/// deeply would overflow the stack.
 fn check_depth(document: &Value, operation: &PatchOperation) -> Result<(), Refusal> {
     let (path, value) = match operation {
         PatchOperation::Add(add) => (&add.path, Some(&add.value)),

@@ -17,7 +17,7 @@ const MAX_STORED: usize = 1536 * 1024;
 
 /// Returns an error if an object is nested too deeply to be stored.
 ///
-/// `metadata.managedFields` does not count: its depth follows from the fields that it describes.
+/// `metadata.managedFields` does not count, because its depth depends on the other fields.
 pub(super) fn check_depth(body: &Body) -> Result<(), Refusal> {
     let fields = body.iter().flat_map(|(name, value)| match value {
         Value::Object(metadata) if name == "metadata" => {
@@ -31,8 +31,8 @@ pub(super) fn check_depth(body: &Body) -> Result<(), Refusal> {
 
 /// Returns an error if an object is too large for etcd.
 ///
-/// `metadata.managedFields` does not count: a real server drops this field if the object is too
-/// large with this field.
+/// `metadata.managedFields` does not count: a real server drops this field if it makes the object
+/// too large.
 pub(super) fn check_size(body: &Body) -> Result<(), Refusal> {
     let size = |(name, value): (&String, &Value)| match value {
         Value::Object(metadata) if name == "metadata" => metadata

@@ -87,13 +87,13 @@ impl Writer<'_> {
         self.run_controllers(update::update(self, name, body, part))
     }
 
-    /// Replaces an object by `body` as given, without the rules for writes of clients. For example,
-    /// the status changes too, and the generation is not incremented.
+    /// Replaces an object with `body` as given, without the rules for writes of clients. For
+    /// example, the status changes too, and the generation is not incremented.
     pub(crate) fn update_verbatim(&self, body: Body) -> Result<Outcome, Refusal> {
         self.run_controllers(update::update_verbatim(self, body))
     }
 
-    /// Changes an object by a patch.
+    /// Applies a patch to an object.
     pub(crate) fn patch(&self, name: &str, patch: &Patch, part: Part) -> Result<Outcome, Refusal> {
         self.run_controllers(patch::patch(self, name, patch, part))
     }

@@ -57,7 +57,7 @@ pub(super) fn set(writer: &Writer<'_>, name: &str, change: Rescale<'_>) -> Resul
     })
 }
 
-/// Applies a `Scale` by server-side apply. The manager becomes an owner of the object's field for
+/// Applies a `Scale` with server-side apply. The manager becomes an owner of the object's field for
 /// replicas.
 fn apply(writer: &Writer<'_>, name: &str, configuration: &Body) -> Result<Outcome, Refusal> {
     let kind = &*writer.served.kind;

@@ -1,4 +1,4 @@
-//! Strategic merge patches, which have directives, and lists that are merged by key.
+//! Strategic merge patches. They can contain directives, and they merge lists by key.
 //!
 //! Counterpart: apimachinery's `strategicpatch`. [`ListKind`] determines how a list is merged.
 

@@ -31,8 +31,8 @@ pub(crate) enum Part {
     Status,
     /// The same as `Main`, written through `/scale`.
     Scale,
-    /// Like `Main`, and the finalizers in the spec of a namespace, which other writes do not
-    /// change.
+    /// The same as `Main`, and also the finalizers in the spec of a namespace, which other writes
+    /// do not change.
     Finalizers,
     /// Everything. Only the server itself writes this part.
     Whole,
@@ -74,7 +74,7 @@ fn create_instead(writer: &Writer<'_>, name: &str, mut body: Body) -> Result<Out
     create::create(writer, body, WriteSource::Client)
 }
 
-/// Replaces an object by `body` as given, without the rules for writes of clients. A stale
+/// Replaces an object with `body` as given, without the rules for writes of clients. A stale
 /// `resourceVersion` is still an error. An object that is being deleted is removed when the update
 /// removes its last finalizer.
 pub(super) fn update_verbatim(writer: &Writer<'_>, mut body: Body) -> Result<Outcome, Refusal> {
@@ -137,7 +137,7 @@ impl Change {
     }
 }
 
-/// Replaces `old`, whose content is `before`, by the new version in `change`. The rules for writes
+/// Replaces `old`, whose content is `before`, with the new version in `change`. The rules for writes
 /// of clients apply, unlike in [`update_verbatim`].
 pub(super) fn replace(
     transaction: &mut Transaction<'_>,

@@ -1,5 +1,5 @@
-//! Aggregated discovery (KEP-3352): one `APIGroupDiscoveryList` of `apidiscovery.k8s.io` each for
-//! `/api` and `/apis`.
+//! Aggregated discovery (KEP-3352): the `APIGroupDiscoveryList` documents (`apidiscovery.k8s.io`)
+//! of `/api` and `/apis`.
 
 use serde_json::{Value, json};
 

@@ -50,7 +50,7 @@ impl Encoding {
     /// Returns the media type of a watch, or `None` if watches in this encoding are unsupported.
     pub(crate) fn stream_media_type(self) -> Option<&'static str> {
         match self {
-            // The real server sends no stream parameter here, for compatibility.
+            // For JSON, the real server omits the parameter `stream`, for compatibility.
             Self::Json | Self::Indented => Some("application/json"),
             Self::Yaml => None,
             Self::Protobuf => Some("application/vnd.kubernetes.protobuf;stream=watch"),
@@ -104,7 +104,7 @@ impl Encoding {
     pub(crate) fn invalid_event(self) -> &'static [u8] {
         match self {
             Self::Json | Self::Indented | Self::Yaml => b"{\"type\":7}\n",
-            // Field 1 is a number instead of a string.
+            // Field 1, the type of the event, is a number instead of a string.
             Self::Protobuf => &[0x08, 7],
             Self::Cbor => b"\xd9\xd9\xf7\xa1\x44type\x07",
         }
@@ -113,7 +113,7 @@ impl Encoding {
     /// Appends an event to a buffer, with its length if the encoding needs one.
     pub(crate) fn append_framed(self, buffer: &mut BytesMut, event: &[u8]) {
         if self == Self::Protobuf {
-            // Larger events than 4 GiB cannot occur, because requests have a size limit.
+            // Events larger than 4 GiB cannot occur, because requests have a size limit.
             let length = u32::try_from(event.len()).unwrap_or(u32::MAX);
             buffer.extend_from_slice(&length.to_be_bytes());
         }

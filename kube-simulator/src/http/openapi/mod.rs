@@ -159,8 +159,8 @@ fn collection(kind: &ResourceKind) -> Value {
 fn item(kind: &ResourceKind) -> Value {
     let mut patch = operation(kind, "patch", &["dryRun", "fieldManager", "fieldValidation", "force"]);
     // Strategic merge patches are accepted, but not listed here. If they were listed, clients would
-    // look for merge keys in these schemas, which contain none. Otherwise, clients use their
-    // built-in merge keys.
+    // look for merge keys in these schemas, which contain none. Because this type of patch
+    // is not listed, clients use their built-in merge keys.
     let types =
         ["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"];
     let content: Map<String, Value> = types

@@ -81,8 +81,8 @@ impl Shape {
 
     pub(crate) fn list(&self, metadata: &Value, objects: &[Arc<Object>]) -> Bytes {
         if self.encoding == Encoding::Protobuf {
-            // The head and the items are converted separately, so that no list is parsed as a
-            // whole.
+            // The head and the items are converted separately, so that a long list is not parsed
+            // as a whole.
             let head = [self.list_head(metadata).as_bytes(), b"]}"].concat();
             if self.sends_stored_protobuf() {
                 return protobuf::list(&head, objects.iter().map(|object| self.content(object))).into();

@@ -2,7 +2,7 @@
 //! `.status.conditions[?(@.type=="Ready")].status`.
 //!
 //! Only the part of Kubernetes' JSON paths that custom resource definitions use is supported:
-//! fields with escaped or quoted dots, indices, `[*]`, and filters for equality.
+//! fields with escaped or quoted dots, indexes, `[*]`, and filters for equality.
 
 use serde_json::Value;
 

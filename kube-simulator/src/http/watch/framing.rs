@@ -59,7 +59,7 @@ impl Framing {
     }
 
     /// Appends a complete frame that is not a valid event.
-    pub(super) fn append_no_event(&self, buffer: &mut BytesMut) {
+    pub(super) fn append_invalid_event(&self, buffer: &mut BytesMut) {
         self.append(buffer, self.shape.encoding().invalid_event());
     }
 

@@ -129,7 +129,7 @@ impl WatchRegistry {
         let mut open = self.open.lock();
         let mut end = Instant::now() + after;
         for watch in open.streams.values() {
-            // A closed receiver means that the stream has ended.
+            // The command is lost only if the stream has already ended.
             let _ = watch.commands.send(Command::EndBy(end));
             end += apart;
         }

@@ -135,8 +135,8 @@ fn start(revision: &Revision, options: &ListOptions) -> Result<Start, Refusal> {
     let not_before = if options.resource_version.is_empty() { revision.stored() } else { version };
     Ok(match options.send_initial_events {
         Some(true) => Start::Everything { not_before },
-        // Without a version or from version 0, a watch first gets the objects that the server has,
-        // even stale ones.
+        // A watch without a version or from version 0 first sends the objects that the server has,
+        // even if they are stale.
         None if version == 0 => Start::Everything { not_before: 0 },
         _ if options.resource_version.is_empty() => Start::After(revision.stored()),
         _ if version == 0 => Start::Now,
@@ -158,7 +158,7 @@ fn too_old(table: &Table, version: u64, floor: u64) -> String {
 fn max_buffered(kind: &ResourceKind, filter: &Filter) -> usize {
     match kind.trigger_field() {
         None => 100,
-        Some(field) if filter.names_one(kind, field) => 10,
+        Some(field) if filter.requires_one_value(kind, field) => 10,
         Some(_) => 1_000,
     }
 }
@@ -168,14 +168,15 @@ impl Opening {
         match self.rules.slow_watches {
             SlowWatches::Counted(room) => SlowWatchLimit { room, is_timed: false },
             // A lagging replica that catches up sends a burst of events, which must not end
-            // watches. etcd does not end slow watches, but waits for them.
+            // watches. For kinds that are not cached, etcd serves the watches: it does not end
+            // slow watches, but waits for them.
             SlowWatches::Timed if self.revision.is_of_replica() || !self.table.kind.is_cached() => {
                 SlowWatchLimit { room: u64::MAX, is_timed: false }
             }
             SlowWatches::Timed => {
-                let channel = self.table.channel(max_buffered(&self.table.kind, &self.filter));
-                // The real server has one channel before the encoder and one after it.
-                SlowWatchLimit { room: 2 * channel, is_timed: true }
+                let channel_size = self.table.channel_size(max_buffered(&self.table.kind, &self.filter));
+                // The real server has two channels: one before the encoder and one after it.
+                SlowWatchLimit { room: 2 * channel_size, is_timed: true }
             }
         }
     }

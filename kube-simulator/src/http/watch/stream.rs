@@ -119,10 +119,10 @@ impl Bookmarks {
         let due = last.map_or(regular, |last| last.min(regular));
         // For shorter intervals, the shift is proportionally shorter.
         let tick = (self.interval / 60).min(TICK);
-        let (second, look) =
+        let (earlier, later) =
             (tick.mul_f64(self.random.f64()), tick.mul_f64(self.random.f64() * MAX_TICK_DELAY));
         let earliest = now + pause.min(tick);
-        self.next = (due + look).checked_sub(second).map_or(earliest, |next| next.max(earliest));
+        self.next = (due + later).checked_sub(earlier).map_or(earliest, |next| next.max(earliest));
     }
 
     /// Schedules the bookmark after the current bookmark, at the earliest for the next time at
@@ -321,7 +321,7 @@ impl WatchStream {
         match &injection.content {
             Content::Bytes(bytes) => buffer.extend_from_slice(bytes),
             Content::Error(status) => self.framing.append_error(buffer, status),
-            Content::NoEvent => self.framing.append_no_event(buffer),
+            Content::InvalidEvent => self.framing.append_invalid_event(buffer),
             Content::HalfOfEvent => buffer.extend_from_slice(&event[..event.len() / 2]),
         }
         self.ended = injection.ending;

@@ -12,8 +12,8 @@ use crate::simulator::Error;
 /// The time between two bursts of changes.
 const TICK: Duration = Duration::from_millis(10);
 
-/// The maximum size of a burst, given as a time: the number of changes that are due in this time,
-/// or one change if that is more.
+/// The maximum size of a burst: the number of changes that become due in this time, but at least one
+/// change.
 const MAX_BURST: Duration = Duration::from_millis(100);
 
 /// A change that [`Churn::step`] has made.

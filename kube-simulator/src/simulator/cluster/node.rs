@@ -6,7 +6,7 @@ use super::Draw;
 
 const ZONES: [&str; 3] = ["eu-west-1a", "eu-west-1b", "eu-west-1c"];
 
-/// Machine types with CPUs and memory in GiB.
+/// Machine types, each with its number of CPUs and its memory in GiB.
 const MACHINES: [(&str, u32, u32); 3] =
     [("m6i.2xlarge", 8, 32), ("m6i.4xlarge", 16, 64), ("r6i.2xlarge", 8, 64)];
 

@@ -10,10 +10,10 @@ use crate::server::{APPLY, MERGE, Server};
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(applying_creates_a_missing_object),
-        scenario(applying_the_same_again_makes_no_version),
-        scenario(applying_another_value_of_anothers_field_is_a_conflict),
-        scenario(applying_by_force_takes_fields_over),
-        scenario(applying_the_same_value_shares_a_field),
+        scenario(applying_the_same_object_again_keeps_its_version),
+        scenario(applying_a_field_of_another_manager_is_a_conflict),
+        scenario(forced_apply_takes_over_fields),
+        scenario(applying_the_same_value_shares_ownership_of_a_field),
         scenario(applying_merges_containers_by_name),
         scenario(containers_no_longer_applied_are_removed_unless_owned),
         scenario(applying_another_image_is_a_conflict_of_one_container),
@@ -21,16 +21,16 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(fields_no_longer_applied_are_removed_unless_owned),
         scenario(applying_needs_a_manager),
         scenario(applying_needs_a_kind),
-        scenario(applying_is_by_the_name_in_the_path),
+        scenario(applied_name_must_match_the_path),
         scenario(applying_a_new_object_needs_a_name),
         scenario(applying_rejects_managed_fields),
         scenario(applying_from_an_old_version_is_a_conflict),
         scenario(applying_records_ownership_in_managed_fields),
-        scenario(applying_to_a_status_owns_nothing_that_it_can_not_set),
+        scenario(applying_a_status_owns_only_fields_that_it_can_set),
         scenario(update_takes_ownership_of_changed_fields),
         scenario(a_dry_run_of_applying_stores_nothing),
-        scenario(force_is_for_applying_only),
-        scenario(applying_an_element_twice_is_refused),
+        scenario(force_is_refused_for_other_patches),
+        scenario(applying_a_duplicate_list_element_is_refused),
         scenario(applying_a_uid_to_a_missing_object_is_a_conflict),
         scenario(applying_another_uid_is_refused),
         scenario(managed_fields_list_appliers_first),
@@ -51,14 +51,14 @@ async fn applying_creates_a_missing_object(server: Server) {
     assert_eq!(server.get(&server.secret_path("a")).await.expect(200), object);
 }
 
-async fn applying_the_same_again_makes_no_version(server: Server) {
+async fn applying_the_same_object_again_keeps_its_version(server: Server) {
     let content = json!({ "data": { "a": "YQ==" } });
     let first = apply(&server, "fieldManager=one", &content).await.expect(201);
     let second = apply(&server, "fieldManager=one", &content).await.expect(200);
     assert_eq!(version(&first), version(&second));
 }
 
-async fn applying_another_value_of_anothers_field_is_a_conflict(server: Server) {
+async fn applying_a_field_of_another_manager_is_a_conflict(server: Server) {
     apply(&server, "fieldManager=one", &json!({ "data": { "a": "YQ==" } })).await.expect(201);
     let answer = apply(&server, "fieldManager=two", &json!({ "data": { "a": "Yg==" } })).await;
     let message = "Apply failed with 1 conflict: conflict with \"one\": .data.a";
@@ -67,7 +67,7 @@ async fn applying_another_value_of_anothers_field_is_a_conflict(server: Server) 
     assert_eq!(refusal.details()["causes"][0]["message"], "conflict with \"one\"");
 }
 
-async fn applying_by_force_takes_fields_over(server: Server) {
+async fn forced_apply_takes_over_fields(server: Server) {
     apply(&server, "fieldManager=one", &json!({ "data": { "a": "YQ==" } })).await.expect(201);
     let object =
         apply(&server, "fieldManager=two&force=true", &json!({ "data": { "a": "Yg==" } })).await.expect(200);
@@ -77,7 +77,7 @@ async fn applying_by_force_takes_fields_over(server: Server) {
     assert_eq!(object["data"]["a"], "Yg==");
 }
 
-async fn applying_the_same_value_shares_a_field(server: Server) {
+async fn applying_the_same_value_shares_ownership_of_a_field(server: Server) {
     let content = json!({ "data": { "a": "YQ==" } });
     apply(&server, "fieldManager=one", &content).await.expect(201);
     apply(&server, "fieldManager=two", &content).await.expect(200);
@@ -104,7 +104,7 @@ async fn applying_needs_a_kind(server: Server) {
     answer.refused(400, "BadRequest", "invalid object type: /, Kind=");
 }
 
-async fn applying_is_by_the_name_in_the_path(server: Server) {
+async fn applied_name_must_match_the_path(server: Server) {
     let answer = apply(&server, "fieldManager=one", &json!({ "metadata": { "name": "b" } })).await;
     answer.refused(400, "BadRequest", "the name of the object (b) does not match the name on the URL (a)");
 }
@@ -145,7 +145,7 @@ async fn applying_records_ownership_in_managed_fields(server: Server) {
     assert!(one["time"].is_string());
 }
 
-async fn applying_to_a_status_owns_nothing_that_it_can_not_set(server: Server) {
+async fn applying_a_status_owns_only_fields_that_it_can_set(server: Server) {
     let path = server.group("apps/v1", "deployments");
     server.create(&path, &deployment("a")).await;
     let applied = json!({
@@ -188,14 +188,14 @@ async fn a_dry_run_of_applying_stores_nothing(server: Server) {
     server.get(&server.secret_path("a")).await.refused_with(404, "NotFound", "not found");
 }
 
-async fn force_is_for_applying_only(server: Server) {
+async fn force_is_refused_for_other_patches(server: Server) {
     server.create_secrets(&["a"]).await;
     let answer = server.patch(&format!("{}?force=true", server.secret_path("a")), MERGE, &json!({})).await;
     let message = "PatchOptions.meta.k8s.io \"\" is invalid: force: Forbidden: may not be specified for non-apply patch";
     answer.refused(422, "Invalid", message).has_causes(&[("FieldValueForbidden", "force")]);
 }
 
-async fn applying_an_element_twice_is_refused(server: Server) {
+async fn applying_a_duplicate_list_element_is_refused(server: Server) {
     let mut object = deployment("a");
     let containers = &mut object["spec"]["template"]["spec"]["containers"];
     let first = containers[0].clone();

@@ -1,4 +1,4 @@
-//! CBOR on servers that support it, and on servers that do not, which is the default.
+//! CBOR on servers that support it, and on servers that do not support it, which is the default.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -25,10 +25,10 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(metadata_alone_in_cbor).with_other_gates(),
         scenario(tables_in_cbor_are_not_acceptable).with_other_gates(),
         scenario(a_refusal_in_cbor).with_other_gates(),
-        scenario(an_object_made_in_cbor).with_other_gates(),
-        scenario(an_object_applied_in_cbor).with_other_gates(),
+        scenario(object_can_be_created_in_cbor).with_other_gates(),
+        scenario(object_can_be_applied_in_cbor).with_other_gates(),
         scenario(patch_of_unknown_type_is_refused_with_the_supported_types).with_other_gates(),
-        scenario(options_of_a_delete_in_cbor).with_other_gates(),
+        scenario(delete_options_can_be_sent_in_cbor).with_other_gates(),
         scenario(invalid_cbor_is_refused).with_other_gates(),
         scenario(unacceptable_encoding_is_refused_with_cbor_in_the_list).with_other_gates(),
     ]
@@ -145,7 +145,7 @@ async fn a_refusal_in_cbor(server: Server) {
     assert_eq!((&status["kind"], &status["reason"]), (&json!("Status"), &json!("NotFound")));
 }
 
-async fn an_object_made_in_cbor(server: Server) {
+async fn object_can_be_created_in_cbor(server: Server) {
     let mut object = secret("a");
     object["stringData"] = json!({ "k": "v" });
     let headers = [("content-type", CBOR)];
@@ -153,7 +153,7 @@ async fn an_object_made_in_cbor(server: Server) {
     assert_eq!(created["data"], json!({ "k": "dg==" }));
 }
 
-async fn an_object_applied_in_cbor(server: Server) {
+async fn object_can_be_applied_in_cbor(server: Server) {
     let path = format!("{}?fieldManager=me", server.secret_path("a"));
     let headers = [("content-type", "application/apply-patch+cbor")];
     let mut object = secret("a");
@@ -173,7 +173,7 @@ async fn patch_of_unknown_type_is_refused_with_the_supported_types(server: Serve
     );
 }
 
-async fn options_of_a_delete_in_cbor(server: Server) {
+async fn delete_options_can_be_sent_in_cbor(server: Server) {
     server.create_secrets(&["a"]).await;
     let options = json!({
         "kind": "DeleteOptions",

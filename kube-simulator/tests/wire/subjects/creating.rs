@@ -20,27 +20,27 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(an_invalid_name_is_refused),
         scenario(a_create_with_a_resource_version_is_refused),
         scenario(uid_and_times_from_clients_are_ignored),
-        scenario(a_given_generation_is_kept_where_none_are_counted),
-        scenario(generations_begin_at_1_where_they_are_counted),
+        scenario(generation_is_kept_for_kinds_that_do_not_count_it),
+        scenario(generation_begins_at_1_for_kinds_that_count_it),
         scenario(a_string_of_a_secret_is_stored_in_base64),
-        scenario(a_first_status_from_clients_is_ignored),
-        scenario(a_node_registers_with_a_status),
+        scenario(status_in_a_create_is_ignored),
+        scenario(node_can_be_created_with_a_status),
         scenario(job_selects_its_pods_by_its_uid),
-        scenario(another_namespace_than_the_paths_is_refused),
-        scenario(another_kind_than_the_paths_is_refused),
-        scenario(another_api_version_than_the_paths_is_refused),
+        scenario(namespace_that_differs_from_the_path_is_refused),
+        scenario(kind_that_differs_from_the_path_is_refused),
+        scenario(api_version_that_differs_from_the_path_is_refused),
         scenario(invalid_json_is_refused),
         scenario(an_empty_body_is_refused),
         scenario(json_without_an_object_is_refused),
         scenario(a_body_of_unknown_type_is_refused),
         scenario(a_body_without_type_is_json),
         scenario(a_dry_run_stores_nothing),
-        scenario(a_dry_run_is_all_or_nothing),
-        scenario(a_dry_run_is_refused_like_the_real_thing),
+        scenario(dry_run_value_must_be_all),
+        scenario(dry_run_is_refused_like_a_real_create),
         scenario(dry_run_of_a_create_with_a_version_succeeds),
         scenario(a_namespaced_object_needs_a_namespace_in_the_path),
         scenario(a_create_in_a_missing_namespace_is_refused),
-        scenario(a_type_that_can_not_be_is_refused)
+        scenario(field_of_a_wrong_type_is_refused)
             .differs("The simulator does not validate the types of fields."),
         scenario(an_invalid_label_of_an_object_is_refused),
         scenario(an_invalid_annotation_is_refused),
@@ -165,14 +165,14 @@ async fn uid_and_times_from_clients_are_ignored(server: Server) {
     assert!(created["metadata"].get("selfLink").is_none(), "{created}");
 }
 
-async fn a_given_generation_is_kept_where_none_are_counted(server: Server) {
+async fn generation_is_kept_for_kinds_that_do_not_count_it(server: Server) {
     let mut body = secret("a");
     body["metadata"]["generation"] = 7.into();
     let created = server.create(&server.secrets(), &body).await;
     assert_eq!(created["metadata"]["generation"], 7);
 }
 
-async fn generations_begin_at_1_where_they_are_counted(server: Server) {
+async fn generation_begins_at_1_for_kinds_that_count_it(server: Server) {
     let mut deployment = deployment("a");
     deployment["metadata"]["generation"] = 7.into();
     let created = server.create(&server.group("apps/v1", "deployments"), &deployment).await;
@@ -181,14 +181,14 @@ async fn generations_begin_at_1_where_they_are_counted(server: Server) {
     assert_eq!(server.create_secrets(&["a"]).await["metadata"]["generation"], Value::Null);
 }
 
-async fn a_first_status_from_clients_is_ignored(server: Server) {
+async fn status_in_a_create_is_ignored(server: Server) {
     let mut pod = pod("a");
     pod["status"] = json!({ "phase": "Running", "podIP": "10.0.0.1" });
     let created = server.create(&server.core("pods"), &pod).await;
     assert_eq!(created["status"], json!({ "phase": "Pending", "qosClass": "BestEffort" }));
 }
 
-async fn a_node_registers_with_a_status(server: Server) {
+async fn node_can_be_created_with_a_status(server: Server) {
     let node = json!({
         "apiVersion": "v1",
         "kind": "Node",
@@ -200,20 +200,20 @@ async fn a_node_registers_with_a_status(server: Server) {
     server.delete(&format!("/api/v1/nodes/{}", server.namespace)).await.expect(200);
 }
 
-async fn another_namespace_than_the_paths_is_refused(server: Server) {
+async fn namespace_that_differs_from_the_path_is_refused(server: Server) {
     let mut body = secret("a");
     body["metadata"]["namespace"] = "elsewhere".into();
     let message = "the namespace of the provided object does not match the namespace sent on the request";
     server.post(&server.secrets(), &body).await.refused(400, "BadRequest", message);
 }
 
-async fn another_kind_than_the_paths_is_refused(server: Server) {
+async fn kind_that_differs_from_the_path_is_refused(server: Server) {
     let body = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" } });
     let message = "ConfigMap in version \"v1\" cannot be handled as a Secret: ";
     server.post(&server.secrets(), &body).await.refused_with(400, "BadRequest", message);
 }
 
-async fn another_api_version_than_the_paths_is_refused(server: Server) {
+async fn api_version_that_differs_from_the_path_is_refused(server: Server) {
     for (api_version, version) in [("v2", "v2"), ("apps/v1", "v1")] {
         let body = json!({ "apiVersion": api_version, "kind": "Secret", "metadata": { "name": "a" } });
         let message = format!(
@@ -267,7 +267,7 @@ async fn a_dry_run_stores_nothing(server: Server) {
     assert!(names(&server.list(&[]).await.expect(200)).is_empty());
 }
 
-async fn a_dry_run_is_all_or_nothing(server: Server) {
+async fn dry_run_value_must_be_all(server: Server) {
     let answer = server.post(&format!("{}?dryRun=Some", server.secrets()), &secret("a")).await;
     let message = "CreateOptions.meta.k8s.io \"\" is invalid: \
         dryRun: Unsupported value: [\"Some\"]: supported values: \"All\"";
@@ -276,7 +276,7 @@ async fn a_dry_run_is_all_or_nothing(server: Server) {
     refusal.has_causes(&[("FieldValueNotSupported", "dryRun")]);
 }
 
-async fn a_dry_run_is_refused_like_the_real_thing(server: Server) {
+async fn dry_run_is_refused_like_a_real_create(server: Server) {
     server.create_secrets(&["a"]).await;
     let path = format!("{}?dryRun=All", server.secrets());
     server.post(&path, &secret("a")).await.refused_with(409, "AlreadyExists", "already exists");
@@ -295,7 +295,7 @@ async fn a_create_in_a_missing_namespace_is_refused(server: Server) {
     refusal.is_about("", "namespaces", "wire-nowhere");
 }
 
-async fn a_type_that_can_not_be_is_refused(server: Server) {
+async fn field_of_a_wrong_type_is_refused(server: Server) {
     let mut body = secret("a");
     body["data"] = json!([1]);
     let answer = server.post(&server.secrets(), &body).await;

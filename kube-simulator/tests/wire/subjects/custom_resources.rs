@@ -10,23 +10,23 @@ use crate::server::{JSON_PATCH, MERGE, STRATEGIC, STREAMING, Server, with_query}
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
-        scenario(the_items_of_a_custom_list_say_their_kind),
+        scenario(items_of_a_custom_list_have_a_kind),
         scenario(a_custom_object_counts_generations),
         scenario(status_without_a_subresource_increments_the_generation),
-        scenario(a_custom_object_is_not_updated_without_a_version),
+        scenario(update_of_a_custom_object_needs_a_version),
         scenario(a_custom_object_of_another_kind_is_refused),
         scenario(a_missing_custom_object_is_not_found),
         scenario(an_unknown_field_is_pruned),
         scenario(a_default_of_the_schema_is_filled_in),
-        scenario(a_required_field_is_required),
-        scenario(a_field_has_the_type_of_the_schema),
-        scenario(a_first_status_of_a_custom_object_is_dropped),
+        scenario(missing_required_field_is_refused),
+        scenario(field_of_another_type_than_the_schema_is_refused),
+        scenario(status_in_a_create_of_a_custom_object_is_dropped),
         scenario(status_of_a_custom_object_has_its_own_path),
         scenario(the_scale_of_a_custom_object),
         scenario(a_custom_object_is_selected_by_its_fields),
-        scenario(a_custom_object_takes_merge_and_json_patches),
-        scenario(a_custom_object_takes_no_strategic_patches),
-        scenario(a_custom_object_is_deleted_with_a_status),
+        scenario(custom_object_accepts_merge_and_json_patches),
+        scenario(custom_object_refuses_strategic_merge_patches),
+        scenario(delete_of_a_custom_object_returns_a_status),
         scenario(a_watch_of_custom_objects),
         scenario(too_old_version_is_an_error_event),
         scenario(an_unversioned_watch_needs_no_history),
@@ -39,7 +39,7 @@ fn path_of(widgets: &Widgets<'_>, name: &str) -> String {
     format!("{}/{name}", widgets.path())
 }
 
-async fn the_items_of_a_custom_list_say_their_kind(server: Server) {
+async fn items_of_a_custom_list_have_a_kind(server: Server) {
     let widgets = Widgets::define(&server).await;
     widgets.create("a", "red").await;
     let list = server.get(&widgets.path()).await.expect(200);
@@ -79,7 +79,7 @@ async fn a_custom_object_counts_generations(server: Server) {
     assert_eq!(object["metadata"]["generation"], 2);
 }
 
-async fn a_custom_object_is_not_updated_without_a_version(server: Server) {
+async fn update_of_a_custom_object_needs_a_version(server: Server) {
     let widgets = Widgets::define(&server).await;
     widgets.create("a", "red").await;
     let message = format!(
@@ -125,7 +125,7 @@ async fn a_default_of_the_schema_is_filled_in(server: Server) {
     assert_eq!(widgets.create("a", "red").await["spec"]["replicas"], 1);
 }
 
-async fn a_required_field_is_required(server: Server) {
+async fn missing_required_field_is_refused(server: Server) {
     let widgets = Widgets::define(&server).await;
     let mut object = widgets.widget("a", "red");
     object["spec"] = json!({});
@@ -135,7 +135,7 @@ async fn a_required_field_is_required(server: Server) {
     refusal.has_causes(&[("FieldValueRequired", "spec.color")]);
 }
 
-async fn a_field_has_the_type_of_the_schema(server: Server) {
+async fn field_of_another_type_than_the_schema_is_refused(server: Server) {
     let widgets = Widgets::define(&server).await;
     let mut object = widgets.widget("a", "red");
     object["spec"]["color"] = 5.into();
@@ -148,7 +148,7 @@ async fn a_field_has_the_type_of_the_schema(server: Server) {
     refusal.has_causes(&[("FieldValueTypeInvalid", "spec.color")]);
 }
 
-async fn a_first_status_of_a_custom_object_is_dropped(server: Server) {
+async fn status_in_a_create_of_a_custom_object_is_dropped(server: Server) {
     let widgets = Widgets::define(&server).await;
     let mut object = widgets.widget("a", "red");
     object["status"] = json!({ "replicas": 5 });
@@ -199,7 +199,7 @@ async fn a_custom_object_is_selected_by_its_fields(server: Server) {
     answer.refused(400, "BadRequest", "field label not supported: spec.replicas");
 }
 
-async fn a_custom_object_takes_merge_and_json_patches(server: Server) {
+async fn custom_object_accepts_merge_and_json_patches(server: Server) {
     let widgets = Widgets::define(&server).await;
     widgets.create("a", "red").await;
     let path = path_of(&widgets, "a");
@@ -210,7 +210,7 @@ async fn a_custom_object_takes_merge_and_json_patches(server: Server) {
     assert_eq!(object["spec"]["color"], "green");
 }
 
-async fn a_custom_object_takes_no_strategic_patches(server: Server) {
+async fn custom_object_refuses_strategic_merge_patches(server: Server) {
     let widgets = Widgets::define(&server).await;
     widgets.create("a", "red").await;
     let answer = server.patch(&path_of(&widgets, "a"), STRATEGIC, &json!({})).await;
@@ -219,7 +219,7 @@ async fn a_custom_object_takes_no_strategic_patches(server: Server) {
     answer.refused(415, "UnsupportedMediaType", message);
 }
 
-async fn a_custom_object_is_deleted_with_a_status(server: Server) {
+async fn delete_of_a_custom_object_returns_a_status(server: Server) {
     let widgets = Widgets::define(&server).await;
     let created = widgets.create("a", "red").await;
     let answer = server.delete(&path_of(&widgets, "a")).await.expect(200);

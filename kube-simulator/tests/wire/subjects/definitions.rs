@@ -5,15 +5,15 @@ use serde_json::{Value, json};
 use crate::custom::{DEFINITIONS, Widgets};
 use crate::objects::names;
 use crate::scenario::{Scenario, scenario};
-use crate::server::{AGAIN, MERGE, Server};
+use crate::server::{MERGE, POLL_INTERVAL, Server};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(an_undefined_resource_is_not_found),
         scenario(a_definition_becomes_established),
-        scenario(a_definition_takes_defaults_for_its_names),
-        scenario(a_definition_is_called_after_its_resource),
-        scenario(a_definition_stores_one_version),
+        scenario(definition_gets_default_names),
+        scenario(definition_must_be_named_after_its_resource),
+        scenario(definition_must_have_one_storage_version),
         scenario(a_defined_resource_is_in_discovery),
         scenario(a_new_definition_has_an_empty_list),
         scenario(a_deleted_definition_removes_its_resource),
@@ -45,7 +45,7 @@ async fn a_definition_becomes_established(server: Server) {
     server.create(DEFINITIONS, &widgets.definition()).await;
     let wanted = ["NamesAccepted", "Established"].map(|name| (name.to_owned(), "True".to_owned()));
     loop {
-        let event = watch.event().await.expect("the stream goes on");
+        let event = watch.event().await.expect("the stream continues");
         let given = conditions(&event["object"]);
         if wanted.iter().all(|condition| given.contains(condition)) {
             assert_eq!(event["object"]["status"]["storedVersions"], json!(["v1"]));
@@ -54,7 +54,7 @@ async fn a_definition_becomes_established(server: Server) {
     }
 }
 
-async fn a_definition_takes_defaults_for_its_names(server: Server) {
+async fn definition_gets_default_names(server: Server) {
     let widgets = Widgets::of(&server);
     let mut definition = widgets.definition();
     definition["spec"]["names"] = json!({ "plural": "widgets", "kind": "Widget" });
@@ -65,7 +65,7 @@ async fn a_definition_takes_defaults_for_its_names(server: Server) {
     assert_eq!(created["metadata"]["generation"], 1);
 }
 
-async fn a_definition_is_called_after_its_resource(server: Server) {
+async fn definition_must_be_named_after_its_resource(server: Server) {
     let widgets = Widgets::of(&server);
     let (mut definition, name) = (widgets.definition(), format!("gadgets.{}", widgets.group));
     definition["metadata"]["name"] = name.as_str().into();
@@ -82,7 +82,7 @@ async fn a_defined_resource_is_in_discovery(server: Server) {
     let path = format!("/apis/{}/v1", widgets.group);
     // The server serves widgets once it has accepted their names. The condition `Established`,
     // which discovery waits for, follows later.
-    let mut ticks = tokio::time::interval(AGAIN);
+    let mut ticks = tokio::time::interval(POLL_INTERVAL);
     while server.get(&path).await.code != 200 {
         ticks.tick().await;
     }
@@ -134,7 +134,7 @@ async fn a_recreated_definition_has_no_objects(server: Server) {
     widgets.create("a", "red").await;
     server.delete(&widgets.definition_path()).await.expect(200);
     widgets.until_not_served().await;
-    let mut ticks = tokio::time::interval(AGAIN);
+    let mut ticks = tokio::time::interval(POLL_INTERVAL);
     while server.post(DEFINITIONS, &widgets.definition()).await.code != 201 {
         ticks.tick().await;
     }
@@ -150,7 +150,7 @@ async fn unserved_version_is_not_found(server: Server) {
 async fn a_version_can_stop_being_served(server: Server) {
     let widgets = Widgets::define(&server).await;
     // The server fills the watch cache of each version separately.
-    let mut ticks = tokio::time::interval(AGAIN);
+    let mut ticks = tokio::time::interval(POLL_INTERVAL);
     while server.get(&widgets.path_in("v2")).await.code != 200 {
         ticks.tick().await;
     }
@@ -185,7 +185,7 @@ async fn objects_are_the_same_in_each_version(server: Server) {
     );
 }
 
-async fn a_definition_stores_one_version(server: Server) {
+async fn definition_must_have_one_storage_version(server: Server) {
     for (first, second) in [(false, false), (true, true)] {
         let mut definition = Widgets::of(&server).definition();
         definition["spec"]["versions"][0]["storage"] = first.into();

@@ -10,19 +10,19 @@ use crate::watch::Watch;
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
-        scenario(a_delete_answers_with_a_status),
-        scenario(a_delete_of_a_pod_answers_with_the_pod),
+        scenario(delete_returns_a_status),
+        scenario(delete_of_a_pod_returns_the_pod),
         scenario(delete_of_a_missing_object_is_not_found),
         scenario(a_delete_of_another_uid_is_a_conflict),
         scenario(a_delete_of_another_version_is_a_conflict),
         scenario(a_delete_whose_preconditions_hold_succeeds),
         scenario(a_dry_run_of_a_delete_deletes_nothing),
-        scenario(a_dry_run_of_a_delete_is_all_or_nothing),
-        scenario(a_dry_run_of_a_delete_shows_how_the_object_would_be_marked),
-        scenario(delete_options_that_are_no_json_are_refused),
+        scenario(dry_run_value_of_a_delete_must_be_all),
+        scenario(dry_run_of_a_delete_returns_the_marked_object),
+        scenario(delete_options_that_are_not_json_are_refused),
         scenario(delete_options_of_another_kind_are_refused),
         scenario(a_grace_period_must_be_a_number),
-        scenario(a_propagation_policy_is_one_of_three),
+        scenario(unknown_propagation_policy_is_refused),
         scenario(delete_with_two_policies_is_refused),
         scenario(an_object_with_a_finalizer_is_only_marked),
         scenario(a_second_delete_of_a_marked_object_changes_nothing),
@@ -32,10 +32,10 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(pod_without_node_is_deleted_at_once),
         scenario(pod_deleted_at_once_has_a_deletion_timestamp),
         scenario(pod_deleted_without_grace_is_marked_then_deleted),
-        scenario(a_pod_on_a_node_has_30_seconds),
+        scenario(pod_on_a_node_gets_30_seconds_of_grace),
         scenario(a_grace_period_can_only_be_shortened),
-        scenario(a_negative_grace_period_is_a_second),
-        scenario(a_pod_with_a_finalizer_goes_when_its_kubelet_is_done),
+        scenario(negative_grace_period_becomes_one_second),
+        scenario(pod_deleted_by_its_kubelet_waits_for_finalizers),
         scenario(default_policy_of_jobs_and_rcs_is_orphan),
         scenario(deletecollection_returns_the_deleted_objects),
         scenario(deletecollection_deletes_the_selected_objects),
@@ -55,7 +55,7 @@ async fn assert_deleted(server: &Server, name: &str) {
     server.get(&server.secret_path(name)).await.refused_with(404, "NotFound", "not found");
 }
 
-async fn a_delete_answers_with_a_status(server: Server) {
+async fn delete_returns_a_status(server: Server) {
     let created = server.create_secrets(&["a"]).await;
     let answer = server.delete(&server.secret_path("a")).await.expect(200);
     let expected = json!({
@@ -69,7 +69,7 @@ async fn a_delete_answers_with_a_status(server: Server) {
     assert_deleted(&server, "a").await;
 }
 
-async fn a_delete_of_a_pod_answers_with_the_pod(server: Server) {
+async fn delete_of_a_pod_returns_the_pod(server: Server) {
     let created = server.create(&server.core("pods"), &pod("a")).await;
     let answer = server.delete(&server.core("pods/a")).await.expect(200);
     assert_eq!((&answer["kind"], uid(&answer)), (&json!("Pod"), uid(&created)));
@@ -121,7 +121,7 @@ async fn a_dry_run_of_a_delete_deletes_nothing(server: Server) {
     assert_eq!(server.get(&server.secret_path("a")).await.expect(200), created);
 }
 
-async fn a_dry_run_of_a_delete_is_all_or_nothing(server: Server) {
+async fn dry_run_value_of_a_delete_must_be_all(server: Server) {
     server.create_secrets(&["a"]).await;
     let message = "DeleteOptions.meta.k8s.io \"\" is invalid: \
         dryRun: Unsupported value: [\"Some\"]: supported values: \"All\"";
@@ -129,7 +129,7 @@ async fn a_dry_run_of_a_delete_is_all_or_nothing(server: Server) {
     server.get(&server.secret_path("a")).await.expect(200);
 }
 
-async fn a_dry_run_of_a_delete_shows_how_the_object_would_be_marked(server: Server) {
+async fn dry_run_of_a_delete_returns_the_marked_object(server: Server) {
     let mut object = secret("a");
     object["metadata"]["finalizers"] = json!(["wire.test/hold"]);
     let created = server.create(&server.secrets(), &object).await;
@@ -146,7 +146,7 @@ async fn a_dry_run_of_a_delete_shows_how_the_object_would_be_marked(server: Serv
     server.get(&server.core("pods/a")).await.expect(200);
 }
 
-async fn delete_options_that_are_no_json_are_refused(server: Server) {
+async fn delete_options_that_are_not_json_are_refused(server: Server) {
     server.create_secrets(&["a"]).await;
     let headers = [("content-type", JSON)];
     let answer = server.call(Method::DELETE, &server.secret_path("a"), &headers, "{bad").await;
@@ -167,7 +167,7 @@ async fn a_grace_period_must_be_a_number(server: Server) {
     answer.refused(400, "BadRequest", "strconv.ParseInt: parsing \"soon\": invalid syntax");
 }
 
-async fn a_propagation_policy_is_one_of_three(server: Server) {
+async fn unknown_propagation_policy_is_refused(server: Server) {
     server.create_secrets(&["a"]).await;
     let message = "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \"Sometimes\": \
         supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"";
@@ -269,7 +269,7 @@ async fn pod_deleted_without_grace_is_marked_then_deleted(server: Server) {
     expect_marked_then_deleted(&mut watch, 0).await;
 }
 
-async fn a_pod_on_a_node_has_30_seconds(server: Server) {
+async fn pod_on_a_node_gets_30_seconds_of_grace(server: Server) {
     let mut pod = pod("a");
     pod["spec"]["nodeName"] = server.no_such_node().into();
     server.create(&server.core("pods"), &pod).await;
@@ -315,17 +315,17 @@ async fn a_grace_period_can_only_be_shortened(server: Server) {
     }
 }
 
-async fn a_negative_grace_period_is_a_second(server: Server) {
+async fn negative_grace_period_becomes_one_second(server: Server) {
     held_on_a_node(&server).await;
     assert_eq!(delete_within(&server, Some(-5)).await.0, 1);
 }
 
-async fn a_pod_with_a_finalizer_goes_when_its_kubelet_is_done(server: Server) {
+async fn pod_deleted_by_its_kubelet_waits_for_finalizers(server: Server) {
     held_on_a_node(&server).await;
     let (_, later, _) = delete_within(&server, None).await;
     let (seconds, end, _) = delete_within(&server, Some(0)).await;
     assert_eq!(seconds, 0);
-    assert!(end < later, "{end} is before {later}");
+    assert!(end < later, "{end} must be before {later}");
     server.get(&server.core("pods/a")).await.expect(200);
     let released = json!({ "metadata": { "finalizers": null } });
     server.patch(&server.core("pods/a"), MERGE, &released).await.expect(200);

@@ -16,14 +16,14 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(one_group_can_be_discovered),
         scenario(the_resources_of_the_core),
         scenario(the_resources_of_a_group),
-        scenario(a_cluster_wide_resource_says_so),
+        scenario(cluster_scoped_resource_is_not_namespaced),
         scenario(subresources_are_listed_too),
         scenario(namespaces_have_no_deletecollection),
         scenario(aggregated_discovery_of_groups_on_request),
         scenario(aggregated_discovery_of_the_core_on_request),
-        scenario(the_schemas_have_an_index),
+        scenario(openapi_v3_has_an_index),
         scenario(schemas_of_built_in_kinds_name_their_fields),
-        scenario(old_schemas_are_served_in_protobuf),
+        scenario(openapi_v2_is_served_in_protobuf),
         scenario(discovery_is_read_only),
         scenario(the_root_lists_paths),
         scenario(access_reviews_are_answered),
@@ -54,7 +54,7 @@ async fn the_groups_are_listed_with_their_versions(server: Server) {
     assert_eq!((&list["kind"], &list["apiVersion"]), (&json!("APIGroupList"), &json!("v1")));
     let groups = list["groups"].as_array().expect("groups");
     is_apps(groups.iter().find(|group| group["name"] == "apps").expect("apps"));
-    assert!(groups.iter().all(|group| group["name"] != ""), "the core is no group: {list}");
+    assert!(groups.iter().all(|group| group["name"] != ""), "the core group must not be listed: {list}");
 }
 
 async fn one_group_can_be_discovered(server: Server) {
@@ -87,7 +87,7 @@ async fn the_resources_of_a_group(server: Server) {
     );
 }
 
-async fn a_cluster_wide_resource_says_so(server: Server) {
+async fn cluster_scoped_resource_is_not_namespaced(server: Server) {
     let list = server.get("/api/v1").await.expect(200);
     assert_eq!(resource(&list, "nodes")["namespaced"], false);
     assert_eq!(resource(&list, "namespaces")["shortNames"], json!(["ns"]));
@@ -158,7 +158,7 @@ async fn aggregated_discovery_of_the_core_on_request(server: Server) {
     assert_eq!(aggregated(&list, "", "nodes")["scope"], "Cluster");
 }
 
-async fn the_schemas_have_an_index(server: Server) {
+async fn openapi_v3_has_an_index(server: Server) {
     let index = server.get("/openapi/v3").await.expect(200);
     for group_version in ["api/v1", "apis/apps/v1"] {
         let path = index["paths"][group_version]["serverRelativeURL"].as_str().expect("a path");
@@ -222,7 +222,7 @@ async fn schemas_of_built_in_kinds_name_their_fields(server: Server) {
     assert_eq!(field(meta, "name")["type"], "string");
 }
 
-async fn old_schemas_are_served_in_protobuf(server: Server) {
+async fn openapi_v2_is_served_in_protobuf(server: Server) {
     let accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
     let answer = server.get_as("/openapi/v2", accept).await;
     assert_eq!(answer.code, 200);

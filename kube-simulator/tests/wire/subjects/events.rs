@@ -11,14 +11,14 @@ use crate::server::{STREAMING, Server, with_query};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
-        scenario(any_version_of_events_does_not_ignore_the_limit),
-        scenario(pages_of_events_show_the_state_of_the_first),
-        scenario(a_token_of_events_has_no_slash_before_the_name),
+        scenario(list_of_events_at_version_0_observes_the_limit),
+        scenario(pages_of_events_show_the_state_of_the_first_page),
+        scenario(continue_token_of_events_has_no_leading_slash),
         scenario(future_version_of_events_is_refused_at_once),
         scenario(watch_of_events_begins_with_existing_objects),
         scenario(a_streaming_list_of_events_ends_with_a_bookmark),
         scenario(a_streaming_list_of_events_has_no_other_bookmark),
-        scenario(streaming_events_from_the_future_is_an_error_event),
+        scenario(future_streaming_list_of_events_is_an_error_event),
         scenario(a_watch_of_events_gets_no_bookmarks),
         scenario(watch_of_events_replays_and_continues),
         scenario(an_event_is_the_same_in_both_of_its_groups)
@@ -41,14 +41,14 @@ async fn list(server: &Server, parameters: &[(&str, &str)]) -> Value {
     server.get(&with_query(&server.core("events"), parameters)).await.expect(200)
 }
 
-async fn any_version_of_events_does_not_ignore_the_limit(server: Server) {
+async fn list_of_events_at_version_0_observes_the_limit(server: Server) {
     make(&server, &["a", "b"]).await;
     let list = list(&server, &[("resourceVersion", "0"), ("limit", "1")]).await;
     assert_eq!(names(&list), ["a"]);
     assert_eq!(list["metadata"]["remainingItemCount"], 1);
 }
 
-async fn pages_of_events_show_the_state_of_the_first(server: Server) {
+async fn pages_of_events_show_the_state_of_the_first_page(server: Server) {
     make(&server, &["a", "b", "c"]).await;
     let first = list(&server, &[("limit", "1")]).await;
     server.delete(&server.core("events/b")).await.expect(200);
@@ -56,7 +56,7 @@ async fn pages_of_events_show_the_state_of_the_first(server: Server) {
     assert_eq!((names(&rest), version(&rest)), (vec!["b", "c"], version(&first)));
 }
 
-async fn a_token_of_events_has_no_slash_before_the_name(server: Server) {
+async fn continue_token_of_events_has_no_leading_slash(server: Server) {
     make(&server, &["a", "b"]).await;
     let first = list(&server, &[("limit", "1")]).await;
     let json = BASE64_URL_SAFE_NO_PAD.decode(token(&first)).expect("base64");
@@ -92,7 +92,7 @@ async fn a_streaming_list_of_events_ends_with_a_bookmark(server: Server) {
     assert!(version(&end) >= version(&last));
 }
 
-/// Two seconds before the end of the watch, a watch cache would send a bookmark.
+/// Events have no watch cache, which would send a bookmark two seconds before the end of the watch.
 async fn a_streaming_list_of_events_has_no_other_bookmark(server: Server) {
     make(&server, &["a", "b"]).await;
     let parameters = [&STREAMING[..], &[("timeoutSeconds", "5")]].concat();
@@ -104,7 +104,7 @@ async fn a_streaming_list_of_events_has_no_other_bookmark(server: Server) {
     assert_eq!(types, ["ADDED", "ADDED", "BOOKMARK"]);
 }
 
-async fn streaming_events_from_the_future_is_an_error_event(server: Server) {
+async fn future_streaming_list_of_events_is_an_error_event(server: Server) {
     let parameters = [&STREAMING[..], &[("resourceVersion", "9000000000")]].concat();
     let mut watch = server.watch_path(&server.core("events"), &parameters).await;
     Refusal(watch.expect("ERROR").await).is_status(504, "Timeout");

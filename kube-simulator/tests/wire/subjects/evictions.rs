@@ -1,24 +1,24 @@
 //! Evictions: deletes of pods within the limits of disruption budgets.
 //!
-//! A budget's status is what its controller writes for these pods, or would write if no controller
-//! runs.
+//! The scenarios need the status that the disruption controller writes into a budget. If no controller
+//! runs, the scenarios write the same status.
 
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::objects::{pod, version};
 use crate::scenario::{Scenario, scenario};
-use crate::server::{AGAIN, MERGE, Server};
+use crate::server::{MERGE, POLL_INTERVAL, Server};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
-        scenario(an_eviction_deletes_a_pod_and_says_why),
-        scenario(an_eviction_has_preconditions),
+        scenario(eviction_deletes_a_pod_and_records_the_reason),
+        scenario(eviction_checks_its_preconditions),
         scenario(eviction_of_a_missing_pod_is_not_found),
-        scenario(an_eviction_is_taken_off_the_budget),
+        scenario(eviction_reduces_the_budget),
         scenario(spent_budget_refuses_evictions),
-        scenario(a_budget_that_allows_nothing_refuses),
-        scenario(a_dry_run_of_an_eviction_spends_nothing),
+        scenario(budget_that_allows_no_disruption_refuses_evictions),
+        scenario(dry_run_of_an_eviction_keeps_the_budget),
         scenario(pending_or_finished_pod_needs_no_budget),
         scenario(eviction_of_an_unready_pod_spends_no_budget),
         scenario(a_pod_with_two_budgets_is_not_evicted),
@@ -57,7 +57,7 @@ fn has_controllers(server: &Server) -> bool {
 }
 
 /// Creates a budget for two pods, `healthy` of them healthy, that requires one healthy pod. The
-/// status is its controller's.
+/// status is the status that the disruption controller writes.
 async fn one_of_two(server: &Server, healthy: u64) -> Value {
     create(server, "b", &web(), 1).await;
     if has_controllers(server) {
@@ -88,7 +88,7 @@ async fn one_of_two(server: &Server, healthy: u64) -> Value {
 /// controller would overwrite other statuses.
 async fn wait_for_controller(server: &Server, healthy: u64) -> Value {
     let path = server.group("policy/v1", "poddisruptionbudgets/b");
-    let mut ticks = tokio::time::interval(AGAIN);
+    let mut ticks = tokio::time::interval(POLL_INTERVAL);
     loop {
         ticks.tick().await;
         let budget = server.get(&path).await.expect(200);
@@ -128,7 +128,7 @@ fn refused(answer: Answer, why: &str) {
     assert!(given.starts_with(why), "{given}");
 }
 
-async fn an_eviction_deletes_a_pod_and_says_why(server: Server) {
+async fn eviction_deletes_a_pod_and_records_the_reason(server: Server) {
     run(&server, &[("a", true)]).await;
     let from = version(&server.get(&server.core("pods/a")).await.expect(200)).to_string();
     let answer = evict(&server, "a").await.expect(201);
@@ -138,12 +138,15 @@ async fn an_eviction_deletes_a_pod_and_says_why(server: Server) {
     let mut watch = server.watch_path(&server.core("pods"), &[("resourceVersion", &from)]).await;
     let marked = watch.expect("MODIFIED").await;
     let conditions = marked["status"]["conditions"].as_array().expect("conditions");
-    let target = conditions.iter().find(|condition| condition["type"] == "DisruptionTarget").expect("why");
+    let target = conditions
+        .iter()
+        .find(|condition| condition["type"] == "DisruptionTarget")
+        .expect("a DisruptionTarget condition");
     let condition = ["status", "reason", "message"].map(|field| target[field].as_str().unwrap_or_default());
     assert_eq!(condition, ["True", "EvictionByEvictionAPI", "Eviction API: evicting"]);
 }
 
-async fn an_eviction_has_preconditions(server: Server) {
+async fn eviction_checks_its_preconditions(server: Server) {
     server.create(&server.core("pods"), &pod("a")).await;
     let answer = evict_with(&server, "a", &json!({ "preconditions": { "uid": "another" } })).await;
     let message =
@@ -155,7 +158,7 @@ async fn eviction_of_a_missing_pod_is_not_found(server: Server) {
     evict(&server, "a").await.refused(404, "NotFound", "pods \"a\" not found");
 }
 
-async fn an_eviction_is_taken_off_the_budget(server: Server) {
+async fn eviction_reduces_the_budget(server: Server) {
     run(&server, &[("a", true), ("b", true)]).await;
     let from = version(&one_of_two(&server, 2).await).to_string();
     evict(&server, "a").await.expect(201);
@@ -182,7 +185,7 @@ async fn spent_budget_refuses_evictions(server: Server) {
     assert!(exists(&server, "b").await);
 }
 
-async fn a_budget_that_allows_nothing_refuses(server: Server) {
+async fn budget_that_allows_no_disruption_refuses_evictions(server: Server) {
     run(&server, &[("a", true)]).await;
     create(&server, "b", &web(), 5).await;
     let answer = evict(&server, "a").await;
@@ -195,7 +198,7 @@ async fn a_budget_that_allows_nothing_refuses(server: Server) {
     assert!(exists(&server, "a").await);
 }
 
-async fn a_dry_run_of_an_eviction_spends_nothing(server: Server) {
+async fn dry_run_of_an_eviction_keeps_the_budget(server: Server) {
     run(&server, &[("a", true), ("b", true)]).await;
     one_of_two(&server, 2).await;
     evict_with(&server, "a", &json!({ "dryRun": ["All"] })).await.expect(201);

@@ -17,12 +17,12 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(event_is_selected_by_its_involved_object),
         scenario(an_event_is_selected_by_its_source),
         scenario(event_of_the_newer_group_is_selected_by_its_regarding),
-        scenario(a_job_is_selected_by_how_many_have_succeeded),
+        scenario(job_is_selected_by_its_number_of_successes),
         scenario(unset_number_or_boolean_can_be_selected),
         scenario(label_and_field_selectors_must_both_match),
-        scenario(fields_are_equal_or_not),
+        scenario(equality_and_inequality_select_by_field),
         scenario(empty_requirements_are_skipped),
-        scenario(signs_in_values_are_escaped),
+        scenario(special_characters_in_values_can_be_escaped),
         scenario(an_unknown_field_of_a_kind_with_fields_is_refused),
         scenario(an_unknown_field_of_a_kind_without_fields_is_refused),
         scenario(a_cluster_wide_kind_has_no_namespace_to_select_by),
@@ -162,7 +162,7 @@ async fn event_of_the_newer_group_is_selected_by_its_regarding(server: Server) {
         .await;
 }
 
-async fn a_job_is_selected_by_how_many_have_succeeded(server: Server) {
+async fn job_is_selected_by_its_number_of_successes(server: Server) {
     let jobs = server.group("batch/v1", "jobs");
     let mut template = json!({ "spec": pod("a")["spec"] });
     template["spec"]["restartPolicy"] = "Never".into();
@@ -202,7 +202,7 @@ async fn label_and_field_selectors_must_both_match(server: Server) {
     assert!(names(&server.list(&parameters).await.expect(200)).is_empty());
 }
 
-async fn fields_are_equal_or_not(server: Server) {
+async fn equality_and_inequality_select_by_field(server: Server) {
     server.create_secrets(&["a", "b"]).await;
     for (selector, expected) in
         [("metadata.name==a", "a"), ("metadata.name!=a", "b"), ("metadata.name=a,metadata.name=b", "")]
@@ -216,7 +216,7 @@ async fn empty_requirements_are_skipped(server: Server) {
     assert_eq!(select(&server, &server.secrets(), ",metadata.name=a,").await, "a");
 }
 
-async fn signs_in_values_are_escaped(server: Server) {
+async fn special_characters_in_values_can_be_escaped(server: Server) {
     server.create_secrets(&["a"]).await;
     // Names cannot contain these characters. The test checks that they are parsed as part of the
     // value.

@@ -15,7 +15,7 @@ const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=met
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(json_is_the_default_form),
-        scenario(json_is_selected_after_unsupported_offers),
+        scenario(json_is_selected_after_unsupported_media_types),
         scenario(an_unsupported_form_is_not_acceptable),
         scenario(unacceptable_form_is_refused_before_the_watch),
         scenario(an_unknown_form_of_object_is_not_acceptable),
@@ -31,7 +31,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(list_as_single_metadata_object_is_not_acceptable),
         scenario(object_as_metadata_list_is_not_acceptable),
         scenario(protobuf_is_preferred_to_json_if_both_are_accepted),
-        scenario(yaml_is_a_form_too),
+        scenario(yaml_is_supported),
         scenario(watches_in_yaml_are_not_acceptable),
     ]
 }
@@ -51,7 +51,7 @@ async fn json_is_the_default_form(server: Server) {
     }
 }
 
-async fn json_is_selected_after_unsupported_offers(server: Server) {
+async fn json_is_selected_after_unsupported_media_types(server: Server) {
     server.create_secrets(&["a"]).await;
     let accept = "text/html, application/xml;q=0.9, application/json;q=0.5";
     assert_eq!(server.get_as(&server.secret_path("a"), accept).await.expect(200)["kind"], "Secret");
@@ -200,7 +200,7 @@ async fn protobuf_is_preferred_to_json_if_both_are_accepted(server: Server) {
     assert!(answer.bytes.starts_with(b"k8s\0"));
 }
 
-async fn yaml_is_a_form_too(server: Server) {
+async fn yaml_is_supported(server: Server) {
     server.create_secrets(&["a"]).await;
     let answer = server.get_as(&server.secret_path("a"), "application/yaml").await;
     assert_eq!((answer.code, answer.header("content-type")), (200, "application/yaml"));

@@ -1,4 +1,4 @@
-//! What the garbage collector does with dependents after a delete. On a real server it is
+//! The garbage collector's actions on dependents after a delete. On a real server, these actions are
 //! asynchronous.
 
 use http::Method;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::objects::{name, secret, uid, version};
 use crate::scenario::{Scenario, scenario};
-use crate::server::{AGAIN, JSON, MERGE, Server};
+use crate::server::{JSON, MERGE, POLL_INTERVAL, Server};
 use crate::watch::Watch;
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
@@ -16,11 +16,11 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(foreground_deletion_waits_for_blocking_dependents),
         scenario(foreground_deletion_waits_only_for_blocking_dependents),
         scenario(orphans_stay_without_owner_reference),
-        scenario(object_with_another_owner_loses_the_deleted_one),
+        scenario(object_with_another_owner_loses_the_deleted_owner),
         scenario(foreground_deletion_keeps_objects_with_another_owner),
         scenario(foreground_owner_waits_for_the_whole_chain),
         scenario(owner_waits_for_dependents_being_deleted),
-        scenario(a_dependent_with_orphan_finalizer_orphans_its_own),
+        scenario(dependent_with_orphan_finalizer_orphans_its_dependents),
         scenario(objects_that_own_each_other_are_deleted),
         scenario(an_ownership_cycle_of_three_is_deleted),
         scenario(object_with_a_missing_owner_is_deleted)
@@ -56,7 +56,7 @@ async fn delete(server: &Server, name: &str, policy: &str) {
 
 /// Polls the secrets until they match.
 async fn until(server: &Server, wanted: impl Fn(&[Value]) -> bool) {
-    let mut ticks = tokio::time::interval(AGAIN);
+    let mut ticks = tokio::time::interval(POLL_INTERVAL);
     loop {
         ticks.tick().await;
         let list = server.list(&[]).await.expect(200);
@@ -128,7 +128,7 @@ async fn orphans_stay_without_owner_reference(server: Server) {
     assert!(child["metadata"].get("ownerReferences").is_none(), "{child}");
 }
 
-async fn object_with_another_owner_loses_the_deleted_one(server: Server) {
+async fn object_with_another_owner_loses_the_deleted_owner(server: Server) {
     let (one, two) = (server.create_secrets(&["one"]).await, server.create_secrets(&["two"]).await);
     owned_by(&server, "child", &[&one, &two], true).await;
     delete(&server, "one", "Background").await;
@@ -151,7 +151,7 @@ async fn foreground_deletion_keeps_objects_with_another_owner(server: Server) {
 async fn ends_up_to(watch: &mut Watch, last: &str) -> Vec<String> {
     let mut ends = Vec::new();
     while ends.last().is_none_or(|end| end != last) {
-        let event = watch.event().await.expect("the stream goes on");
+        let event = watch.event().await.expect("the stream continues");
         if event["type"] == "DELETED" {
             ends.push(name(&event["object"]).to_owned());
         }
@@ -193,7 +193,7 @@ async fn owner_waits_for_dependents_being_deleted(server: Server) {
     assert_eq!(ends_up_to(&mut watch, "one").await, ["child", "one"]);
 }
 
-async fn a_dependent_with_orphan_finalizer_orphans_its_own(server: Server) {
+async fn dependent_with_orphan_finalizer_orphans_its_dependents(server: Server) {
     let parent = server.create_secrets(&["parent"]).await;
     let child = owned_by(&server, "child", &[&parent], true).await;
     owned_by(&server, "grandchild", &[&child], true).await;

@@ -8,12 +8,12 @@ use crate::server::Server;
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
-        scenario(a_lease_is_taken_over_from_the_version_that_was_seen),
-        scenario(a_lease_that_has_changed_hands_is_a_conflict),
-        scenario(a_lease_is_not_updated_without_a_version),
-        scenario(a_lease_is_created_by_one_of_many),
-        scenario(a_leases_times_have_microseconds),
-        scenario(a_lease_of_another_uid_is_not_made_by_an_update),
+        scenario(lease_can_be_taken_over_at_its_current_version),
+        scenario(update_of_a_lease_that_another_has_taken_is_a_conflict),
+        scenario(update_of_a_lease_needs_a_version),
+        scenario(only_one_of_two_creates_of_a_lease_succeeds),
+        scenario(lease_times_keep_microseconds),
+        scenario(update_with_a_uid_does_not_create_a_lease),
     ]
 }
 
@@ -31,7 +31,7 @@ fn leases(server: &Server) -> String {
     server.group("coordination.k8s.io/v1", "leases")
 }
 
-async fn a_lease_is_taken_over_from_the_version_that_was_seen(server: Server) {
+async fn lease_can_be_taken_over_at_its_current_version(server: Server) {
     let path = leases(&server);
     let mut seen = server.create(&path, &lease("one")).await;
     seen["spec"]["holderIdentity"] = "two".into();
@@ -41,7 +41,7 @@ async fn a_lease_is_taken_over_from_the_version_that_was_seen(server: Server) {
     assert!(taken["metadata"].get("generation").is_none(), "{taken}");
 }
 
-async fn a_lease_that_has_changed_hands_is_a_conflict(server: Server) {
+async fn update_of_a_lease_that_another_has_taken_is_a_conflict(server: Server) {
     let path = leases(&server);
     let mut seen = server.create(&path, &lease("one")).await;
     seen["spec"]["holderIdentity"] = "two".into();
@@ -53,7 +53,7 @@ async fn a_lease_that_has_changed_hands_is_a_conflict(server: Server) {
     refusal.is_about("coordination.k8s.io", "leases", "a");
 }
 
-async fn a_lease_is_not_updated_without_a_version(server: Server) {
+async fn update_of_a_lease_needs_a_version(server: Server) {
     let path = leases(&server);
     server.create(&path, &lease("one")).await;
     let message = "leases.coordination.k8s.io \"a\" is invalid: \
@@ -63,7 +63,7 @@ async fn a_lease_is_not_updated_without_a_version(server: Server) {
     refusal.has_causes(&[("FieldValueInvalid", "metadata.resourceVersion")]);
 }
 
-async fn a_lease_is_created_by_one_of_many(server: Server) {
+async fn only_one_of_two_creates_of_a_lease_succeeds(server: Server) {
     let (path, one, two) = (leases(&server), lease("one"), lease("two"));
     let (one, two) = tokio::join!(server.post(&path, &one), server.post(&path, &two));
     let mut codes = [one.code, two.code];
@@ -71,12 +71,12 @@ async fn a_lease_is_created_by_one_of_many(server: Server) {
     assert_eq!(codes, [201, 409]);
 }
 
-async fn a_leases_times_have_microseconds(server: Server) {
+async fn lease_times_keep_microseconds(server: Server) {
     let created = server.create(&leases(&server), &lease("one")).await;
     assert_eq!(created["spec"], lease("one")["spec"]);
 }
 
-async fn a_lease_of_another_uid_is_not_made_by_an_update(server: Server) {
+async fn update_with_a_uid_does_not_create_a_lease(server: Server) {
     let path = leases(&server);
     let created = server.create(&path, &lease("one")).await;
     server.delete(&format!("{path}/a")).await.expect(200);

@@ -6,22 +6,22 @@ use crate::server::Server;
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
-        scenario(a_match_needs_a_resource_version),
-        scenario(a_match_is_one_of_two),
-        scenario(exactly_any_version_makes_no_sense),
-        scenario(a_match_does_not_go_with_a_continue_token),
-        scenario(initial_events_are_not_for_lists),
+        scenario(version_match_needs_a_resource_version),
+        scenario(unknown_version_match_is_refused),
+        scenario(exact_match_of_version_0_is_refused),
+        scenario(version_match_with_a_continue_token_is_refused),
+        scenario(initial_events_are_refused_for_lists),
         scenario(all_errors_are_reported_at_once),
         scenario(a_limit_must_be_a_number),
         scenario(a_limit_must_fit_into_64_bits),
         scenario(negative_limit_means_no_limit),
         scenario(a_timeout_must_be_a_number),
-        scenario(a_listed_version_must_be_a_number),
+        scenario(version_of_a_list_must_be_a_number),
         scenario(leading_zeros_of_a_version_do_not_matter),
         scenario(empty_parameters_are_ignored),
-        scenario(an_empty_number_is_none),
+        scenario(empty_number_is_refused),
         scenario(unknown_parameters_are_ignored),
-        scenario(of_a_repeated_parameter_the_first_counts),
+        scenario(first_value_of_a_repeated_parameter_counts),
     ]
 }
 
@@ -33,13 +33,13 @@ async fn is_invalid(server: &Server, parameters: &[(&str, &str)], message: &str,
     refusal.has_causes(causes);
 }
 
-async fn a_match_needs_a_resource_version(server: Server) {
+async fn version_match_needs_a_resource_version(server: Server) {
     let message = "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided";
     let causes = [("FieldValueForbidden", "resourceVersionMatch")];
     is_invalid(&server, &[("resourceVersionMatch", "Exact")], message, &causes).await;
 }
 
-async fn a_match_is_one_of_two(server: Server) {
+async fn unknown_version_match_is_refused(server: Server) {
     let message = "resourceVersionMatch: Unsupported value: \"Sometimes\": \
         supported values: \"Exact\", \"NotOlderThan\", \"\"";
     let causes = [("FieldValueNotSupported", "resourceVersionMatch")];
@@ -47,14 +47,14 @@ async fn a_match_is_one_of_two(server: Server) {
     is_invalid(&server, &parameters, message, &causes).await;
 }
 
-async fn exactly_any_version_makes_no_sense(server: Server) {
+async fn exact_match_of_version_0_is_refused(server: Server) {
     let message = "resourceVersionMatch: Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
     let causes = [("FieldValueForbidden", "resourceVersionMatch")];
     let parameters = [("resourceVersion", "0"), ("resourceVersionMatch", "Exact")];
     is_invalid(&server, &parameters, message, &causes).await;
 }
 
-async fn a_match_does_not_go_with_a_continue_token(server: Server) {
+async fn version_match_with_a_continue_token_is_refused(server: Server) {
     let message =
         "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when continue is provided";
     let causes = [("FieldValueForbidden", "resourceVersionMatch")];
@@ -62,7 +62,7 @@ async fn a_match_does_not_go_with_a_continue_token(server: Server) {
     is_invalid(&server, &parameters, message, &causes).await;
 }
 
-async fn initial_events_are_not_for_lists(server: Server) {
+async fn initial_events_are_refused_for_lists(server: Server) {
     for value in ["true", "false", "maybe"] {
         let message = "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list";
         let causes = [("FieldValueForbidden", "sendInitialEvents")];
@@ -104,7 +104,7 @@ async fn a_timeout_must_be_a_number(server: Server) {
     answer.refused(400, "BadRequest", "strconv.ParseInt: parsing \"soon\": invalid syntax");
 }
 
-async fn a_listed_version_must_be_a_number(server: Server) {
+async fn version_of_a_list_must_be_a_number(server: Server) {
     for version in ["abc", "-1", "1.5"] {
         let message = format!(
             "invalid resource version: resourceVersion: Invalid value: \"{version}\": \
@@ -129,7 +129,7 @@ async fn empty_parameters_are_ignored(server: Server) {
     assert_eq!(names(&server.list(&parameters).await.expect(200)), ["a"]);
 }
 
-async fn an_empty_number_is_none(server: Server) {
+async fn empty_number_is_refused(server: Server) {
     for name in ["limit", "timeoutSeconds"] {
         let answer = server.list(&[(name, "")]).await;
         answer.refused(400, "BadRequest", "strconv.ParseInt: parsing \"\": invalid syntax");
@@ -143,7 +143,7 @@ async fn unknown_parameters_are_ignored(server: Server) {
     assert_eq!(names(&server.list(&parameters).await.expect(200)), ["a"]);
 }
 
-async fn of_a_repeated_parameter_the_first_counts(server: Server) {
+async fn first_value_of_a_repeated_parameter_counts(server: Server) {
     server.create_secrets(&["a", "b", "c"]).await;
     let parameters = [("limit", "1"), ("limit", "2")];
     assert_eq!(names(&server.list(&parameters).await.expect(200)), ["a"]);

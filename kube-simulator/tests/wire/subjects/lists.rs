@@ -10,14 +10,14 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(an_empty_list_has_an_empty_array_of_items),
         scenario(a_missing_namespace_has_empty_lists),
-        scenario(a_list_says_its_kind_and_its_items_do_not),
-        scenario(a_list_is_in_the_order_of_names),
+        scenario(list_has_a_kind_and_its_items_do_not),
+        scenario(list_is_sorted_by_name),
         scenario(a_list_over_all_namespaces_is_in_bytewise_order_of_keys),
         scenario(list_of_a_namespace_has_no_objects_of_another),
         scenario(a_list_sees_every_write_before_it),
         scenario(a_lists_version_is_at_least_that_of_its_items),
-        scenario(a_list_of_one_by_name_is_a_list),
-        scenario(one_object_says_its_kind),
+        scenario(list_of_one_object_by_name_is_a_list),
+        scenario(single_object_has_a_kind),
         scenario(a_missing_object_is_not_found),
     ]
 }
@@ -36,14 +36,14 @@ async fn a_missing_namespace_has_empty_lists(server: Server) {
     assert_eq!(list["items"], json!([]));
 }
 
-async fn a_list_says_its_kind_and_its_items_do_not(server: Server) {
+async fn list_has_a_kind_and_its_items_do_not(server: Server) {
     server.create_secrets(&["a"]).await;
     let list = server.list(&[]).await.expect(200);
     assert_eq!((&list["kind"], &list["apiVersion"]), (&json!("SecretList"), &json!("v1")));
     assert!(list["items"][0].get("kind").is_none() && list["items"][0].get("apiVersion").is_none(), "{list}");
 }
 
-async fn a_list_is_in_the_order_of_names(server: Server) {
+async fn list_is_sorted_by_name(server: Server) {
     server.create_secrets(&["b", "a.c", "a-b", "a", "b1", "10", "9"]).await;
     let list = server.list(&[]).await.expect(200);
     assert_eq!(names(&list), ["10", "9", "a", "a-b", "a.c", "b", "b1"]);
@@ -82,13 +82,13 @@ async fn a_lists_version_is_at_least_that_of_its_items(server: Server) {
     assert_eq!(version(&list["items"][1]), version(&last));
 }
 
-async fn a_list_of_one_by_name_is_a_list(server: Server) {
+async fn list_of_one_object_by_name_is_a_list(server: Server) {
     server.create_secrets(&["a", "b"]).await;
     let list = server.list(&[("fieldSelector", "metadata.name=b")]).await.expect(200);
     assert_eq!((names(&list), &list["kind"]), (vec!["b"], &json!("SecretList")));
 }
 
-async fn one_object_says_its_kind(server: Server) {
+async fn single_object_has_a_kind(server: Server) {
     server.create_secrets(&["a"]).await;
     let object = server.get(&server.secret_path("a")).await.expect(200);
     assert_eq!((&object["kind"], &object["apiVersion"]), (&json!("Secret"), &json!("v1")));

@@ -1,7 +1,6 @@
 //! The scenarios, one file per subject, in the order of the table.
 
 mod applying;
-mod bad_ways;
 mod cbor;
 mod compression;
 mod creating;
@@ -28,6 +27,7 @@ mod paths;
 mod pretty;
 mod protobuf;
 mod scaling;
+mod server_failures;
 mod streaming_lists;
 mod subresources;
 mod tables;
@@ -78,6 +78,6 @@ pub(crate) fn all() -> Vec<Vec<Scenario>> {
         paths::scenarios(),
         http2::scenarios(),
         unready_caches::scenarios(),
-        bad_ways::scenarios(),
+        server_failures::scenarios(),
     ]
 }

@@ -16,7 +16,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_deleted_namespace_is_terminating_first),
         scenario(second_delete_of_a_namespace_changes_nothing),
         scenario(namespace_finalizer_is_removed_by_finalize),
-        scenario(a_namespace_goes_when_its_spec_has_no_finalizers_left),
+        scenario(namespace_is_removed_with_its_last_spec_finalizer),
     ]
 }
 
@@ -73,7 +73,7 @@ async fn namespace_finalizer_is_removed_by_finalize(server: Server) {
     assert_eq!((&finalized["spec"], &finalized["status"]["phase"]), (&json!({}), &json!("Active")));
 }
 
-async fn a_namespace_goes_when_its_spec_has_no_finalizers_left(server: Server) {
+async fn namespace_is_removed_with_its_last_spec_finalizer(server: Server) {
     terminating(&server).await;
     let namespace = json!({ "metadata": { "name": server.namespace }, "spec": { "finalizers": [] } });
     let last = server.put(&format!("{}/finalize", path(&server)), &namespace).await.expect(200);

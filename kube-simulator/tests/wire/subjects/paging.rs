@@ -10,24 +10,24 @@ use crate::server::{MERGE, Server, with_query};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
-        scenario(pages_show_the_state_of_the_first),
+        scenario(pages_show_the_state_of_the_first_page),
         scenario(page_has_the_remaining_item_count),
         scenario(a_page_that_ends_the_list_has_no_token),
-        scenario(selected_page_has_no_remaining_item_count),
-        scenario(a_selected_page_is_full_if_enough_match),
+        scenario(page_with_a_selector_has_no_remaining_item_count),
+        scenario(page_with_a_selector_is_full_if_enough_objects_match),
         scenario(continue_token_continues_after_the_last_key),
         scenario(a_token_over_all_namespaces_names_the_namespace),
         scenario(a_continued_list_needs_no_limit),
-        scenario(a_token_does_not_go_with_a_version),
-        scenario(a_token_goes_with_any_version),
+        scenario(token_with_a_version_is_refused),
+        scenario(token_with_version_0_is_accepted),
         scenario(a_token_must_be_base64),
         scenario(a_token_must_be_json),
-        scenario(a_token_has_a_known_version),
-        scenario(a_token_has_a_resource_version),
-        scenario(a_token_has_a_start),
-        scenario(a_token_does_not_lead_out_of_its_list),
-        scenario(a_token_of_the_future_times_out),
-        scenario(token_without_state_continues_in_the_latest_version),
+        scenario(token_of_an_unknown_format_is_refused),
+        scenario(token_without_a_resource_version_is_refused),
+        scenario(token_without_a_start_key_is_refused),
+        scenario(token_with_a_key_outside_its_list_is_refused),
+        scenario(token_of_a_future_version_times_out),
+        scenario(token_without_a_version_continues_in_the_latest_state),
         scenario(expired_token_is_answered_with_a_token_for_the_rest).alone(),
     ]
 }
@@ -51,7 +51,7 @@ async fn refused_token(server: &Server, token: &str, why: &str) {
     answer.refused_with(400, "BadRequest", &message);
 }
 
-async fn pages_show_the_state_of_the_first(server: Server) {
+async fn pages_show_the_state_of_the_first_page(server: Server) {
     server.create_secrets(&["a", "b", "c", "d"]).await;
     let first = page(&server, "2", "").await;
     assert_eq!(names(&first), ["a", "b"]);
@@ -86,7 +86,7 @@ async fn make_selected(server: &Server) {
     }
 }
 
-async fn selected_page_has_no_remaining_item_count(server: Server) {
+async fn page_with_a_selector_has_no_remaining_item_count(server: Server) {
     make_selected(&server).await;
     for selector in [("labelSelector", "app=web"), ("fieldSelector", "metadata.name!=x")] {
         let list = server.list(&[("limit", "2"), selector]).await.expect(200);
@@ -95,7 +95,7 @@ async fn selected_page_has_no_remaining_item_count(server: Server) {
     }
 }
 
-async fn a_selected_page_is_full_if_enough_match(server: Server) {
+async fn page_with_a_selector_is_full_if_enough_objects_match(server: Server) {
     make_selected(&server).await;
     let first = server.list(&[("limit", "2"), ("labelSelector", "app=web")]).await.expect(200);
     assert_eq!(names(&first), ["a", "c"]);
@@ -129,14 +129,14 @@ async fn a_continued_list_needs_no_limit(server: Server) {
     assert_eq!(names(&server.list(&[("continue", token(&first))]).await.expect(200)), ["b", "c"]);
 }
 
-async fn a_token_does_not_go_with_a_version(server: Server) {
+async fn token_with_a_version_is_refused(server: Server) {
     server.create_secrets(&["a", "b"]).await;
     let first = page(&server, "1", "").await;
     let answer = server.list(&[("continue", token(&first)), ("resourceVersion", "5")]).await;
     answer.refused(400, "BadRequest", "specifying resource version is not allowed when using continue");
 }
 
-async fn a_token_goes_with_any_version(server: Server) {
+async fn token_with_version_0_is_accepted(server: Server) {
     server.create_secrets(&["a", "b"]).await;
     let first = page(&server, "1", "").await;
     let rest = server.list(&[("continue", token(&first)), ("resourceVersion", "0")]).await.expect(200);
@@ -153,37 +153,37 @@ async fn a_token_must_be_json(server: Server) {
     refused_token(&server, "YWJj", "").await;
 }
 
-async fn a_token_has_a_known_version(server: Server) {
+async fn token_of_an_unknown_format_is_refused(server: Server) {
     let unknown = write(&json!({ "v": "v0", "rv": 5, "start": "/a" }));
     refused_token(&server, &unknown, "server does not recognize this encoded version v0").await;
     refused_token(&server, &write(&json!({})), "server does not recognize this encoded version ").await;
 }
 
-async fn a_token_has_a_resource_version(server: Server) {
+async fn token_without_a_resource_version_is_refused(server: Server) {
     let zero = write(&json!({ "v": "meta.k8s.io/v1", "rv": 0, "start": "/a" }));
     let why = "incorrect encoded start resourceVersion (version meta.k8s.io/v1)";
     refused_token(&server, &zero, why).await;
 }
 
-async fn a_token_has_a_start(server: Server) {
+async fn token_without_a_start_key_is_refused(server: Server) {
     let empty = write(&json!({ "v": "meta.k8s.io/v1", "rv": 5, "start": "" }));
     refused_token(&server, &empty, "encoded start key empty (version meta.k8s.io/v1)").await;
 }
 
-async fn a_token_does_not_lead_out_of_its_list(server: Server) {
+async fn token_with_a_key_outside_its_list_is_refused(server: Server) {
     for start in ["../x", "/../x"] {
         let outside = write(&json!({ "v": "meta.k8s.io/v1", "rv": 5, "start": start }));
         refused_token(&server, &outside, start).await;
     }
 }
 
-async fn a_token_of_the_future_times_out(server: Server) {
+async fn token_of_a_future_version_times_out(server: Server) {
     let future = write(&json!({ "v": "meta.k8s.io/v1", "rv": 9_000_000_000_u64, "start": "/a\u{0}" }));
     let answer = server.list(&[("limit", "1"), ("continue", &future)]).await;
     answer.refused_with(504, "Timeout", "Too large resource version: 9000000000, current: ");
 }
 
-async fn token_without_state_continues_in_the_latest_version(server: Server) {
+async fn token_without_a_version_continues_in_the_latest_state(server: Server) {
     let last = server.create_secrets(&["a", "b", "c"]).await;
     let latest = write(&json!({ "v": "meta.k8s.io/v1", "rv": -1, "start": "/b\u{0}" }));
     let list = page(&server, "5", &latest).await;

@@ -24,12 +24,12 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(merge_patch_without_an_object_is_refused),
         scenario(a_patch_from_an_old_version_is_a_conflict),
         scenario(patch_with_the_current_version_succeeds),
-        scenario(a_patch_of_another_uid_is_refused),
-        scenario(a_patch_by_another_name_is_refused),
+        scenario(patch_with_another_uid_is_refused),
+        scenario(patch_with_another_name_is_refused),
         scenario(patch_of_a_missing_object_is_not_found),
         scenario(a_patch_of_unknown_type_is_refused),
         scenario(a_patch_of_a_collection_is_not_allowed),
-        scenario(a_patch_that_changes_nothing_makes_no_version),
+        scenario(patch_without_a_change_keeps_the_version),
         scenario(patch_cannot_change_the_servers_fields),
         scenario(a_dry_run_of_a_patch_stores_nothing),
         scenario(json_patch_with_too_many_operations_is_refused),
@@ -148,14 +148,14 @@ async fn patch_with_the_current_version_succeeds(server: Server) {
     patch(&server, MERGE, &json!({ "metadata": metadata })).await.expect(200);
 }
 
-async fn a_patch_of_another_uid_is_refused(server: Server) {
+async fn patch_with_another_uid_is_refused(server: Server) {
     with_data(&server).await;
     let message = "Secret \"a\" is invalid: metadata.uid: Invalid value: \"another\": field is immutable";
     let refusal = patch(&server, MERGE, &json!({ "metadata": { "uid": "another" } })).await;
     refusal.refused(422, "Invalid", message).has_causes(&[("FieldValueInvalid", "metadata.uid")]);
 }
 
-async fn a_patch_by_another_name_is_refused(server: Server) {
+async fn patch_with_another_name_is_refused(server: Server) {
     with_data(&server).await;
     let message = "the name of the object (b) does not match the name on the URL (a)";
     patch(&server, MERGE, &json!({ "metadata": { "name": "b" } })).await.refused(400, "BadRequest", message);
@@ -179,7 +179,7 @@ async fn a_patch_of_a_collection_is_not_allowed(server: Server) {
     answer.refused(405, "MethodNotAllowed", message);
 }
 
-async fn a_patch_that_changes_nothing_makes_no_version(server: Server) {
+async fn patch_without_a_change_keeps_the_version(server: Server) {
     let old = with_data(&server).await;
     for body in
         [json!({}), json!({ "data": { "k": "dg==" } }), json!({ "metadata": { "labels": { "x": null } } })]

@@ -18,29 +18,29 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(an_unknown_method_is_not_allowed),
         scenario(an_object_is_not_created_at_its_own_path),
         scenario(a_slash_at_the_end_does_not_matter),
-        scenario(the_server_says_its_version),
-        scenario(the_server_says_that_it_is_well),
-        scenario(health_check_lists_its_parts_for_those_who_ask),
+        scenario(version_endpoint_returns_the_version),
+        scenario(health_endpoints_return_ok),
+        scenario(verbose_health_check_lists_its_parts),
     ]
 }
 
 const NOT_FOUND: &str = "the server could not find the requested resource";
 const NOT_ALLOWED: &str = "the server does not allow this method on the requested resource";
 
-async fn plainly_not_found(server: &Server, path: &str) {
+async fn is_not_found_in_plain_text(server: &Server, path: &str) {
     let answer = server.get(path).await;
     assert_eq!((answer.code, answer.text().as_str()), (404, "404 page not found\n"), "{path}");
     assert_eq!(answer.header("content-type"), "text/plain; charset=utf-8");
 }
 
 async fn a_path_outside_of_the_api_is_not_found_in_plain_text(server: Server) {
-    plainly_not_found(&server, "/wire").await;
-    plainly_not_found(&server, "/wire/v1/secrets").await;
+    is_not_found_in_plain_text(&server, "/wire").await;
+    is_not_found_in_plain_text(&server, "/wire/v1/secrets").await;
 }
 
 async fn an_unknown_group_is_not_found_in_plain_text(server: Server) {
     for path in ["/apis/wire.test", "/apis/nothing.wire.test/v1", "/apis/nothing.wire.test/v1/things"] {
-        plainly_not_found(&server, path).await;
+        is_not_found_in_plain_text(&server, path).await;
     }
 }
 
@@ -80,7 +80,7 @@ async fn a_slash_at_the_end_does_not_matter(server: Server) {
     assert_eq!(list["kind"], "SecretList");
 }
 
-async fn the_server_says_its_version(server: Server) {
+async fn version_endpoint_returns_the_version(server: Server) {
     let version = server.get("/version").await.expect(200);
     for field in ["major", "minor", "gitVersion", "platform"] {
         assert!(version[field].is_string(), "{version}");
@@ -88,14 +88,14 @@ async fn the_server_says_its_version(server: Server) {
     assert_eq!(version["major"], "1");
 }
 
-async fn the_server_says_that_it_is_well(server: Server) {
+async fn health_endpoints_return_ok(server: Server) {
     for path in ["/healthz", "/livez", "/readyz"] {
         let answer = server.get(path).await;
         assert_eq!((answer.code, answer.text().as_str()), (200, "ok"), "{path}");
     }
 }
 
-async fn health_check_lists_its_parts_for_those_who_ask(server: Server) {
+async fn verbose_health_check_lists_its_parts(server: Server) {
     for name in ["livez", "readyz"] {
         for path in [format!("/{name}?verbose"), format!("/{name}?verbose=true")] {
             let answer = server.get(&path).await;

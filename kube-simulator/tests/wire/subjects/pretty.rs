@@ -9,17 +9,17 @@ use crate::server::{Server, with_query};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
-        scenario(objects_are_indented_for_who_says_so),
-        scenario(lists_are_indented_for_who_says_so),
-        scenario(refusals_are_indented_for_who_says_so),
-        scenario(discovery_is_indented_for_who_says_so),
-        scenario(an_offer_can_say_so_too),
+        scenario(objects_are_indented_on_request),
+        scenario(lists_are_indented_on_request),
+        scenario(errors_are_indented_on_request),
+        scenario(discovery_is_indented_on_request),
+        scenario(accept_header_can_request_indentation),
         scenario(curl_and_browsers_get_indented_json),
         scenario(pretty_parameter_overrides_the_default_for_curl),
         scenario(other_values_of_pretty_mean_false),
         scenario(version_and_paths_are_always_indented),
         scenario(a_watch_is_never_indented),
-        scenario(yaml_is_as_it_is),
+        scenario(pretty_parameter_does_not_change_yaml),
     ]
 }
 
@@ -43,7 +43,7 @@ fn is_on_one_line(answer: &Answer) {
     assert!(answer.body.is_object());
 }
 
-async fn objects_are_indented_for_who_says_so(server: Server) {
+async fn objects_are_indented_on_request(server: Server) {
     server.create_secrets(&["a"]).await;
     let path = server.secret_path("a");
     let (plain, pretty) = (server.get(&path).await, server.get(&with_query(&path, &[PRETTY])).await);
@@ -56,7 +56,7 @@ async fn objects_are_indented_for_who_says_so(server: Server) {
     assert!(text.starts_with(begin), "{text}");
 }
 
-async fn lists_are_indented_for_who_says_so(server: Server) {
+async fn lists_are_indented_on_request(server: Server) {
     let empty = server.list(&[PRETTY]).await;
     assert!(empty.text().ends_with("  \"items\": []\n}"), "{}", empty.text());
     server.create_secrets(&["a", "b"]).await;
@@ -65,20 +65,20 @@ async fn lists_are_indented_for_who_says_so(server: Server) {
     assert_eq!(list.body["items"].as_array().map(Vec::len), Some(2));
 }
 
-async fn refusals_are_indented_for_who_says_so(server: Server) {
+async fn errors_are_indented_on_request(server: Server) {
     let refusal = server.get(&with_query(&server.secret_path("none"), &[PRETTY])).await;
     assert_eq!(refusal.code, 404);
     is_indented(&refusal);
 }
 
-async fn discovery_is_indented_for_who_says_so(server: Server) {
+async fn discovery_is_indented_on_request(server: Server) {
     for path in ["/api", "/apis", "/apis/apps", "/api/v1"] {
         is_on_one_line(&server.get(path).await);
         is_indented(&server.get(&with_query(path, &[PRETTY])).await);
     }
 }
 
-async fn an_offer_can_say_so_too(server: Server) {
+async fn accept_header_can_request_indentation(server: Server) {
     is_indented(&server.get_as(&server.secrets(), "application/json;pretty=1").await);
     is_on_one_line(&server.get_as(&server.secrets(), "application/json;pretty=0").await);
     is_indented(&server.get_as("/api/v1", "application/json;pretty=1").await);
@@ -125,7 +125,7 @@ async fn a_watch_is_never_indented(server: Server) {
     assert_eq!(lines.bytes.iter().filter(|byte| **byte == b'\n').count(), 1, "{}", lines.text());
 }
 
-async fn yaml_is_as_it_is(server: Server) {
+async fn pretty_parameter_does_not_change_yaml(server: Server) {
     let plain = server.get_as(&server.secrets(), "application/yaml").await;
     let path = with_query(&server.secrets(), &[PRETTY]);
     let pretty = server.get_as(&path, "application/yaml").await;

@@ -10,7 +10,7 @@ use crate::protobuf::{Document, Message};
 use crate::scenario::{Scenario, scenario};
 use crate::server::{JSON, MERGE, PROTOBUF, STREAMING, Server, with_query};
 
-/// The media type of metadata only, of an object and of a list.
+/// The media types of a metadata-only object and list.
 const METADATA: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const METADATA_LIST: &str =
     "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
@@ -31,16 +31,16 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(writes_are_answered_in_protobuf),
         scenario(a_delete_is_answered_with_a_status_in_protobuf),
         scenario(a_refusal_in_protobuf),
-        scenario(refusal_is_in_json_if_only_object_forms_are_accepted),
+        scenario(error_is_in_json_if_only_metadata_is_accepted),
         scenario(a_scale_in_protobuf),
         scenario(metadata_alone_in_protobuf),
         scenario(metadata_alone_of_a_watch_in_protobuf),
         scenario(tables_in_protobuf_are_not_acceptable),
         scenario(custom_objects_in_protobuf_are_not_acceptable),
         scenario(metadata_alone_of_custom_objects_in_protobuf),
-        scenario(the_best_offer_counts),
+        scenario(accept_qualities_select_the_encoding),
         scenario(wildcard_in_accept_has_the_lowest_rank),
-        scenario(a_secret_made_in_protobuf),
+        scenario(secret_can_be_created_in_protobuf),
     ]
 }
 
@@ -209,7 +209,7 @@ async fn a_refusal_in_protobuf(server: Server) {
     assert_eq!(object.number(6), 404);
 }
 
-async fn refusal_is_in_json_if_only_object_forms_are_accepted(server: Server) {
+async fn error_is_in_json_if_only_metadata_is_accepted(server: Server) {
     let answer = server.get_as(&server.secret_path("a"), METADATA).await;
     answer.refused(404, "NotFound", "secrets \"a\" not found");
 }
@@ -270,7 +270,7 @@ async fn metadata_alone_of_custom_objects_in_protobuf(server: Server) {
     assert_eq!(event(&watch.frame().await).1.kind, "PartialObjectMetadata");
 }
 
-async fn the_best_offer_counts(server: Server) {
+async fn accept_qualities_select_the_encoding(server: Server) {
     server.create_secrets(&["a"]).await;
     for (accept, expected) in [
         (format!("application/json;q=0.8,{PROTOBUF}"), PROTOBUF),
@@ -293,7 +293,7 @@ async fn wildcard_in_accept_has_the_lowest_rank(server: Server) {
     }
 }
 
-async fn a_secret_made_in_protobuf(server: Server) {
+async fn secret_can_be_created_in_protobuf(server: Server) {
     // Go also sends empty fields, which are not required.
     let metadata = b"\x0a\x03\x0a\x01p";
     let data = b"\x12\x06\x0a\x01k\x12\x01\xff";

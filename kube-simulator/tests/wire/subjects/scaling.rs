@@ -9,7 +9,7 @@ use crate::server::{APPLY, MERGE, Server};
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(a_scale_shows_replicas_and_selector),
-        scenario(a_scale_without_replicas_shows_their_default),
+        scenario(scale_without_replicas_shows_the_default),
         scenario(a_patch_of_the_scale_sets_replicas),
         scenario(an_update_of_the_scale_sets_replicas),
         scenario(a_scale_from_an_old_version_is_a_conflict),
@@ -20,10 +20,10 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(applied_scale_of_a_missing_object_is_not_found),
         scenario(dry_run_of_a_scale_changes_nothing),
         scenario(scale_of_a_missing_object_is_not_found),
-        scenario(a_scale_of_a_kind_without_one_is_not_found),
-        scenario(a_scale_is_neither_created_nor_deleted),
-        scenario(a_binding_puts_a_pod_on_a_node),
-        scenario(a_pod_is_bound_once),
+        scenario(scale_of_a_kind_without_scale_is_not_found),
+        scenario(scale_cannot_be_created_or_deleted),
+        scenario(binding_assigns_a_pod_to_a_node),
+        scenario(pod_can_be_bound_only_once),
         scenario(a_binding_for_another_uid_is_a_conflict),
         scenario(binding_of_a_missing_pod_is_not_found),
         scenario(a_binding_is_write_only),
@@ -36,7 +36,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
 
 const AUTOSCALERS: &str = "horizontalpodautoscalers";
 
-async fn a_scale_without_replicas_shows_their_default(server: Server) {
+async fn scale_without_replicas_shows_the_default(server: Server) {
     let path = server.group("apps/v1", "deployments");
     server.create(&path, &deployment("a")).await;
     let removed = json!({ "spec": { "replicas": null } });
@@ -249,13 +249,13 @@ async fn scale_of_a_missing_object_is_not_found(server: Server) {
     server.get(&path).await.refused(404, "NotFound", "deployments.apps \"a\" not found");
 }
 
-async fn a_scale_of_a_kind_without_one_is_not_found(server: Server) {
+async fn scale_of_a_kind_without_scale_is_not_found(server: Server) {
     server.create_secrets(&["a"]).await;
     let answer = server.get(&format!("{}/scale", server.secret_path("a"))).await;
     answer.refused(404, "NotFound", "the server could not find the requested resource");
 }
 
-async fn a_scale_is_neither_created_nor_deleted(server: Server) {
+async fn scale_cannot_be_created_or_deleted(server: Server) {
     let (path, _) = scaled(&server).await;
     let message = "the server does not allow this method on the requested resource";
     let path = format!("{path}/scale");
@@ -272,7 +272,7 @@ fn binding(node: &str) -> Value {
     })
 }
 
-async fn a_binding_puts_a_pod_on_a_node(server: Server) {
+async fn binding_assigns_a_pod_to_a_node(server: Server) {
     server.create(&server.core("pods"), &pod("a")).await;
     let node = server.no_such_node();
     let done = server.post(&server.core("pods/a/binding"), &binding(&node)).await.expect(201);
@@ -288,7 +288,7 @@ async fn a_binding_puts_a_pod_on_a_node(server: Server) {
     assert_eq!(scheduled["status"], "True");
 }
 
-async fn a_pod_is_bound_once(server: Server) {
+async fn pod_can_be_bound_only_once(server: Server) {
     server.create(&server.core("pods"), &pod("a")).await;
     let path = server.core("pods/a/binding");
     let node = server.no_such_node();

@@ -11,16 +11,16 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(a_streaming_list_is_all_objects_in_order_and_a_bookmark),
         scenario(the_end_of_the_list_is_annotated),
-        scenario(a_streaming_list_of_nothing_is_a_bookmark),
+        scenario(empty_streaming_list_is_a_bookmark),
         scenario(streaming_list_continues_as_a_watch),
         scenario(a_streaming_list_sees_every_write_before_it),
         scenario(a_streaming_list_with_a_label_selector),
         scenario(a_streaming_list_with_a_field_selector),
-        scenario(a_streaming_list_of_any_version),
+        scenario(streaming_list_at_version_0_shows_any_state),
         scenario(a_streaming_list_not_older_than_a_version),
         scenario(streaming_list_from_the_future_is_an_error_event),
         scenario(streaming_list_without_bookmarks_has_no_end),
-        scenario(watch_without_a_version_but_bookmarks_streams_the_list),
+        scenario(unversioned_watch_with_bookmarks_is_a_streaming_list),
         scenario(a_watch_from_version_0_with_bookmarks_is_a_streaming_list),
         scenario(watch_from_a_version_sends_no_existing_objects),
         scenario(end_bookmark_of_pods_has_an_incomplete_pod),
@@ -52,7 +52,7 @@ async fn the_end_of_the_list_is_annotated(server: Server) {
     assert_eq!(end, json!({ "kind": "Secret", "apiVersion": "v1", "metadata": metadata }));
 }
 
-async fn a_streaming_list_of_nothing_is_a_bookmark(server: Server) {
+async fn empty_streaming_list_is_a_bookmark(server: Server) {
     let mut watch = server.watch(&STREAMING).await;
     assert_eq!(watch.briefs(1).await, ["BOOKMARK"]);
 }
@@ -91,7 +91,7 @@ async fn a_streaming_list_with_a_field_selector(server: Server) {
     assert_eq!(watch.briefs(2).await, ["ADDED b", "BOOKMARK"]);
 }
 
-async fn a_streaming_list_of_any_version(server: Server) {
+async fn streaming_list_at_version_0_shows_any_state(server: Server) {
     server.create_secrets(&["a"]).await;
     // This list brings the watch cache up to date for version 0.
     server.list(&[]).await.expect(200);
@@ -122,7 +122,7 @@ async fn streaming_list_without_bookmarks_has_no_end(server: Server) {
     assert_eq!(server.watch(&parameters).await.rest().await, ["ADDED a"]);
 }
 
-async fn watch_without_a_version_but_bookmarks_streams_the_list(server: Server) {
+async fn unversioned_watch_with_bookmarks_is_a_streaming_list(server: Server) {
     server.create_secrets(&["a"]).await;
     let mut watch = server.watch(&[("allowWatchBookmarks", "true")]).await;
     watch.expect("ADDED").await;

@@ -8,17 +8,17 @@ use crate::server::{MERGE, Server};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
-        scenario(a_write_of_the_object_leaves_its_status),
-        scenario(a_write_of_the_status_leaves_the_rest),
+        scenario(write_of_an_object_keeps_its_status),
+        scenario(status_write_keeps_the_spec),
         scenario(status_write_sets_labels_of_built_in_kinds),
-        scenario(a_write_of_the_status_leaves_the_labels_of_deployments),
+        scenario(status_write_keeps_the_labels_of_deployments),
         scenario(status_write_keeps_metadata_of_volume_attachments),
         scenario(an_update_of_the_status_replaces_it),
         scenario(an_update_of_the_status_from_an_old_version_is_a_conflict),
-        scenario(a_write_of_the_status_counts_no_generation),
+        scenario(status_write_keeps_the_generation),
         scenario(a_status_can_be_read_by_its_own_path),
-        scenario(a_status_is_neither_created_nor_deleted),
-        scenario(a_status_of_a_kind_without_one_is_not_found),
+        scenario(status_cannot_be_created_or_deleted),
+        scenario(status_of_a_kind_without_status_is_not_found),
         scenario(an_unknown_subresource_is_not_found),
         scenario(status_of_a_missing_object_is_not_found),
     ]
@@ -32,14 +32,14 @@ async fn patch(server: &Server, path: &str, patch: &Value) -> Value {
     server.patch(&server.core(path), MERGE, patch).await.expect(200)
 }
 
-async fn a_write_of_the_object_leaves_its_status(server: Server) {
+async fn write_of_an_object_keeps_its_status(server: Server) {
     new_pod(&server).await;
     let change = json!({ "status": { "phase": "Running" }, "metadata": { "labels": { "x": "1" } } });
     let pod = patch(&server, "pods/a", &change).await;
     assert_eq!((&pod["status"]["phase"], &pod["metadata"]["labels"]["x"]), (&json!("Pending"), &json!("1")));
 }
 
-async fn a_write_of_the_status_leaves_the_rest(server: Server) {
+async fn status_write_keeps_the_spec(server: Server) {
     let old = new_pod(&server).await;
     let change = json!({ "status": { "phase": "Running" }, "spec": { "activeDeadlineSeconds": 5 } });
     let pod = patch(&server, "pods/a/status", &change).await;
@@ -61,7 +61,7 @@ async fn patch_status(server: &Server, path: &str, status: &Value) -> Value {
     server.patch(&format!("{path}/status"), MERGE, &change).await.expect(200)
 }
 
-async fn a_write_of_the_status_leaves_the_labels_of_deployments(server: Server) {
+async fn status_write_keeps_the_labels_of_deployments(server: Server) {
     let path = server.group("apps/v1", "deployments");
     server.create(&path, &deployment("a")).await;
     let changed = patch_status(&server, &format!("{path}/a"), &json!({ "collisionCount": 7 })).await;
@@ -113,7 +113,7 @@ async fn an_update_of_the_status_from_an_old_version_is_a_conflict(server: Serve
     );
 }
 
-async fn a_write_of_the_status_counts_no_generation(server: Server) {
+async fn status_write_keeps_the_generation(server: Server) {
     let path = server.group("networking.k8s.io/v1", "ingresses");
     server.create(&path, &ingress("a")).await;
     let change = json!({ "status": balanced(&["10.0.0.1"]), "spec": { "ingressClassName": "none" } });
@@ -127,7 +127,7 @@ async fn a_status_can_be_read_by_its_own_path(server: Server) {
     assert_eq!(server.get(&server.core("pods/a/status")).await.expect(200), created);
 }
 
-async fn a_status_is_neither_created_nor_deleted(server: Server) {
+async fn status_cannot_be_created_or_deleted(server: Server) {
     let created = new_pod(&server).await;
     let message = "the server does not allow this method on the requested resource";
     let path = server.core("pods/a/status");
@@ -135,7 +135,7 @@ async fn a_status_is_neither_created_nor_deleted(server: Server) {
     server.delete(&path).await.refused(405, "MethodNotAllowed", message);
 }
 
-async fn a_status_of_a_kind_without_one_is_not_found(server: Server) {
+async fn status_of_a_kind_without_status_is_not_found(server: Server) {
     server.create_secrets(&["a"]).await;
     let answer = server.get(&format!("{}/status", server.secret_path("a"))).await;
     answer.refused(404, "NotFound", "the server could not find the requested resource");

@@ -12,10 +12,10 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(a_list_as_a_table),
         scenario(an_object_as_a_table),
-        scenario(a_row_carries_metadata_by_default),
-        scenario(a_row_carries_the_whole_object_on_request),
-        scenario(a_row_carries_nothing_on_request),
-        scenario(a_row_carries_nothing_else),
+        scenario(row_has_metadata_by_default),
+        scenario(row_has_the_whole_object_on_request),
+        scenario(row_has_no_object_on_request),
+        scenario(unknown_value_of_include_object_is_refused),
         scenario(a_table_is_paged_like_any_list),
         scenario(an_empty_table_has_columns_and_no_rows),
         scenario(a_watch_as_tables),
@@ -26,7 +26,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(the_cells_of_workloads),
         scenario(the_cells_of_services_and_ingresses),
         scenario(the_cells_of_volumes_and_quotas),
-        scenario(the_cells_of_rights_and_budgets),
+        scenario(the_cells_of_role_bindings_and_budgets),
         scenario(error_is_not_sent_as_a_table),
         scenario(a_table_of_an_unknown_version_is_not_acceptable),
     ]
@@ -78,7 +78,7 @@ async fn an_object_as_a_table(server: Server) {
     assert_eq!(version(&table), version(&object));
 }
 
-async fn a_row_carries_metadata_by_default(server: Server) {
+async fn row_has_metadata_by_default(server: Server) {
     make(&server).await;
     for path in [server.secrets(), format!("{}?includeObject=Metadata", server.secrets())] {
         let table = server.get_as(&path, TABLE).await.expect(200);
@@ -91,20 +91,20 @@ async fn a_row_carries_metadata_by_default(server: Server) {
     }
 }
 
-async fn a_row_carries_the_whole_object_on_request(server: Server) {
+async fn row_has_the_whole_object_on_request(server: Server) {
     make(&server).await;
     let table = server.get_as(&format!("{}?includeObject=Object", server.secrets()), TABLE).await.expect(200);
     let object = &rows(&table)[0]["object"];
     assert_eq!((&object["kind"], &object["data"]), (&json!("Secret"), &json!({ "k": "dg==" })));
 }
 
-async fn a_row_carries_nothing_on_request(server: Server) {
+async fn row_has_no_object_on_request(server: Server) {
     make(&server).await;
     let table = server.get_as(&format!("{}?includeObject=None", server.secrets()), TABLE).await.expect(200);
     assert_eq!(rows(&table)[0]["object"], Value::Null);
 }
 
-async fn a_row_carries_nothing_else(server: Server) {
+async fn unknown_value_of_include_object_is_refused(server: Server) {
     make(&server).await;
     let message = "Unable to convert to Table as requested: includeObject: Invalid value: \"Some\": \
         must be 'Metadata', 'Object', 'None', or empty";
@@ -307,7 +307,7 @@ async fn the_cells_of_volumes_and_quotas(server: Server) {
     check_cells(&server, &server.group("coordination.k8s.io/v1", "leases"), &lease, r#""a" "me""#).await;
 }
 
-async fn the_cells_of_rights_and_budgets(server: Server) {
+async fn the_cells_of_role_bindings_and_budgets(server: Server) {
     let subjects = json!([
         { "kind": "User", "name": "ada", "apiGroup": "rbac.authorization.k8s.io" },
         { "kind": "Group", "name": "ops", "apiGroup": "rbac.authorization.k8s.io" },

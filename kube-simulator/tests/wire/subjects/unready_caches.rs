@@ -6,18 +6,18 @@ use tokio::time::Instant;
 use crate::failures::UnreadyWidgets;
 use crate::objects::{names, token, version};
 use crate::scenario::{Scenario, scenario};
-use crate::server::{AGAIN, MERGE, Server, with_query};
+use crate::server::{MERGE, POLL_INTERVAL, Server, with_query};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     // Exclusive, because a real server's controllers wait for an unready cache, too.
     vec![
         scenario(unready_cache_refuses_its_requests).alone(),
         scenario(invalid_request_is_refused_before_an_unready_cache).alone(),
-        scenario(in_the_place_of_an_unready_cache_etcd_gives_pages).alone(),
+        scenario(etcd_serves_pages_while_the_cache_is_unready).alone(),
         scenario(etcd_serves_objects_and_writes_without_cache).alone(),
         scenario(etcd_refuses_the_future_without_cache).alone(),
         scenario(a_cache_that_has_become_ready_has_everything).alone(),
-        // This server has no controllers.
+        // Not exclusive, because the server with other feature gates has no controllers.
         scenario(retry_after_grows_while_the_cache_is_unready).with_other_gates(),
     ]
 }
@@ -41,7 +41,7 @@ async fn unready_cache_refuses_its_requests(server: Server) {
         &[watch, ("resourceVersion", "1")],
         &[watch, ("sendInitialEvents", "true"), not_older, ("allowWatchBookmarks", "true")],
     ] {
-        let answer = widgets.ask(&with_query("", parameters)).await;
+        let answer = widgets.get(&with_query("", parameters)).await;
         let after = answer.header("retry-after").to_owned();
         let refusal = answer.refused_with(429, "TooManyRequests", "storage is (re)initializing");
         assert_eq!(refusal.details()["retryAfterSeconds"].to_string(), after, "{parameters:?}");
@@ -52,13 +52,13 @@ async fn unready_cache_refuses_its_requests(server: Server) {
 
 async fn invalid_request_is_refused_before_an_unready_cache(server: Server) {
     let widgets = UnreadyWidgets::with(&server, &THREE).await;
-    let wrong = widgets.ask("?watch=1&resourceVersionMatch=NotOlderThan").await;
+    let wrong = widgets.get("?watch=1&resourceVersionMatch=NotOlderThan").await;
     wrong.refused_with(422, "Invalid", "resourceVersionMatch is forbidden for watch");
-    widgets.ask("?resourceVersion=x").await.refused_with(400, "BadRequest", "invalid resource version");
+    widgets.get("?resourceVersion=x").await.refused_with(400, "BadRequest", "invalid resource version");
     widgets.become_ready().await;
 }
 
-async fn in_the_place_of_an_unready_cache_etcd_gives_pages(server: Server) {
+async fn etcd_serves_pages_while_the_cache_is_unready(server: Server) {
     let widgets = UnreadyWidgets::with(&server, &THREE).await;
     let mut tokens = Vec::new();
     for parameters in [
@@ -66,15 +66,15 @@ async fn in_the_place_of_an_unready_cache_etcd_gives_pages(server: Server) {
         "limit=2&resourceVersion=0",
         "limit=2&resourceVersion=1&resourceVersionMatch=NotOlderThan",
     ] {
-        let page = widgets.ask(&format!("?{parameters}")).await.expect(200);
+        let page = widgets.get(&format!("?{parameters}")).await.expect(200);
         assert_eq!(names(&page), ["a", "b"], "{parameters}");
         let next = format!("?limit=1&continue={}", token(&page));
         tokens.push(next.clone());
-        let second = widgets.ask(&next).await.expect(200);
+        let second = widgets.get(&next).await.expect(200);
         assert_eq!((names(&second), version(&second)), (vec!["c"], version(&page)));
         let exactly = format!("?limit=2&resourceVersion={}", version(&page));
         for query in [exactly.clone(), format!("{exactly}&resourceVersionMatch=Exact")] {
-            let again = widgets.ask(&query).await.expect(200);
+            let again = widgets.get(&query).await.expect(200);
             assert_eq!((names(&again), version(&again)), (vec!["a", "b"], version(&page)));
         }
     }
@@ -87,7 +87,7 @@ async fn in_the_place_of_an_unready_cache_etcd_gives_pages(server: Server) {
 async fn etcd_serves_objects_and_writes_without_cache(server: Server) {
     let widgets = UnreadyWidgets::with(&server, &THREE).await;
     for query in ["", "?resourceVersion=0", "?resourceVersion=1"] {
-        let widget = widgets.ask(&format!("/a{query}")).await.expect(200);
+        let widget = widgets.get(&format!("/a{query}")).await.expect(200);
         assert_eq!(widget["spec"]["color"], "red");
     }
     let path = format!("{}/a", widgets.path);
@@ -95,7 +95,7 @@ async fn etcd_serves_objects_and_writes_without_cache(server: Server) {
     server.patch(&path, MERGE, &blue).await.expect(200);
     assert_eq!(server.get(&path).await.expect(200)["spec"]["color"], "blue");
     server.delete(&path).await.expect(200);
-    assert_eq!(widgets.ask("/a").await.code, 404);
+    assert_eq!(widgets.get("/a").await.code, 404);
     widgets.become_ready().await;
 }
 
@@ -104,7 +104,7 @@ async fn etcd_refuses_the_future_without_cache(server: Server) {
     for query in
         ["/a?resourceVersion=99999999", "?limit=1&resourceVersion=99999999&resourceVersionMatch=NotOlderThan"]
     {
-        let refusal = widgets.ask(query).await.refused_with(504, "Timeout", "Too large resource version");
+        let refusal = widgets.get(query).await.refused_with(504, "Timeout", "Too large resource version");
         assert_eq!(refusal.details()["causes"][0]["reason"], "ResourceVersionTooLarge");
         assert!(refusal.details()["retryAfterSeconds"].is_null(), "{}", refusal.0);
     }
@@ -124,14 +124,14 @@ async fn a_cache_that_has_become_ready_has_everything(server: Server) {
 async fn retry_after_grows_while_the_cache_is_unready(server: Server) {
     let begun = Instant::now();
     let widgets = UnreadyWidgets::with(&server, &THREE).await;
-    let (mut last, mut ticks) = (1_u32, tokio::time::interval(AGAIN));
+    let (mut last, mut ticks) = (1_u32, tokio::time::interval(POLL_INTERVAL));
     while last < 3 {
         ticks.tick().await;
-        let refused = widgets.ask("?resourceVersion=0").await;
+        let refused = widgets.get("?resourceVersion=0").await;
         let after = refused.header("retry-after").parse().expect("a number of seconds");
         refused.refused_with(429, "TooManyRequests", "storage is (re)initializing");
         assert!(after >= last, "{after} after {last}");
-        // An upper bound of the time for which the cache was not ready.
+        // The cache has been unready for at most `begun.elapsed()`.
         let most = (0.06 * begun.elapsed().as_secs_f64()).exp();
         assert!(f64::from(after) <= most, "{after} after {:?}", begun.elapsed());
         last = after;

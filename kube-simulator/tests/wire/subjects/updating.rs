@@ -10,26 +10,26 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(an_update_makes_a_new_version),
         scenario(an_update_from_an_old_version_is_a_conflict),
-        scenario(an_update_without_version_replaces_whatever_is_there),
-        scenario(an_update_from_version_0_replaces_whatever_is_there),
-        scenario(an_update_that_changes_nothing_makes_no_version),
+        scenario(update_without_version_replaces_any_version),
+        scenario(update_from_version_0_replaces_any_version),
+        scenario(update_without_a_change_keeps_the_version),
         scenario(an_update_of_another_uid_is_a_conflict),
         scenario(update_of_a_missing_object_is_not_found),
         scenario(update_creates_where_the_kind_allows_it),
-        scenario(an_update_by_another_name_is_refused),
+        scenario(update_with_another_name_is_refused),
         scenario(an_update_without_name_is_refused),
         scenario(an_update_in_another_namespace_is_refused),
         scenario(an_update_of_a_collection_is_not_allowed),
         scenario(update_with_invalid_version_is_an_internal_error),
-        scenario(a_dry_run_of_an_update_shows_and_stores_nothing),
+        scenario(dry_run_of_an_update_stores_nothing),
         scenario(update_keeps_the_servers_fields),
-        scenario(an_update_does_not_mark_for_deletion),
+        scenario(update_cannot_set_a_deletion_timestamp),
         scenario(update_removes_omitted_fields),
         scenario(a_generation_counts_changes_of_the_spec),
         scenario(a_generation_counts_annotations_of_deployments),
         scenario(a_generation_counts_labels_of_endpoint_slices),
         scenario(type_of_a_secret_is_immutable).differs("The simulator does not enforce immutable fields."),
-        scenario(two_writers_from_one_version_can_not_both_win),
+        scenario(only_one_of_two_updates_from_one_version_succeeds),
     ]
 }
 
@@ -61,21 +61,21 @@ async fn an_update_from_an_old_version_is_a_conflict(server: Server) {
     refusal.is_about("", "secrets", "a");
 }
 
-async fn an_update_without_version_replaces_whatever_is_there(server: Server) {
+async fn update_without_version_replaces_any_version(server: Server) {
     server.create_secrets(&["a"]).await;
     server.label("a", "y", "1").await;
     let new = put(&server, &with_label(&secret("a"), "1")).await.expect(200);
     assert_eq!(new["metadata"]["labels"], json!({ "x": "1" }));
 }
 
-async fn an_update_from_version_0_replaces_whatever_is_there(server: Server) {
+async fn update_from_version_0_replaces_any_version(server: Server) {
     server.create_secrets(&["a"]).await;
     let mut object = with_label(&secret("a"), "1");
     object["metadata"]["resourceVersion"] = "0".into();
     put(&server, &object).await.expect(200);
 }
 
-async fn an_update_that_changes_nothing_makes_no_version(server: Server) {
+async fn update_without_a_change_keeps_the_version(server: Server) {
     let old = server.create_secrets(&["a"]).await;
     assert_eq!(put(&server, &old).await.expect(200), old);
     assert_eq!(version(&put(&server, &secret("a")).await.expect(200)), version(&old));
@@ -107,7 +107,7 @@ async fn update_creates_where_the_kind_allows_it(server: Server) {
     assert_eq!(server.get(&path).await.expect(200), created);
 }
 
-async fn an_update_by_another_name_is_refused(server: Server) {
+async fn update_with_another_name_is_refused(server: Server) {
     server.create_secrets(&["a"]).await;
     let message = "the name of the object (b) does not match the name on the URL (a)";
     put(&server, &secret("b")).await.refused(400, "BadRequest", message);
@@ -138,7 +138,7 @@ async fn update_with_invalid_version_is_an_internal_error(server: Server) {
     put(&server, &object).await.refused(500, "", "strconv.ParseUint: parsing \"abc\": invalid syntax");
 }
 
-async fn a_dry_run_of_an_update_shows_and_stores_nothing(server: Server) {
+async fn dry_run_of_an_update_stores_nothing(server: Server) {
     let old = server.create_secrets(&["a"]).await;
     let path = format!("{}?dryRun=All", server.secret_path("a"));
     let shown = server.put(&path, &with_label(&old, "1")).await.expect(200);
@@ -157,7 +157,7 @@ async fn update_keeps_the_servers_fields(server: Server) {
     assert_eq!(uid(&new), uid(&old));
 }
 
-async fn an_update_does_not_mark_for_deletion(server: Server) {
+async fn update_cannot_set_a_deletion_timestamp(server: Server) {
     let mut object = server.create_secrets(&["a"]).await;
     object["metadata"]["deletionTimestamp"] = "2000-01-01T00:00:00Z".into();
     let message = "Secret \"a\" is invalid: \
@@ -230,7 +230,7 @@ async fn type_of_a_secret_is_immutable(server: Server) {
     }
 }
 
-async fn two_writers_from_one_version_can_not_both_win(server: Server) {
+async fn only_one_of_two_updates_from_one_version_succeeds(server: Server) {
     let old = server.create_secrets(&["a"]).await;
     let (one, two) = (with_label(&old, "1"), with_label(&old, "2"));
     let (one, two) = tokio::join!(put(&server, &one), put(&server, &two));

@@ -5,33 +5,33 @@ use serde_json::Value;
 use crate::answer::Answer;
 use crate::objects::{names, token, version};
 use crate::scenario::{Scenario, scenario};
-use crate::server::{AGAIN, Server};
+use crate::server::{POLL_INTERVAL, Server};
 
 /// A resource version that no server reaches during the tests.
 const FUTURE: &str = "9000000000";
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
-        scenario(any_version_is_good_enough_for_version_0),
-        scenario(any_version_ignores_the_limit),
-        scenario(a_version_without_match_is_a_least_version),
+        scenario(list_at_version_0_shows_any_state),
+        scenario(list_at_version_0_ignores_the_limit),
+        scenario(version_without_match_is_a_minimum),
         scenario(a_version_without_match_but_with_a_limit_is_exact),
         scenario(not_older_than_shows_the_latest_state),
-        scenario(not_older_than_goes_with_a_limit),
-        scenario(exactly_shows_the_past),
-        scenario(exactly_shows_objects_as_they_were),
-        scenario(exactly_goes_with_pages),
-        scenario(exactly_before_the_first_object_is_empty),
-        scenario(exactly_a_forgotten_version_has_expired).alone(),
+        scenario(not_older_than_can_have_a_limit),
+        scenario(exact_match_shows_the_past_list),
+        scenario(exact_match_shows_past_objects),
+        scenario(exact_match_can_be_paged),
+        scenario(exact_match_before_the_first_object_is_empty),
+        scenario(exact_match_of_a_compacted_version_is_expired).alone(),
         scenario(compacted_version_is_watched_but_not_listed).alone(),
         scenario(list_of_a_future_version_times_out),
         scenario(list_of_an_exact_future_version_times_out),
         scenario(page_of_a_future_version_times_out),
         scenario(list_waits_for_a_near_future_version),
-        scenario(a_get_takes_a_least_version),
+        scenario(get_accepts_a_minimum_version),
         scenario(get_of_a_future_version_times_out),
         scenario(get_with_an_invalid_version_is_an_internal_error),
-        scenario(a_get_does_not_look_at_list_options),
+        scenario(get_ignores_list_options),
     ]
 }
 
@@ -48,7 +48,7 @@ async fn with_a_past(server: &Server) -> String {
     then
 }
 
-async fn any_version_is_good_enough_for_version_0(server: Server) {
+async fn list_at_version_0_shows_any_state(server: Server) {
     let last = server.create_secrets(&["a"]).await;
     // This list brings the watch cache up to date for version 0.
     server.list(&[]).await.expect(200);
@@ -62,14 +62,14 @@ async fn any_version_is_good_enough_for_version_0(server: Server) {
     }
 }
 
-async fn any_version_ignores_the_limit(server: Server) {
+async fn list_at_version_0_ignores_the_limit(server: Server) {
     server.create_secrets(&["a", "b", "c"]).await;
     server.list(&[]).await.expect(200);
     let (listed, list) = list_of(server.list(&[("resourceVersion", "0"), ("limit", "1")]).await);
     assert_eq!((listed.len(), token(&list)), (3, ""));
 }
 
-async fn a_version_without_match_is_a_least_version(server: Server) {
+async fn version_without_match_is_a_minimum(server: Server) {
     let then = with_a_past(&server).await;
     let (listed, list) = list_of(server.list(&[("resourceVersion", &then)]).await);
     // The list may show any later state, and contains that state's version.
@@ -93,7 +93,7 @@ async fn not_older_than_shows_the_latest_state(server: Server) {
     assert!(version(&list) >= version(&latest));
 }
 
-async fn not_older_than_goes_with_a_limit(server: Server) {
+async fn not_older_than_can_have_a_limit(server: Server) {
     with_a_past(&server).await;
     let now = version(&server.list(&[]).await.expect(200)).to_string();
     let parameters =
@@ -105,7 +105,7 @@ async fn not_older_than_goes_with_a_limit(server: Server) {
     assert_eq!(listed, ["c"]);
 }
 
-async fn exactly_shows_the_past(server: Server) {
+async fn exact_match_shows_the_past_list(server: Server) {
     let then = with_a_past(&server).await;
     let parameters = [("resourceVersion", then.as_str()), ("resourceVersionMatch", "Exact")];
     let (listed, list) = list_of(server.list(&parameters).await);
@@ -113,7 +113,7 @@ async fn exactly_shows_the_past(server: Server) {
     assert_eq!(version(&list).to_string(), then);
 }
 
-async fn exactly_shows_objects_as_they_were(server: Server) {
+async fn exact_match_shows_past_objects(server: Server) {
     let then = version(&server.create_secrets(&["a"]).await).to_string();
     server.label("a", "is", "new").await;
     let parameters = [("resourceVersion", then.as_str()), ("resourceVersionMatch", "Exact")];
@@ -122,7 +122,7 @@ async fn exactly_shows_objects_as_they_were(server: Server) {
     assert_eq!(version(&list["items"][0]).to_string(), then);
 }
 
-async fn exactly_goes_with_pages(server: Server) {
+async fn exact_match_can_be_paged(server: Server) {
     let then = with_a_past(&server).await;
     let parameters = [("resourceVersion", then.as_str()), ("resourceVersionMatch", "Exact"), ("limit", "1")];
     let (listed, list) = list_of(server.list(&parameters).await);
@@ -132,7 +132,7 @@ async fn exactly_goes_with_pages(server: Server) {
     assert_eq!(token(&list), "");
 }
 
-async fn exactly_before_the_first_object_is_empty(server: Server) {
+async fn exact_match_before_the_first_object_is_empty(server: Server) {
     let before = version(&server.list(&[]).await.expect(200)).to_string();
     server.create_secrets(&["a"]).await;
     let parameters = [("resourceVersion", before.as_str()), ("resourceVersionMatch", "Exact")];
@@ -141,7 +141,7 @@ async fn exactly_before_the_first_object_is_empty(server: Server) {
 }
 
 /// Uses events, which the server reads from etcd, so that compactions apply at once.
-async fn exactly_a_forgotten_version_has_expired(server: Server) {
+async fn exact_match_of_a_compacted_version_is_expired(server: Server) {
     let then = version(&server.create_secrets(&["a"]).await);
     let now = version(&server.create_secrets(&["b"]).await);
     server.compact(now).await;
@@ -161,7 +161,7 @@ async fn compacted_version_is_watched_but_not_listed(server: Server) {
     server.list(&exactly_then).await.expect(200);
     server.compact_for_all(now).await;
 
-    let mut ticks = tokio::time::interval(AGAIN);
+    let mut ticks = tokio::time::interval(POLL_INTERVAL);
     let forgotten = loop {
         ticks.tick().await;
         let answer = server.list(&exactly_then).await;
@@ -202,7 +202,7 @@ async fn page_of_a_future_version_times_out(server: Server) {
 
 /// Creates a secret, then requests a list at the next version while another secret is created.
 /// Returns the next version and the response.
-async fn ask_for_the_next(server: &Server, first: &str, second: &str) -> (u64, Answer) {
+async fn list_at_the_next_version(server: &Server, first: &str, second: &str) -> (u64, Answer) {
     let next = version(&server.create_secrets(&[first]).await) + 1;
     let parameters =
         [("resourceVersion", next.to_string()), ("resourceVersionMatch", "NotOlderThan".to_owned())];
@@ -213,16 +213,16 @@ async fn ask_for_the_next(server: &Server, first: &str, second: &str) -> (u64, A
 }
 
 async fn list_waits_for_a_near_future_version(server: Server) {
-    let (mut next, mut answer) = ask_for_the_next(&server, "a", "b").await;
+    let (mut next, mut answer) = list_at_the_next_version(&server, "a", "b").await;
     if server.is_real() && answer.code == 504 {
         // The timeout is three seconds. A busy machine may need that long to create a secret, but
         // hardly twice in a row.
-        (next, answer) = ask_for_the_next(&server, "c", "d").await;
+        (next, answer) = list_at_the_next_version(&server, "c", "d").await;
     }
     assert!(version(&answer.expect(200)) >= next);
 }
 
-async fn a_get_takes_a_least_version(server: Server) {
+async fn get_accepts_a_minimum_version(server: Server) {
     let then = version(&server.create_secrets(&["a"]).await).to_string();
     for wanted in ["0", "1", &then] {
         let path = format!("{}?resourceVersion={wanted}", server.secret_path("a"));
@@ -245,7 +245,7 @@ async fn get_with_an_invalid_version_is_an_internal_error(server: Server) {
     answer.refused(500, "", message);
 }
 
-async fn a_get_does_not_look_at_list_options(server: Server) {
+async fn get_ignores_list_options(server: Server) {
     server.create_secrets(&["a"]).await;
     for query in [
         "limit=abc",

@@ -6,13 +6,13 @@ use crate::server::Server;
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
-        scenario(initial_events_need_a_match),
-        scenario(a_match_needs_initial_events),
-        scenario(initial_events_are_never_exact),
-        scenario(a_watched_version_must_be_a_number),
+        scenario(initial_events_need_a_version_match),
+        scenario(version_match_of_a_watch_needs_initial_events),
+        scenario(initial_events_with_an_exact_match_are_refused),
+        scenario(version_of_a_watch_must_be_a_number),
         scenario(a_bad_label_selector_is_refused_before_the_stream),
         scenario(a_bad_field_selector_is_refused_before_the_stream),
-        scenario(a_watch_from_the_beginning_does_not_continue_a_list),
+        scenario(unversioned_watch_with_a_continue_token_is_refused),
         scenario(a_watch_from_a_version_ignores_limit_and_token),
         scenario(every_value_except_false_requests_a_watch),
         scenario(negative_timeout_expires_at_once),
@@ -33,18 +33,18 @@ pub(super) const NEEDS_MATCH: &str = "resourceVersionMatch: Forbidden: sendIniti
 pub(super) const NEEDS_INITIAL_EVENTS: &str = "resourceVersionMatch: Forbidden: \
     resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
 
-async fn initial_events_need_a_match(server: Server) {
+async fn initial_events_need_a_version_match(server: Server) {
     is_invalid(&server, &[("sendInitialEvents", "true")], NEEDS_MATCH).await;
     is_invalid(&server, &[("sendInitialEvents", "false")], NEEDS_MATCH).await;
 }
 
-async fn a_match_needs_initial_events(server: Server) {
+async fn version_match_of_a_watch_needs_initial_events(server: Server) {
     is_invalid(&server, &[("resourceVersionMatch", "NotOlderThan")], NEEDS_INITIAL_EVENTS).await;
     let parameters = [("resourceVersion", "0"), ("resourceVersionMatch", "NotOlderThan")];
     is_invalid(&server, &parameters, NEEDS_INITIAL_EVENTS).await;
 }
 
-async fn initial_events_are_never_exact(server: Server) {
+async fn initial_events_with_an_exact_match_are_refused(server: Server) {
     for given in ["Exact", "Sometimes"] {
         let message = format!(
             "[{NEEDS_MATCH}, resourceVersionMatch: Unsupported value: \"{given}\": supported values: \"NotOlderThan\"]"
@@ -54,7 +54,7 @@ async fn initial_events_are_never_exact(server: Server) {
     }
 }
 
-async fn a_watched_version_must_be_a_number(server: Server) {
+async fn version_of_a_watch_must_be_a_number(server: Server) {
     for version in ["abc", "-1"] {
         let message = format!(
             "resourceVersion: Invalid value: \"{version}\": strconv.ParseUint: parsing \"{version}\": invalid syntax"
@@ -74,7 +74,7 @@ async fn a_bad_field_selector_is_refused_before_the_stream(server: Server) {
 }
 
 /// The server adds the defaults of a streaming list, which conflict with the token.
-async fn a_watch_from_the_beginning_does_not_continue_a_list(server: Server) {
+async fn unversioned_watch_with_a_continue_token_is_refused(server: Server) {
     let message =
         "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when continue is provided";
     is_invalid(&server, &[("continue", "x")], message).await;

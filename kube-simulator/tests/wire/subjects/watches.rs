@@ -23,29 +23,28 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(watch_of_all_namespaces_sends_objects_of_each),
         scenario(a_watch_of_one_object_by_name),
         scenario(object_that_begins_to_match_is_added),
-        scenario(an_object_that_leaves_the_view_is_deleted_as_it_was),
+        scenario(object_that_stops_matching_is_deleted_as_last_matched),
         scenario(object_that_still_matches_is_modified),
         scenario(object_outside_the_selection_is_not_sent),
         scenario(deletion_outside_the_selection_is_not_sent),
         scenario(field_selectors_apply_to_watch_events),
         scenario(write_without_a_change_causes_no_event),
         scenario(dry_run_causes_no_event),
-        scenario(a_finalizer_makes_of_a_deletion_a_modification_first),
+        scenario(deletion_with_a_finalizer_is_first_a_modification),
         scenario(recreated_object_is_deleted_and_added),
-        scenario(watch_from_a_future_version_sends_nothing_before),
-        scenario(a_forgotten_version_is_an_error_within_the_stream).alone(),
+        scenario(watch_from_a_future_version_sends_no_earlier_events),
+        scenario(compacted_version_is_an_error_within_the_stream).alone(),
         scenario(the_timeout_ends_a_watch_cleanly),
         scenario(a_watch_that_nears_its_end_gets_a_bookmark),
         scenario(a_bookmark_has_only_a_version),
         scenario(bookmark_of_pods_has_an_incomplete_pod),
         scenario(watch_without_a_request_for_bookmarks_gets_none),
-        scenario(a_bookmark_is_as_good_a_start_as_an_event),
+        scenario(watch_can_start_from_a_bookmark),
         scenario(many_watches_receive_the_same_events),
-        scenario(unread_watch_is_ended_and_counted)
-            .alone()
-            .over_a_socket()
-            .differs("A real server ends the watch at once, the simulator when the client reads again."),
-        scenario(the_old_watch_paths_are_watches_too).only_on_the_server(
+        scenario(unread_watch_is_ended_and_counted).alone().over_a_socket().differs(
+            "A real server ends the watch at once; the simulator ends it when the client reads again.",
+        ),
+        scenario(deprecated_watch_paths_are_watches).only_on_the_server(
             "paths under /api/v1/watch have been deprecated since 1.10; the simulator has none",
         ),
     ]
@@ -178,7 +177,7 @@ async fn object_that_begins_to_match_is_added(server: Server) {
     assert_eq!(added["metadata"]["labels"]["in"], "view");
 }
 
-async fn an_object_that_leaves_the_view_is_deleted_as_it_was(server: Server) {
+async fn object_that_stops_matching_is_deleted_as_last_matched(server: Server) {
     let created = server.create(&server.secrets(), &labelled("a", "in", "view")).await;
     let mut watch = server.watch(&[("labelSelector", "in=view")]).await;
     assert_eq!(version(&watch.expect("ADDED").await), version(&created));
@@ -253,7 +252,7 @@ async fn dry_run_causes_no_event(server: Server) {
     watch_is_at(&server, &mut watch, "y").await;
 }
 
-async fn a_finalizer_makes_of_a_deletion_a_modification_first(server: Server) {
+async fn deletion_with_a_finalizer_is_first_a_modification(server: Server) {
     let mut object = secret("a");
     object["metadata"]["finalizers"] = json!(["wire.test/hold"]);
     server.create(&server.secrets(), &object).await;
@@ -277,7 +276,7 @@ async fn recreated_object_is_deleted_and_added(server: Server) {
     assert_ne!(uid(&old), uid(&new));
 }
 
-async fn watch_from_a_future_version_sends_nothing_before(server: Server) {
+async fn watch_from_a_future_version_sends_no_earlier_events(server: Server) {
     let parameters = [("resourceVersion", "9000000000"), ("timeoutSeconds", "1")];
     let mut watch = server.watch(&parameters).await;
     server.create_secrets(&["a"]).await;
@@ -285,7 +284,7 @@ async fn watch_from_a_future_version_sends_nothing_before(server: Server) {
 }
 
 /// Uses events, which the server reads from etcd, so that compactions apply at once.
-async fn a_forgotten_version_is_an_error_within_the_stream(server: Server) {
+async fn compacted_version_is_an_error_within_the_stream(server: Server) {
     let then = version(&server.create_secrets(&["a"]).await).to_string();
     let now = version(&server.create_secrets(&["b", "c"]).await);
     server.compact(now).await;
@@ -364,7 +363,7 @@ async fn watch_without_a_request_for_bookmarks_gets_none(server: Server) {
     server.watch(&[("resourceVersion", &from), ("timeoutSeconds", "4")]).await.ends().await;
 }
 
-async fn a_bookmark_is_as_good_a_start_as_an_event(server: Server) {
+async fn watch_can_start_from_a_bookmark(server: Server) {
     server.create_secrets(&["a"]).await;
     let bookmark = bookmark(&server, &server.secrets(), secret).await;
     let mut watch = server.watch(&[("resourceVersion", &version(&bookmark).to_string())]).await;
@@ -385,11 +384,11 @@ async fn many_watches_receive_the_same_events(server: Server) {
     }
 }
 
-/// The maximum number of events that a server buffers for an unread watch.
+/// More writes than the events that a server and a connection buffer for an unread watch.
 const MAX_WRITES: usize = 120;
 
-/// Returns the number of secret watches that the server has ended because clients read too slowly.
-/// The metric is absent until the first.
+/// Returns the number of watches of secrets that the server has ended because clients read too slowly.
+/// The metric is absent until the first watch is ended.
 fn ended_unread(metrics: &Answer) -> u64 {
     let counter = "apiserver_terminated_watchers_total{group=\"\",resource=\"secrets\"} ";
     let metrics = metrics.whole_text();
@@ -417,7 +416,7 @@ async fn write_too_much(server: &Server, ended_before: u64) -> usize {
             return number;
         }
     }
-    panic!("a watch should have been ended by now");
+    panic!("no watch was ended after {MAX_WRITES} writes");
 }
 
 async fn unread_watch_is_ended_and_counted(server: Server) {
@@ -432,11 +431,11 @@ async fn unread_watch_is_ended_and_counted(server: Server) {
         metrics.header("content-type"),
         "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
     );
-    assert!(ended_unread(&metrics) > before, "the ended watch is counted");
+    assert!(ended_unread(&metrics) > before, "the ended watch must be counted");
     assert!(metrics.whole_text().contains("# TYPE apiserver_terminated_watchers_total counter\n"));
 }
 
-async fn the_old_watch_paths_are_watches_too(server: Server) {
+async fn deprecated_watch_paths_are_watches(server: Server) {
     server.create_secrets(&["a", "b"]).await;
     let path = format!("/api/v1/watch/namespaces/{}/secrets", server.namespace);
     for (path, expected) in [(path.clone(), 2), (format!("{path}/a"), 1)] {

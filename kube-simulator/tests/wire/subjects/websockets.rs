@@ -9,22 +9,22 @@ use crate::answer::Answer;
 use crate::protobuf::{Document, Message};
 use crate::scenario::{Scenario, scenario};
 use crate::server::{PROTOBUF, STREAMING, Server};
-use crate::websocket::{KEY, ORIGIN, VERSION, WebSocketWatch, ask};
+use crate::websocket::{KEY, ORIGIN, VERSION, WebSocketWatch, request_watch};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     let rows = vec![
-        scenario(a_websocket_brings_an_event_in_each_message),
+        scenario(each_websocket_message_has_one_event),
         scenario(websocket_continues_with_later_changes),
-        scenario(a_websocket_brings_protobuf_without_lengths),
-        scenario(a_websocket_brings_the_end_of_a_streaming_list),
+        scenario(websocket_sends_protobuf_without_lengths),
+        scenario(websocket_sends_the_end_of_a_streaming_list),
         scenario(an_error_in_a_websocket_is_an_event),
-        scenario(a_websocket_is_closed_as_usual_when_its_time_is_up),
+        scenario(websocket_is_closed_normally_at_its_timeout),
         scenario(messages_to_a_websocket_are_ignored),
         scenario(websocket_uses_the_requested_protocol),
-        scenario(a_websocket_does_not_choose_between_protocols),
+        scenario(websocket_with_two_protocols_is_refused),
         scenario(a_websocket_needs_an_origin),
         scenario(a_websocket_needs_a_key),
-        scenario(a_websocket_has_version_13),
+        scenario(websocket_version_other_than_13_is_refused),
         scenario(websocket_errors_precede_the_upgrade),
         scenario(list_over_a_websocket_is_an_ordinary_answer),
     ];
@@ -35,7 +35,7 @@ fn event(text: &str) -> Value {
     serde_json::from_str(text).expect("JSON")
 }
 
-async fn a_websocket_brings_an_event_in_each_message(server: Server) {
+async fn each_websocket_message_has_one_event(server: Server) {
     server.create_secrets(&["a", "b"]).await;
     let mut watch = WebSocketWatch::open(&server, &[], &[]).await;
     for name in ["a", "b"] {
@@ -57,7 +57,7 @@ async fn websocket_continues_with_later_changes(server: Server) {
     }
 }
 
-async fn a_websocket_brings_protobuf_without_lengths(server: Server) {
+async fn websocket_sends_protobuf_without_lengths(server: Server) {
     server.create_secrets(&["a"]).await;
     let accept = [("accept", PROTOBUF)];
     let mut watch = WebSocketWatch::open(&server, &[], &accept).await;
@@ -67,7 +67,7 @@ async fn a_websocket_brings_protobuf_without_lengths(server: Server) {
     assert_eq!((document.kind.as_str(), document.name().as_str()), ("Secret", "a"));
 }
 
-async fn a_websocket_brings_the_end_of_a_streaming_list(server: Server) {
+async fn websocket_sends_the_end_of_a_streaming_list(server: Server) {
     server.create_secrets(&["a"]).await;
     let mut watch = WebSocketWatch::open(&server, &STREAMING, &[]).await;
     assert_eq!(event(&watch.text().await)["type"], "ADDED");
@@ -87,10 +87,10 @@ async fn an_error_in_a_websocket_is_an_event(server: Server) {
     assert!(matches!(watch.next().await, Frame::Close(_)));
 }
 
-async fn a_websocket_is_closed_as_usual_when_its_time_is_up(server: Server) {
+async fn websocket_is_closed_normally_at_its_timeout(server: Server) {
     let mut watch = WebSocketWatch::open(&server, &[("timeoutSeconds", "5")], &[]).await;
     match watch.next().await {
-        Frame::Close(Some(farewell)) => assert_eq!(farewell.code, CloseCode::Normal),
+        Frame::Close(Some(close)) => assert_eq!(close.code, CloseCode::Normal),
         other => panic!("{other}"),
     }
 }
@@ -104,17 +104,17 @@ async fn messages_to_a_websocket_are_ignored(server: Server) {
 
 async fn websocket_uses_the_requested_protocol(server: Server) {
     let protocol = ("sec-websocket-protocol", "example.test");
-    let response = ask(&server, &[], &[KEY, VERSION, ORIGIN, protocol]).await;
+    let response = request_watch(&server, &[], &[KEY, VERSION, ORIGIN, protocol]).await;
     assert_eq!(response.headers()["sec-websocket-protocol"], "example.test");
     WebSocketWatch::of(response).await;
 }
 
 /// Requests a WebSocket, and returns the code of the error.
 async fn refused(server: &Server, headers: &[(&str, &str)]) -> u16 {
-    ask(server, &[], headers).await.status().as_u16()
+    request_watch(server, &[], headers).await.status().as_u16()
 }
 
-async fn a_websocket_does_not_choose_between_protocols(server: Server) {
+async fn websocket_with_two_protocols_is_refused(server: Server) {
     let protocols = ("sec-websocket-protocol", "example.test, binary.k8s.io");
     assert_eq!(refused(&server, &[KEY, VERSION, ORIGIN, protocols]).await, 400);
 }
@@ -127,7 +127,7 @@ async fn a_websocket_needs_a_key(server: Server) {
     assert_eq!(refused(&server, &[VERSION, ORIGIN]).await, 400);
 }
 
-async fn a_websocket_has_version_13(server: Server) {
+async fn websocket_version_other_than_13_is_refused(server: Server) {
     for version in [&[][..], &[("sec-websocket-version", "8")]] {
         assert_eq!(refused(&server, &[&[KEY, ORIGIN], version].concat()).await, 400);
     }
@@ -136,9 +136,9 @@ async fn a_websocket_has_version_13(server: Server) {
 async fn websocket_errors_precede_the_upgrade(server: Server) {
     let headers = [KEY, VERSION, ORIGIN];
     let parameters = [("resourceVersionMatch", "Exact")];
-    Answer::read(ask(&server, &parameters, &headers).await).await.expect(422);
+    Answer::read(request_watch(&server, &parameters, &headers).await).await.expect(422);
     let headers = [KEY, VERSION, ORIGIN, ("accept", "text/html")];
-    Answer::read(ask(&server, &[], &headers).await).await.expect(406);
+    Answer::read(request_watch(&server, &[], &headers).await).await.expect(406);
 }
 
 async fn list_over_a_websocket_is_an_ordinary_answer(server: Server) {

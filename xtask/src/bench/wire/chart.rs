@@ -7,7 +7,7 @@ use crate::bench::table::three_digits;
 
 const WIDTH: f64 = 720.0;
 
-/// The height of a bar with its distance to the next.
+/// The height of a bar, including the distance to the next bar.
 const ROW: f64 = 26.0;
 
 /// The width of the labels beside bars.
@@ -41,8 +41,8 @@ pub(crate) fn bars(title: &str, values: &[(&str, f64)]) -> String {
     image(title, 48.0 + values.len() as f64 * ROW, &body)
 }
 
-/// Returns a chart with one line for each client: its values for [`SIZES`], as far as they exist. Both axes are
-/// logarithmic.
+/// Returns a chart with one line for each client, which connects the existing values of the client for
+/// [`SIZES`]. Both axes are logarithmic.
 pub(crate) fn lines(title: &str, series: &[(&str, Vec<Option<f64>>)]) -> String {
     let values = || series.iter().flat_map(|(_, values)| values.iter().flatten().copied());
     let lowest = values().fold(f64::MAX, f64::min).log10().floor();

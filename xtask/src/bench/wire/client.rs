@@ -10,10 +10,10 @@ use anyhow::{Context, bail};
 use crate::process;
 use crate::signals::Signals;
 
-/// The maximum time for one step of a client. The slowest takes minutes to receive a million objects.
+/// The maximum time for one step of a client. The slowest client takes minutes to receive a million objects.
 const DEADLINE: Duration = Duration::from_secs(900);
 
-/// The interval of the checks for an interrupt.
+/// The interval between checks for an interrupt.
 const CHECK: Duration = Duration::from_millis(200);
 
 /// A running client process. Dropping it ends the process.

@@ -39,7 +39,7 @@ pub(crate) struct Form {
     /// The name in tables, and for `--only`.
     pub(crate) name: &'static str,
     pub(crate) program: Program,
-    /// The name in the client's arguments.
+    /// The name of the form in the arguments of the client.
     pub(crate) argument: &'static str,
     /// The encoding of the server's responses.
     pub(crate) encoding: Encoding,

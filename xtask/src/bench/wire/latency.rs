@@ -12,7 +12,7 @@ pub(crate) fn by_version(versions: &[u64], times: &[u64]) -> Times {
     versions.iter().copied().zip(times.iter().copied()).collect()
 }
 
-/// Reads the file of a client: versions and times in turn, in eight bytes each.
+/// Reads the file of a client: pairs of a resource version and a time, as numbers of eight bytes.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Times> {
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let (numbers, rest) = bytes.as_chunks::<8>();
@@ -23,8 +23,8 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Times> {
     Ok(numbers.chunks_exact(2).map(|pair| (number(&pair[0]), number(&pair[1]))).collect())
 }
 
-/// Returns percentiles of the latency in seconds, and the share of events that the handler received. A client that is
-/// behind skips states of an object that a newer state has already replaced.
+/// Returns percentiles of the latency in seconds, and the share of events that the handler received. A slow
+/// client skips states of an object that a newer state has already replaced.
 pub(crate) fn figures(rate: u32, sent: &Times, received: &Times) -> anyhow::Result<Vec<(String, f64)>> {
     let mut latencies: Vec<u64> = sent
         .iter()

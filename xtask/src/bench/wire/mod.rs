@@ -75,7 +75,7 @@ struct Bench<'a> {
     signals: &'a Signals,
 }
 
-/// A recording, with the places of the random parts of its objects.
+/// A recording, with the places of the random parts of its objects, such as names and UIDs.
 struct Replayed {
     recording: Arc<Recording>,
     places: Arc<Places>,
@@ -111,7 +111,8 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs this command again in release mode, because the replaying server shares the cores with the clients.
+/// Runs this command again in release mode: the replaying server shares the cores with the clients, so it
+/// must need little CPU time.
 fn run_optimized(signals: &Signals) -> anyhow::Result<ExitCode> {
     let mut command = workspace::cargo();
     command
@@ -187,7 +188,7 @@ impl<'a> Bench<'a> {
                 for size in SIZES {
                     if next_peak > available_memory()? {
                         eprintln!(
-                            "{}: skipping {size} objects and more, which would not fit into the memory",
+                            "{}: skipping {size} objects and more, which would not fit into memory",
                             form.name
                         );
                         break;

@@ -1,4 +1,4 @@
-//! [`Objects`]: any number of different objects from a recording of fewer.
+//! [`Objects`]: any number of different objects, made from a recording that can have fewer objects.
 //!
 //! After the recorded objects come clones of them. In a clone, the random parts (names, UIDs, addresses and container
 //! IDs) are replaced by others of the same length. So no storage form benefits from equal objects.
@@ -116,7 +116,7 @@ impl Objects {
     pub(crate) fn list(&self) -> anyhow::Result<&[u8]> {
         if self.count != self.recording.objects() {
             bail!(
-                "a client requested a paged list of {} objects; the recording has only the list of all {} recorded objects",
+                "a client requested a list of {} objects; the recording has only the list of all {} recorded objects",
                 self.count,
                 self.recording.objects()
             );
@@ -139,7 +139,7 @@ impl Objects {
     }
 }
 
-/// Replaces digits by digits and letters by letters; a hexadecimal number remains one.
+/// Replaces digits by digits and letters by letters, so that a hexadecimal number stays hexadecimal.
 fn change(text: &mut [u8], clone: usize, part: usize) {
     for (position, byte) in text.iter_mut().enumerate() {
         let shift = pseudorandom_byte(((clone * 64 + part) * 256 + position) as u64);

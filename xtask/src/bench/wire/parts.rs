@@ -7,11 +7,11 @@ use clap::ValueEnum;
 pub(crate) enum Part {
     /// The sync, and events at full speed
     Throughput,
-    /// The sync by a list that is not streaming
+    /// The sync by a list without streaming
     Lists,
     /// Events at full speed to 10 and 100 handlers
     Handlers,
-    /// The time from the socket to a handler at fixed rates
+    /// The time from the server's write to the handler's call, at fixed rates
     Latency,
     /// The sync of 1,000 to 1,000,000 objects
     Growth,

@@ -1,7 +1,7 @@
 //! [`Server`]: replays a recording over HTTP/1.1 without TLS.
 //!
-//! It is no API server: it has pods only, and ignores selectors and versions. It sends events only when
-//! [`Server::send`] is called.
+//! It is not a full API server: it has only pods, and ignores selectors and versions. It sends events only
+//! when [`Server::send`] is called.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};

@@ -52,7 +52,8 @@ fn read(process: u32, file: &str) -> anyhow::Result<String> {
 
 /// Returns the CPU time of ended and running threads from `/proc/PID/stat`, which counts it in units of 10 ms.
 fn ticks(stat: &str) -> anyhow::Result<Duration> {
-    // The fields after the program's name, which can contain blanks: proc_pid_stat(5), from field 3.
+    // Field 2 is the program's name in parentheses, which can contain blanks. `fields` begins with field 3 of
+    // proc_pid_stat(5).
     let (_, fields) = stat.rsplit_once(')').context("/proc/PID/stat has an unknown format")?;
     let ticks = fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok());
     Ok(Duration::from_millis(10 * ticks.sum::<u64>()))

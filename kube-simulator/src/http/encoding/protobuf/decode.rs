@@ -72,7 +72,7 @@ fn put(object: &mut Object, field: &Field, content: Content<'_>) -> Result<(), M
             match value {
                 Value::Object(inner) if field.is_inlined => object.extend(inner),
                 value if shape == Shape::Plain && is_empty(&value) => {}
-                // An absent time is omitted.
+                // A null value is an absent time, which is omitted.
                 Value::Null => {}
                 value => {
                     object.insert(field.name.to_owned(), value);

@@ -96,7 +96,7 @@ fn put_envelope(out: &mut Vec<u8>, api_version: &str, kind: &str, put_content: i
         put_bytes(type_meta, 2, kind.as_bytes());
     });
     put_content(out);
-    // The encoding and the type of the content are empty.
+    // Fields 3 and 4, the encoding and the type of the content, are empty.
     put_bytes(out, 3, b"");
     put_bytes(out, 4, b"");
 }

@@ -1,5 +1,5 @@
-//! [`Node`]: parsed JSON with borrowed strings. Fields are in a list and not in a map, because each
-//! field is read once.
+//! [`Node`]: parsed JSON with borrowed strings. The fields of an object are in a list, because each
+//! field is read only once and building a map would cost more.
 
 use std::borrow::Cow;
 use std::fmt;

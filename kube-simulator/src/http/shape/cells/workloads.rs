@@ -124,7 +124,7 @@ fn targets(spec: &Value, status: &Value) -> String {
     let percent = |value: &Value, otherwise: &str| {
         value.as_i64().map_or_else(|| otherwise.to_owned(), |value| format!("{value}%"))
     };
-    // In `autoscaling/v1`, this is the only metric.
+    // In `autoscaling/v1`, the CPU utilization is the only metric.
     if spec.get("targetCPUUtilizationPercentage").is_some() {
         let current = percent(&status["currentCPUUtilizationPercentage"], "<unknown>");
         return format!("cpu: {current}/{}", percent(&spec["targetCPUUtilizationPercentage"], "<auto>"));

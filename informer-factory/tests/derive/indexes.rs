@@ -72,7 +72,7 @@ async fn with(objects: &[Value]) -> (SharedIndexInformer<Form>, DropGuard) {
     for (number, object) in objects.iter().enumerate() {
         let mut object = object.clone();
         object["metadata"] = json!({ "name": format!("f{number}") });
-        source.create(serde_json::from_value(object).expect("a form")).expect("a new object");
+        source.create(serde_json::from_value(object).expect("the JSON is a form")).expect("a new object");
     }
     let (forms, task) = Form::new_informer_from(Arc::new(source), InformerOptions::new());
     let shutdown = CancellationToken::new();

@@ -1,4 +1,4 @@
-//! An unknown attribute that is similar to none.
+//! An unknown attribute that is not similar to any known attribute.
 
 use informer_macros::Informer;
 

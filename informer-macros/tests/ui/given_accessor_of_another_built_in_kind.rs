@@ -1,4 +1,4 @@
-//! A view and an `own_resource` type whose `accessor` equals that of a built-in kind.
+//! A view and an `own_resource` type whose `accessor` attribute is the accessor of another built-in kind.
 
 use informer_macros::Informer;
 

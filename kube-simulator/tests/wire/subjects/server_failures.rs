@@ -13,15 +13,15 @@ use crate::connection::Connection;
 use crate::failures::FLOW_SCHEMA;
 use crate::objects::{secret, version};
 use crate::scenario::{Scenario, scenario};
-use crate::server::{AGAIN, Server};
+use crate::server::{POLL_INTERVAL, Server};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(unreadable_deletion_is_an_error_event).alone(),
         scenario(flow_control_rejects_in_plain_text).alone(),
         scenario(accepted_requests_have_flow_control_headers),
-        scenario(leaving_server_is_unready_then_refuses).on_a_leaving_server(),
-        scenario(server_without_flags_leaves_at_once)
+        scenario(server_in_shutdown_is_unready_then_refuses_requests).on_a_leaving_server(),
+        scenario(server_without_shutdown_delay_stops_at_once)
             .on_a_server_that_leaves_at_once()
             .differs("A real server closes its port; the simulator refuses requests with 503."),
     ]
@@ -35,7 +35,7 @@ async fn unreadable_deletion_is_an_error_event(server: Server) {
     server.create(&server.core("events"), &event).await;
     let events = server.core("events");
     let begin = async {
-        // The watch starts after the write that has corrupted the object.
+        // The watch starts after the write that corrupted the object.
         let last = server.create_secrets(&["last"]).await;
         let version = version(&last).to_string();
         server.watch_path(&events, &[("resourceVersion", &version)]).await
@@ -47,7 +47,7 @@ async fn unreadable_deletion_is_an_error_event(server: Server) {
 }
 
 async fn flow_control_rejects_in_plain_text(server: Server) {
-    let answer = server.ask_and_be_rejected().await;
+    let answer = server.list_until_rejected().await;
     assert_eq!(answer.code, 429);
     assert_eq!(answer.text(), "Too many requests, please try again later.\n");
     assert_eq!(answer.header("content-type"), "text/plain; charset=utf-8");
@@ -68,7 +68,7 @@ async fn accepted_requests_have_flow_control_headers(server: Server) {
     assert!(watch.headers.contains_key(FLOW_SCHEMA));
 }
 
-async fn leaving_server_is_unready_then_refuses(server: Server) {
+async fn server_in_shutdown_is_unready_then_refuses_requests(server: Server) {
     let mut watch = server.watch(&[]).await;
     server.create_secrets(&["a"]).await;
     assert_eq!(watch.briefs(1).await, ["ADDED a"]);
@@ -76,18 +76,18 @@ async fn leaving_server_is_unready_then_refuses(server: Server) {
     let slow = SlowPost::begin(&server).await;
 
     server.begin_shutdown();
-    let mut ticks = tokio::time::interval(AGAIN);
-    while server.ask_once("/readyz").await.code == 200 {
+    let mut ticks = tokio::time::interval(POLL_INTERVAL);
+    while server.get_once("/readyz").await.code == 200 {
         ticks.tick().await;
     }
-    let not_ready = server.ask_once("/readyz").await;
+    let not_ready = server.get_once("/readyz").await;
     assert_eq!((not_ready.code, not_ready.header("content-type")), (500, "text/plain; charset=utf-8"));
     assert!(not_ready.text().ends_with("[-]shutdown failed: reason withheld\nreadyz check failed\n"));
-    let why = server.ask_once("/readyz/shutdown").await;
+    let why = server.get_once("/readyz/shutdown").await;
     assert_eq!((why.code, &*why.text()), (500, "internal server error: process is shutting down\n"));
-    assert_eq!(server.ask_once("/livez").await.code, 200);
+    assert_eq!(server.get_once("/livez").await.code, 200);
     server.create_secrets(&["b"]).await;
-    assert_eq!(watch.briefs(1).await, ["ADDED b"], "the server still serves during the delay");
+    assert_eq!(watch.briefs(1).await, ["ADDED b"], "the server must serve during the delay");
 
     let refused = server.until_requests_are_rejected().await;
     assert_eq!(refused.code, 429);
@@ -95,14 +95,14 @@ async fn leaving_server_is_unready_then_refuses(server: Server) {
     assert_eq!(refused.header("retry-after"), "5");
     assert_eq!(refused.header("connection"), "close");
     assert_eq!(refused.header("content-type"), "text/plain; charset=utf-8");
-    assert_eq!(refused.header(FLOW_SCHEMA), "", "the request is refused before flow control");
-    assert_eq!(server.ask_once("/livez").await.code, 200);
+    assert_eq!(refused.header(FLOW_SCHEMA), "", "the request must be refused before flow control");
+    assert_eq!(server.get_once("/livez").await.code, 200);
     watch.ends().await;
     let last = Connection::open(&server).await.get(&server.secrets()).await.expect("an answer");
     assert_eq!(last.status(), StatusCode::TOO_MANY_REQUESTS);
     assert!(last.headers().get("connection").is_none(), "HTTP/2 has no `connection` header");
 
-    assert_eq!(slow.end().await, StatusCode::CREATED, "the server waits for running requests");
+    assert_eq!(slow.end().await, StatusCode::CREATED, "the server must wait for running requests");
 }
 
 /// A request that is in progress until the rest of its body is sent.
@@ -127,7 +127,7 @@ impl SlowPost {
     }
 }
 
-async fn server_without_flags_leaves_at_once(server: Server) {
+async fn server_without_shutdown_delay_stops_at_once(server: Server) {
     let another = server.another().await;
     let mut watch = server.watch(&[]).await;
     server.create_secrets(&["a"]).await;
@@ -141,7 +141,7 @@ async fn server_without_flags_leaves_at_once(server: Server) {
     match &server.simulator {
         None => server.until_port_is_closed().await,
         Some(_) => {
-            let refused = server.ask_once(&server.secrets()).await;
+            let refused = server.get_once(&server.secrets()).await;
             assert_eq!(refused.header("retry-after"), "1");
             refused.refused(503, "ServiceUnavailable", "apiserver is shutting down");
         }
@@ -150,12 +150,12 @@ async fn server_without_flags_leaves_at_once(server: Server) {
     assert_eq!(watch.briefs(1).await, ["ADDED slow"]);
 
     another.create_secrets(&["b"]).await;
-    assert_eq!(watch.briefs(1).await, ["ADDED b"], "watches continue for a while");
-    // The simulator has also used real time so far, but less than this.
+    assert_eq!(watch.briefs(1).await, ["ADDED b"], "watches must continue for a while");
+    // The simulator's clock has advanced in real time so far, by less than 20 seconds.
     let last = Duration::from_secs(20);
     server.pass(server.last_watches() - last).await;
     another.create_secrets(&["c"]).await;
-    assert_eq!(watch.briefs(1).await, ["ADDED c"], "watches continue until their deadline");
+    assert_eq!(watch.briefs(1).await, ["ADDED c"], "watches must continue until their deadline");
     server.pass(last).await;
     match &server.simulator {
         None => watch.ends_or_breaks_off().await,

@@ -1,4 +1,4 @@
-//! `no_accessor` together with attributes of an accessor.
+//! `no_accessor` together with `accessor`.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! A pruned path that is empty or malformed.
+//! A malformed pruned path.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! An `own_resource` type whose default accessor equals that of a built-in kind.
+//! An `own_resource` type whose default accessor is already the accessor of a built-in kind.
 
 use informer_macros::Informer;
 

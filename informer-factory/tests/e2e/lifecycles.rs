@@ -31,8 +31,8 @@ async fn each(numbers: impl Iterator<Item = usize>, action: impl AsyncFn(usize))
     stream::iter(numbers).for_each_concurrent(AT_ONCE, |number| action(number)).await;
 }
 
-/// Creates, updates, patches, deletes and recreates objects. One witness joins halfway, another is
-/// stuck throughout.
+/// Creates, updates, patches, deletes and recreates objects. One witness joins halfway. Another
+/// witness blocks in its first call until the end.
 async fn change_objects_in_every_way<K: Object>(
     server: &Api<K>,
     make: impl Fn(&str) -> K,
@@ -77,7 +77,7 @@ async fn pods_are_watched_and_indexed_by_node() {
         let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
         // The simulated kubelet may still delete a pod that was recreated with the same name.
         eventually(async || {
-            let listed = server.list(&params).await.expect("a list");
+            let listed = server.list(&params).await.expect("the server returns a list");
             let listed: BTreeSet<_> = listed.iter().map(ResourceExt::name_any).collect();
             let indexed: BTreeSet<_> = by_node.get(node).iter().map(|pod| pod.name().to_owned()).collect();
             (indexed == listed).then_some(())
@@ -100,7 +100,12 @@ async fn config_maps_are_watched_and_indexed_by_label() {
     factory.start();
     within(factory.wait_for_cache_sync()).await.expect("synced");
     change_objects_in_every_way(&server, config_map, "map", &mut witnesses).await;
-    let listed = server.list(&ListParams::default().labels("round=1")).await.expect("a list").items.len();
+    let listed = server
+        .list(&ListParams::default().labels("round=1"))
+        .await
+        .expect("the server returns a list")
+        .items
+        .len();
     assert_eq!(by_round.count("1"), listed);
     let own =
         config_maps.indexer().list().iter().filter(|object| object.labels().contains_key(LABEL)).count();

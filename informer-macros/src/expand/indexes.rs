@@ -1,4 +1,5 @@
-//! Generates the trait with a lookup method and a handle for each index.
+//! Generates the trait that has two methods for each index: a lookup, and one that returns the index
+//! handle.
 //!
 //! A generated name must not change the meaning of the user's expression (`with = …`). So no
 //! generated item surrounds this expression, and generated local variables have the hygiene of
@@ -12,16 +13,17 @@ use super::at;
 use crate::index::{Index, Segment, Values};
 use crate::model::Model;
 
-pub(super) fn indices(model: &Model) -> TokenStream {
-    if model.indices.is_empty() {
+pub(super) fn indexes(model: &Model) -> TokenStream {
+    if model.indexes.is_empty() {
         return TokenStream::new();
     }
     let Model { object, factory_path, vis, .. } = model;
     let name = format_ident!("{object}Indices");
-    let doc =
-        format!(" The indices of informers for [`{object}`]s. The first use of a missing index adds it.");
-    let signatures = model.indices.iter().map(|index| signatures(model, index));
-    let functions = model.indices.iter().map(|index| functions(model, index));
+    let doc = format!(
+        " The indexes of informers for [`{object}`]s. The first use of a missing index adds it to the informer."
+    );
+    let signatures = model.indexes.iter().map(|index| signatures(model, index));
+    let functions = model.indexes.iter().map(|index| functions(model, index));
     quote! {
         #[doc = #doc]
         #[allow(dead_code)]
@@ -55,7 +57,9 @@ fn signatures(model: &Model, index: &Index) -> TokenStream {
     let Model { object, factory_path, .. } = model;
     let Index { name, handle, description, .. } = index;
     let (value, lookup_type) = (value(index), lookup_type(index));
-    let doc = format!(" Returns the objects that have this value in the index `{name}`: {description}.");
+    let doc = format!(
+        " Returns the objects that have this value in the index `{name}`, which contains {description}."
+    );
     let handle_doc = format!(
         " Returns the handle of the index `{name}`, for repeated queries and for other kinds of queries."
     );
@@ -80,14 +84,14 @@ fn functions(model: &Model, index: &Index) -> TokenStream {
     let Model { object, factory_path, .. } = model;
     let Index { name, handle, .. } = index;
     let (value, lookup_type, text) = (value(index), lookup_type(index), name.to_string());
-    let indices = format_ident!("{object}Indices");
+    let indexes = format_ident!("{object}Indices");
     let values = match &index.values {
         Values::Path(path) => along(model, path, index),
         Values::With(function) => returned(model, function, index),
     };
     quote_spanned! {Span::mixed_site()=>
         fn #name(&self, value: #lookup_type) -> #factory_path::Objects<#object> {
-            #indices::#handle(self).get(value)
+            #indexes::#handle(self).get(value)
         }
 
         #[allow(clippy::all, clippy::pedantic)]

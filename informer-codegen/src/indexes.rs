@@ -23,7 +23,7 @@ pub(super) struct Index {
     name: String,
     /// The path of the field, for example `spec.image`, with Rust names.
     path: String,
-    /// The type of the values, unless they are `String`s.
+    /// The type of the values; `None` for `String`.
     value: Option<String>,
 }
 
@@ -37,7 +37,7 @@ impl Index {
 }
 
 /// Returns the indexes for a version of a definition, in the order of the selectable fields.
-pub(super) fn indices(definition: &Definition, version: &str, root: &str, types: &File) -> Vec<Index> {
+pub(super) fn indexes(definition: &Definition, version: &str, root: &str, types: &File) -> Vec<Index> {
     let versions = definition.value["spec"]["versions"].as_array();
     let version = versions.into_iter().flatten().find(|it| it["name"] == version);
     let selectable = version.and_then(|version| version["selectableFields"].as_array());
@@ -50,22 +50,22 @@ pub(super) fn indices(definition: &Definition, version: &str, root: &str, types:
             _ => None,
         })
         .collect();
-    let mut indices: Vec<Index> = Vec::new();
+    let mut indexes: Vec<Index> = Vec::new();
     for path in paths {
         let Some((fields, value)) = along(path, root, &structs) else { continue };
         let (last, all) = (fields.last().cloned().unwrap_or_default(), fields.join("_"));
-        // The last field names the index. If another path ends with the same field, the whole path
-        // names it.
-        let is_taken = indices.iter().any(|index| index.name == format!("by_{last}"));
+        // The index is named after the last field of the path, or after the whole path if an earlier
+        // index already has this name.
+        let is_taken = indexes.iter().any(|index| index.name == format!("by_{last}"));
         let name = format!("by_{}", if is_taken { all } else { last });
         let value = Some(value).filter(|value| value != "String");
-        indices.push(Index { name, path: fields.join("."), value });
+        indexes.push(Index { name, path: fields.join("."), value });
     }
-    indices
+    indexes
 }
 
-/// Returns the Rust fields along a JSON path, and the type of the values at its end. `None` if the
-/// path has no Rust fields or the type cannot be an index value.
+/// Returns the Rust fields along a JSON path, and the type of the values at its end. `None` if a
+/// field of the path does not exist in Rust, or if the type cannot be an index value.
 fn along(path: &str, root: &str, structs: &BTreeMap<String, &ItemStruct>) -> Option<(Vec<String>, String)> {
     let (first, rest) = path.strip_prefix('.')?.split_once('.')?;
     let mut at = match first {
@@ -162,8 +162,8 @@ mod tests {
             ] } }),
         };
         let types = syn::parse_str(TYPES).unwrap();
-        let indices = indices(&definition, "v1", "Thing", &types);
-        indices.into_iter().map(|index| (index.name, index.path, index.value)).collect()
+        let indexes = indexes(&definition, "v1", "Thing", &types);
+        indexes.into_iter().map(|index| (index.name, index.path, index.value)).collect()
     }
 
     fn index(name: &str, path: &str, value: Option<&str>) -> (String, String, Option<String>) {
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selectable_field_is_an_index_over_the_field_of_rust() {
+    fn selectable_field_becomes_an_index_on_its_rust_field() {
         assert_eq!(
             found(&[".spec.image", ".spec.maxSize", ".spec.parent.ready", ".status.phase"]),
             [
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_with_equal_ends_are_named_by_their_whole_path() {
+    fn second_index_with_equal_last_field_has_the_whole_path() {
         assert_eq!(
             found(&[".spec.image", ".spec.parent.image"]),
             [index("by_image", "spec.image", None), index("by_spec_parent_image", "spec.parent.image", None)]
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_is_written_as_the_derive_reads_it() {
+    fn index_is_written_in_the_syntax_of_the_derive() {
         let of = |value: Option<&str>| {
             let value = value.map(str::to_owned);
             Index { name: "by_a".into(), path: "spec.a".into(), value }.attribute().to_string()

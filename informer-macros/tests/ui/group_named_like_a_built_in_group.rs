@@ -1,4 +1,4 @@
-//! A group whose accessor equals that of a built-in group.
+//! A group whose accessor would have the name of a built-in group's accessor.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! Indices of a running informer: client-go's `TestIndexer`.
+//! Indexes of a running informer: client-go's `TestIndexer`.
 
 use informer_factory::{InformerOptions, Objects};
 use k8s_openapi::api::core::v1::ConfigMap;
