@@ -66,7 +66,7 @@ impl<K> Staged<K> {
     /// Returns whether a section must begin with the batch `start`, because the part of a handler
     /// begins there, or can still begin there.
     fn is_boundary(&self, start: Sequence) -> bool {
-        // The part of further handlers can begin with the batch that is being published.
+        // The part of another handler can still begin with the batch that is being published.
         start >= self.next || self.boundaries.contains_key(&start)
     }
 
@@ -77,12 +77,14 @@ impl<K> Staged<K> {
 
     /// Returns whether only one handler needs the section at `start`.
     fn has_one_reader(&self, start: Sequence) -> bool {
-        self.boundaries.first_key_value() == Some((&start, &1))
+        // Another handler can still become a reader of the batch that is being published.
+        start < self.next && self.boundaries.first_key_value() == Some((&start, &1))
     }
 
     /// Returns the first batch that is not in any section.
     fn first_uncoalesced(&self) -> Sequence {
-        self.batches.front().map_or(self.next, |(sequence, _)| *sequence)
+        let next = self.next + u64::from(self.has_next);
+        self.batches.front().map_or(next, |(sequence, _)| *sequence)
     }
 
     fn stage(&mut self, batch: &SharedBatch<K>) -> Sequence {

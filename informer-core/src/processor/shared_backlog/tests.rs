@@ -107,6 +107,23 @@ fn i11_only_reader_takes_few_events_and_the_rest_is_merged() {
 }
 
 #[test]
+fn i1_batch_taken_during_its_publication_reaches_each_handler_once() {
+    for is_behind in [false, true] {
+        let (backlog, mut quick, mut late) = (SharedBacklog::new(true), None, None);
+        if is_behind {
+            publish(&backlog, &mut [&mut quick], vec![update("a", 0)]);
+        }
+        let published = batch(vec![update("b", 0)]);
+        backlog.push(&published, &mut quick, Vec::new(), false);
+        assert_eq!(take_all(&backlog, &mut quick).len(), 1 + usize::from(is_behind));
+        backlog.push(&published, &mut late, Vec::new(), false);
+        backlog.finish();
+        assert_eq!(take_all(&backlog, &mut late), ["Updated { old: Cached(b@1), new: Cached(b@2) }"]);
+        assert_eq!(sections(&backlog), 0);
+    }
+}
+
+#[test]
 fn i1_deletion_after_a_release_is_kept_for_slow_handlers() {
     let (backlog, mut early, mut late) = (SharedBacklog::new(true), None, None);
     publish(&backlog, &mut [&mut early], vec![Event::Released(object("a", 0))]);
