@@ -35,7 +35,7 @@ fn print(name: &str, variant: &str, features: &[&str], signals: &Signals) -> any
         fs::remove_dir_all(&target).with_context(|| format!("cannot remove {}", target.display()))?;
     }
     let mut command = workspace::cargo();
-    command.args(["build", "--quiet", "--lib", "--package", name]).args(features);
+    command.args(["build", "--quiet", "--package", name]).args(features);
     command.env("CARGO_TARGET_DIR", &target).env("CARGO_INCREMENTAL", "0");
     let (began, before) = (Instant::now(), cpu_of_children()?);
     if !process::run(&mut command, signals, || Ok(()))?.success() {

@@ -107,7 +107,7 @@ fn i11_only_reader_takes_few_events_and_the_rest_is_merged() {
 }
 
 #[test]
-fn i1_batch_taken_during_its_publication_reaches_each_handler_once() {
+fn i1_batch_taken_while_published_reaches_each_handler_once() {
     for is_behind in [false, true] {
         let (backlog, mut quick, mut late) = (SharedBacklog::new(true), None, None);
         if is_behind {
