@@ -1,4 +1,5 @@
-//! [`Coalesced`]: the pending events of slow handlers, coalesced to at most one [`NetChange`] per key.
+//! [`Coalesced`]: the pending events of slow handlers, coalesced to at most one [`NetChange`] per
+//! key.
 //!
 //! Objects that handlers will not receive any more are returned to the caller, because their
 //! destructors are user code and must not run under a lock.
@@ -50,8 +51,8 @@ impl<K> Coalesced<K> {
         self.len
     }
 
-    /// Adds the events of a batch, in order. Objects that no handler will receive any more are moved to
-    /// `garbage`.
+    /// Adds the events of a batch, in order. Objects that no handler will receive any more are
+    /// moved to `garbage`.
     pub(super) fn push_all(
         &mut self,
         batch: &EventBatch<K>,
@@ -68,8 +69,8 @@ impl<K> Coalesced<K> {
 
     /// Adds an event, or merges it into the pending change of its key.
     ///
-    /// Usually, an add and a delete of an object leave no entry. If the key is in `released`, both are kept:
-    /// otherwise, a handler would receive only the release, and never the deletion.
+    /// Usually, an add and a delete of an object leave no entry. If the key is in `released`, both
+    /// are kept: otherwise, a handler would receive only the release, and never the deletion.
     pub(super) fn push(&mut self, event: &Event<K>, released: &Released, garbage: &mut Vec<Event<K>>) {
         self.remove_holes();
         let Self { entries, index, taken, keeps_old, len, .. } = self;
@@ -153,7 +154,8 @@ impl<K> Coalesced<K> {
         events
     }
 
-    /// Returns all events, in order. If the initial list ends with one of these events, the batch completes it.
+    /// Returns all events, in order. If the initial list ends with one of these events, the batch
+    /// completes it.
     pub(super) fn into_batch(self) -> EventBatch<K> {
         let mut events = Vec::with_capacity(self.len);
         self.entries.into_iter().flatten().for_each(|change| change.into_events(&mut events));

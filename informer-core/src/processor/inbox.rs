@@ -103,7 +103,8 @@ impl<K> Inbox<K> {
         self.queued
     }
 
-    /// Takes the next events of the inbox. Returns the events and their number; `None` if there are none.
+    /// Takes the next events of the inbox. Returns the events and their number; `None` if there are
+    /// none.
     pub(super) fn take(&mut self) -> Option<(Cursor<K>, usize)> {
         if let Some(replay) = self.replay.take() {
             // The batches stay in the inbox, so that their events are counted while the replay is

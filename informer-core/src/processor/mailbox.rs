@@ -191,8 +191,8 @@ impl<K> Mailbox<K> {
         self.state.lock().inbox.is_behind()
     }
 
-    /// Counts the backlog of the handler, and coalesces nothing: a reader of the statistics must not
-    /// do the work of the handler's task.
+    /// Counts the backlog of the handler, and coalesces nothing: a reader of the statistics must
+    /// not do the work of the handler's task.
     pub(super) fn backlog(&self) -> Backlog {
         let count = |state: &State<K>, (shared, merged): (usize, u64)| Backlog {
             pending: state.inbox.len() + shared + self.in_flight.load(Ordering::Relaxed),

@@ -1,4 +1,5 @@
-//! [`Sections`]: the coalesced events of a [shared backlog](super::shared_backlog). This code takes no lock and never waits.
+//! [`Sections`]: the coalesced events of a [shared backlog](super::shared_backlog). This code takes
+//! no lock and never waits.
 //!
 //! A section has the events of consecutive batches. It is open while no handler has taken it as a
 //! whole: further events are merged into it. Then it is sealed, and handlers share its events.
@@ -54,8 +55,8 @@ impl<K> Sections<K> {
         Self { sections: VecDeque::new(), released: Released::new(), keeps_old }
     }
 
-    /// Adds the events of a batch to the last section, or to a new section if `starts_section` is `true` or
-    /// the last section is sealed.
+    /// Adds the events of a batch to the last section, or to a new section if `starts_section` is
+    /// `true` or the last section is sealed.
     pub(super) fn push(
         &mut self,
         sequence: Sequence,
@@ -84,11 +85,12 @@ impl<K> Sections<K> {
         self.released.extend(keys);
     }
 
-    /// Takes the next events of a handler whose backlog begins with the section at `start`. Returns `None` if
-    /// there is no such section.
+    /// Takes the next events of a handler whose backlog begins with the section at `start`. Returns
+    /// `None` if there is no such section.
     ///
-    /// If the handler is the only one that needs the section, it takes up to `limit` events, and later events
-    /// can still be merged into the others. Otherwise it takes the whole section, which is then sealed.
+    /// If the handler is the only one that needs the section, it takes up to `limit` events, and
+    /// later events can still be merged into the others. Otherwise it takes the whole section,
+    /// which is then sealed.
     pub(super) fn take(
         &mut self,
         start: Sequence,
@@ -115,15 +117,15 @@ impl<K> Sections<K> {
         self.sections.get(next).map(|section| section.start)
     }
 
-    /// Counts the events of the sections that begin with the batches `from..to`, and the events that were
-    /// merged into them.
+    /// Counts the events of the sections that begin with the batches `from..to`, and the events
+    /// that were merged into them.
     pub(super) fn count(&self, from: Sequence, to: Sequence) -> (usize, u64) {
         let own = self.sections.iter().filter(|section| (from..to).contains(&section.start));
         own.fold((0, 0), |(events, merged), section| (events + section.len(), merged + section.merged))
     }
 
-    /// Removes the sections before `first`, which no handler needs. If no handler is behind, also forgets the
-    /// released keys.
+    /// Removes the sections before `first`, which no handler needs. If no handler is behind, also
+    /// forgets the released keys.
     pub(super) fn trim(&mut self, first: Sequence, is_unused: bool, garbage: &mut Garbage<K>) {
         while self.sections.front().is_some_and(|section| section.start < first) {
             let unused = self.sections.pop_front();
@@ -172,8 +174,8 @@ impl<K> Section<K> {
         }
     }
 
-    /// Merges a batch that has `len` entries and directly follows the events of this section. A sealed
-    /// section is opened again.
+    /// Merges a batch that has `len` entries and directly follows the events of this section. A
+    /// sealed section is opened again.
     fn merge(
         &mut self,
         batch: &EventBatch<K>,

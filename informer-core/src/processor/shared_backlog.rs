@@ -6,8 +6,8 @@
 //! thread holds the lock `sections` at that moment, that thread coalesces the batch, and the
 //! publisher does not wait.
 //!
-//! Lock order: `sections`, `Mailbox::state`, `staged`. Objects are dropped while none of these locks
-//! is held.
+//! Lock order: `sections`, `Mailbox::state`, `staged`. Objects are dropped while none of these
+//! locks is held.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -107,8 +107,8 @@ impl<K> Staged<K> {
         }
     }
 
-    /// Removes the first section from the part of a handler. `next` is the start of the section after it.
-    /// Returns whether batches are left.
+    /// Removes the first section from the part of a handler. `next` is the start of the section
+    /// after it. Returns whether batches are left.
     fn advance(&mut self, part: &mut SharedPart, next: Option<Sequence>) -> bool {
         self.remove_boundary(part.from);
         part.from = next.unwrap_or_else(|| self.first_uncoalesced());
@@ -170,8 +170,8 @@ impl<K> SharedBacklog<K> {
     }
 
     /// Adds the batch that is being published to the backlog, unless it has been added for another
-    /// handler, and to the part of a handler. If the handler has just fallen behind, `part` is `None`,
-    /// and `released` has the keys of its pending releases.
+    /// handler, and to the part of a handler. If the handler has just fallen behind, `part` is
+    /// `None`, and `released` has the keys of its pending releases.
     pub(super) fn push(
         &self,
         batch: &SharedBatch<K>,
@@ -189,7 +189,8 @@ impl<K> SharedBacklog<K> {
         });
         part.to = sequence + 1;
         if wants_resyncs {
-            // The next section begins here, because the handler may not want the resyncs of later batches.
+            // The next section begins here, because the handler may not want the resyncs of later
+            // batches.
             staged.add_boundary(part.to);
             part.resyncs_end.replace(part.to).into_iter().for_each(|end| staged.remove_boundary(end));
         }
@@ -218,9 +219,9 @@ impl<K> SharedBacklog<K> {
         outcome
     }
 
-    /// Takes the next events of a handler with their number of merged events, and whether the handler wants
-    /// resyncs among them. Returns `None` if the backlog must be coalesced first. Sets `part` to `None` if the
-    /// handler has taken its whole part.
+    /// Takes the next events of a handler with their number of merged events, and whether the
+    /// handler wants resyncs among them. Returns `None` if the backlog must be coalesced first.
+    /// Sets `part` to `None` if the handler has taken its whole part.
     pub(super) fn take(
         &self,
         sections: &mut Sections<K>,
@@ -294,7 +295,8 @@ impl<K> SharedBacklog<K> {
             (staged.first_needed(), staged.boundaries.is_empty())
         };
         sections.trim(first, is_unused, garbage);
-        // The lock is taken for each section, so that a publisher does not wait while sections are merged.
+        // The lock is taken for each section, so that a publisher does not wait while sections are
+        // merged.
         sections.join(|start| self.staged.lock().is_boundary(start), garbage);
     }
 }
