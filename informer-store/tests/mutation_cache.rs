@@ -379,7 +379,7 @@ fn i8_objects_are_dropped_with_no_lock_held() {
         let cache = MutationCache::with_options(indexer, MutationCacheOptions::new().capacity(2));
         let record = |version| cache.record(cache_writer("pod", version, Some(&cache)));
         // The writes of `pod` are dropped because they are replaced, refused, evicted, received from
-        // the watch, or deleted.
+        // the watch, deleted, or outdated.
         assert!(record("5"));
         assert!(record("6"));
         assert!(!record("4"));
@@ -388,8 +388,12 @@ fn i8_objects_are_dropped_with_no_lock_held() {
         assert!(record("7"));
         cache.on_add(&cache_writer("pod", "7", None), false);
         assert!(record("8"));
-        cache.on_delete(&Deleted::exact(cache_writer("pod", "8", None)));
+        // The store has a newer version than this write, so the read drops the write.
         writer.transaction(vec![Change::Put(cache_writer("pod", "9", None))], None);
+        assert!(cache.get_by_key("pod").is_some());
+        assert!(record("10"));
+        cache.on_delete(&Deleted::exact(cache_writer("pod", "10", None)));
+        writer.transaction(vec![Change::Put(cache_writer("pod", "11", None))], None);
         assert!(cache.get_by_key("pod").is_some());
         assert!(cache.len() <= 2);
         let _ = done.send(());

@@ -104,8 +104,9 @@ fn i3_readers_see_all_or_nothing_of_a_transaction() {
         }
     });
     for round in 1..200_u64 {
-        // Each `replace` has 600 changes, so it is applied to a copy of the state.
-        let count = if round % 2 == 0 { 10 } else { 600 };
+        // A `replace` with 600 changes is applied to a copy of the state, and one with 10 changes to
+        // the state itself.
+        let count = if round % 4 < 2 { 10 } else { 600 };
         let objects = (0..count).map(|n| item(&n.to_string(), round, &[(round % 200) as u8])).collect();
         writer.replace(objects, &round.into());
     }
