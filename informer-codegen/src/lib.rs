@@ -124,7 +124,7 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {}
 
-/// The parts with which this workspace also generates the accessors of Kubernetes' built-in kinds.
+/// The parts of this crate that also generate the accessors of Kubernetes' built-in kinds.
 /// Not a stable interface.
 #[doc(hidden)]
 pub mod __private {

@@ -140,7 +140,8 @@ impl<K> Deleted<K> {
         Deleted { inner, _type: PhantomData }
     }
 
-    /// Returns whether a handle in this deletion must be opened before it is dereferenced.
+    /// Returns whether this deletion has an encoded object, whose handle must be
+    /// [opened](Cached::opened) before it is dereferenced.
     pub(crate) fn is_closed(&self) -> bool {
         self.inner.last_known.iter().chain(&self.inner.previous).any(Cached::is_closed)
     }

@@ -1,4 +1,4 @@
-//! The terminal: reads documents and keys, and draws the screen after each of them.
+//! The terminal: receives the inspector's documents and the pressed keys, and draws the screen after each of them.
 
 use std::convert::Infallible;
 use std::error::Error;

@@ -28,7 +28,7 @@ fn main() -> anyhow::Result<()> {
             "whole" => run(&plan, |_| {}).await,
             // The documentation of `reflector` recommends this to save memory.
             "pruned" => run(&plan, |pod| pod.managed_fields_mut().clear()).await,
-            form => bail!("unknown form {form}"),
+            form => bail!("the argument FORM is unknown: {form}"),
         }
     })
 }

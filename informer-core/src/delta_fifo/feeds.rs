@@ -4,8 +4,8 @@
 //! A queue with one source has no feeds. A feed is released when its namespace is no longer
 //! watched. Each feed has its own initial list, its own resource version, and two completions: one
 //! is set when its initial list has been processed, the other when its release has been processed.
-//! A batch that empties the queue reports the progress of the feeds, because it contains the last
-//! changes that belong to this progress. The completions are set when this batch has been
+//! The progress of the feeds is reported with the batch that empties the queue: only then have all
+//! changes before this progress been taken. The completions are set when this batch has been
 //! processed.
 //!
 //! A namespace that is added again while its release is still queued gets a new feed. The changes

@@ -45,9 +45,9 @@ pub enum SelectorError {
     Syntax {
         /// The string that is not a label selector.
         text: String,
-        /// The token that was expected.
+        /// The word or sign that was expected.
         expected: &'static str,
-        /// The token that was found instead.
+        /// The word or sign that was found instead.
         found: String,
     },
     /// The API server supports this operator, but kube's `Selector` can't express it. Compare the

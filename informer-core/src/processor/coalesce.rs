@@ -69,8 +69,9 @@ impl<K> Coalesced<K> {
 
     /// Adds an event, or merges it into the pending change of its key.
     ///
-    /// Usually, an add and a delete of an object leave no entry. If the key is in `released`, both
-    /// are kept: otherwise, a handler would receive only the release, and never the deletion.
+    /// Usually, an add and a later delete of an object leave no entry. If the key is in `released`,
+    /// the release may still be pending for a handler. Then the add and the delete are kept, because
+    /// otherwise this handler would receive the release, and never the deletion.
     pub(super) fn push(&mut self, event: &Event<K>, released: &Released, garbage: &mut Vec<Event<K>>) {
         self.remove_holes();
         let Self { entries, index, taken, keeps_old, len, .. } = self;

@@ -16,8 +16,8 @@ pub struct HandlerOptions {
     ///
     /// If fewer events than the threshold are waiting, the next batch is added as a whole. So a
     /// single slow handler has at most the sum of the threshold, one batch, and one event per key.
-    /// Slow handlers share their coalesced events. Each further one adds at most one event per key,
-    /// because it may need events from another one on.
+    /// Slow handlers share their coalesced events. Each additional slow handler adds at most one
+    /// event per key, because it can have fallen behind at another event.
     pub threshold: Option<usize>,
     /// Whether a coalesced update contains the new object also as its old object. Default: `false`;
     /// the old object is then the last version that the handler received.

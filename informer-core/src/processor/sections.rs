@@ -124,8 +124,8 @@ impl<K> Sections<K> {
         own.fold((0, 0), |(events, merged), section| (events + section.len(), merged + section.merged))
     }
 
-    /// Removes the sections before `first`, which no handler needs. If no handler is behind, also
-    /// forgets the released keys.
+    /// Removes the sections before `first`, which no handler needs. If no handler is behind
+    /// (`is_unused`), also forgets the keys of pending releases.
     pub(super) fn trim(&mut self, first: Sequence, is_unused: bool, garbage: &mut Garbage<K>) {
         while self.sections.front().is_some_and(|section| section.start < first) {
             let unused = self.sections.pop_front();

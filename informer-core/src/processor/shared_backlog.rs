@@ -169,8 +169,8 @@ impl<K> SharedBacklog<K> {
         Self { staged: Mutex::new(staged), sections: Mutex::new(Sections::new(keeps_old)) }
     }
 
-    /// Adds the batch that is being published to the backlog, unless it has been added for another
-    /// handler, and to the part of a handler. If the handler has just fallen behind, `part` is
+    /// Adds the current batch to the part of a handler, and to the backlog unless it was added for
+    /// another handler. If the handler has just fallen behind, `part` is
     /// `None`, and `released` has the keys of its pending releases.
     pub(super) fn push(
         &self,

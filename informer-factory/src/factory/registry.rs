@@ -135,7 +135,7 @@ impl Entry {
     }
 
     /// Cancels the task if it was started, otherwise prevents its start. Drop the returned value
-    /// while no lock is held (I8), because it can own handlers.
+    /// while no lock is held, because it can own handlers (I8 in ARCHITECTURE.md).
     pub(super) fn stop(&self) -> impl Send + use<> {
         let mut work = self.work.lock();
         match std::mem::replace(&mut *work, Work::Dropped) {

@@ -25,9 +25,9 @@ pub(super) struct Page {
     pub(super) next: Option<ObjectKey>,
     /// The number of objects that match the query; `None` if objects must be read to find out.
     pub(super) matches: Option<usize>,
-    /// The number of objects with matching keys and index values.
+    /// The number of candidates: objects with matching keys and index values.
     pub(super) candidates: usize,
-    /// The number of these objects up to the end of this page.
+    /// The number of candidates up to the end of this page.
     pub(super) examined: usize,
 }
 

@@ -81,7 +81,8 @@ pub enum PrunePathError {
     },
     /// A part of the library needs the field.
     #[error(
-        "\"{path}\" can't be pruned: {reader} need it; remove the path, or clear the field in a transform"
+        "\"{path}\" can't be pruned: {reader} need it; remove it from the pruned paths, or clear the \
+         field in a transform if you do not use them"
     )]
     Read {
         /// The path as it was given.
@@ -310,7 +311,7 @@ mod tests {
         ] {
             let error = PrunePaths::none().with_path(path).expect_err(path).to_string();
             assert!(error.starts_with(&format!("\"{path}\" can't be pruned: ")), "{error}");
-            assert!(error.contains(" need it; remove the path"), "{error}");
+            assert!(error.contains(" need it; remove it"), "{error}");
         }
         assert!(PrunePaths::none().with_path("metadata.annotations").is_ok());
         assert!(PrunePaths::none().with_path("spec.template.metadata.labels").is_ok());

@@ -3,8 +3,8 @@
 //! The rules for resource versions and page sizes are client-go's (`relistResourceVersion` in
 //! tools/cache/reflector.go, tools/pager). The initial list accepts any state from the server's
 //! cache; later lists request a state at least as new as the last one. Unlike in client-go, the
-//! objects of a failed initial list are already in the store, so the retry requests the newest
-//! state.
+//! objects of a failed initial list are already in the store. So the retry requests the newest
+//! state, because an older one would replace newer objects.
 //!
 //! Note: when a continue token expires, the server offers a token for the rest of its newest state.
 //! The reflector does not use that token, because changes to objects of the earlier pages would be

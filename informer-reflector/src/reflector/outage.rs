@@ -20,14 +20,15 @@ const MIN_SPACING: Duration = Duration::from_millis(300);
 /// The maximum time between two turns.
 const MAX_SPACING: Duration = Duration::from_secs(5);
 
-/// The number of waiting reflectors that one response releases: they can send a request without a turn.
+/// The number of waiting reflectors that one response releases: they can send a
+/// request without waiting for their turn.
 const RELEASES_PER_RESPONSE: usize = 2;
 
 /// The maximum pause of a released reflector before its request. Each pause is random, so that the
 /// requests do not arrive all at once.
 const MAX_RELEASE_JITTER: Duration = Duration::from_millis(100);
 
-/// The failures of an unavailable server, as one waiting reflector has counted them.
+/// One waiting reflector's record of the failures of an unavailable server.
 #[derive(Debug, Clone)]
 pub(super) struct OutageFailures {
     /// The resource and scope, for logs.
@@ -78,11 +79,11 @@ struct LoggedOutage {
 /// The numbers of reflectors that got a response after the outage.
 #[derive(Default)]
 struct Recovering {
-    /// The reflectors whose list or watch has not succeeded yet.
+    /// The number of reflectors whose list or watch has not succeeded yet.
     now: usize,
-    /// The reflectors that have resumed their watch.
+    /// The number of reflectors that have resumed their watch.
     resumed: usize,
-    /// The reflectors that have completed a list.
+    /// The number of reflectors that have completed a list.
     relisted: usize,
 }
 
@@ -301,8 +302,8 @@ impl Outage {
         self.responses.load(Ordering::Relaxed)
     }
 
-    /// Counts a reflector that has recovered or failed again. After the last of these reflectors,
-    /// logs the end of the outage.
+    /// Counts one of the reflectors that got a response after the outage, once it has recovered or
+    /// failed again. When all of them have been counted, logs the end of the outage.
     fn count_recovery(&self, outcome: Option<Outcome>) {
         let over = {
             let mut queue = self.queue.lock();

@@ -75,7 +75,7 @@ impl Step {
         }
     }
 
-    /// Returns the outcome of a request of the form `ended`, for its span.
+    /// Returns the outcome of a request, for the request's span. `ended` is the form of the request.
     fn outcome(&self, ended: Form) -> &'static str {
         match self {
             Self::Requested => "relist requested",

@@ -61,7 +61,8 @@ impl<K> WriteLog<K> {
     }
 
     /// Records a write, unless a later version of the object is known. Returns whether the write
-    /// was recorded. Unused objects are moved to `forgotten`.
+    /// was recorded. Objects that are not recorded, and recorded objects that this write replaces, are
+    /// moved to `forgotten`.
     pub(super) fn record(&mut self, object: Cached<K>, now: Instant, forgotten: &mut Vec<Cached<K>>) -> bool {
         let key = object.key();
         let later = self

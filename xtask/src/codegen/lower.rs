@@ -83,8 +83,8 @@ fn kind(kind: &data::Kind, module: &syn::Path, features: &[String]) -> anyhow::R
     })
 }
 
-/// Returns the condition on Kubernetes versions for a version or group with these kinds: at least one of the kinds
-/// exists.
+/// Returns the gate of an API group or API version with these kinds: the versions of Kubernetes in which at least one of
+/// the kinds exists.
 fn union<'a>(kinds: impl Iterator<Item = &'a data::Kind>, all: &[String]) -> anyhow::Result<Gate> {
     let mut present = BTreeSet::new();
     for kind in kinds {
@@ -146,7 +146,7 @@ mod tests {
         let gap = only("Job", r#""v1_33", "v1_35""#);
         for (module, kinds, expected) in [
             ("a::v1", &[POD, POD][..], "`pods` exists twice"),
-            ("a::v1", &[], "there is no kind"),
+            ("a::v1", &[], "a list of kinds is empty"),
             ("a::v2", &[POD], "version `v1` has the module path `a::v2`"),
             ("a:v1", &[POD], "version `v1` has the module path `a:v1`"),
             ("a::v1", &[wordless.as_str()], "`Pod` has no description"),

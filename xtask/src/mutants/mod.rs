@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
         let result = mutant.test(&copy, signals)?;
         let is_found = mutant.found_by.accepts(&result);
         let (by, prefix) = (mutant.found_by.title(), if is_found { "" } else { "NOT FOUND: " });
-        eprintln!("{prefix}{result:?} after {:.0?} by {by}: {}", began.elapsed(), mutant.name);
+        eprintln!("{prefix}{}: {result:?} by {by}, after {:.0?}", mutant.name, began.elapsed());
         found += u32::from(is_found);
         missed += u32::from(!is_found);
     }

@@ -14,7 +14,7 @@ const REQUIRED: [&str; 3] = ["Cargo.toml", "LICENSE", "README.md"];
 /// Returns a message for each missing file.
 pub(crate) fn problems(root: &Path, package: &Package) -> anyhow::Result<Vec<String>> {
     let name = &package.name;
-    let folder = package.manifest.parent().context("a manifest has a folder")?;
+    let folder = package.manifest.parent().context("the path of the manifest has no folder")?;
     let files = list(name)?;
     let mut problems = Vec::new();
     for required in REQUIRED {

@@ -49,7 +49,7 @@ fn citations(comment: &str) -> Vec<u32> {
     numbers.unwrap_or_default()
 }
 
-/// Returns the invariant in the name of a test function.
+/// Returns the number of the invariant in the name of the test function that this line declares.
 fn test_of(line: &str) -> Option<u32> {
     let (_, name) = line.split_once("fn i")?;
     let (number, _) = name.split_once('_')?;

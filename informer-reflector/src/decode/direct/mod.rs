@@ -60,8 +60,8 @@ trait Value: Sized {
 
 /// A field of a type: a value, or an optional value.
 trait Place {
-    /// Reads a field. Zero content means that the field is absent, because Go also writes absent
-    /// fields.
+    /// Reads a field. Zero content means that the field is absent, because Go writes this field
+    /// even if it is not set.
     fn optional(&mut self, content: Content<'_>) -> Option<()>;
 
     /// Reads a field that is present even if its content is zero.

@@ -24,8 +24,8 @@ pub(crate) enum WriteSource {
     /// A client, over HTTP. The server alone sets UID, creation time, generation and initial
     /// status.
     Client,
-    /// The test itself, without HTTP. The given values are stored, and only missing fields are
-    /// filled in.
+    /// A test, by a call instead of a request. The given values are stored, and only missing fields
+    /// are filled in.
     Test,
 }
 

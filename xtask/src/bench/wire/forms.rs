@@ -52,8 +52,8 @@ const fn form(name: &'static str, program: Program, argument: &'static str, enco
     Form { name, program, argument, encoding, has_handlers }
 }
 
-/// All measured clients. A new form in which our informers store objects needs a line here and in
-/// `xtask/wire/informer.rs`.
+/// All measured clients: our informers, once for each form in which they store objects, and the others. A new form of
+/// ours needs a line here and in `xtask/wire/informer.rs`.
 #[rustfmt::skip]
 pub(crate) const FORMS: &[Form] = &[
     form("ours, decoded", Program::Ours, "decoded", Encoding::Protobuf),

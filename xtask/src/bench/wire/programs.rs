@@ -19,7 +19,7 @@ pub(crate) struct Programs {
     client_go: Option<PathBuf>,
 }
 
-/// The used part of a message of cargo.
+/// The fields of a message of cargo that this module reads.
 #[derive(Deserialize)]
 struct Message {
     target: Option<Target>,

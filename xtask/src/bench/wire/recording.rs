@@ -42,7 +42,7 @@ fn lines(bytes: &[u8]) -> Vec<usize> {
     bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect()
 }
 
-/// Returns the ends of all frames. Each frame begins with the length of its rest, in four bytes.
+/// Returns the ends of all frames. Each frame begins with the length of its content, in four bytes.
 fn length_prefixed(bytes: &[u8]) -> Vec<usize> {
     let (mut ends, mut end) = (Vec::new(), 0);
     while let Some((length, _)) = bytes[end..].split_first_chunk::<4>() {
@@ -89,7 +89,7 @@ impl Recording {
     }
 }
 
-/// The used part of an event in JSON.
+/// The fields of an event in JSON that this module reads.
 #[derive(Deserialize)]
 struct Event {
     object: Object,

@@ -180,7 +180,7 @@ impl Replay {
     }
 }
 
-/// The used parts of a request.
+/// The parts of a request that the server reads.
 #[derive(Debug, PartialEq)]
 struct Request {
     path: String,

@@ -1,4 +1,4 @@
-//! Cells of events.
+//! The table cells of events.
 
 use jiff::Timestamp;
 use serde_json::Value;

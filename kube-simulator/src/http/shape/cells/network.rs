@@ -1,4 +1,4 @@
-//! Cells of services, endpoints, ingresses and network policies.
+//! The table cells of services, endpoints, ingresses and network policies.
 
 use serde_json::Value;
 

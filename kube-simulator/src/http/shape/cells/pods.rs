@@ -1,4 +1,4 @@
-//! Cells of pods and nodes.
+//! The table cells of pods and nodes.
 
 use serde_json::Value;
 

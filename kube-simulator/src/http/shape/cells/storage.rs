@@ -1,4 +1,4 @@
-//! Cells of volumes, volume claims, storage classes and CSI objects.
+//! The table cells of volumes, volume claims, storage classes and CSI objects.
 
 use serde_json::Value;
 

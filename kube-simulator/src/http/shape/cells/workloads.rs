@@ -1,4 +1,4 @@
-//! Cells of workloads and their autoscalers.
+//! The table cells of workloads and their autoscalers.
 
 use jiff::Timestamp;
 use serde_json::Value;
