@@ -9,13 +9,14 @@ use informer_factory::{
 };
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::meter::Meter;
 use crate::protocol::{Plan, print, wait_for_start};
 
 /// A slim view of a pod: its metadata without annotations, and five fields.
-#[derive(Informer, Deserialize, Clone, Debug)]
+#[derive(Informer, Serialize, Deserialize, Clone, Debug)]
 #[informer(group = "", version = "v1", kind = "Pod", namespaced)]
 #[informer(prune("metadata.annotations"))]
 struct SlimPod {
@@ -26,7 +27,7 @@ struct SlimPod {
     status: Option<SlimStatus>,
 }
 
-#[derive(Deserialize, Clone, Debug)]
+#[derive(Serialize, Deserialize, Clone, Debug)]
 #[serde(rename_all = "camelCase")]
 #[allow(dead_code, reason = "decoded, as in a program that reads it")]
 struct SlimSpec {
@@ -34,7 +35,7 @@ struct SlimSpec {
     service_account_name: Option<String>,
 }
 
-#[derive(Deserialize, Clone, Debug)]
+#[derive(Serialize, Deserialize, Clone, Debug)]
 #[serde(rename_all = "camelCase")]
 #[allow(dead_code, reason = "decoded, as in a program that reads it")]
 struct SlimStatus {
@@ -55,18 +56,25 @@ pub(crate) fn main() -> anyhow::Result<()> {
         let builder = SharedInformerFactory::builder(client)
             .reflector(ReflectorConfig::new().streaming_lists(!plan.is_list));
         let pods = |factory: &SharedInformerFactory| factory.core().v1().pods();
+        let slim_pods = |factory: &SharedInformerFactory| factory.core().v1().slim_pods();
         match plan.form.as_str() {
             "decoded" => run(&plan, builder, pods).await,
-            "encoded" => run(&plan, stored(builder, Storage::Encoded), pods).await,
-            "compressed" => run(&plan, stored(builder, Storage::Compressed), pods).await,
-            "slim" => run(&plan, builder, |factory| factory.core().v1().slim_pods()).await,
+            "encoded" => run(&plan, stored::<Pod>(builder, Storage::Encoded), pods).await,
+            "compressed" => run(&plan, stored::<Pod>(builder, Storage::Compressed), pods).await,
+            "slim" => run(&plan, builder, slim_pods).await,
+            "slim, compressed" => {
+                run(&plan, stored::<SlimPod>(builder, Storage::Compressed), slim_pods).await
+            }
             form => bail!("unknown form {form}"),
         }
     })
 }
 
-fn stored(builder: FactoryBuilder, storage: Storage) -> FactoryBuilder {
-    builder.configure::<Pod>(move |it| it.storage(storage))
+fn stored<K>(builder: FactoryBuilder, storage: Storage) -> FactoryBuilder
+where
+    K: kube::Resource + Serialize + DeserializeOwned + Send + Sync + 'static,
+{
+    builder.configure::<K>(move |it| it.storage(storage))
 }
 
 async fn run<K>(

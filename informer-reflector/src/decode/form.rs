@@ -70,16 +70,15 @@ impl Form {
         arrived: &Arrived<'_>,
         skipped: &mut Skipped,
     ) -> Result<OwnedObject<AnyObject>, DecodeError> {
-        match self {
-            Self::Decoded(decode) if skipped.count_object() => {
-                let mut ignored = Vec::new();
-                let object = decode.tape(&arrived.tape, Some(&mut ignored));
-                skipped.learn(&arrived.tape, &ignored);
-                object
-            }
-            Self::Decoded(decode) => decode.tape(&arrived.tape, None),
-            Self::Encoded(encoder) => encoder.object(arrived, skipped.root()),
+        let mut ignored = skipped.count_object().then(Vec::new);
+        let object = match self {
+            Self::Decoded(decode) => decode.tape(&arrived.tape, ignored.as_mut()),
+            Self::Encoded(encoder) => encoder.object(arrived, skipped.root(), ignored.as_mut()),
+        };
+        if let Some(ignored) = ignored {
+            skipped.learn(&arrived.tape, &ignored);
         }
+        object
     }
 }
 
@@ -105,7 +104,12 @@ impl Encoder {
         Self { decode, type_name: expected.type_name, json, protobuf }
     }
 
-    fn object(&self, arrived: &Arrived<'_>, pruned: &Level) -> Result<OwnedObject<AnyObject>, DecodeError> {
+    fn object(
+        &self,
+        arrived: &Arrived<'_>,
+        pruned: &Level,
+        ignored: Option<&mut Vec<usize>>,
+    ) -> Result<OwnedObject<AnyObject>, DecodeError> {
         let tape = &arrived.tape;
         if let Some(problem) = tape.problem() {
             return Err(DecodeError::new(problem.to_owned()));
@@ -118,7 +122,7 @@ impl Encoder {
                 Encoded::new(&kept, metadata.family(), Arc::clone(codec))
             }
             _ => {
-                drop(self.decode.tape(tape, None)?);
+                drop(self.decode.tape(tape, ignored)?);
                 let mut json = String::new();
                 tape.write_json(0, &mut json);
                 Encoded::new(json.as_bytes(), metadata.family(), Arc::clone(&self.json))

@@ -3,7 +3,7 @@
 //! These are the pruned fields, and the fields that the type of the objects does not have. Fields
 //! of the second kind are learned: while a sample of the objects is decoded, the deserializer
 //! records the fields that the type ignores. A Rust type with few fields is then decoded without
-//! reading the other fields.
+//! reading the other fields, and its encoded objects do not contain them.
 
 use super::prune_paths::{Level, PrunePaths};
 use super::tape::{Tape, Token};
@@ -61,6 +61,8 @@ fn names<'t>(tape: &'t Tape<'_>, index: usize) -> Option<Vec<&'t str>> {
 mod tests {
     use std::collections::BTreeMap;
 
+    use informer_core::{Cached, OwnedObject, Storage};
+    use k8s_openapi::api::core::v1::Pod;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
     use serde::Deserialize;
     use serde::de::DeserializeOwned;
@@ -68,7 +70,7 @@ mod tests {
 
     use super::*;
     use crate::decode::form::{Arrived, Form};
-    use crate::decode::{Decode, json};
+    use crate::decode::{Decode, ExpectedType, json};
 
     const POD: &str = r#"{"kind":"Pod","apiVersion":"v1",
         "metadata":{"name":"web","labels":{"app":"web"}},
@@ -100,9 +102,13 @@ mod tests {
         others: BTreeMap<String, Value>,
     }
 
-    /// Decodes the pod three times, and returns the last object and the JSON of its tape.
-    fn decoded<K: DeserializeOwned + Send + Sync + 'static>() -> (informer_core::OwnedObject<K>, String) {
-        let (mut skipped, form) = (Skipped::new(PrunePaths::none()), Form::Decoded(Decode::of::<K>()));
+    fn form<K: DeserializeOwned + Send + Sync + 'static>(storage: Storage) -> Form {
+        Form::Decoded(Decode::of::<K>()).with_storage(storage, &ExpectedType::of::<Pod>(&()))
+    }
+
+    /// Reads the pod three times, and returns the last object and the JSON of its tape.
+    fn read<K: DeserializeOwned + Send + Sync + 'static>(storage: Storage) -> (OwnedObject<K>, String) {
+        let (mut skipped, form) = (Skipped::new(PrunePaths::none()), form::<K>(storage));
         let mut last = None;
         for _ in 0..3 {
             let tape = json::read(POD, skipped.root()).expect("JSON").tape;
@@ -116,7 +122,7 @@ mod tests {
 
     #[test]
     fn field_that_the_type_lacks_is_skipped_after_the_first_object() {
-        let (view, read) = decoded::<View>();
+        let (view, read) = read::<View>(Storage::Decoded);
         assert_eq!((view.spec.node_name.as_str(), view.spec.containers[0].image.as_str()), ("n1", "b"));
         assert_eq!(view.metadata.labels.as_ref().map(BTreeMap::len), Some(1));
         let expected = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web","labels":{"app":"web"}},"spec":{"nodeName":"n1","containers":[{"name":"a","image":"b"}]}}"#;
@@ -124,8 +130,17 @@ mod tests {
     }
 
     #[test]
+    fn encoded_object_has_only_the_fields_of_its_type() {
+        let (view, read) = read::<View>(Storage::Encoded);
+        assert!(view.is_encoded() && !read.contains("priority") && !read.contains("status"), "{read}");
+        let view: Cached<View> = view.into_cached_if_encoded().expect("it is encoded").cast();
+        assert_eq!((view.spec.node_name.as_str(), view.spec.containers[0].image.as_str()), ("n1", "b"));
+        assert_eq!(view.metadata.labels.as_ref().map(BTreeMap::len), Some(1));
+    }
+
+    #[test]
     fn flattened_type_has_all_fields_of_each_object() {
-        let (flat, _) = decoded::<Flat>();
+        let (flat, _) = read::<Flat>(Storage::Decoded);
         assert_eq!(flat.metadata.name.as_deref(), Some("web"));
         assert_eq!(flat.others.keys().collect::<Vec<_>>(), ["apiVersion", "kind", "spec", "status"]);
         assert_eq!(flat.others["spec"]["priority"], 7);

@@ -61,6 +61,7 @@ pub(crate) const FORMS: &[Form] = &[
     form("ours, encoded", Program::Ours, "encoded", Encoding::Protobuf),
     form("ours, compressed", Program::Ours, "compressed", Encoding::Protobuf),
     form("ours, slim view", Program::Ours, "slim", Encoding::Protobuf),
+    form("ours, slim view, compressed", Program::Ours, "slim, compressed", Encoding::Protobuf),
     form("client-go", Program::ClientGo, "protobuf", Encoding::Protobuf),
     form("ours, decoded, JSON", Program::Ours, "decoded", Encoding::Json),
     form("ours, encoded, JSON", Program::Ours, "encoded", Encoding::Json),
