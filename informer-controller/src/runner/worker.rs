@@ -103,9 +103,9 @@ where
             CallOutcome::Panicked(message) => format!("panicked: {message}"),
         };
         let key = item.key().clone();
-        // The log line includes `held_by`, the reason for a longer wait: a key with pending writes
+        // The log line includes `waits_for`, the reason for a longer wait: a key with pending writes
         // is parked after the retry delay.
-        let held_by = self.readiness.writes(&key).held_by();
+        let waits_for = self.readiness.writes(&key).waits_for();
         let failures = item.num_requeues() + 1;
         // Recorded before the retry. After the retry, another worker can succeed with the key, and
         // must then find this record to remove it.
@@ -113,7 +113,7 @@ where
         let retry_in = item.retry();
         self.monitor.retry(&key, retry_in);
         let controller = self.queue.name();
-        tracing::warn!(controller, ?key, failure, ?retry_in, held_by, "reconcile call failed");
+        tracing::warn!(controller, ?key, failure, ?retry_in, waits_for, "reconcile call failed");
     }
 
     async fn call(&self, request: ReconcileRequest<T>) -> CallOutcome {

@@ -223,7 +223,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
 
     /// Returns why the key has to wait, for messages; `None` if the caches have all writes for the
     /// key.
-    pub(crate) fn held_by(&self) -> Option<&'static str> {
+    pub(crate) fn waits_for(&self) -> Option<&'static str> {
         self.tracker.first_unmet(&self.key).0.map(|pending| pending.condition.reason())
     }
 

@@ -84,7 +84,7 @@ async fn churn_makes_all_kinds_of_changes_and_keeps_the_size() {
         Change::PodStarted,
         Change::PodFlapped,
         Change::PodDeleted,
-        Change::NodeBeat,
+        Change::NodeHeartbeat,
     ];
     for kind in kinds {
         assert!(seen.contains_key(&format!("{kind:?}")), "{kind:?} in {seen:?}");

@@ -190,7 +190,7 @@ impl Server {
     /// seconds, but is not ready.
     pub(crate) fn begin_shutdown(&self) {
         let answer = match self.target {
-            Target::LeavingAtOnce => ShutdownAnswer::ServiceUnavailable,
+            Target::WithoutShutdownDelay => ShutdownAnswer::ServiceUnavailable,
             _ => ShutdownAnswer::Usual,
         };
         match &self.simulator {

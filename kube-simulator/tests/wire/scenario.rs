@@ -104,13 +104,13 @@ impl Scenario {
     }
 
     /// Runs on a server with a shutdown delay, which the scenario shuts down.
-    pub(crate) fn on_a_leaving_server(self) -> Self {
-        Self { target: Target::Leaving, ..self.over_a_socket() }
+    pub(crate) fn with_shutdown_delay(self) -> Self {
+        Self { target: Target::WithShutdownDelay, ..self.over_a_socket() }
     }
 
     /// Runs on a server without a shutdown delay, which the scenario shuts down.
-    pub(crate) fn on_a_server_that_leaves_at_once(self) -> Self {
-        Self { target: Target::LeavingAtOnce, ..self.over_a_socket() }
+    pub(crate) fn without_shutdown_delay(self) -> Self {
+        Self { target: Target::WithoutShutdownDelay, ..self.over_a_socket() }
     }
 
     /// Runs on a real server only if a controller-manager is running.

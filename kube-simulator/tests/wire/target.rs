@@ -14,10 +14,10 @@ pub(crate) enum Target {
     /// A server with different feature gates: CBOR is on, and streaming lists are off.
     OtherGates,
     /// A server with a shutdown delay. The suite has one such server, for one scenario.
-    Leaving,
+    WithShutdownDelay,
     /// A server without a shutdown delay, which is the default of a kube-apiserver. The suite has one
     /// such server, for one scenario.
-    LeavingAtOnce,
+    WithoutShutdownDelay,
 }
 
 impl Target {
@@ -26,14 +26,14 @@ impl Target {
         match self {
             Self::Usual => "INFORMER_E2E_KUBECONFIG",
             Self::OtherGates => "INFORMER_E2E_OTHER_GATES_KUBECONFIG",
-            Self::Leaving => "INFORMER_E2E_LEAVING_KUBECONFIG",
-            Self::LeavingAtOnce => "INFORMER_E2E_LEAVING_AT_ONCE_KUBECONFIG",
+            Self::WithShutdownDelay => "INFORMER_E2E_WITH_SHUTDOWN_DELAY_KUBECONFIG",
+            Self::WithoutShutdownDelay => "INFORMER_E2E_WITHOUT_SHUTDOWN_DELAY_KUBECONFIG",
         }
     }
 
     /// Returns whether a scenario can shut the server down.
     pub(crate) fn can_be_shut_down(self) -> bool {
-        matches!(self, Self::Leaving | Self::LeavingAtOnce)
+        matches!(self, Self::WithShutdownDelay | Self::WithoutShutdownDelay)
     }
 
     /// Returns whether controllers manage the real server. The server with different gates has its
@@ -56,7 +56,7 @@ impl Target {
     pub(crate) fn simulated(self, builder: SimulatorBuilder) -> SimulatorBuilder {
         match self {
             Self::OtherGates => builder.serve_cbor().streaming_lists(StreamingLists::Refused),
-            Self::Usual | Self::Leaving | Self::LeavingAtOnce => builder,
+            Self::Usual | Self::WithShutdownDelay | Self::WithoutShutdownDelay => builder,
         }
     }
 }

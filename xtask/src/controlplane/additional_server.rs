@@ -10,21 +10,21 @@ pub(crate) enum AdditionalServer {
     /// Has other feature gates than the main server, and its own etcd prefix. No controller uses this server.
     OtherGates,
     /// Shuts down slowly on a signal: it first continues to serve, then rejects requests, then ends its watches one by one.
-    Leaving,
+    WithShutdownDelay,
     /// Begins to shut down immediately on a signal, as a server with default flags does. It then waits for requests in
     /// flight. Requests time out after 20 seconds and not after the default of a minute, to keep this wait short.
-    LeavingAtOnce,
+    WithoutShutdownDelay,
 }
 
 impl AdditionalServer {
-    pub(crate) const ALL: [Self; 3] = [Self::OtherGates, Self::Leaving, Self::LeavingAtOnce];
+    pub(crate) const ALL: [Self; 3] = [Self::OtherGates, Self::WithShutdownDelay, Self::WithoutShutdownDelay];
 
     /// Returns the name for use in file names.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::OtherGates => "other-gates",
-            Self::Leaving => "leaving",
-            Self::LeavingAtOnce => "leaving-at-once",
+            Self::WithShutdownDelay => "with-shutdown-delay",
+            Self::WithoutShutdownDelay => "without-shutdown-delay",
         }
     }
 
@@ -41,13 +41,13 @@ impl AdditionalServer {
             Self::OtherGates => {
                 &["--etcd-prefix=/other-gates", "--feature-gates=CBORServingAndStorage=true,WatchList=false"]
             }
-            Self::Leaving => &[
+            Self::WithShutdownDelay => &[
                 "--shutdown-delay-duration=20s",
                 "--shutdown-send-retry-after=true",
                 "--shutdown-watch-termination-grace-period=10s",
             ],
             // Bounds the wait for requests in flight.
-            Self::LeavingAtOnce => &["--request-timeout=20s"],
+            Self::WithoutShutdownDelay => &["--request-timeout=20s"],
         };
         flags.extend(own.iter().map(|flag| (*flag).to_owned()));
         flags

@@ -31,7 +31,7 @@ pub enum Change {
     /// A pod was deleted.
     PodDeleted,
     /// A node sent a heartbeat.
-    NodeBeat,
+    NodeHeartbeat,
     /// No change, because another client has deleted the object, or because the cluster has no
     /// pods.
     Missed,
@@ -172,7 +172,7 @@ impl Churn {
         let index = cluster.draw.random.usize(..cluster.nodes.len());
         let now = cluster.draw.now();
         cluster.node_store.modify(&cluster.nodes[index].name, |value| node::heartbeat(value, &now))?;
-        Ok(Change::NodeBeat)
+        Ok(Change::NodeHeartbeat)
     }
 
     fn delete(&mut self) -> Result<Change, Error> {

@@ -20,9 +20,9 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(unreadable_deletion_is_an_error_event).alone(),
         scenario(flow_control_rejects_in_plain_text).alone(),
         scenario(accepted_requests_have_flow_control_headers),
-        scenario(server_in_shutdown_is_unready_then_refuses_requests).on_a_leaving_server(),
+        scenario(server_in_shutdown_is_unready_then_refuses_requests).with_shutdown_delay(),
         scenario(server_without_shutdown_delay_stops_at_once)
-            .on_a_server_that_leaves_at_once()
+            .without_shutdown_delay()
             .differs("A real server closes its port; the simulator refuses requests with 503."),
     ]
 }
