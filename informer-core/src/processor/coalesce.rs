@@ -4,7 +4,7 @@
 //! Objects that handlers will not receive any more are returned to the caller, because their
 //! destructors are user code and must not run under a lock.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
@@ -31,9 +31,6 @@ pub(super) struct Coalesced<K> {
     len: usize,
 }
 
-/// The keys of releases that a slow handler may not have received yet.
-pub(super) type Released = HashSet<ObjectKey>;
-
 impl<K> Coalesced<K> {
     pub(super) fn new(keeps_old: bool) -> Self {
         Self {
@@ -53,26 +50,16 @@ impl<K> Coalesced<K> {
 
     /// Adds the events of a batch, in order. Objects that no handler will receive any more are
     /// moved to `garbage`.
-    pub(super) fn push_all(
-        &mut self,
-        batch: &EventBatch<K>,
-        released: &Released,
-        garbage: &mut Vec<Event<K>>,
-    ) {
-        for event in &batch.events {
-            self.push(event, released, garbage);
-        }
+    pub(super) fn push_all(&mut self, batch: &EventBatch<K>, garbage: &mut Vec<Event<K>>) {
+        batch.events.iter().for_each(|event| self.push(event, garbage));
         if batch.completes_initial_list {
             self.complete_initial();
         }
     }
 
-    /// Adds an event, or merges it into the pending change of its key.
-    ///
-    /// Usually, an add and a later delete of an object leave no entry. If the key is in `released`,
-    /// the release may still be pending for a handler. Then the add and the delete are kept, because
-    /// otherwise this handler would receive the release, and never the deletion.
-    pub(super) fn push(&mut self, event: &Event<K>, released: &Released, garbage: &mut Vec<Event<K>>) {
+    /// Adds an event, or merges it into the pending change of its key. An add and a later delete of
+    /// an object leave no entry.
+    fn push(&mut self, event: &Event<K>, garbage: &mut Vec<Event<K>>) {
         self.remove_holes();
         let Self { entries, index, taken, keeps_old, len, .. } = self;
         match entry(entries, index, *taken, event.key()) {
@@ -87,8 +74,7 @@ impl<K> Coalesced<K> {
             }
             Entry::Occupied(occupied) => {
                 let slot = &mut entries[*occupied.get() - *taken];
-                let keeps_short_lived = !released.is_empty() && released.contains(event.key());
-                *slot = slot.take().and_then(|own| own.then(event, keeps_short_lived, garbage));
+                *slot = slot.take().and_then(|own| own.then(event, garbage));
                 match slot {
                     Some(own) if !*keeps_old => own.drop_old(garbage),
                     Some(_) => {}

@@ -39,13 +39,9 @@ impl<K> Cursor<K> {
         Self { replay, replay_completes, batches, position: 0, skips_resyncs: false }
     }
 
-    /// Returns the events of a shared backlog, with the resyncs if `wants_resyncs` is `true`, and
-    /// their number.
-    pub(super) fn of_backlog(events: SharedBatch<K>, wants_resyncs: bool) -> (Self, usize) {
-        let is_skipped = |event: &&Event<K>| !wants_resyncs && matches!(event, Event::Resynced(_));
-        let count = events.events.len() - events.events.iter().filter(is_skipped).count();
-        let cursor = Self::new(None, false, VecDeque::from([events]));
-        (Self { skips_resyncs: !wants_resyncs, ..cursor }, count)
+    /// Returns the events of a shared backlog, with the resyncs if `wants_resyncs` is `true`.
+    pub(super) fn of_backlog(events: SharedBatch<K>, wants_resyncs: bool) -> Self {
+        Self { skips_resyncs: !wants_resyncs, ..Self::new(None, false, VecDeque::from([events])) }
     }
 
     /// Returns the next item; `None` at the end. Batches are dropped after their last event.

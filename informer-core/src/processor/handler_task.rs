@@ -51,7 +51,7 @@ struct HandlerTask {
     has_encoded: Arc<AtomicBool>,
     stopwatch: Stopwatch,
     /// The number of calls so far, which decides when the task yields. The number is not reset when
-    /// the task takes more events. Coalesced events are taken in pieces of fewer than
+    /// the task takes more events. Coalesced events can be taken in pieces of fewer than
     /// [`MAX_CALLS_IN_A_ROW`] events, so with a reset, the task would never yield.
     calls: usize,
     /// Whether slowness of the handler has been logged since its backlog was last empty.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::cursor::Cursor;
 use super::shared_backlog::SharedPart;
-use crate::{Cached, Event, EventBatch, ObjectKey};
+use crate::{Cached, Event, EventBatch};
 
 /// The objects of a snapshot that was taken when the handler was added. The handler receives these
 /// objects before all other events.
@@ -78,15 +78,6 @@ impl<K> Inbox<K> {
     pub(super) fn push(&mut self, batch: SharedBatch<K>) {
         self.queued += batch.events.len();
         self.batches.push_back(batch);
-    }
-
-    /// Returns the keys of the objects whose release is waiting in this inbox.
-    pub(super) fn released(&self) -> Vec<ObjectKey> {
-        let released = |event: &Event<K>| match event {
-            Event::Released(object) => Some(object.key().clone()),
-            _ => None,
-        };
-        self.batches.iter().flat_map(|batch| &batch.events).filter_map(released).collect()
     }
 
     /// Returns whether the handler's events are being coalesced.

@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::cursor::Cursor;
 use super::inbox::{Garbage, Inbox, Replay, SharedBatch};
+use super::sections::Sections;
 use super::shared_backlog::SharedBacklog;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -85,8 +86,7 @@ impl<K> Mailbox<K> {
         let inbox = &mut state.inbox;
         let is_shared = inbox.needs_backlog(batch, self.in_flight.load(Ordering::Relaxed));
         if is_shared {
-            let released = if inbox.is_behind() { Vec::new() } else { inbox.released() };
-            self.shared.push(for_backlog, &mut inbox.shared, released, wants_resyncs);
+            self.shared.push(for_backlog, &mut inbox.shared, wants_resyncs);
         } else {
             inbox.push(Arc::clone(batch));
         }
@@ -136,17 +136,30 @@ impl<K> Mailbox<K> {
         let mut garbage = Garbage::none();
         let taken = self.shared.with_sections(&mut garbage, |sections, garbage| {
             self.shared.coalesce(sections, garbage);
-            let mut state = self.state.lock();
-            let Inbox { shared, merged, threshold, .. } = &mut state.inbox;
-            let (taken, wants_resyncs) = self.shared.take(sections, shared, *threshold, garbage)?;
-            *merged += taken.merged;
-            let (cursor, count) = Cursor::of_backlog(taken.events, wants_resyncs);
-            self.in_flight.store(count, Ordering::Relaxed);
+            // Work that depends on the number of events is done without the lock `state`, for which
+            // the publisher waits.
+            let from = self.state.lock().inbox.shared.as_ref()?.start();
+            self.shared.seal(sections, from);
+            let (cursor, is_whole) = self.take_prepared(sections)?;
+            if is_whole {
+                self.shared.tidy(sections, garbage);
+            }
             Some(cursor)
         });
         // I8: objects are dropped after the locks are released.
         drop(garbage);
         taken
+    }
+
+    /// Takes the next events of the sections, and whether they are a whole section.
+    fn take_prepared(&self, sections: &mut Sections<K>) -> Option<(Cursor<K>, bool)> {
+        let mut state = self.state.lock();
+        let Inbox { shared, merged, threshold, .. } = &mut state.inbox;
+        let (taken, wants_resyncs) = self.shared.take(sections, shared, *threshold)?;
+        *merged += taken.merged;
+        let skipped = if wants_resyncs { 0 } else { taken.resyncs };
+        self.in_flight.store(taken.events.events.len() - skipped, Ordering::Relaxed);
+        Some((Cursor::of_backlog(taken.events, wants_resyncs), taken.is_whole))
     }
 
     /// Counts one event in flight as finished. Only the consumer calls this function, so a load and
@@ -172,11 +185,11 @@ impl<K> Mailbox<K> {
             state.closed = true;
             (state.inbox.clear(), state.waker.take())
         };
-        waker.into_iter().for_each(Waker::wake);
         let mut garbage = Garbage::none();
         if let Some(part) = &dropped.shared {
             self.shared.remove(part, &mut garbage);
         }
+        waker.into_iter().for_each(Waker::wake);
         drop((dropped, garbage));
         true
     }

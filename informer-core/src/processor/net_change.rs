@@ -13,8 +13,6 @@ pub(super) enum NetChange<K> {
     /// The object that the handler received has left the store, and a new object with the same key
     /// has been added.
     Recreated(End<K>, Cached<K>),
-    /// An object was added and deleted.
-    ShortLived(Event<K>, Deleted<K>),
 }
 
 /// How the previous object of a key left the store.
@@ -38,7 +36,6 @@ impl<K> NetChange<K> {
         match self {
             Self::One(event) => event.key(),
             Self::Recreated(_, new) => new.key(),
-            Self::ShortLived(_, deleted) => deleted.key(),
         }
     }
 
@@ -49,23 +46,13 @@ impl<K> NetChange<K> {
     /// Merges the event `next` into this change. Returns `None` if no event is left to deliver.
     /// Events and objects that the handler will not receive any more are moved to `garbage`.
     /// Objects are wrapped in resync events, because `garbage` contains events.
-    ///
-    /// An add and a delete cancel each other out, unless `keeps_short_lived` is `true`.
-    pub(super) fn then(
-        self,
-        next: &Event<K>,
-        keeps_short_lived: bool,
-        garbage: &mut Vec<Event<K>>,
-    ) -> Option<Self> {
+    pub(super) fn then(self, next: &Event<K>, garbage: &mut Vec<Event<K>>) -> Option<Self> {
         let merged = match (self, next) {
             // A resync adds nothing to a pending event of the object.
             (pending, Event::Resynced(_)) => pending,
             (Self::One(Event::Added { object: skipped, is_in_initial_list }), Event::Updated { new, .. }) => {
                 garbage.push(Event::Resynced(skipped));
                 Self::One(Event::Added { object: new.clone(), is_in_initial_list })
-            }
-            (Self::One(added @ Event::Added { .. }), Event::Deleted(deleted)) if keeps_short_lived => {
-                Self::ShortLived(added, deleted.clone())
             }
             (Self::One(skipped @ Event::Added { .. }), Event::Deleted(_) | Event::Released(_)) => {
                 garbage.push(skipped);
@@ -88,7 +75,7 @@ impl<K> NetChange<K> {
                 garbage.push(Event::Resynced(skipped));
                 Self::Recreated(end, new.clone())
             }
-            // The deletion of a released object must not be lost.
+            // The object left the cluster, and not only the scope.
             (Self::Recreated(End::Released(known), skipped), Event::Deleted(deleted)) => {
                 garbage.push(Event::Resynced(skipped));
                 Self::One(Event::Deleted(deleted.clone().after(known)))
@@ -106,8 +93,8 @@ impl<K> NetChange<K> {
                 garbage.push(Event::Resynced(skipped));
                 Self::One(Event::Released(old))
             }
-            // The remaining cases are a resync before a deletion or release, an add after a
-            // short-lived object, and sequences that no store produces. The newest event is kept.
+            // The remaining cases are a resync before a deletion or release, and sequences that no
+            // store produces. The newest event is kept.
             (skipped, next) => {
                 skipped.into_events(garbage);
                 Self::One(next.clone())
@@ -133,7 +120,6 @@ impl<K> NetChange<K> {
             Self::Recreated(end, object) => {
                 events.extend([end.into_event(), Event::Added { object, is_in_initial_list: false }]);
             }
-            Self::ShortLived(added, deleted) => events.extend([added, Event::Deleted(deleted)]),
         }
     }
 }

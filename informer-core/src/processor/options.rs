@@ -33,7 +33,8 @@ pub struct HandlerOptions {
 
 /// The period after which a handler receives every stored object again, as an unchanged update.
 ///
-/// A resync sends no request to the server.
+/// A resync sends no request to the server. A handler that is behind can also receive resyncs that
+/// were due only for other handlers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Resync {

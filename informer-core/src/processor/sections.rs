@@ -1,13 +1,14 @@
 //! [`Sections`]: the coalesced events of a [shared backlog](super::shared_backlog). This code takes
 //! no lock and never waits.
 //!
-//! A section has the events of consecutive batches. It is open while no handler has taken it as a
-//! whole: further events are merged into it. Then it is sealed, and handlers share its events.
+//! A section has the events of consecutive batches. While it is open, later events can be merged
+//! into it. It is sealed when one of several handlers takes it: then these handlers share its
+//! events. If later sections must be joined to a sealed one, it is opened again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::coalesce::{Coalesced, Released};
+use super::coalesce::Coalesced;
 use super::inbox::{Garbage, SharedBatch};
 use super::shared_backlog::Sequence;
 use crate::{Event, EventBatch};
@@ -18,7 +19,6 @@ const PIECE: usize = 64;
 /// All sections of one shared backlog, in order.
 pub(super) struct Sections<K> {
     sections: VecDeque<Section<K>>,
-    released: Released,
     keeps_old: bool,
 }
 
@@ -33,17 +33,20 @@ struct Section<K> {
 
 enum Content<K> {
     Open(Coalesced<K>),
-    /// Handlers have taken these events, and other handlers still need them.
+    /// Several handlers share these events.
     Sealed {
         events: SharedBatch<K>,
         /// The number of entries that the events had while the section was open.
         len: usize,
+        resyncs: usize,
     },
 }
 
 /// Events that a handler has taken from a section.
 pub(super) struct TakenEvents<K> {
     pub(super) events: SharedBatch<K>,
+    /// The number of resyncs in these events.
+    pub(super) resyncs: usize,
     /// The number of events that were merged into these events.
     pub(super) merged: u64,
     /// Whether the handler has taken the whole section.
@@ -52,7 +55,7 @@ pub(super) struct TakenEvents<K> {
 
 impl<K> Sections<K> {
     pub(super) fn new(keeps_old: bool) -> Self {
-        Self { sections: VecDeque::new(), released: Released::new(), keeps_old }
+        Self { sections: VecDeque::new(), keeps_old }
     }
 
     /// Adds the events of a batch to the last section, or to a new section if `starts_section` is
@@ -69,46 +72,46 @@ impl<K> Sections<K> {
             let content = Content::Open(Coalesced::new(self.keeps_old));
             self.sections.push_back(Section { start: sequence, content, merged: 0 });
         }
-        let Self { sections, released, keeps_old } = self;
-        if let Some(last) = sections.back_mut() {
-            last.merge(batch, batch.events.len(), released, *keeps_old, garbage);
+        if let Some(last) = self.sections.back_mut() {
+            last.merge(batch, batch.events.len(), self.keeps_old, garbage);
         }
-        let keys = batch.events.iter().filter_map(|event| match event {
-            Event::Released(object) => Some(object.key().clone()),
-            _ => None,
-        });
-        released.extend(keys);
     }
 
-    /// Adds keys of releases that a slow handler has not received.
-    pub(super) fn add_released(&mut self, keys: impl IntoIterator<Item = crate::ObjectKey>) {
-        self.released.extend(keys);
+    /// Seals the section at `start`, if it exists. The cost depends on the number of its events.
+    pub(super) fn seal(&mut self, start: Sequence) {
+        if let Some(at) = self.find(start) {
+            self.sections[at].seal(self.keeps_old);
+        }
     }
 
     /// Takes the next events of a handler whose backlog begins with the section at `start`. Returns
     /// `None` if there is no such section.
     ///
-    /// If the handler is the only one that needs the section, it takes up to `limit` events, and
-    /// later events can still be merged into the others. Otherwise it takes the whole section,
-    /// which is then sealed.
-    pub(super) fn take(
-        &mut self,
-        start: Sequence,
-        is_only_reader: bool,
-        limit: Option<usize>,
-    ) -> Option<TakenEvents<K>> {
+    /// If the section is sealed, the handler takes the whole section. Otherwise no other handler
+    /// needs the section: the handler takes up to `limit` events, and later events can still be
+    /// merged into the others.
+    pub(super) fn take(&mut self, start: Sequence, limit: Option<usize>) -> Option<TakenEvents<K>> {
         let at = self.find(start)?;
         let section = &mut self.sections[at];
-        if is_only_reader && let Content::Open(coalesced) = &mut section.content {
-            // I11: the handler holds a few events, and the rest is still one event per key.
-            let events = coalesced.take(limit.map_or(PIECE, |limit| limit.min(PIECE)));
-            let completes_initial_list = coalesced.take_initial_end();
-            let is_whole = coalesced.is_empty();
-            let merged = std::mem::take(&mut section.merged);
-            let events = Arc::new(EventBatch { events, completes_initial_list });
-            return Some(TakenEvents { events, merged, is_whole });
+        match &mut section.content {
+            Content::Sealed { events, resyncs, .. } => Some(TakenEvents {
+                events: Arc::clone(events),
+                resyncs: *resyncs,
+                merged: section.merged,
+                is_whole: true,
+            }),
+            Content::Open(coalesced) => {
+                // I11: the handler holds a few events, and the rest is still one event per key.
+                let events = coalesced.take(limit.map_or(PIECE, |limit| limit.min(PIECE)));
+                let completes_initial_list = coalesced.take_initial_end();
+                Some(TakenEvents {
+                    resyncs: resyncs(&events),
+                    merged: std::mem::take(&mut section.merged),
+                    is_whole: coalesced.is_empty(),
+                    events: Arc::new(EventBatch { events, completes_initial_list }),
+                })
+            }
         }
-        Some(TakenEvents { events: section.seal(self.keeps_old), merged: section.merged, is_whole: true })
     }
 
     /// Returns the start of the section after the section at `start`.
@@ -124,35 +127,38 @@ impl<K> Sections<K> {
         own.fold((0, 0), |(events, merged), section| (events + section.len(), merged + section.merged))
     }
 
-    /// Removes the sections before `first`, which no handler needs. If no handler is behind
-    /// (`is_unused`), also forgets the keys of pending releases.
-    pub(super) fn trim(&mut self, first: Sequence, is_unused: bool, garbage: &mut Garbage<K>) {
+    /// Removes the sections before `first`, which no handler needs.
+    pub(super) fn trim(&mut self, first: Sequence, garbage: &mut Garbage<K>) {
         while self.sections.front().is_some_and(|section| section.start < first) {
             let unused = self.sections.pop_front();
             garbage.batches.extend(unused.map(|section| section.content.into_batch()));
         }
-        if is_unused {
-            self.released.clear();
-        }
     }
 
-    /// Merges each section into the one before it, unless `is_boundary` is `true` for its start.
-    pub(super) fn join(&mut self, is_boundary: impl Fn(Sequence) -> bool, garbage: &mut Garbage<K>) {
-        for at in (1..self.sections.len()).rev() {
-            if !is_boundary(self.sections[at].start) {
+    /// Returns the starts of all sections.
+    pub(super) fn starts(&self) -> impl Iterator<Item = Sequence> {
+        self.sections.iter().map(|section| section.start)
+    }
+
+    /// Merges each section that begins at one of `starts` into the section before it.
+    pub(super) fn join(&mut self, starts: &[Sequence], garbage: &mut Garbage<K>) {
+        let mut at = 1;
+        while let Some(start) = self.sections.get(at).map(|section| section.start) {
+            if starts.contains(&start) {
                 self.join_at(at, garbage);
+            } else {
+                at += 1;
             }
         }
     }
 
     fn join_at(&mut self, at: usize, garbage: &mut Garbage<K>) {
         let Some(later) = self.sections.remove(at) else { return };
-        let Self { sections, released, keeps_old } = self;
-        let earlier = &mut sections[at - 1];
+        let earlier = &mut self.sections[at - 1];
         earlier.merged += later.merged;
         let len = later.len();
         let later = later.content.into_batch();
-        earlier.merge(&later, len, released, *keeps_old, garbage);
+        earlier.merge(&later, len, self.keeps_old, garbage);
         garbage.batches.push(later);
     }
 
@@ -176,34 +182,27 @@ impl<K> Section<K> {
 
     /// Merges a batch that has `len` entries and directly follows the events of this section. A
     /// sealed section is opened again.
-    fn merge(
-        &mut self,
-        batch: &EventBatch<K>,
-        len: usize,
-        released: &Released,
-        keeps_old: bool,
-        garbage: &mut Garbage<K>,
-    ) {
+    fn merge(&mut self, batch: &EventBatch<K>, len: usize, keeps_old: bool, garbage: &mut Garbage<K>) {
         let before = self.len();
         if let Content::Sealed { events, .. } = &self.content {
             let mut coalesced = Coalesced::new(keeps_old);
-            coalesced.push_all(events, released, &mut garbage.events);
+            coalesced.push_all(events, &mut garbage.events);
             let sealed = std::mem::replace(&mut self.content, Content::Open(coalesced));
             garbage.batches.push(sealed.into_batch());
         }
         if let Content::Open(coalesced) = &mut self.content {
-            coalesced.push_all(batch, released, &mut garbage.events);
+            coalesced.push_all(batch, &mut garbage.events);
         }
         self.merged += (before + len - self.len()) as u64;
     }
 
-    /// Returns the events, and keeps them for the other handlers that need this section.
-    fn seal(&mut self, keeps_old: bool) -> SharedBatch<K> {
-        let len = self.len();
-        let content = std::mem::replace(&mut self.content, Content::Open(Coalesced::new(keeps_old)));
-        let events = content.into_batch();
-        self.content = Content::Sealed { events: Arc::clone(&events), len };
-        events
+    fn seal(&mut self, keeps_old: bool) {
+        if let Content::Open(coalesced) = &mut self.content {
+            let len = coalesced.len();
+            let events = std::mem::replace(coalesced, Coalesced::new(keeps_old)).into_batch();
+            let resyncs = resyncs(&events.events);
+            self.content = Content::Sealed { events: Arc::new(events), len, resyncs };
+        }
     }
 }
 
@@ -214,4 +213,8 @@ impl<K> Content<K> {
             Self::Sealed { events, .. } => events,
         }
     }
+}
+
+fn resyncs<K>(events: &[Event<K>]) -> usize {
+    events.iter().filter(|event| matches!(event, Event::Resynced(_))).count()
 }

@@ -14,7 +14,6 @@ use std::sync::Arc;
 
 use super::inbox::{Garbage, SharedBatch};
 use super::sections::{Sections, TakenEvents};
-use crate::ObjectKey;
 use crate::sync::Mutex;
 
 #[cfg(test)]
@@ -42,8 +41,16 @@ pub(super) struct SharedPart {
     from: Sequence,
     /// The sequence number after the last batch that was published for the handler.
     to: Sequence,
-    /// The handler receives resyncs only from sections before this batch.
-    resyncs_end: Option<Sequence>,
+    /// The handler receives the resyncs of sections that begin before this batch. A section can
+    /// also have later resyncs, which were due only for other handlers.
+    resyncs_end: Sequence,
+}
+
+impl SharedPart {
+    /// Returns the first batch of the section that the handler takes next.
+    pub(super) fn start(&self) -> Sequence {
+        self.from
+    }
 }
 
 struct Staged<K> {
@@ -54,12 +61,10 @@ struct Staged<K> {
     has_next: bool,
     /// The batches that have not been coalesced yet.
     batches: VecDeque<(Sequence, SharedBatch<K>)>,
-    /// The batches that begin a section: for each, the number of handlers whose part of the backlog
-    /// or whose resyncs end or begin there.
-    boundaries: BTreeMap<Sequence, usize>,
-    /// The keys of releases that were waiting in the inboxes of slow handlers when these handlers
-    /// fell behind.
-    released: Vec<ObjectKey>,
+    /// For each batch, the number of handlers whose part of the backlog begins with it.
+    readers: BTreeMap<Sequence, usize>,
+    /// Whether a section may no longer be needed, or may no longer need to be separate.
+    is_untidy: bool,
 }
 
 impl<K> Staged<K> {
@@ -67,24 +72,29 @@ impl<K> Staged<K> {
     /// begins there, or can still begin there.
     fn is_boundary(&self, start: Sequence) -> bool {
         // The part of another handler can still begin with the batch that is being published.
-        start >= self.next || self.boundaries.contains_key(&start)
+        start >= self.next || self.readers.contains_key(&start)
     }
 
     /// Returns the sequence number of the first batch that any handler needs or can still need.
     fn first_needed(&self) -> Sequence {
-        self.boundaries.first_key_value().map_or(self.next, |(first, _)| self.next.min(*first))
+        self.readers.first_key_value().map_or(self.next, |(first, _)| self.next.min(*first))
     }
 
     /// Returns whether only one handler needs the section at `start`.
     fn has_one_reader(&self, start: Sequence) -> bool {
         // Another handler can still become a reader of the batch that is being published.
-        start < self.next && self.boundaries.first_key_value() == Some((&start, &1))
+        start < self.next && self.readers.first_key_value() == Some((&start, &1))
     }
 
     /// Returns the first batch that is not in any section.
     fn first_uncoalesced(&self) -> Sequence {
         let next = self.next + u64::from(self.has_next);
         self.batches.front().map_or(next, |(sequence, _)| *sequence)
+    }
+
+    /// Returns whether there are batches to coalesce, or sections to tidy.
+    fn needs_work(&self) -> bool {
+        self.is_untidy || !self.batches.is_empty()
     }
 
     fn stage(&mut self, batch: &SharedBatch<K>) -> Sequence {
@@ -94,15 +104,15 @@ impl<K> Staged<K> {
         self.next
     }
 
-    fn add_boundary(&mut self, at: Sequence) {
-        *self.boundaries.entry(at).or_default() += 1;
+    fn add_reader(&mut self, at: Sequence) {
+        *self.readers.entry(at).or_default() += 1;
     }
 
-    fn remove_boundary(&mut self, at: Sequence) {
-        if let Some(count) = self.boundaries.get_mut(&at) {
+    fn remove_reader(&mut self, at: Sequence) {
+        if let Some(count) = self.readers.get_mut(&at) {
             *count -= 1;
             if *count == 0 {
-                self.boundaries.remove(&at);
+                self.readers.remove(&at);
             }
         }
     }
@@ -110,21 +120,13 @@ impl<K> Staged<K> {
     /// Removes the first section from the part of a handler. `next` is the start of the section
     /// after it. Returns whether batches are left.
     fn advance(&mut self, part: &mut SharedPart, next: Option<Sequence>) -> bool {
-        self.remove_boundary(part.from);
+        self.remove_reader(part.from);
         part.from = next.unwrap_or_else(|| self.first_uncoalesced());
-        if let Some(end) = part.resyncs_end.take_if(|end| *end <= part.from) {
-            self.remove_boundary(end);
-        }
         let has_more = part.from < part.to;
         if has_more {
-            self.add_boundary(part.from);
+            self.add_reader(part.from);
         }
         has_more
-    }
-
-    fn remove_boundaries(&mut self, part: &SharedPart) {
-        self.remove_boundary(part.from);
-        part.resyncs_end.into_iter().for_each(|end| self.remove_boundary(end));
     }
 }
 
@@ -163,36 +165,25 @@ impl<K> SharedBacklog<K> {
             next: 0,
             has_next: false,
             batches: VecDeque::new(),
-            boundaries: BTreeMap::new(),
-            released: Vec::new(),
+            readers: BTreeMap::new(),
+            is_untidy: false,
         };
         Self { staged: Mutex::new(staged), sections: Mutex::new(Sections::new(keeps_old)) }
     }
 
     /// Adds the current batch to the part of a handler, and to the backlog unless it was added for
-    /// another handler. If the handler has just fallen behind, `part` is
-    /// `None`, and `released` has the keys of its pending releases.
-    pub(super) fn push(
-        &self,
-        batch: &SharedBatch<K>,
-        part: &mut Option<SharedPart>,
-        released: Vec<ObjectKey>,
-        wants_resyncs: bool,
-    ) {
+    /// another handler. If the handler has just fallen behind, `part` is `None`.
+    pub(super) fn push(&self, batch: &SharedBatch<K>, part: &mut Option<SharedPart>, wants_resyncs: bool) {
         // I11: publishing only appends the batch; it is coalesced later.
         let mut staged = self.staged.lock();
         let sequence = staged.stage(batch);
-        staged.released.extend(released);
         let part = part.get_or_insert_with(|| {
-            staged.add_boundary(sequence);
-            SharedPart { from: sequence, to: sequence, resyncs_end: None }
+            staged.add_reader(sequence);
+            SharedPart { from: sequence, to: sequence, resyncs_end: sequence }
         });
         part.to = sequence + 1;
         if wants_resyncs {
-            // The next section begins here, because the handler may not want the resyncs of later
-            // batches.
-            staged.add_boundary(part.to);
-            part.resyncs_end.replace(part.to).into_iter().for_each(|end| staged.remove_boundary(end));
+            part.resyncs_end = part.to;
         }
     }
 
@@ -200,6 +191,9 @@ impl<K> SharedBacklog<K> {
     pub(super) fn finish(&self) {
         let mut staged = self.staged.lock();
         if std::mem::take(&mut staged.has_next) {
+            // A handler's task may have coalesced the batch already. Its section was kept for handlers
+            // that the publisher had not reached.
+            staged.is_untidy |= staged.batches.back().is_none_or(|(last, _)| *last != staged.next);
             staged.next += 1;
         }
     }
@@ -219,28 +213,29 @@ impl<K> SharedBacklog<K> {
         outcome
     }
 
-    /// Takes the next events of a handler with their number of merged events, and whether the
-    /// handler wants resyncs among them. Returns `None` if the backlog must be coalesced first.
-    /// Sets `part` to `None` if the handler has taken its whole part.
+    /// Seals the section at `from` if several handlers need it.
+    pub(super) fn seal(&self, sections: &mut Sections<K>, from: Sequence) {
+        // While this thread has the sections, no other handler can become a reader of an existing
+        // section, except of the batch that is being published.
+        if !self.staged.lock().has_one_reader(from) {
+            sections.seal(from);
+        }
+    }
+
+    /// Takes the next events of a handler, and whether the handler wants resyncs among them. Returns
+    /// `None` if the backlog must be coalesced first. Sets `part` to `None` if the handler has taken
+    /// its whole part. [`seal`](Self::seal) must be called before, and [`tidy`](Self::tidy) after.
     pub(super) fn take(
         &self,
         sections: &mut Sections<K>,
         part: &mut Option<SharedPart>,
         limit: Option<usize>,
-        garbage: &mut Garbage<K>,
     ) -> Option<(TakenEvents<K>, bool)> {
         let own = part.as_mut()?;
-        let from = own.from;
-        // While this thread has the sections, no handler can become a further reader of a section.
-        let is_only_reader = self.staged.lock().has_one_reader(from);
-        let taken = sections.take(from, is_only_reader, limit)?;
-        let wants_resyncs = own.resyncs_end.is_some_and(|end| from < end);
-        if taken.is_whole {
-            let has_more = self.staged.lock().advance(own, sections.after(from));
-            if !has_more {
-                *part = None;
-            }
-            self.tidy(sections, garbage);
+        let taken = sections.take(own.from, limit)?;
+        let wants_resyncs = own.from < own.resyncs_end;
+        if taken.is_whole && !self.staged.lock().advance(own, sections.after(own.from)) {
+            *part = None;
         }
         Some((taken, wants_resyncs))
     }
@@ -255,18 +250,19 @@ impl<K> SharedBacklog<K> {
 
     /// Removes the part of a handler that has been removed.
     pub(super) fn remove(&self, part: &SharedPart, garbage: &mut Garbage<K>) {
-        self.staged.lock().remove_boundaries(part);
-        if let Some(mut sections) = self.sections.try_lock() {
-            self.tidy(&mut sections, garbage);
+        {
+            let mut staged = self.staged.lock();
+            staged.remove_reader(part.from);
+            staged.is_untidy = true;
         }
         self.settle(garbage);
     }
 
-    /// Coalesces the published batches. If another thread is doing so, returns at once, and that
-    /// thread coalesces these batches, too.
+    /// Coalesces the published batches, and removes sections that no handler needs. If another
+    /// thread has the sections, returns at once, and that thread does this.
     pub(super) fn settle(&self, garbage: &mut Garbage<K>) {
-        // A thread that holds `sections` checks `batches` again after it has released this lock.
-        while !self.staged.lock().batches.is_empty()
+        // A thread that has the sections checks `needs_work` again after it has released them.
+        while self.staged.lock().needs_work()
             && let Some(mut sections) = self.sections.try_lock()
         {
             self.coalesce(&mut sections, garbage);
@@ -279,7 +275,6 @@ impl<K> SharedBacklog<K> {
             let (sequence, batch, starts_section) = {
                 let mut staged = self.staged.lock();
                 let Some((sequence, batch)) = staged.batches.pop_front() else { break };
-                sections.add_released(staged.released.drain(..));
                 (sequence, batch, staged.is_boundary(sequence))
             };
             sections.push(sequence, &batch, starts_section, garbage);
@@ -289,14 +284,15 @@ impl<K> SharedBacklog<K> {
     }
 
     /// Removes the sections that no handler needs, and merges sections that need not be separate.
-    fn tidy(&self, sections: &mut Sections<K>, garbage: &mut Garbage<K>) {
-        let (first, is_unused) = {
-            let staged = self.staged.lock();
-            (staged.first_needed(), staged.boundaries.is_empty())
+    pub(super) fn tidy(&self, sections: &mut Sections<K>, garbage: &mut Garbage<K>) {
+        let (first, unneeded) = {
+            let mut staged = self.staged.lock();
+            staged.is_untidy = false;
+            let starts = sections.starts().filter(|start| !staged.is_boundary(*start));
+            (staged.first_needed(), starts.collect::<Vec<_>>())
         };
-        sections.trim(first, is_unused, garbage);
-        // The lock is taken for each section, so that a publisher does not wait while sections are
-        // merged.
-        sections.join(|start| self.staged.lock().is_boundary(start), garbage);
+        // The lock is released, so that a publisher does not wait for this work.
+        sections.trim(first, garbage);
+        sections.join(&unneeded, garbage);
     }
 }

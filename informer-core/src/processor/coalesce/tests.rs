@@ -3,11 +3,6 @@
 use super::*;
 use crate::{Cached, Deleted};
 
-/// No released key.
-fn none() -> Released {
-    Released::new()
-}
-
 fn object(value: &'static str) -> Cached<&'static str> {
     Cached::from_parts(ObjectKey::cluster_scoped("a"), 1.into(), Default::default(), value)
 }
@@ -70,7 +65,7 @@ fn i11_events_of_a_key_coalesce_to_one_step() {
     for (events, expected) in table {
         let mut coalesced = Coalesced::new(true);
         for event in &events {
-            coalesced.push(event, &none(), &mut Vec::new());
+            coalesced.push(event, &mut Vec::new());
         }
         let taken: Vec<_> = coalesced.take(9).iter().map(shown).collect();
         assert_eq!(taken.join(" "), expected, "of {:?}", events.iter().map(shown).collect::<Vec<_>>());
@@ -90,7 +85,7 @@ fn i11_entry_without_old_states_holds_only_the_newest() {
     for (events, expected) in table {
         let (mut coalesced, mut garbage) = (Coalesced::new(false), Vec::new());
         for event in &events {
-            coalesced.push(event, &none(), &mut garbage);
+            coalesced.push(event, &mut garbage);
         }
         let taken: Vec<_> = coalesced.take(9).iter().map(shown).collect();
         assert_eq!(taken.join(" "), expected, "of {:?}", events.iter().map(shown).collect::<Vec<_>>());
@@ -104,8 +99,8 @@ fn i11_holes_do_not_grow_the_backlog() {
         let key = ObjectKey::cluster_scoped(&name.to_string());
         let object = Cached::from_parts(key, 1.into(), Default::default(), ());
         let garbage = &mut Vec::new();
-        coalesced.push(&Event::Added { object: object.clone(), is_in_initial_list: false }, &none(), garbage);
-        coalesced.push(&Event::Deleted(Deleted::exact(object)), &none(), garbage);
+        coalesced.push(&Event::Added { object: object.clone(), is_in_initial_list: false }, garbage);
+        coalesced.push(&Event::Deleted(Deleted::exact(object)), garbage);
     }
     assert_eq!(coalesced.len(), 0);
     assert!(coalesced.entries.len() <= 64 && coalesced.index.capacity() < 200);
@@ -120,21 +115,17 @@ fn i6_removed_entries_keep_order_and_sync_position() {
     let (mut coalesced, garbage) = (Coalesced::new(true), &mut Vec::new());
     let vanish = |coalesced: &mut Coalesced<u64>, garbage: &mut Vec<_>| {
         for name in 0..200 {
-            coalesced.push(&add(&format!("x{name}"), name), &none(), garbage);
-            coalesced.push(
-                &Event::Deleted(Deleted::exact(named(&format!("x{name}"), name))),
-                &none(),
-                garbage,
-            );
+            coalesced.push(&add(&format!("x{name}"), name), garbage);
+            coalesced.push(&Event::Deleted(Deleted::exact(named(&format!("x{name}"), name))), garbage);
         }
     };
     vanish(&mut coalesced, garbage);
-    ["a", "b", "c", "d"].iter().for_each(|name| coalesced.push(&add(name, 0), &none(), garbage));
+    ["a", "b", "c", "d"].iter().for_each(|name| coalesced.push(&add(name, 0), garbage));
     assert_eq!(coalesced.take(2).len(), 2);
     coalesced.complete_initial();
     vanish(&mut coalesced, garbage);
-    coalesced.push(&add("e", 0), &none(), garbage);
-    coalesced.push(&Event::Updated { old: named("c", 0), new: named("c", 1) }, &none(), garbage);
+    coalesced.push(&add("e", 0), garbage);
+    coalesced.push(&Event::Updated { old: named("c", 0), new: named("c", 1) }, garbage);
     assert!(!coalesced.take_initial_end());
     let values = |events: Vec<Event<u64>>| {
         let shown = |event: &Event<u64>| match event {

@@ -1,7 +1,7 @@
 //! Coalescing for several slow handlers, and the events that each of them takes.
 
 use super::*;
-use crate::{Cached, Deleted, Event, EventBatch};
+use crate::{Cached, Event, EventBatch, ObjectKey};
 
 fn object(name: &str, value: u64) -> Cached<u64> {
     Cached::from_parts(ObjectKey::cluster_scoped(name), (value + 1).into(), Default::default(), value)
@@ -22,7 +22,7 @@ type Part = Option<SharedPart>;
 fn publish(backlog: &SharedBacklog<u64>, parts: &mut [&mut Part], events: Vec<Event<u64>>) {
     let batch = batch(events);
     for part in parts {
-        backlog.push(&batch, part, Vec::new(), false);
+        backlog.push(&batch, part, false);
     }
     backlog.finish();
 }
@@ -31,7 +31,10 @@ fn publish(backlog: &SharedBacklog<u64>, parts: &mut [&mut Part], events: Vec<Ev
 fn take(backlog: &SharedBacklog<u64>, part: &mut Part) -> Vec<String> {
     let taken = backlog.with_sections(&mut Garbage::none(), |sections, garbage| {
         backlog.coalesce(sections, garbage);
-        backlog.take(sections, part, None, garbage)
+        backlog.seal(sections, part.as_ref().expect("the handler is behind").start());
+        let taken = backlog.take(sections, part, None);
+        backlog.tidy(sections, garbage);
+        taken
     });
     let (taken, wants_resyncs) = taken.expect("the section exists");
     let is_wanted = |event: &&Event<u64>| wants_resyncs || !matches!(event, Event::Resynced(_));
@@ -114,9 +117,9 @@ fn i1_batch_taken_while_published_reaches_each_handler_once() {
             publish(&backlog, &mut [&mut quick], vec![update("a", 0)]);
         }
         let published = batch(vec![update("b", 0)]);
-        backlog.push(&published, &mut quick, Vec::new(), false);
+        backlog.push(&published, &mut quick, false);
         assert_eq!(take_all(&backlog, &mut quick).len(), 1 + usize::from(is_behind));
-        backlog.push(&published, &mut late, Vec::new(), false);
+        backlog.push(&published, &mut late, false);
         backlog.finish();
         assert_eq!(take_all(&backlog, &mut late), ["Updated { old: Cached(b@1), new: Cached(b@2) }"]);
         assert_eq!(sections(&backlog), 0);
@@ -124,41 +127,45 @@ fn i1_batch_taken_while_published_reaches_each_handler_once() {
 }
 
 #[test]
-fn i1_deletion_after_a_release_is_kept_for_slow_handlers() {
-    let (backlog, mut early, mut late) = (SharedBacklog::new(true), None, None);
-    publish(&backlog, &mut [&mut early], vec![Event::Released(object("a", 0))]);
-    let add = Event::Added { object: object("a", 1), is_in_initial_list: false };
-    publish(&backlog, &mut [&mut early, &mut late], vec![add]);
-    let delete = Event::Deleted(Deleted::exact(object("a", 1)));
-    publish(&backlog, &mut [&mut early, &mut late], vec![delete]);
-    let taken = take_all(&backlog, &mut early);
-    assert!(taken.len() == 3 && taken[2].starts_with("Deleted"), "{taken:?}");
-    assert_eq!(take_all(&backlog, &mut late).len(), 2, "an add and a delete");
+fn i11_section_that_was_taken_while_published_is_removed() {
+    let (backlog, mut part) = (SharedBacklog::new(true), None);
+    backlog.push(&batch(vec![update("a", 0)]), &mut part, false);
+    assert_eq!(take_all(&backlog, &mut part).len(), 1);
+    assert_eq!(sections(&backlog), 1, "another handler can still need the batch");
+    backlog.finish();
+    backlog.settle(&mut Garbage::none());
+    assert_eq!(sections(&backlog), 0);
 }
 
 #[test]
-fn i1_release_and_deletion_in_joined_sections_are_one_deletion() {
-    let (backlog, mut early, mut late) = (SharedBacklog::new(true), None, None);
-    publish(&backlog, &mut [&mut early], vec![Event::Released(object("a", 0))]);
-    let add = Event::Added { object: object("a", 1), is_in_initial_list: false };
-    let delete = Event::Deleted(Deleted::exact(object("a", 1)));
-    publish(&backlog, &mut [&mut early, &mut late], vec![add, delete]);
-    take_all(&backlog, &mut late);
-    let taken = take_all(&backlog, &mut early);
-    assert!(taken.len() == 1 && taken[0].starts_with("Deleted"), "{taken:?}");
+fn i11_section_is_removed_with_its_last_handler() {
+    let (backlog, mut part) = (SharedBacklog::new(true), None);
+    publish(&backlog, &mut [&mut part], vec![update("a", 0)]);
+    backlog.settle(&mut Garbage::none());
+    assert_eq!(sections(&backlog), 1);
+    // Another thread, which reads the statistics, has the sections while the handler is removed.
+    backlog.with_sections(&mut Garbage::none(), |_, _| {
+        backlog.remove(part.as_ref().expect("behind"), &mut Garbage::none());
+    });
+    assert_eq!(sections(&backlog), 0);
 }
 
 #[test]
-fn slow_handler_receives_only_the_resyncs_of_its_checks() {
+fn i11_resyncs_and_later_updates_are_one_event_per_key() {
+    let (backlog, mut part) = (SharedBacklog::new(true), None);
+    backlog.push(&batch(vec![Event::Resynced(object("a", 0))]), &mut part, true);
+    backlog.finish();
+    publish(&backlog, &mut [&mut part], vec![update("a", 0)]);
+    assert_eq!(take_all(&backlog, &mut part), ["Updated { old: Cached(a@1), new: Cached(a@2) }"]);
+}
+
+#[test]
+fn slow_handler_receives_resyncs_only_if_they_were_due() {
     let (backlog, mut due, mut other) = (SharedBacklog::new(true), None, None);
-    let mut resync = |name: &str, is_due: bool| {
-        let batch = batch(vec![Event::Resynced(object(name, 0))]);
-        backlog.push(&batch, &mut due, Vec::new(), is_due);
-        backlog.push(&batch, &mut other, Vec::new(), false);
-        backlog.finish();
-    };
-    resync("a", true);
-    resync("b", false);
+    let resynced = batch(vec![Event::Resynced(object("a", 0))]);
+    backlog.push(&resynced, &mut due, true);
+    backlog.push(&resynced, &mut other, false);
+    backlog.finish();
     assert_eq!(take_all(&backlog, &mut due), ["Resynced(Cached(a@1))"]);
     assert_eq!(take_all(&backlog, &mut other), [""; 0]);
     assert_eq!(sections(&backlog), 0);
