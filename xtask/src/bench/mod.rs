@@ -58,7 +58,8 @@ pub(crate) struct Args {
 /// Other measurements.
 #[derive(Debug, clap::Subcommand)]
 enum Other {
-    /// Replay recorded responses of a real API server to our informers, client-go and kube-rs, and compare them
+    /// Replay recorded responses of a real API server to our informers, client-go, kube-rs and fabric8, and compare
+    /// them
     Wire(wire::Args),
 }
 

@@ -17,7 +17,7 @@ const LABELS: f64 = 280.0;
 const OURS: [&str; 6] = ["#1f6feb", "#54aeff", "#0a3069", "#0969da", "#80ccff", "#218bff"];
 
 /// The colors of all other clients.
-const OTHERS: [&str; 4] = ["#bc4c00", "#fb8f44", "#762d0a", "#d4a72c"];
+const OTHERS: [&str; 5] = ["#bc4c00", "#fb8f44", "#762d0a", "#d4a72c", "#1a7f37"];
 
 /// Returns the color of each client.
 fn colors<'a>(clients: impl Iterator<Item = &'a str>) -> Vec<&'static str> {

@@ -31,6 +31,14 @@ pub(crate) enum Program {
     OursWithSystemAllocator,
     ClientGo,
     KubeRs,
+    Fabric8,
+}
+
+impl Program {
+    /// Returns whether the program collects garbage when it receives the line `collect`.
+    pub(crate) fn collects_garbage(self) -> bool {
+        matches!(self, Self::ClientGo | Self::Fabric8)
+    }
 }
 
 /// A measured client: a library with a form of stored objects. It is a row of the tables.
@@ -45,11 +53,17 @@ pub(crate) struct Form {
     pub(crate) encoding: Encoding,
     /// Whether the client supports several handlers.
     pub(crate) has_handlers: bool,
+    /// Whether the client always lists and then watches, instead of requesting a streaming list.
+    pub(crate) is_list: bool,
 }
+
+/// The name of the row of fabric8.
+pub(crate) const FABRIC8: &str = "fabric8, JSON";
 
 const fn form(name: &'static str, program: Program, argument: &'static str, encoding: Encoding) -> Form {
     let has_handlers = !matches!(program, Program::KubeRs);
-    Form { name, program, argument, encoding, has_handlers }
+    let is_list = matches!(program, Program::Fabric8);
+    Form { name, program, argument, encoding, has_handlers, is_list }
 }
 
 /// All measured clients: our informers, once for each form in which they store objects, and the others. A new form of
@@ -69,4 +83,5 @@ pub(crate) const FORMS: &[Form] = &[
     form("client-go, JSON", Program::ClientGo, "json", Encoding::Json),
     form("kube-rs, JSON", Program::KubeRs, "whole", Encoding::Json),
     form("kube-rs, JSON, managedFields dropped", Program::KubeRs, "pruned", Encoding::Json),
+    form(FABRIC8, Program::Fabric8, "json", Encoding::Json),
 ];

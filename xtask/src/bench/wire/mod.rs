@@ -1,11 +1,12 @@
-//! `cargo xtask bench wire`: replays recorded responses of a real API server to our informers, client-go and kube-rs, and
-//! compares CPU time, memory, speed and latency.
+//! `cargo xtask bench wire`: replays recorded responses of a real API server to our informers, client-go, kube-rs and
+//! fabric8, and compares CPU time, memory, speed and latency.
 //!
 //! All clients receive the same bytes. Each measurement has a new process, and the clients take turns in each round.
 
 mod chart;
 mod client;
 mod clock;
+mod fabric8;
 mod forms;
 mod latency;
 mod objects;
@@ -18,6 +19,7 @@ mod replay;
 mod results;
 mod runs;
 mod usage;
+mod web_socket;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -25,7 +27,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 
-use self::forms::{Encoding, FORMS, Form};
+use self::forms::{Encoding, FABRIC8, FORMS, Form};
 use self::objects::{Objects, Places};
 use self::parts::{HANDLERS, Part, SIZES};
 use self::programs::Programs;
@@ -92,8 +94,9 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let bench = Bench::new(&folder, programs, &args.only, signals)?;
     let clients: Vec<&str> = bench.forms.iter().map(|form| form.name).collect();
     let measured = format!(
-        "{}; {} pods of Kubernetes {}; rounds: {rounds}, of which these are the medians.",
+        "{}{}; {} pods of Kubernetes {}; rounds: {rounds}, of which these are the medians.",
         Machine::here(clients.contains(&"client-go"))?,
+        if clients.contains(&FABRIC8) { format!("; {}", fabric8::versions()?) } else { String::new() },
         description.objects,
         description.server,
     );
@@ -183,6 +186,8 @@ impl<'a> Bench<'a> {
                     figures.extend(self.run(form, handlers, None).throughput(command()?)?);
                 }
             }
+            // Only the list of all recorded objects was recorded.
+            Part::Growth if form.is_list => {}
             Part::Growth => {
                 let mut next_peak = 0.0;
                 for size in SIZES {
@@ -220,7 +225,7 @@ impl<'a> Bench<'a> {
             form,
             objects,
             handlers,
-            is_list: false,
+            is_list: form.is_list,
             last_pass,
             versions: &self.versions,
             signals: self.signals,

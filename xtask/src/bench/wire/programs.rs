@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
+use super::fabric8::{self, Fabric8};
 use super::forms::Program;
 use crate::signals::Signals;
 use crate::{client_go, process, workspace};
@@ -17,6 +18,8 @@ pub(crate) struct Programs {
     ours: HashMap<String, PathBuf>,
     /// `None` if Go is not installed.
     client_go: Option<PathBuf>,
+    /// `None` if Maven or a JDK is not installed.
+    fabric8: Option<Fabric8>,
 }
 
 /// The fields of a message of cargo that this module reads.
@@ -48,7 +51,13 @@ impl Programs {
         if client_go.is_none() {
             eprintln!("Go is not installed; skipping client-go, which needs Go 1.26 or newer");
         }
-        Ok(Self { ours: messages.lines().filter_map(executable).collect(), client_go })
+        let fabric8 = fabric8::build(signals)?;
+        if fabric8.is_none() {
+            eprintln!(
+                "`mvn` or `javac` is not installed; skipping fabric8, which needs Maven and JDK 17 or newer"
+            );
+        }
+        Ok(Self { ours: messages.lines().filter_map(executable).collect(), client_go, fabric8 })
     }
 
     /// Returns the recorder.
@@ -63,6 +72,7 @@ impl Programs {
             Program::OursWithSystemAllocator => self.ours.get("wire-ours-system"),
             Program::KubeRs => self.ours.get("wire-kube-rs"),
             Program::ClientGo => self.client_go.as_ref(),
+            Program::Fabric8 => return self.fabric8.as_ref().map(Fabric8::command),
         };
         path.map(Command::new)
     }

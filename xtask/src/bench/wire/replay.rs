@@ -1,7 +1,7 @@
 //! [`Server`]: replays a recording over HTTP/1.1 without TLS.
 //!
 //! It is not a full API server: it has only pods, and ignores selectors and versions. It sends events only
-//! when [`Server::send`] is called.
+//! when [`Server::send`] is called. A watch can use a WebSocket.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -15,6 +15,7 @@ use anyhow::{Context, bail};
 use super::clock::now;
 use super::forms::Encoding;
 use super::objects::Objects;
+use super::web_socket;
 
 /// The size of a write at full speed, in bytes. It is smaller than the kernel's buffer for a connection.
 const BLOCK: usize = 64 * 1024;
@@ -105,22 +106,28 @@ impl Replay {
             );
         }
         let is_watch = request.has("watch", &["1", "true"]);
-        let stream = if is_watch { ";stream=watch" } else { "" };
-        // Without a length, the body ends with the connection.
-        write!(
-            connection,
-            "HTTP/1.1 200 OK\r\nContent-Type: {media_type}{stream}\r\nConnection: close\r\n\r\n"
-        )?;
+        if let Some(key) = &request.web_socket_key {
+            connection.write_all(web_socket::accept(key).as_bytes())?;
+        } else {
+            let stream = if is_watch { ";stream=watch" } else { "" };
+            // Without a length, the body ends with the connection.
+            write!(
+                connection,
+                "HTTP/1.1 200 OK\r\nContent-Type: {media_type}{stream}\r\nConnection: close\r\n\r\n"
+            )?;
+        }
         if !is_watch {
             return Ok(connection.write_all(self.objects.list()?)?);
         }
+        let mut watch =
+            Watch { connection, is_web_socket: request.web_socket_key.is_some(), block: Vec::new() };
         if request.has("sendInitialEvents", &["1", "true"]) {
-            self.send_initial(connection)?;
+            self.send_initial(&mut watch)?;
         }
         while let Some(batch) = self.next_batch() {
             match batch.rate {
-                None => self.send_at_full_speed(connection, batch.events)?,
-                Some(rate) => self.times.send(self.send_at_rate(connection, batch.events, rate)?)?,
+                None => self.send_at_full_speed(&mut watch, batch.events)?,
+                Some(rate) => self.times.send(self.send_at_rate(&mut watch, batch.events, rate)?)?,
             }
         }
         Ok(())
@@ -130,29 +137,21 @@ impl Replay {
         self.batches.lock().ok()?.recv().ok()
     }
 
-    fn send_initial(&self, mut connection: &TcpStream) -> anyhow::Result<()> {
-        let mut block = Vec::with_capacity(2 * BLOCK);
+    fn send_initial(&self, watch: &mut Watch<'_>) -> anyhow::Result<()> {
         for index in 0..self.objects.len() {
-            self.objects.append(index, &mut block);
-            if block.len() >= BLOCK {
-                connection.write_all(&block)?;
-                block.clear();
-            }
+            watch.add(|block| self.objects.append(index, block));
+            watch.write_full()?;
         }
-        block.extend_from_slice(self.objects.bookmark());
-        Ok(connection.write_all(&block)?)
+        watch.add(|block| block.extend_from_slice(self.objects.bookmark()));
+        watch.write()
     }
 
-    fn send_at_full_speed(&self, mut connection: &TcpStream, events: Range<usize>) -> anyhow::Result<()> {
-        let mut block = Vec::with_capacity(2 * BLOCK);
+    fn send_at_full_speed(&self, watch: &mut Watch<'_>, events: Range<usize>) -> anyhow::Result<()> {
         for index in events {
-            block.extend_from_slice(self.objects.event(index));
-            if block.len() >= BLOCK {
-                connection.write_all(&block)?;
-                block.clear();
-            }
+            watch.add(|block| block.extend_from_slice(self.objects.event(index)));
+            watch.write_full()?;
         }
-        Ok(connection.write_all(&block)?)
+        watch.write()
     }
 
     /// Sends each event with a write of its own, when it is due. Returns the time of each event. If a write blocks, the
@@ -160,12 +159,13 @@ impl Replay {
     /// measured latency includes the delay.
     fn send_at_rate(
         &self,
-        mut connection: &TcpStream,
+        watch: &mut Watch<'_>,
         events: Range<usize>,
         rate: u32,
     ) -> anyhow::Result<Vec<u64>> {
         let (start, mut times) = (now(), Vec::with_capacity(events.len()));
         for (count, index) in events.enumerate() {
+            watch.add(|block| block.extend_from_slice(self.objects.event(index)));
             let due = start + count as u64 * 1_000_000_000 / u64::from(rate);
             let mut time = now();
             let is_late = time >= due;
@@ -174,18 +174,49 @@ impl Replay {
                 time = now();
             }
             times.push(if is_late { due } else { time });
-            connection.write_all(self.objects.event(index))?;
+            watch.write()?;
         }
         Ok(times)
     }
 }
 
+/// The connection of a watch, with the bytes that are not written yet.
+struct Watch<'a> {
+    connection: &'a TcpStream,
+    is_web_socket: bool,
+    block: Vec<u8>,
+}
+
+impl Watch<'_> {
+    /// Adds one frame of a recording, which `append` appends to the block.
+    fn add(&mut self, append: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.block.len();
+        append(&mut self.block);
+        if self.is_web_socket {
+            web_socket::frame(&mut self.block, start);
+        }
+    }
+
+    /// Writes the block if it is large enough.
+    fn write_full(&mut self) -> anyhow::Result<()> {
+        if self.block.len() < BLOCK { Ok(()) } else { self.write() }
+    }
+
+    fn write(&mut self) -> anyhow::Result<()> {
+        self.connection.write_all(&self.block)?;
+        self.block.clear();
+        Ok(())
+    }
+}
+
 /// The parts of a request that the server reads.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 struct Request {
     path: String,
     query: String,
     accept: String,
+    /// The key of a request that starts a WebSocket. fabric8 watches like this.
+    web_socket_key: Option<String>,
 }
 
 impl Request {
@@ -194,23 +225,27 @@ impl Request {
         let first = lines.next().context("the request is empty")??;
         let target = first.split(' ').nth(1).context("the request has no target")?;
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let mut request = Self { path: path.to_owned(), query: query.to_owned(), accept: String::new() };
+        let mut request = Self { path: path.to_owned(), query: query.to_owned(), ..Self::default() };
         for line in lines {
             let line = line?;
             if line.is_empty() {
                 return Ok(request);
             }
-            if let Some((name, value)) = line.split_once(':')
-                && name.eq_ignore_ascii_case("accept")
-            {
-                value.trim().clone_into(&mut request.accept);
+            match line.split_once(':') {
+                Some((name, value)) if name.eq_ignore_ascii_case("accept") => {
+                    value.trim().clone_into(&mut request.accept);
+                }
+                Some((name, value)) if name.eq_ignore_ascii_case("sec-websocket-key") => {
+                    request.web_socket_key = Some(value.trim().to_owned());
+                }
+                _ => {}
             }
         }
         bail!("the request has incomplete headers")
     }
 
     fn accepts(&self, encoding: Encoding) -> bool {
-        // Without a header, a server sends JSON. kube-rs watches like this.
+        // Without a header, a server sends JSON. kube-rs and fabric8 watch like this.
         let is_default = self.accept.is_empty() && encoding == Encoding::Json;
         is_default || self.accept.contains(encoding.media_type())
     }
@@ -233,5 +268,14 @@ mod tests {
         assert_eq!((request.path.as_str(), request.accept.as_str()), (PODS, "a/b, c/d"));
         assert!(request.has("watch", &["1", "true"]) && !request.has("limit", &["1"]));
         assert!(!request.accepts(Encoding::Json));
+        assert_eq!(request.web_socket_key, None);
+    }
+
+    #[test]
+    fn request_has_the_key_of_a_web_socket() {
+        let text = b"GET /api/v1/pods HTTP/1.1\r\nupgrade: websocket\r\nsec-websocket-key: a==\r\n\r\n";
+        let request = Request::read(&text[..]).expect("well formed");
+        assert_eq!(request.web_socket_key.as_deref(), Some("a=="));
+        assert!(request.accepts(Encoding::Json) && !request.accepts(Encoding::Protobuf));
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 
 use super::client::Client;
-use super::forms::{Form, Program};
+use super::forms::Form;
 use super::latency;
 use super::objects::Objects;
 use super::replay::Server;
@@ -43,8 +43,9 @@ pub(crate) struct Run<'a> {
 
 /// A client that has synced.
 struct Synced {
-    server: Server,
+    // Ends before its server, because a client without a server prints errors.
     client: Client,
+    server: Server,
     figures: Figures,
 }
 
@@ -125,12 +126,12 @@ impl Run<'_> {
             (SYNC_PEAK.to_owned(), usage.peak),
             ("steady".to_owned(), (usage.resident - before.resident) / objects),
         ];
-        if self.form.program == Program::ClientGo {
+        if self.form.program.collects_garbage() {
             client.send_line("collect")?;
             client.expect("collected", self.signals)?;
             let resident = Usage::of(client.id())?.resident;
             figures.push(("steady.collected".to_owned(), (resident - before.resident) / objects));
         }
-        Ok(Synced { server, client, figures })
+        Ok(Synced { client, server, figures })
     }
 }
