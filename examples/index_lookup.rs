@@ -50,7 +50,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     factory.start();
     factory.wait_for_cache_sync().await?;
 
-    // Indices can also be added later.
+    // Indexes can also be added after the informer has synced.
     let by_image = pods.add_index("image", images_of)?;
 
     // Each query sees one state of the store. A snapshot gives several queries the same state.

@@ -87,7 +87,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     assert!(names.iter().any(|key| key.name() == "web"));
 
     controller.abort();
-    // The result is always the error of the abort.
+    // The task was aborted, so the result is always an error.
     _ = controller.await;
     factory.shutdown().await;
     drop((maps, secrets, factory));

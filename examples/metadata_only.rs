@@ -30,7 +30,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let reference = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "shop", "uid": uid });
 
     let factory = SharedInformerFactory::new(server.client.clone()).in_namespace(&server.namespace);
-    // The type selects the kind; the server sends only the metadata of its objects.
+    // The type parameter selects the kind. The server sends only the metadata of each object.
     let secrets = factory.metadata().of::<Secret>();
     let by_owner = secrets.add_index("owner", owners)?;
     factory.start();

@@ -37,8 +37,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         handlers
             .on_add(|map, _| println!("+ {}", map.key()))
             .on_delete(|map| println!("- {}", map.key()))
-            // The namespace was removed from the informer, and the object can still exist on the server. So
-            // do not clean up as after a delete.
+            // Called for each object of a namespace that was removed from the informer. The object can still
+            // exist on the server, so do not clean up as after a delete.
             .on_release(move |map| {
                 println!("released {}", map.key());
                 // Sending fails only when the program ends.
@@ -49,8 +49,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     factory.wait_for_cache_sync().await?;
     assert!(maps.lister().namespace(&other).get("there").is_none());
 
-    // `add_namespace` returns a completion for each informer: it is set when the informer has listed the
-    // namespace.
+    // `add_namespace` returns a `Completion` for each informer. Its `wait` returns when the informer has
+    // listed the namespace.
     for completion in factory.add_namespace(&other)? {
         completion.wait().await?;
     }

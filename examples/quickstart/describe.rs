@@ -80,7 +80,8 @@ fn difference(what: &str, old: &str, new: &str) -> Option<String> {
     (old != new).then(|| format!("{what} {old} → {new}"))
 }
 
-/// Joins the described changes; if there are none, names the first part of the object that differs.
+/// Joins the descriptions of the changes. If there are none, returns the name of the first part that differs between
+/// the old and the new object.
 fn summarize(changes: &[String], parts: &[(&str, bool)]) -> String {
     if changes.is_empty() {
         let part = parts.iter().find(|(_, differs)| *differs).map_or("metadata", |(part, _)| part);

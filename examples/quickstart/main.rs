@@ -99,7 +99,7 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
             follow(&mut report, &mut lines, &by_node).await
         } => unless_closed(written),
         interrupted = tokio::signal::ctrl_c() => interrupted.map_err(Into::into),
-        // If an informer has not synced by now, this is an error that names the informer and the reason.
+        // If an informer has not synced by now, the outcome is an error that names the informer and the reason.
         () = time_is_up(args.run_for) => factory.wait_for_cache_sync_within(Duration::ZERO).await.map_err(Into::into),
     };
 

@@ -74,7 +74,7 @@ impl Simulation {
             ClusterSpec { nodes: args.nodes, pods: args.pods, namespaces: 16, ..ClusterSpec::default() };
         let cluster = simulator.populate(&spec)?;
         let (stop, stopped) = oneshot::channel();
-        // The churn ends when `stop` is dropped; the error of the receiver is expected.
+        // The churn ends when `stop` is dropped. Then `stopped.await` returns an error, which is expected.
         let stopped = async move { _ = stopped.await };
         let churn = tokio::spawn(cluster.churn(args.rate.into()).run_until(stopped));
         Ok(Self { simulator, stop, churn })

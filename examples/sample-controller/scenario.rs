@@ -111,7 +111,7 @@ impl Scenario {
         let (foos, params) = (self.api::<Foo>(), PostParams::default());
         let directory = serde_json::from_value(json!({ "metadata": { "name": DIRECTORY } }))?;
         self.api::<ConfigMap>().create(&params, &directory).await?;
-        // The name of the last Foo's Deployment is already used.
+        // Use the name of the last Foo's Deployment, so that the controller cannot create that Deployment.
         let intruder = deployment(&foo(FOOS - 1).spec.deployment_name)?;
         self.api::<Deployment>().create(&params, &intruder).await?;
         for n in 0..FOOS {
@@ -164,8 +164,8 @@ impl Scenario {
             .iter()
             .position(|process| process.name == leader)
             .ok_or("the lease is held by a process that does not belong to this scenario")?;
-        // The leader continues to work during this loop. After the last Deployment, the leader is killed at
-        // once, without another request before the kill.
+        // The leader continues to work during this loop. `swap_remove` kills it directly after the loop: a
+        // request before the kill would give the leader time to complete its work.
         let first = async {
             for _ in 0..=KILLED_AT {
                 made.recv().await.ok_or("the informer has stopped")?;

@@ -60,8 +60,8 @@ impl Server {
             .await?)
     }
 
-    /// Deletes the namespace. Before this call, drop all clients of the server, because the simulator waits until their
-    /// connections are closed.
+    /// Deletes the namespace, and stops the simulator if there is one. Before this call, drop all other clients of the
+    /// server, because the simulator stops only when their connections are closed.
     pub(crate) async fn shutdown(self) -> Result<(), Box<dyn Error>> {
         let namespaces = Api::<Namespace>::all(self.client);
         namespaces.delete(&self.namespace, &DeleteParams::background()).await?;

@@ -18,8 +18,9 @@ pub(crate) async fn create(server: &Server, nodes: usize, pods: usize) -> Result
             .create::<Pod>(json!({
                 "metadata": { "name": format!("pod-{n}"), "labels": { "app": image } },
                 "spec": {
-                    // A node name that no other run uses. A real cluster deletes the pods of a missing node
-                    // after a grace period, and the period of a name from an earlier run can already be over.
+                    // No other run uses this node name. A real cluster deletes pods whose node has been missing
+                    // for a grace period. If an earlier run had used the name, that period could already be
+                    // over, and the cluster would delete the new pods at once.
                     "nodeName": format!("{}-{}", server.namespace, n % nodes),
                     "containers": [{ "name": "main", "image": image }],
                     "terminationGracePeriodSeconds": 0,

@@ -1,5 +1,6 @@
-//! The body of a watch or list in protobuf, split anywhere: the decoders return the same objects however the body is
-//! split, and with or without a tape, and never panic.
+//! The body of a watch or list in protobuf, split anywhere: the decoders never panic, and return the same objects
+//! however the body is split. They also return the same objects whether they decode directly into the Rust type, or
+//! through a tape, which is a flat list of tokens.
 #![no_main]
 
 use std::fmt;
@@ -21,7 +22,7 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(listed, list::<FromTape>(&[body]));
 });
 
-/// A pod that is decoded with a tape, because its type is not one of the frequent kinds.
+/// A pod that is decoded through a tape. Only the types of frequent kinds, such as `Pod`, are decoded directly.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct FromTape(Pod);

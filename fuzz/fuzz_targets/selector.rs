@@ -39,6 +39,6 @@ fuzz_target!(|input: &[u8]| {
         let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         selector.matches(&labels.collect::<BTreeMap<_, _>>())
     });
-    // A page has two objects.
+    // The server has returned the first page of the list, and a page has two objects.
     assert!(selected.map(|(name, _)| *name).take(2).eq(listed.iter().map(String::as_str)));
 });

@@ -166,7 +166,7 @@ mod tests {
     /// A valid definition.
     const CRON_TAB: &str = "examples/custom-groups/crds/crontabs.yaml";
 
-    /// The relevant part of kopium's output.
+    /// Returns the part of kopium's output that the generator needs, without running kopium.
     fn spec(definition: &Definition, _version: &str) -> anyhow::Result<String> {
         let root = types::root_name(&definition.kind);
         Ok(format!(
@@ -192,7 +192,8 @@ mod tests {
         let definitions = [
             of("b.example.com", "Wheel", &["v1", "v2"]),
             of("b.example.com", "Engine", &["v2", "v1"]),
-            // `b.example.org` has the same first label as `b.example.com`. `apps` is a built-in group.
+            // The first label is not enough to name the accessors of these groups: `b.example.org`
+            // has the same first label as `b.example.com`, and `apps` is a built-in group.
             of("b.example.org", "Engine", &["v1"]),
             of("apps.example.org", "Door", &["v1beta1"]),
         ];

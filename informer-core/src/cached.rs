@@ -54,8 +54,8 @@ pub struct Cached<K> {
 pub enum AnyObject {}
 
 impl Cached<AnyObject> {
-    /// Opens the handle of an encoded object: after [`cast_ref`](Self::cast_ref), the result can be
-    /// dereferenced.
+    /// Opens the handle if the object is encoded. The result can be dereferenced after
+    /// [`cast_ref`](Self::cast_ref) has changed its static type to the type of the object.
     pub(crate) fn opened(self) -> Self {
         Self::from_handle(self.handle.open())
     }

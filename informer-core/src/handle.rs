@@ -113,7 +113,8 @@ impl Handle {
         Self::new(key, resource_version, uid, Opened { encoded: self, decoded: OnceLock::new() })
     }
 
-    /// Returns a new open handle to this encoded object, which has not decoded the object yet.
+    /// Returns a new open handle to this encoded object. The new handle has not decoded the object
+    /// yet.
     pub(crate) fn reopened(&self) -> Self {
         self.closed().clone().open()
     }

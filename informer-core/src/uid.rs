@@ -26,7 +26,7 @@ impl Uid {
     }
 }
 
-/// The value of each byte as a lower-case hexadecimal digit; 255 for all other bytes.
+/// Maps each lower-case hexadecimal digit to its value, and all other bytes to 255.
 const NIBBLES: [u8; 256] = {
     let mut nibbles = [u8::MAX; 256];
     let mut value = 0;

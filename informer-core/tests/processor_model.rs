@@ -305,7 +305,8 @@ impl Reader {
     fn check(&self, list_complete: bool, readers: usize) {
         let stats = self.stream.registration().stats();
         if let Some(threshold) = self.threshold {
-            // I11: one event per key in each section of the shared backlog.
+            // I11: the backlog is bounded by the threshold, one batch, and one event per key in
+            // each section of the shared backlog. Each reader can require one more section.
             let limit = threshold + self.largest_batch + usize::from(NAMES) * (readers + 2);
             assert!(stats.pending <= limit, "{stats:?} with a limit of {limit}");
         }

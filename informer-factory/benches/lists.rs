@@ -53,7 +53,8 @@ fn main() {
         measure::<Pod>("list in pages", &server, in_pages()).await;
         let encoded = InformerOptions::new().storage(Storage::Encoded);
         measure::<Pod>("streaming list, encoded", &server, encoded).await;
-        // With small objects, memory that a list needs besides the objects has a larger share.
+        // Metadata objects are smaller than pods, so the additional memory that a list needs is a
+        // larger part of the peak.
         measure::<PartialObjectMeta<Pod>>("streaming list of metadata", &server, InformerOptions::new())
             .await;
         measure::<PartialObjectMeta<Pod>>("list of metadata in pages", &server, in_pages()).await;
@@ -68,7 +69,8 @@ async fn measure<K>(case: &str, server: &Server, options: InformerOptions<K>)
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
 {
-    // Each case has new change counters, so that pods never have a higher version than lists.
+    // The change counters start at zero in each case. Otherwise, the versions of the pods would
+    // exceed the constant version of the lists in a later case.
     let server = &Server { changed: Arc::default(), ..server.clone() };
     let before = ALLOCATED.current_usage();
     ALLOCATED.reset_peak_usage();

@@ -40,8 +40,8 @@ pub trait CacheSync: Send + Sync {
 /// Whether a cache watches a namespace.
 #[derive(Debug, Clone)]
 pub enum NamespaceWatch {
-    /// The cache does not watch namespaces separately, or has no record of this one. A cache keeps
-    /// the names of at least the last 10,000 removed namespaces.
+    /// The cache does not watch namespaces separately, never had this namespace, or has dropped the
+    /// record of its removal. A cache keeps a record of at least the last 10,000 removals.
     Fixed,
     /// The cache watches the namespace.
     Watched {
@@ -137,7 +137,7 @@ impl CacheSync for HandlerRegistration {
     }
 }
 
-/// The error of a wait for caches: some of them are not synced.
+/// The error of functions that wait for caches: at least one cache is not synced.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("not synced: {}", pending.join("; "))]
 #[non_exhaustive]

@@ -16,8 +16,8 @@ use crate::{short, write};
 /// [`Registry::register_collector`](prometheus_client::registry::Registry::register_collector).
 ///
 /// Each series has the labels `resource`, such as `deployments.apps in namespace "shop"`, and
-/// `object`, the name of the object type, such as `Deployment`. The series of an informer end when the factory stops the
-/// informer.
+/// `object`, the name of the object type, such as `Deployment`. The series of an informer end when
+/// the factory stops the informer.
 ///
 /// | metric | type | additional labels |
 /// |---|---|---|
@@ -56,8 +56,8 @@ pub struct InformerMetrics {
 
 impl InformerMetrics {
     /// Returns the metrics of a factory's informers, including those that are requested later. The
-    /// metrics hold a handle of the factory, so its informers run at least until the metrics are
-    /// dropped, unless they are stopped.
+    /// metrics hold a handle of the factory. So an informer that is not stopped runs at least until
+    /// the metrics are dropped.
     #[must_use]
     pub fn new(factory: &SharedInformerFactory) -> Self {
         Self { factory: factory.clone() }
@@ -68,7 +68,7 @@ impl InformerMetrics {
 struct Informer {
     report: InformerReport,
     counts: ReflectorCounts,
-    /// The handlers by name. The statistics of handlers with the same name are added.
+    /// The handlers by name. The statistics of handlers with the same name are summed.
     handlers: BTreeMap<String, HandlerStats>,
 }
 
@@ -225,8 +225,8 @@ impl Collector for InformerMetrics {
     }
 }
 
-/// Returns the last 15 digits of a resource version, because a float has no more; `None` if the
-/// version is not a number.
+/// Returns the last 15 digits of a resource version, because an `f64` represents only 15 digits
+/// exactly; `None` if the version is not a number.
 fn last_digits(resource_version: &str) -> Option<f64> {
     let start = resource_version.len().saturating_sub(15);
     resource_version.get(start..)?.parse::<u64>().ok().map(|number| number as f64)

@@ -1,4 +1,5 @@
-//! The names of metrics in the dashboard, in the alerts and in the guide are those that the collectors write.
+//! Tests that the dashboard, the alerts and the guide name only metrics that the collectors write,
+//! and that the guide names all of these metrics.
 
 use std::collections::BTreeSet;
 

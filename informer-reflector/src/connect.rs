@@ -46,8 +46,8 @@ const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 /// - kube's tracing layer, which logs every failed request as an error, is not used.
 ///
 /// `tls` creates the connector for encrypted connections, because the program chooses the TLS
-/// library. Two features of the configuration are not supported: proxies, and client certificates
-/// from credential plugins that expire. Use `Client::try_from` if you need them.
+/// library. Two features of the configuration are not supported: proxies, and expiring client
+/// certificates from credential plugins. Use `Client::try_from` if you need them.
 ///
 /// Call this function within a tokio runtime.
 ///

@@ -112,7 +112,7 @@ fn i8_index_function_can_add_an_index_during_a_write() {
     let same_store = indexer.clone();
     let _outer = indexer
         .add_index("outer", move |_: &u64| {
-            // The first call adds the index.
+            // The first call of this function adds the index `inner`. Later calls fail to add it.
             Some(same_store.add_index("inner", |version: &u64| Some(*version)).is_ok())
         })
         .expect("a free name");

@@ -229,7 +229,8 @@ fn i10_failed_index_function_affects_only_that_index() {
     assert_eq!(by_tag.count(&2), 2, "the next valid version is indexed");
 }
 
-/// An index value whose `Hash` panics from [`HASH`] on, and whose `Eq` panics from [`COMPARE`] on.
+/// An index value whose `Hash` panics for numbers of at least [`HASH`], and whose `Eq` panics for
+/// numbers of at least [`COMPARE`].
 #[derive(Clone, Debug, PartialOrd, Ord, Eq)]
 struct Explosive(u8);
 
@@ -614,7 +615,7 @@ struct Probe {
     on_drop: OnDrop,
 }
 
-/// An index value of the user; equal values need not be the same allocation.
+/// An index value of a user's type with a drop hook. Equal values can be separate allocations.
 #[derive(Clone)]
 struct Tag(u8, #[allow(dead_code, reason = "for its drop")] Arc<OnDrop>);
 

@@ -333,7 +333,7 @@ async fn expiry_drops_objects_without_open_watches() {
     drop(watch.next().await);
     source.update(object.clone()).unwrap();
     source.update(object.clone()).unwrap();
-    // The object of this test, and its three versions in the history.
+    // Four clones are left: the object of this test, and three versions in the history.
     assert_eq!(Arc::strong_count(&object.copies), 4);
     source.expire();
     assert_eq!(Arc::strong_count(&object.copies), 3);

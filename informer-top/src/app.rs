@@ -1,4 +1,4 @@
-//! [`App`]: the state of the screen, which changes with keys and documents.
+//! [`App`]: the state of the screen. Pressed keys and responses of the inspector change this state.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::client::Failure;
 use crate::data::{Controller, Details, History, Informer, Overview, Text};
 use crate::table::{Column, Order, Row};
 
-/// Determines which documents the reader task requests.
+/// Determines what the reader task requests from the inspector.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Wanted {
     /// The identifier of the selected informer.
@@ -101,7 +101,8 @@ impl App {
         let row = |informer: Informer| Row {
             name: match seen[&informer.description] {
                 1 => informer.description.to_string(),
-                // The identifier also has the type of the objects, and a number if necessary.
+                // Several informers have this description. Their identifiers differ: an identifier also
+                // contains the type of the objects, and a number if necessary.
                 _ => Text::new(&informer.id).to_string(),
             },
             rates: rates.get(&informer.id).copied().unwrap_or_default(),
@@ -120,13 +121,13 @@ impl App {
         }
     }
 
-    /// Returns the time since the last document.
+    /// Returns the time since the last overview was received.
     pub(crate) fn age(&self) -> Duration {
         self.read_at.map_or(Duration::ZERO, |at| at.elapsed())
     }
 
-    /// Returns the rows that match the filter, in order. As on the page, each word of the filter must be in
-    /// the name, the type of the objects, the health or the state.
+    /// Returns the rows that match the filter, in order. As on the inspector's page, each word of the filter
+    /// must be in the name, the type of the objects, the health or the state.
     pub(crate) fn visible(&self) -> Vec<&Row> {
         let filter = self.filter.to_lowercase();
         let is_match = |row: &&Row| {

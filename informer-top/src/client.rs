@@ -1,4 +1,4 @@
-//! [`Client`]: reads documents of an inspector over TCP or a Unix socket, without TLS.
+//! [`Client`]: reads JSON documents from an inspector over TCP or a Unix socket, without TLS.
 //!
 //! Each request opens a new connection, so a failure leaves no broken connection to later requests.
 
@@ -20,9 +20,9 @@ use crate::data::{Details, Overview, Text};
 
 /// The time limit for a request and its response.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum size of a document in bytes. A document about 1,000 informers has about a megabyte.
+/// Maximum size of a response body in bytes. The overview of 1,000 informers is about one megabyte long.
 const MAX_BYTES: usize = 64 << 20;
-/// Maximum length of a server's message in characters.
+/// Maximum number of characters of a server's error message that are shown.
 const MAX_MESSAGE: usize = 300;
 
 const SERVE_ONE: &str =
@@ -42,7 +42,8 @@ pub(crate) enum Address {
 }
 
 impl Address {
-    /// Parses `http://HOST:PORT`, with or without the path of the page, `HOST:PORT`, or `unix:/PATH`.
+    /// Parses `HOST:PORT`, `http://HOST:PORT` or `unix:/PATH`. The first two forms can end with the path of
+    /// the inspector's page.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         #[cfg(unix)]
         if let Some(path) = text.strip_prefix("unix:") {
@@ -214,7 +215,8 @@ fn refused(status: StatusCode, body: &[u8]) -> Failure {
     match status {
         StatusCode::UNAUTHORIZED => Failure::new("no access to the inspector", &reason, SET_TOKEN),
         StatusCode::FORBIDDEN => Failure::new("no access to the inspector", &reason, USE_LOOPBACK),
-        // A server that is not an inspector can answer with a whole page or document.
+        // A server that is not an inspector can answer with an HTML page or a JSON document. Such text is not a
+        // useful reason, so only the status is shown.
         StatusCode::NOT_FOUND if message.starts_with(['<', '{']) => Failure::missing(&status.to_string()),
         StatusCode::NOT_FOUND => Failure::missing(&reason),
         _ => Failure::broken(&reason),

@@ -1,6 +1,6 @@
-//! The documents of the inspector, and the rates that are computed from two documents.
+//! The JSON documents that the inspector returns, and the rates that are computed from two overviews.
 //!
-//! Fields that are unknown are ignored, and most missing fields have a default, so that other versions of
+//! Unknown fields are ignored, and most missing fields have a default, so that other versions of
 //! informer-monitor can be read, too.
 
 use std::collections::{BTreeMap, HashMap};
@@ -22,7 +22,7 @@ impl Text {
         let mut letters = text.chars().peekable();
         while let Some(letter) = letters.next() {
             match letter {
-                // `ESC [` begins a sequence such as a color, which ends with one of these letters.
+                // `ESC [` begins a sequence such as a color, which ends with one of these characters.
                 '\u{1B}' if letters.next_if_eq(&'[').is_some() => {
                     letters.by_ref().find(|letter| matches!(letter, '@'..='~'));
                 }
@@ -181,7 +181,7 @@ pub(crate) enum Severity {
 }
 
 impl Informer {
-    /// Returns the severity by the rules of the page (`server.js` of informer-monitor).
+    /// Returns the severity by the rules of the inspector's page (`server.js` of informer-monitor).
     pub(crate) fn severity(&self) -> Severity {
         match (&*self.state, &*self.health) {
             ("panicked" | "stopped", _) => Severity::Bad,
@@ -218,14 +218,14 @@ impl Informer {
     }
 }
 
-/// The rates of an informer per second; `None` until two documents of the same process have been read.
+/// The rates of an informer per second; `None` until two overviews of the same process have been read.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Rates {
     pub(crate) events: Option<f64>,
     pub(crate) calls: Option<f64>,
 }
 
-/// The counters of the last document.
+/// The counters of the previous overview.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     at: u64,
@@ -233,10 +233,11 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Returns the rates since the last document, by identifier, and keeps the counters of this document.
-    /// The page computes rates in the same way (`inspector.js` of informer-monitor): the difference of the
-    /// totals, at least zero, divided by the time between the documents on the server. The first document
-    /// after a restart of the program has no rates.
+    /// Returns the rates since the previous overview, by the identifier of the informer, and stores the
+    /// counters of this overview for the next call. The rates are computed as on the inspector's page
+    /// (`inspector.js` of informer-monitor): the difference of the totals, at least zero, is divided by the
+    /// time on the server between the two overviews. The first overview after a restart of the program has no
+    /// rates.
     pub(crate) fn rates(&mut self, overview: &Overview) -> HashMap<String, Rates> {
         let seconds = overview.at.saturating_sub(self.at) as f64 / 1000.0;
         let counters: HashMap<_, _> =

@@ -7,7 +7,7 @@ use crate::data::{Controller, Details, Text};
 use crate::format::{NONE, bytes, count, counted, duration, rate, table, wrap};
 use crate::table::Row;
 
-/// Maximum number of failing keys, and of parked keys, that are shown of a controller.
+/// Maximum number of failing keys, and of parked keys, that are shown for each controller.
 const MAX_KEYS: usize = 3;
 /// Maximum number of quarantined objects that are shown.
 const MAX_QUARANTINED: usize = 5;
@@ -63,7 +63,7 @@ fn facts(row: &Row) -> Vec<String> {
     let known = |text: &Text| if text.is_empty() { NONE.to_owned() } else { text.to_string() };
     let mut versions = format!("watermark {}", known(&informer.watermark));
     if informer.watermark != informer.received {
-        // The changes between the two versions are still in the queue.
+        // The queue still contains the changes between the watermark and the received version.
         versions.push_str(&format!(", received {}", known(&informer.received)));
     }
     let size = informer.bytes.map(|size| format!(" · ≈ {} as JSON", bytes(size))).unwrap_or_default();

@@ -15,7 +15,7 @@ const GAP: &str = "  ";
 /// An informer with the values that this program computes.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
-    /// The description. If several informers have the same description, also the type of the objects.
+    /// The description; the identifier if several informers have the same description.
     pub(crate) name: String,
     pub(crate) informer: Informer,
     pub(crate) rates: Rates,
@@ -84,7 +84,7 @@ impl Column {
         Self::ALL[(index + step) % Self::ALL.len()]
     }
 
-    /// Returns whether the smallest value is first by default. This is so for names only.
+    /// Returns whether the smallest value is first by default, which is the case only for names.
     fn is_ascending(self) -> bool {
         self == Self::Name
     }
@@ -105,7 +105,7 @@ impl Column {
         }
     }
 
-    /// Compares two rows by this column. The worst health is the greatest.
+    /// Compares two rows by this column. The worst health counts as the greatest value.
     fn compare(self, a: &Row, b: &Row) -> Ordering {
         let number = |row: &Row| match self {
             Self::Objects => row.informer.objects,
@@ -205,7 +205,8 @@ impl Layout {
         cells.collect()
     }
 
-    /// Returns the text of a row up to its health, and the health, which can have another color.
+    /// Returns the text of a row in two parts: all columns before the health, and the health. The health can
+    /// have a different color.
     pub(crate) fn cells(&self, row: &Row) -> (String, String) {
         let mut cells: Vec<_> =
             self.0.iter().map(|(column, width)| fill(*column, &column.text(row), *width)).collect();

@@ -1,4 +1,4 @@
-//! The terminal: receives the inspector's documents and the pressed keys, and draws the screen after each of them.
+//! The terminal: receives responses of the inspector and pressed keys, and draws the screen after each of them.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -14,8 +14,8 @@ use crate::app::{App, Update, Wanted};
 use crate::client::Client;
 use crate::view::draw;
 
-/// The interval at which the screen is drawn if there are no keys and documents, so that the age of the data
-/// is correct.
+/// The interval at which the screen is drawn even if nothing is received and no key is pressed, so that the
+/// age of the data is correct.
 const REDRAW: Duration = Duration::from_secs(1);
 
 /// Shows the informers until a key or a signal ends the program. The terminal is always restored, also after
@@ -64,8 +64,8 @@ async fn terminated() {
     std::future::pending().await
 }
 
-/// Reads the overview, and then the details of the selected informer, after each interval. Reads the details
-/// also when another informer is selected. Ends when the receiver of the results is dropped.
+/// Reads the overview, and then the details of the selected informer, after each interval. When another
+/// informer is selected, reads its details at once. Ends when the receiver of the results is dropped.
 pub(crate) async fn read(
     client: Client,
     interval: Duration,

@@ -14,7 +14,7 @@ use crate::table::{Layout, Row, health};
 
 /// The minimum height of the panes below the table, in lines.
 const MIN_PANE: usize = 4;
-/// The minimum age of the data that the header shows, in seconds.
+/// While connected, the header shows the age of the data only from this number of seconds on.
 const OLD: u64 = 2;
 
 const KEYS: &str = "q quit · s sort · r reverse · / filter · p pause · ? help";
@@ -68,14 +68,16 @@ pub(crate) fn draw(frame: &mut Frame<'_>, app: &mut App, has_colors: bool) {
     }
 }
 
-/// Splits an area below this number of lines.
+/// Splits an area into its first `lines` lines and the rest.
 fn split(area: Rect, lines: usize) -> [Rect; 2] {
     let height = u16::try_from(lines).unwrap_or(u16::MAX).min(area.height);
     let rest = Rect { y: area.y + height, height: area.height - height, ..area };
     [Rect { height, ..area }, rest]
 }
 
-/// Returns the height of the table: all rows if they fit, and otherwise at least half of the screen.
+/// Returns the height of the table. All rows are shown if they fit above the panes. Otherwise, the table gets
+/// the space that the informer's pane leaves, but at least half of the area above the controllers' pane. If
+/// fewer than [`MIN_PANE`] lines remain for the informer's pane, the table takes the whole body.
 fn table_height(app: &App, body: Rect, informer: usize, controllers: usize) -> usize {
     let body = usize::from(body.height);
     let free = body.saturating_sub(controllers.min(body / 3));

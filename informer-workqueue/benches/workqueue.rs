@@ -50,9 +50,9 @@ fn bench(c: &mut Criterion, name: &str, mut step: impl AsyncFnMut()) {
     });
 }
 
-/// Returns a function that returns the keys in turn, beginning with index `from`. If the first
-/// `from` keys are queued at the beginning, and a worker takes one key after each added key, the
-/// returned key is not in the queue.
+/// Returns a function that returns the keys in turn, beginning with index `from`. If a benchmark
+/// first queues the keys before this index, and then takes one key after each add, the function
+/// never returns a key that is still queued.
 fn in_turn(keys: &[Key], from: usize) -> impl FnMut() -> Key + '_ {
     let mut next = from;
     move || {

@@ -1,9 +1,10 @@
 //! A work queue for controllers, like client-go's `util/workqueue`.
 //!
-//! Callbacks [add](Workqueue::add) the keys of changed objects, at any rate and from any thread;
-//! workers [take](Workqueue::get) keys and reconcile their objects. A key is queued once, however
-//! often it is added. A key that is added while a worker processes it is queued again afterwards.
-//! So no change is missed, and two workers never process the same object at the same time.
+//! Callbacks [add](Workqueue::add) the keys of changed objects, with any frequency and from any
+//! thread; workers [take](Workqueue::get) keys and reconcile their objects. A key is queued once,
+//! however often it is added. A key that is added while a worker processes it is queued again
+//! afterwards. So no change is missed, and two workers never process the same object at the same
+//! time.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {

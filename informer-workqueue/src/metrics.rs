@@ -51,7 +51,7 @@ use std::time::Duration;
 /// ```
 #[doc(alias = "MetricsProvider")]
 pub trait Metrics: Send + Sync {
-    /// Called when a key becomes pending: it was queued, or was added while a worker has it. Not
+    /// Called when a key becomes pending: the key is queued, or is added while a worker has it. Not
     /// called when a pending key is added again.
     fn added(&self, queue: &str) {
         let _ = queue;

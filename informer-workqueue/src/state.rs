@@ -259,8 +259,8 @@ impl<T> State<T> {
         (is_drained || self.mode == Mode::Down).then_some(is_drained)
     }
 
-    /// Unregisters a worker that waits for an item, because it checks again or stops waiting.
-    /// Returns its unused waker.
+    /// Unregisters a worker that has waited for an item. The worker calls this before it checks the
+    /// queue again, or when it stops waiting. Returns its unused waker.
     pub(crate) fn unregister_getter(&mut self, ticket: Ticket) -> Option<Waker> {
         self.timekeeper = self.timekeeper.filter(|keeper| keeper.ticket != ticket);
         self.getters.unregister(ticket)

@@ -1,7 +1,8 @@
 //! The mutex and the clock of this crate, and their models for loom.
 //!
-//! They are `parking_lot`'s mutex and tokio's clock. With `--cfg informer_loom`, the mutex is
-//! loom's, and the clock moves only when a test advances it; see `tests/loom.rs`.
+//! In ordinary builds, the mutex is `parking_lot`'s, and the clock is tokio's. With `--cfg
+//! informer_loom`, the mutex is loom's, and the clock moves only when a test advances it; see
+//! `tests/loom.rs`.
 
 #[cfg(not(informer_loom))]
 mod real {

@@ -2,9 +2,9 @@
 //! have not unregistered yet.
 //!
 //! Waiters are part of the locked state of the queue. So a change of the state and the selection of
-//! the tasks to wake are one step. A waiter is removed from the list when it is
-//! selected to be woken. At its next poll, the waiter unregisters with the ticket that it received
-//! when it registered, and then checks the state again.
+//! the tasks to wake are one step. A waiter is removed from the list when it is selected to be
+//! woken. At its next poll, the waiter unregisters with the ticket that it received when it
+//! registered, and then checks the state again.
 
 use std::collections::VecDeque;
 use std::task::Waker;

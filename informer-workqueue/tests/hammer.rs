@@ -22,7 +22,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 struct Key {
     /// The number of adds; incremented before each add.
     wanted: AtomicU64,
-    /// The value of `wanted` when the worker of the last successful item took the item.
+    /// The value of `wanted` at the time at which the last successfully processed item was taken.
     reached: AtomicU64,
     is_busy: AtomicBool,
 }
@@ -160,7 +160,7 @@ async fn hammer(queue: Workqueue<usize>) {
     assert!(world.queue.is_empty() && world.queue.delayed() == 0);
     let (taken, failed) = (world.taken.load(SeqCst), world.failed.load(SeqCst));
     assert!(taken >= KEYS as u64 && failed > 0);
-    // Two of three kinds of failures are drops and panics, which count as abandoned.
+    // Of the three kinds of failures, two count as abandoned: dropped items and panics.
     assert!((1..=failed).contains(&world.queue.abandoned()));
 }
 

@@ -104,7 +104,7 @@ fn two_keys_reach_two_workers_that_take_one_each() {
         queue.add("b");
         let mut keys = workers.map(|worker| worker.join().expect("no panic"));
         keys.sort_unstable();
-        // The keys differ, because a queued key is added only once.
+        // Each key is queued only once, so the two workers have taken different keys.
         assert_eq!(keys, ["a", "b"]);
     });
 }

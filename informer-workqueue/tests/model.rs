@@ -1,6 +1,6 @@
-//! The queue compared with a naive model, with and without groups. Random histories contain adds,
-//! delays, takes, all ends of an item, time and a shutdown. After each step, the taken keys, their
-//! priorities and the remaining keys must be equal.
+//! Compares the queue with a naive model, with and without groups. Random histories contain adds,
+//! delays, takes, all ends of an item, advances of the clock and a shutdown. The queue and the
+//! model must agree on the taken keys, their priorities and the remaining keys.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -94,7 +94,8 @@ struct Model {
     /// The queued keys of each priority, in the order of the groups' turns.
     waiting: [Vec<(u8, Vec<Key>)>; 3],
     passed: [usize; 3],
-    /// Keys that workers have, and the priority of their next add, if any.
+    /// Keys that workers have. For a key that was added meanwhile, the value is the priority with
+    /// which the key will be queued again.
     running: BTreeMap<Key, Option<usize>>,
     /// Due time, sequence number, key and priority.
     delayed: Vec<(u64, usize, Key, usize)>,
@@ -310,8 +311,8 @@ impl World {
         assert_eq!(self.queue.abandoned(), self.dropped);
     }
 
-    /// Compares the lengths. Reading the length queues the keys whose delay is over, so the test does
-    /// not do this after each step.
+    /// Compares the lengths. Reading the length also queues the keys whose delay is over. If the
+    /// test did this after each step, the other operations would never have to queue such keys.
     fn compare_lengths(&mut self) {
         self.model.catch_up();
         assert_eq!(self.queue.len(), self.model.len());

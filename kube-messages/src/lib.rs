@@ -28,7 +28,8 @@
 //! `i`, `l`, `d`, `y` for strings, booleans, integers of 32 and 64 bits, floating-point numbers and
 //! bytes. The type has the prefix `[` for lists, `{` for maps, `*` for optional fields, and `!` for
 //! fields that are in JSON even if they are empty. The JSON name `-` marks a message whose fields
-//! are inlined. The word `choice` after the name of a message marks [`Message::is_choice`].
+//! are inlined. The word `choice` after the name of a message means that the message is a choice;
+//! see [`Message::is_choice`].
 
 mod wire;
 mod write;

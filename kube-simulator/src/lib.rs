@@ -184,7 +184,7 @@
 //!   one answer to a few hundred kilobytes.
 //! - **Rights.** Every request is authorized. There is no admission beyond the rules on this page.
 //! - **`OpenAPI`** is complete for custom resources. For built-in kinds it has the names and types
-//!   of fields, but no descriptions and no required fields. `/openapi/v2` is empty.
+//!   of fields, but no descriptions and no lists of required fields. `/openapi/v2` is empty.
 //! - **The `kubernetes` service** and its endpoints, which contain the loopback address, are
 //!   created only with [`SimulatorBuilder::require_namespaces`].
 

@@ -56,7 +56,7 @@ enum Step {
     LongE2e,
 }
 
-/// Clippy on the workspace, with the features of the quickstart, which no other step compiles.
+/// Clippy on the workspace, with the features of the quickstart. No other step compiles these features.
 const CLIPPY: &[&str] = &[
     "clippy",
     "--workspace",

@@ -14,7 +14,8 @@ use crate::protocol::{Plan, now};
 pub(crate) struct Meter {
     last_pass: u64,
     received: AtomicUsize,
-    /// The number of last states of objects that handlers have not received yet: at first, objects times handlers.
+    /// The number of last states that handlers have not received yet. Each handler receives the last state of each
+    /// object, so this number is at first the number of objects times the number of handlers.
     missing: AtomicUsize,
     /// Version and time of each event; `None` if times are not recorded.
     times: Option<Mutex<Vec<(u64, u64)>>>,

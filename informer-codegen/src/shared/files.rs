@@ -32,7 +32,8 @@ impl fmt::Display for Stale {
     }
 }
 
-/// Returns the stale files of the folder, by path. A file is generated if it has the `mark`.
+/// Returns the stale files of the folder, by path. A Rust file of the folder that is not in `files`
+/// is stale only if it has the `mark` of generated files.
 pub fn stale(folder: &Path, files: &Files, mark: &str) -> anyhow::Result<BTreeMap<String, Stale>> {
     let mut stale = BTreeMap::new();
     for (name, text) in files {

@@ -127,7 +127,8 @@ impl Election {
             }
             (Request::Get, _) => Next::NotLeading,
             (_, Response::Lease(lease)) => self.process_write(*lease, sent, now),
-            // The lease in `seen` was possibly outdated, so read the lease now.
+            // The update failed, possibly because the lease in `seen` was outdated. So read the
+            // lease now.
             (Request::Replace(_), _) if !self.is_seen_outdated => {
                 self.is_seen_outdated = true;
                 Next::Send(Request::Get)

@@ -205,7 +205,7 @@ impl World {
         let (local, date) = self.clock(who);
         let candidate = &mut self.candidates[who];
         if candidate.at_work && candidate.election.renew_by().is_some_and(|by| local >= by) {
-            // The work was cancelled and renewals have ended.
+            // The renew deadline is over: the work was cancelled, and the leader sends no more renewals.
             candidate.waiting = None;
             return;
         }

@@ -217,8 +217,8 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         K: Send + Sync + 'static,
         I: IntoIterator<Item = T>,
     {
-        // Events must not be coalesced: a reconcile call can have read an intermediate state, so
-        // the keys of this state must be queued, too.
+        // Without a threshold, events are not coalesced. Coalescing would drop intermediate states.
+        // A reconcile call can have read such a state, so the keys of each state must be queued.
         let options =
             HandlerOptions::new().name(format!("controller {:?}", self.queue.name())).threshold(None);
         let handler = feed(self.queue.clone(), keys);

@@ -8,11 +8,11 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Logs each namespace whose keys stay parked, at most once per deadline.
+/// Logs each namespace whose keys stay parked for longer than the deadline.
 pub(super) struct Overdue {
     controller: String,
-    /// The time after which a namespace with parked keys is logged, and the interval of repeated
-    /// lines.
+    /// The time after which a namespace with parked keys is logged, and the minimum time between
+    /// two log lines for the same namespace.
     pub(super) deadline: Duration,
     /// The time of the last log line of each namespace.
     logged: Mutex<HashMap<String, Instant>>,
@@ -20,12 +20,13 @@ pub(super) struct Overdue {
 
 impl Overdue {
     pub(super) fn new(controller: &str, deadline: Duration) -> Self {
-        // A deadline of zero would log without a pause.
+        // With a deadline of zero, there would be no pause between the log lines.
         let deadline = deadline.max(Duration::from_secs(1));
         Self { controller: controller.to_owned(), deadline, logged: Mutex::default() }
     }
 
-    /// Logs that a key of this namespace has been parked for a whole deadline.
+    /// Logs that a key of this namespace has been parked for as long as the deadline. `cache`
+    /// returns the description of the cache that the key waits for.
     pub(super) fn report(&self, namespace: &str, cache: impl FnOnce() -> String) {
         if self.should_log(namespace) {
             tracing::warn!(
@@ -39,8 +40,8 @@ impl Overdue {
         }
     }
 
-    /// Returns whether to log a line for a namespace, at most one per deadline, and records the
-    /// line.
+    /// Returns `true` if the namespace has no log line yet, or if its last log line is at least one
+    /// deadline old. In this case, also records a new log line.
     fn should_log(&self, namespace: &str) -> bool {
         let mut logged = self.logged.lock();
         logged.retain(|_, at| at.elapsed() < self.deadline);

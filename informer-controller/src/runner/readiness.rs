@@ -51,7 +51,7 @@ enum Coverage {
         /// stops watching it.
         removed: Vec<CancellationToken>,
     },
-    /// All caches that watched the namespace have stopped watching it.
+    /// All caches with `is_watched` that watched the namespace have stopped watching it.
     Released,
 }
 

@@ -210,7 +210,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     }
 
     async fn wait_for(&self, pending: &Pending) {
-        // The next iteration of `ready` checks the condition and the deadline.
+        // Timeouts are ignored, because the next iteration of `ready` checks the condition and the
+        // deadline.
         match &pending.condition {
             Condition::Outcome(settlement) => {
                 if let Ok(condition) = timeout_at(pending.until, settlement.settle()).await {

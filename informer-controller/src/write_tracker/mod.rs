@@ -137,8 +137,8 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         KeyWrites::new(self.clone(), key.clone())
     }
 
-    /// Returns the number of keys with pending writes. A write counts until the first check of its
-    /// key after the caches have the write.
+    /// Returns the number of keys with pending writes. A write that the caches have received counts
+    /// as pending until its key is checked the next time.
     #[must_use]
     pub fn keys(&self) -> usize {
         self.shared.keys.lock().pending.len()

@@ -35,8 +35,8 @@ pub(super) enum Condition {
     /// deletion of this object, and no events for later writes. So the cache possibly reaches the
     /// version late, with an event of another object or a bookmark.
     Leaving { watermarks: Watermarks, version: ResourceVersion, is_absent: StoreCheck },
-    /// The cache has received the deletion of an object, and has reached the version that the
-    /// object had before the deletion.
+    /// The cache lacks a deleted object, or has the object with a deletion timestamp. The cache has
+    /// also reached the version that the object had before the deletion.
     Deletion { watermarks: Watermarks, version: ResourceVersion, is_known: StoreCheck },
     /// There is no condition yet: the request is in flight, or its outcome is unknown. The token is
     /// cancelled when the outcome becomes known.

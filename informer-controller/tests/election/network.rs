@@ -20,7 +20,8 @@ pub(crate) enum Behavior {
     Silent,
     /// The server applies a write, but its response is lost.
     AnswersLost,
-    /// Each request is delayed, or handled in one of the other ways, at random. Contains the seed.
+    /// Each request is delayed, refused, or lost, or its response is lost, at random. Contains the
+    /// seed.
     Troubled(u64),
 }
 

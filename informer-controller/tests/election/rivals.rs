@@ -135,7 +135,8 @@ async fn faulty_requests_leave_one_leader_and_recover() {
                 });
             }
             links.iter().for_each(|link| link.set(Behavior::Open));
-            // From now on, a candidate must lead soon, even if a whole run was dropped.
+            // From now on, there must be a working candidate at least every 30 seconds, even if a dropped
+            // run leaves a lease that must expire first.
             let mut idle_since = Instant::now();
             let quiet_until = idle_since + Duration::from_secs(300);
             while Instant::now() < quiet_until {

@@ -25,7 +25,8 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 pub(crate) struct Witness {
     client: Client,
     namespace: String,
-    /// The number of slices created since the start. The channel is notified of each change of a slice.
+    /// The number of slices created since the start. Each update or deletion of a slice also wakes the
+    /// receiver, although the number stays the same.
     made: watch::Receiver<usize>,
     handler: HandlerRegistration,
     factory: SharedInformerFactory,

@@ -310,7 +310,8 @@ async fn late_failure_parks_the_key_again() {
             sleep(DEADLINE * 2).await;
             Err::<ConfigMap, _>(unreachable())
         };
-        // A check of the key removes the write, because its deadline has passed.
+        // The check happens before the request fails, but after the deadline of the write. So the check
+        // removes the write.
         let check = async {
             sleep(DEADLINE + DEADLINE / 2).await;
             assert!(world.writes.is_ready());
@@ -324,7 +325,7 @@ async fn late_failure_parks_the_key_again() {
         };
         let (answer, ()) = tokio::join!(answer, check);
         assert!(answer.is_err() && !world.writes.is_ready(), "the outcome is unknown");
-        // The deleted object is known, so the tracker can read it.
+        // The tracker can read the object of the deletion, but not the object whose name is unknown.
         assert_eq!(world.wait().await, if is_deletion { (Duration::ZERO, true) } else { (DEADLINE, false) });
     }
     world.running.stop().await;

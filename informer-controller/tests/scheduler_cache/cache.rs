@@ -88,7 +88,8 @@ impl Cache {
         }
     }
 
-    /// Chooses the node whose scarcest resource will have the most left, and assumes the pod there.
+    /// Chooses the node that will have the largest free share of its scarcest resource, and assumes the
+    /// pod to be on this node.
     pub(crate) fn assume(&mut self, key: &ObjectKey, uid: &Uid, request: Resources) -> Choice {
         if self.pods.contains_key(key) {
             return Choice::AlreadyPlaced;
@@ -155,7 +156,7 @@ impl Cache {
         self.remove_unused_node(&placed.node);
     }
 
-    /// Removes an unknown node without pods.
+    /// Removes the entry of a node that has no pods and, according to the watch, does not exist.
     fn remove_unused_node(&mut self, name: &str) {
         let is_idle = |node: &Node| node.allocatable.is_none() && node.used == Resources::default();
         if self.nodes.get(name).is_some_and(is_idle) {

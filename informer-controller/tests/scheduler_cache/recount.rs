@@ -17,9 +17,9 @@ use crate::views::{NodeRoom, PodDemand};
 pub(crate) struct Recount {
     allocatable: BTreeMap<String, Resources>,
     pub(crate) sums: BTreeMap<String, Resources>,
-    /// The number of pods in the namespace.
+    /// The number of pods in the namespace, without completed pods.
     pub(crate) pods: usize,
-    /// The number of these pods that have no node.
+    /// The number of pods in the namespace that have no node, without completed pods.
     pub(crate) waiting: usize,
 }
 

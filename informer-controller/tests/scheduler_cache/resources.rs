@@ -26,8 +26,8 @@ impl Resources {
         }
     }
 
-    /// Returns the remaining share of the scarcest resource of `all`, in thousandths; `None` if
-    /// `self` exceeds `all`.
+    /// Returns the free share of the scarcest resource, in thousandths, if `self` is used and `all` is
+    /// the capacity. Returns `None` if `self` exceeds `all`.
     pub(crate) fn left_of(self, all: Self) -> Option<u128> {
         let left = |used: u128, all: u128| {
             let free = all.checked_sub(used)?;

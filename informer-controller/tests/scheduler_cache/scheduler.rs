@@ -45,7 +45,7 @@ pub(crate) struct Shared {
     pub(crate) pods: SharedIndexInformer<PodDemand>,
     pub(crate) client: Client,
     pub(crate) counts: Counts,
-    /// Notified after each change of the cache that an event of a pod causes.
+    /// Sends a notification after each pod event, when the cache has been updated.
     changed: watch::Sender<()>,
 }
 
@@ -109,7 +109,7 @@ impl Shared {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a receiver of notifications about changes of the cache that events of pods cause.
+    /// Returns a receiver that is notified after each pod event, when the cache has been updated.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }

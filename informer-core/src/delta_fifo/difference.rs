@@ -30,8 +30,8 @@ impl<K> Unprocessed<K> {
 
     /// Adds a change that is newer than the earlier changes of its key.
     fn add(&mut self, delta: Delta<K>) {
-        // A resync is queued only for a key without other changes, so the known object is the
-        // newest state.
+        // A resync is queued only for a key without other changes, so the object in the consumer's
+        // store is the newest state.
         if matches!(delta, Delta::Sync(_)) {
             return;
         }
@@ -65,7 +65,8 @@ impl<K: 'static> Drop for TakeBlock<'_, K> {
             let state = self.0.state.lock();
             (state.closed, state.is_finished())
         };
-        // I12: consumers that wait for the end of the block must be woken.
+        // I12: while batches cannot be taken, `pop` waits even if the queue is closed. So wake each
+        // waiting `pop`: it must return `None` if the queue is also empty.
         if closed {
             self.0.wake.notify_waiters();
         }
@@ -86,13 +87,13 @@ impl<K: 'static> Shared<K> {
     }
 
     /// Queues the release of all objects of a namespace. If nothing of the namespace has arrived,
-    /// there is nothing to process, and the completions of the namespace are returned: the caller
-    /// must set them.
+    /// the consumer has nothing to process. In this case, returns the completions of the namespace,
+    /// which the caller must set.
     pub(super) fn release(&self, scope: &Scope) -> Vec<Completion> {
         let nothing = Listed::empty(scope.clone());
         let changes = self.difference(&nothing, |key, last| {
-            // `last` is `Some`, because each known or unprocessed key has an object; the tombstone
-            // is a fallback.
+            // `last` is `Some`, because each key in the store or with an unprocessed change has an
+            // object; the tombstone is a fallback.
             let missed = |last| Delta::Deleted(Deleted::missed(key.clone(), last));
             last.map_or_else(|| missed(None), Delta::Released)
         });
@@ -109,7 +110,8 @@ impl<K: 'static> Shared<K> {
         completed.unwrap_or_default()
     }
 
-    /// Queues a resync for every known object that has no unprocessed change.
+    /// Queues a resync for every object in the consumer's store that has no change queued or in
+    /// flight.
     pub(super) fn resync(&self) {
         let Some(known) = self.known.as_deref() else { return };
         if self.state.lock().is_first_list_arriving() {

@@ -1,5 +1,5 @@
-//! [`Feeds`]: the progress of each namespace that has its own source. This code takes no lock and
-//! never waits.
+//! [`Feeds`]: the progress of the feeds of a queue. A feed is the input of the queue for one
+//! namespace that has its own source. This code takes no lock and never waits.
 //!
 //! A queue with one source has no feeds. A feed is released when its namespace is no longer
 //! watched. Each feed has its own initial list, its own resource version, and two completions: one
@@ -96,7 +96,7 @@ pub(super) struct Feeds {
 }
 
 impl Feeds {
-    /// Returns whether there are no feeds, because the queue has one source.
+    /// Returns whether there are no feeds. A queue with one source never has feeds.
     pub(super) fn is_empty(&self) -> bool {
         self.feeds.is_empty()
     }
@@ -218,10 +218,11 @@ impl Feeds {
         }
     }
 
-    /// Releases a feed. Returns `None` if the consumer has to process the release. If nothing of
-    /// the feed has arrived, the feed is removed at once, and its completions are returned. But if
-    /// an earlier feed of the namespace is still being released, that feed takes over the
-    /// completions, and no completions are returned.
+    /// Releases a feed. Returns `None` if the consumer has to process the release.
+    ///
+    /// If nothing of the feed has arrived, removes the feed at once, and returns the completions
+    /// that the caller must set. The returned list is empty if an earlier feed of the namespace is
+    /// still being released: that feed takes over the completions.
     pub(super) fn release(&mut self, id: FeedId) -> Option<Vec<Completion>> {
         let position = self.feeds.iter().position(|feed| feed.id == id)?;
         // Without this feed, the minimum version can be different. The next batch reports it.

@@ -91,7 +91,8 @@ pub(super) enum FirstList {
     /// The initial list of the queue. If the queue has feeds, the arriving list is one feed's part
     /// of the initial list.
     OfQueue,
-    /// The initial list of a namespace that was added after the queue's initial list.
+    /// The initial list of a feed, but not a part of the queue's initial list: the feed was added
+    /// after the feeds of the queue's initial list were fixed, or that list ended without it.
     OfFeed,
     /// No initial list: the initial list has ended, and the arriving list is a relist.
     Over,
@@ -102,11 +103,13 @@ pub(super) fn is_same<K>(one: &Cached<K>, other: &Cached<K>) -> bool {
 }
 
 impl<K: 'static> State<K> {
-    /// Replaces copies of unchanged objects in `objects` with the existing handles. Returns the
-    /// copies, which must be dropped while the queue is not locked. If the queue has access to a
-    /// store and the list is an initial list, the other objects are queued at once. Without a
-    /// store, this function does not queue them: `replace` could not detect that they have been
-    /// queued and processed, and would queue them again at the end of the list.
+    /// Replaces each unchanged object in `objects` with its existing handle. Returns the unused
+    /// handles, which must be dropped while the queue is not locked.
+    ///
+    /// If the queue has access to a store and the list is an initial list, queues the new and
+    /// changed objects at once. Otherwise, `replace` queues these objects at the end of the list.
+    /// Note: without a store, `replace` could not detect that an object has already been queued and
+    /// processed, and would queue the object again.
     pub(super) fn list_part(
         &mut self,
         objects: &mut [Cached<K>],

@@ -5,9 +5,11 @@ use smallvec::smallvec;
 
 use crate::{Delta, Deltas};
 
-/// Appends a change to the pending changes of a key. Of two consecutive deletions, one with an
-/// exact last state is kept; of a deletion and a release, the deletion is kept. Returns the change
-/// that was not kept, if any.
+/// Appends a change to the pending changes of a key. Returns the change that was not kept, if any.
+///
+/// Of two consecutive deletions, an exact one is kept, or the later one if both are exact. If
+/// neither is exact, the earlier one is kept, unless it has no last known object. Of a deletion and
+/// a release, the deletion is kept; of two releases, the later one.
 #[inline(never)] // Otherwise the compiler does not inline the callers.
 pub(super) fn append<K>(deltas: &mut Deltas<K>, delta: Delta<K>) -> Option<Delta<K>> {
     match (deltas.last_mut(), delta) {

@@ -95,8 +95,8 @@ impl Population {
         *announced = false;
     }
 
-    /// Revokes the end of the list that a batch has announced, because the batch has not been
-    /// processed.
+    /// Revokes the announcement of the end of the list, because the batch that announced the end
+    /// has not been processed.
     pub(super) fn revoke_end(&mut self) {
         let Self::Arriving { in_flight, announced, .. } = self else { return };
         *in_flight -= 1;

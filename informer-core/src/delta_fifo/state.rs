@@ -239,9 +239,9 @@ impl<K: 'static> State<K> {
         !std::mem::replace(&mut self.items[position].initial, true)
     }
 
-    /// Copies the newest delta of each item in a slice of the queue that begins at `ticket` to
-    /// `queued`. Adds the batch in flight to `in_flight`, unless it is there already. Sets `ticket`
-    /// to the beginning of the next slice. Returns whether this slice is the last one.
+    /// Reads the slice of the queue that begins at `ticket`: appends the newest delta of each item
+    /// to `queued`. Adds the batch in flight to `in_flight`, unless it is there already. Sets
+    /// `ticket` to the beginning of the next slice. Returns whether this slice is the last one.
     pub(super) fn collect(
         &self,
         ticket: &mut u64,

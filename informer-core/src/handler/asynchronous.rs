@@ -10,7 +10,7 @@ use crate::{Cached, Deleted};
 /// [`EventHandler`](crate::EventHandler) is the sync counterpart.
 ///
 /// The informer makes one call at a time. For each object, the handler receives an add, then
-/// updates, then a delete or a release. Events that arrive during a call wait. Once their number
+/// updates, then a delete or a release. While a call runs, further events wait. Once their number
 /// reaches the [threshold](crate::HandlerOptions::threshold) of the handler, waiting events of the
 /// same key are coalesced. If a call panics, the informer does not repeat it, and delivers the next
 /// event.

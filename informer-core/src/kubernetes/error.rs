@@ -45,9 +45,10 @@ pub enum SelectorError {
     Syntax {
         /// The string that is not a label selector.
         text: String,
-        /// The word or sign that was expected.
+        /// A description of the word or symbol that was expected.
         expected: &'static str,
-        /// The word or sign that was found instead.
+        /// The word or symbol that was found instead, in quotation marks; `the end` at the end of
+        /// the string.
         found: String,
     },
     /// The API server supports this operator, but kube's `Selector` can't express it. Compare the

@@ -81,9 +81,9 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
         None
     }
 
-    /// Returns a function that creates the source of one namespace, if the caller must select the
-    /// namespaces and watch each namespace separately. Otherwise returns `None`: this source is
-    /// listed and watched as a whole. Default: `None`.
+    /// Returns a function that creates the source of a single namespace, or `None` if this source
+    /// is listed and watched as a whole. If there is a function, the caller must select the
+    /// namespaces, and list and watch each of them separately. Default: `None`.
     fn namespace_by_namespace(&self) -> Option<InNamespace<K>> {
         None
     }

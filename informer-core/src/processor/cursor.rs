@@ -2,7 +2,8 @@
 //! no lock and never waits.
 //!
 //! A cursor returns references to the events of shared batches. With a hundred handlers, cloning
-//! the events would be the largest cost, because each clone changes a reference count.
+//! the events would be the largest cost, because each clone changes the reference count of an
+//! object, which all handlers share.
 
 use std::collections::VecDeque;
 

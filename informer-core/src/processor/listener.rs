@@ -46,8 +46,8 @@ pub(super) struct ProcessorListener {
 #[non_exhaustive]
 pub struct HandlerStats {
     /// The number of waiting events, including the event of the current call. Objects that existed
-    /// when the handler was added are not counted. Later events can still be merged into those of a
-    /// slow handler, so the handler can receive fewer events than this number.
+    /// when the handler was added are not counted. Later events can still be merged into the
+    /// waiting events of a slow handler, so the handler can receive fewer events than this number.
     pub pending: usize,
     /// The number of calls that have returned. For a stream, the number of events that the reader
     /// has received.

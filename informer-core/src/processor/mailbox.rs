@@ -136,8 +136,8 @@ impl<K> Mailbox<K> {
         let mut garbage = Garbage::none();
         let taken = self.shared.with_sections(&mut garbage, |sections, garbage| {
             self.shared.coalesce(sections, garbage);
-            // Work that depends on the number of events is done without the lock `state`, for which
-            // the publisher waits.
+            // The publisher can wait for the lock `state`, so work whose cost depends on the number
+            // of events is done without this lock.
             let from = self.state.lock().inbox.shared.as_ref()?.start();
             self.shared.seal(sections, from);
             let (cursor, is_whole) = self.take_prepared(sections)?;
@@ -151,7 +151,8 @@ impl<K> Mailbox<K> {
         taken
     }
 
-    /// Takes the next events of the sections, and whether they are a whole section.
+    /// Takes the next events of the sections. Returns a cursor over the events, and whether the
+    /// handler has taken a whole section.
     fn take_prepared(&self, sections: &mut Sections<K>) -> Option<(Cursor<K>, bool)> {
         let mut state = self.state.lock();
         let Inbox { shared, merged, threshold, .. } = &mut state.inbox;
@@ -204,8 +205,9 @@ impl<K> Mailbox<K> {
         self.state.lock().inbox.is_behind()
     }
 
-    /// Counts the backlog of the handler, and coalesces nothing: a reader of the statistics must
-    /// not do the work of the handler's task.
+    /// Counts the backlog of the handler. Unlike `take_shared`, this function does not coalesce the
+    /// published batches first: a reader of the statistics must not do the work of the handler's
+    /// task.
     pub(super) fn backlog(&self) -> Backlog {
         let count = |state: &State<K>, (shared, merged): (usize, u64)| Backlog {
             pending: state.inbox.len() + shared + self.in_flight.load(Ordering::Relaxed),

@@ -14,12 +14,13 @@ pub struct HandlerOptions {
     /// the current call counts as waiting. Default: 1,024. Zero means one. With `None`, events are
     /// never coalesced, and memory is unbounded.
     ///
-    /// If fewer events than the threshold are waiting, the next batch is added as a whole. So a
-    /// single slow handler has at most the sum of the threshold, one batch, and one event per key.
-    /// Slow handlers share their coalesced events. Each additional slow handler adds at most one
-    /// event per key, because it can have fallen behind at another event.
+    /// If fewer events than the threshold are waiting, the next batch is added as a whole. So the
+    /// number of waiting events of a single slow handler is at most the sum of the threshold, one
+    /// batch, and one event per key. Slow handlers share their coalesced events. Each additional
+    /// slow handler adds at most one event per key: if it has fallen behind at another batch, its
+    /// coalesced events begin at that batch, so they are stored separately.
     pub threshold: Option<usize>,
-    /// Whether a coalesced update contains the new object also as its old object. Default: `false`;
+    /// Whether the new object also replaces the old object of a coalesced update. Default: `false`;
     /// the old object is then the last version that the handler received.
     ///
     /// By default, a waiting update keeps the old object in memory, often as the only user of that

@@ -35,9 +35,9 @@ impl ResyncClock {
         self.period
     }
 
-    /// Returns whether the handler was due at the last check of the resync periods. Then it receives
-    /// the resyncs until the next check. The name is client-go's and has nothing to do with the
-    /// initial sync.
+    /// Returns whether the handler was due at the last check of the resync periods. A handler that
+    /// was due receives the resyncs until the next check. The name of this function is client-go's
+    /// and has nothing to do with the initial sync.
     pub(super) fn is_syncing(&self) -> bool {
         self.syncing
     }

@@ -1,9 +1,10 @@
 //! [`Sections`]: the coalesced events of a [shared backlog](super::shared_backlog). This code takes
 //! no lock and never waits.
 //!
-//! A section has the events of consecutive batches. While it is open, later events can be merged
-//! into it. It is sealed when one of several handlers takes it: then these handlers share its
-//! events. If later sections must be joined to a sealed one, it is opened again.
+//! A section has the coalesced events of consecutive batches. While a section is open, later events
+//! can be merged into it. If several handlers need a section, the section is sealed when the first
+//! of these handlers takes it, so that all of them receive the same events. A sealed section is
+//! opened again if the section after it must be merged into it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -36,7 +37,7 @@ enum Content<K> {
     /// Several handlers share these events.
     Sealed {
         events: SharedBatch<K>,
-        /// The number of entries that the events had while the section was open.
+        /// The number of entries of the open section, one per key. An entry can become two events.
         len: usize,
         resyncs: usize,
     },
@@ -89,7 +90,7 @@ impl<K> Sections<K> {
     ///
     /// If the section is sealed, the handler takes the whole section. Otherwise no other handler
     /// needs the section: the handler takes up to `limit` events, and later events can still be
-    /// merged into the others.
+    /// merged into the remaining events.
     pub(super) fn take(&mut self, start: Sequence, limit: Option<usize>) -> Option<TakenEvents<K>> {
         let at = self.find(start)?;
         let section = &mut self.sections[at];
@@ -120,8 +121,8 @@ impl<K> Sections<K> {
         self.sections.get(next).map(|section| section.start)
     }
 
-    /// Counts the events of the sections that begin with the batches `from..to`, and the events
-    /// that were merged into them.
+    /// Counts the events of the sections whose first batch is in the range `from..to`, and the
+    /// events that were merged into them.
     pub(super) fn count(&self, from: Sequence, to: Sequence) -> (usize, u64) {
         let own = self.sections.iter().filter(|section| (from..to).contains(&section.start));
         own.fold((0, 0), |(events, merged), section| (events + section.len(), merged + section.merged))

@@ -63,7 +63,8 @@ struct Staged<K> {
     batches: VecDeque<(Sequence, SharedBatch<K>)>,
     /// For each batch, the number of handlers whose part of the backlog begins with it.
     readers: BTreeMap<Sequence, usize>,
-    /// Whether a section may no longer be needed, or may no longer need to be separate.
+    /// Whether `tidy` must run, because it may be possible to remove a section, or to merge a
+    /// section into the section before it.
     is_untidy: bool,
 }
 
@@ -171,8 +172,9 @@ impl<K> SharedBacklog<K> {
         Self { staged: Mutex::new(staged), sections: Mutex::new(Sections::new(keeps_old)) }
     }
 
-    /// Adds the current batch to the part of a handler, and to the backlog unless it was added for
-    /// another handler. If the handler has just fallen behind, `part` is `None`.
+    /// Adds the current batch to the part of a handler. Also adds the batch to the backlog, unless
+    /// the batch is there already because of another handler. If the handler has just fallen
+    /// behind, `part` is `None`.
     pub(super) fn push(&self, batch: &SharedBatch<K>, part: &mut Option<SharedPart>, wants_resyncs: bool) {
         // I11: publishing only appends the batch; it is coalesced later.
         let mut staged = self.staged.lock();
@@ -191,8 +193,10 @@ impl<K> SharedBacklog<K> {
     pub(super) fn finish(&self) {
         let mut staged = self.staged.lock();
         if std::mem::take(&mut staged.has_next) {
-            // A handler's task may have coalesced the batch already. Its section was kept for handlers
-            // that the publisher had not reached.
+            // A handler's task may have coalesced the batch already. Until now, the section of the
+            // batch was kept separate for handlers that the publisher had not reached. If no
+            // handler's part begins with this section, `tidy` can now remove the section, or merge
+            // it into the section before it.
             staged.is_untidy |= staged.batches.back().is_none_or(|(last, _)| *last != staged.next);
             staged.next += 1;
         }
@@ -215,16 +219,17 @@ impl<K> SharedBacklog<K> {
 
     /// Seals the section at `from` if several handlers need it.
     pub(super) fn seal(&self, sections: &mut Sections<K>, from: Sequence) {
-        // While this thread has the sections, no other handler can become a reader of an existing
-        // section, except of the batch that is being published.
+        // While this thread has the sections, no handler becomes a new reader of an existing
+        // section, unless the section begins with the batch that is being published.
         if !self.staged.lock().has_one_reader(from) {
             sections.seal(from);
         }
     }
 
-    /// Takes the next events of a handler, and whether the handler wants resyncs among them. Returns
-    /// `None` if the backlog must be coalesced first. Sets `part` to `None` if the handler has taken
-    /// its whole part. [`seal`](Self::seal) must be called before, and [`tidy`](Self::tidy) after.
+    /// Takes the next events of a handler. Returns the events, and whether the handler wants the
+    /// resyncs among them. Returns `None` if the backlog must be coalesced first. Sets `part` to
+    /// `None` if the handler has taken its whole part. [`seal`](Self::seal) must be called before,
+    /// and [`tidy`](Self::tidy) after.
     pub(super) fn take(
         &self,
         sections: &mut Sections<K>,

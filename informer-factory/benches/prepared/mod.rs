@@ -49,7 +49,7 @@ impl Sample for Pod {
     }
 }
 
-/// A slim view of a pod, such as the cache of a scheduler could store.
+/// A slim view of a pod, with the fields that a scheduler could cache.
 pub(crate) struct Placement {
     metadata: ObjectMeta,
     node_name: Option<String>,

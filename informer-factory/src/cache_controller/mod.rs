@@ -1,8 +1,9 @@
 //! [`CacheController`]: runs a reflector that fills a queue, and a function that processes the
 //! queue.
 //!
-//! client-go: `Controller` of tools/cache/controller.go. Shared informers are built on it. It is
-//! also useful alone, to process the changes of a resource without a store.
+//! client-go: `Controller` of tools/cache/controller.go. Shared informers are built on
+//! `CacheController`. A `CacheController` is also useful alone, to process the changes of a
+//! resource without a store.
 
 mod config;
 mod process;
@@ -166,7 +167,8 @@ impl<K: Send + Sync + 'static> CacheController<K> {
     ///
     /// # Panics
     /// Panics if the process function panics; the remaining items are then not processed. Also
-    /// panics if the source panics; changes that are queued then may stay unprocessed.
+    /// panics if the source panics; changes that are in the queue at that time may stay
+    /// unprocessed.
     ///
     /// # Cancel safety
     /// Dropping the future stops the work: queued changes are not processed, and the reflector's

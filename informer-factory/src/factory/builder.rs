@@ -183,8 +183,9 @@ impl FactoryBuilder {
         self
     }
 
-    /// Sets the time after which an unused informer is stopped, at the latest after 1.5 times this
-    /// period. Default: never, as in client-go. Minimum: one second.
+    /// Sets the period after which an unused informer is stopped. The informer stops at the latest
+    /// 1.5 times this period after its last use. Default: never, as in client-go. Minimum: one
+    /// second.
     ///
     /// An informer is in use while it has a handler (detached or not) or an event stream, or while
     /// the program holds a handle of the informer, of its store (`Indexer`, `Lister`) or of one of

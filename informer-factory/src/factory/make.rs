@@ -159,9 +159,9 @@ impl SharedInformerFactory {
         informer
     }
 
-    /// Starts the informers that were created after the first `start`. Needed only if the factory
-    /// stops idle informers. A caller then cannot find out that it got a new informer instead of an
-    /// existing one, and so does not call `start` again.
+    /// Starts the informers that were created after the first `start`. Called only if the factory
+    /// stops idle informers: a request can then return a new informer in place of a stopped one.
+    /// The caller cannot detect this, and so does not call `start` again.
     fn start_new_informers(&self) {
         let starting = self.inner.starting.lock();
         let Some(runtime) = starting.as_ref().filter(|_| !self.inner.shutdown.is_cancelled()) else { return };

@@ -110,10 +110,11 @@ impl SharedInformerFactory {
     }
 }
 
-/// Adds a namespace to an informer if the factory has the namespace, otherwise removes it. Returns
-/// the completion of this addition or removal. If another thread adds or removes the name in the
-/// factory meanwhile, starts again. Only one name is changed, because if two threads applied the
-/// whole set, each could remove the namespace that the other has added.
+/// Adds a namespace to an informer if the factory has the namespace, otherwise removes the
+/// namespace from the informer. Returns the completion of this addition or removal. Tries again if
+/// another thread has meanwhile added the namespace to the factory, or removed it. Applies only one
+/// namespace, because if two threads applied the whole set, each could remove the namespace that
+/// the other has added.
 fn apply_namespace(
     informer: &SharedIndexInformer<AnyObject>,
     watched: &WatchedNamespaces,

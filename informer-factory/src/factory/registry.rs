@@ -153,8 +153,9 @@ impl Entry {
         !matches!(*self.work.lock(), Work::Waiting(_))
     }
 
-    /// Records whether the informer is in use now. Returns whether it was unused at all calls during
-    /// the last `period`, so this method must be called periodically.
+    /// Records whether the informer is in use now. Returns whether the informer was unused at all
+    /// calls during the last `period`, so this method must be called periodically. Returns `false`
+    /// if the informer's task was not started.
     pub(super) fn observe_idleness(&self, period: Duration) -> bool {
         let mut since = self.idle_since.lock();
         if self.informer.is_in_use() || !matches!(*self.work.lock(), Work::Started(_)) {

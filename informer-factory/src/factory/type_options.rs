@@ -61,9 +61,9 @@ impl<K: Resource + 'static> TypeOptions<K> {
     /// configuration and returns the configuration for this type. Default: no change.
     ///
     /// If the streaming list of one informer fails, all informers of the resource use paged lists
-    /// for 10 to 30 minutes. So if several types of one resource have different
-    /// [`list_stall_timeout`](ReflectorConfig::list_stall_timeout)s, the shortest one determines
-    /// when all of these informers change to paged lists.
+    /// for 10 to 30 minutes. So if several object types of one resource have different
+    /// [`list_stall_timeout`](ReflectorConfig::list_stall_timeout)s, the shortest timeout
+    /// determines when all informers of the resource change to paged lists.
     pub fn reflector(
         mut self,
         change: impl Fn(ReflectorConfig) -> ReflectorConfig + Send + Sync + 'static,

@@ -237,10 +237,10 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
 
     /// Returns a [`Completion`] that is set when the initial list is in the store.
     ///
-    /// An informer of several namespaces does not wait for a namespace that the server has refused
-    /// (403) for ten seconds, provided that another namespace has been listed. A logged warning and
-    /// [`status`](Self::status) name the refused namespaces. [`cache_in`](Self::cache_in) waits for
-    /// one namespace, even if the server refuses it.
+    /// An informer of several namespaces syncs without the namespaces that the server has refused
+    /// (403) for ten seconds, provided that at least one other namespace has been listed. A logged
+    /// warning and [`status`](Self::status) name the refused namespaces.
+    /// [`cache_in`](Self::cache_in) waits for one namespace, even if the server refuses it.
     #[must_use]
     pub fn synced(&self) -> Completion {
         self.shared.queue.synced()

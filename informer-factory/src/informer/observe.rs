@@ -1,4 +1,4 @@
-//! The state of a [`SharedIndexInformer`], its health, and its numbers.
+//! The state, health and statistics of a [`SharedIndexInformer`].
 
 use std::sync::Arc;
 

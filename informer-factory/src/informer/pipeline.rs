@@ -17,7 +17,7 @@ use super::failure_log::FailureLog;
 use super::progress::Progress;
 use crate::source::Source;
 
-/// Turns batches of deltas into states of the store and events.
+/// Turns batches of deltas into changes of the store and events for handlers.
 pub(super) struct Pipeline {
     pub(super) index_failures: FailureLog,
     pub(super) writer: StoreWriter<AnyObject>,
@@ -50,15 +50,16 @@ impl Pipeline {
         )
         .entered();
         let mut outcome = Outcome { changes: Vec::with_capacity(count), events: Vec::with_capacity(count) };
-        // All lookups come first. They use one snapshot, so the store is locked only once. No
-        // reference count changes between them, so the CPU can load several objects in parallel.
+        // All lookups come before the first change. They use one snapshot, so the store is locked
+        // only once. They return references, so no atomic reference count changes between two
+        // lookups, and the CPU can load several objects in parallel.
         let state = self.indexer.snapshot();
         let stored: Vec<_> = batch.items().iter().map(|pending| state.stored(&pending.key)).collect();
         for (pending, stored) in batch.items().iter().zip(stored) {
             outcome.add(pending, stored);
         }
-        // The snapshot is dropped here, because the writer would have to copy the data that a
-        // snapshot shares.
+        // The snapshot is dropped before the write: otherwise, the writer would have to copy the
+        // data that it shares with the snapshot.
         drop(state);
         let Outcome { changes, events } = outcome;
         span.record("events", events.len());

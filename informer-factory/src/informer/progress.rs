@@ -1,7 +1,8 @@
-//! [`Progress`]: the numbers of an informer's batches, and the time of its watermark.
+//! [`Progress`]: the numbers of an informer's batches, and the time at which the store reached its
+//! watermark.
 //!
-//! Only the informer's task writes them. A batch costs at most three relaxed atomic operations and
-//! one reading of the clock.
+//! Only the informer's task writes these values. A batch costs at most three relaxed atomic
+//! operations and one reading of the clock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -23,8 +24,8 @@ pub(crate) struct Progress {
     created: Instant,
     batches: AtomicU64,
     items: AtomicU64,
-    /// The time of the last batch with a watermark, in milliseconds since `created`; `u64::MAX` if
-    /// there was none.
+    /// The time at which the last batch with a watermark was processed, in milliseconds since
+    /// `created`; `u64::MAX` before the first such batch.
     watermark: AtomicU64,
 }
 
@@ -50,7 +51,8 @@ impl Progress {
         BatchCounts { batches: batches.load(Ordering::Relaxed), items: items.load(Ordering::Relaxed) }
     }
 
-    /// Returns the time since the store reached its watermark; `None` if there is no watermark.
+    /// Returns the time since the store reached its watermark, or the server confirmed it; `None`
+    /// if there is no watermark.
     pub(crate) fn watermark_age(&self) -> Option<Duration> {
         let reached = Some(self.watermark.load(Ordering::Relaxed)).filter(|reached| *reached != u64::MAX)?;
         Some(Duration::from_millis(self.millis().saturating_sub(reached)))

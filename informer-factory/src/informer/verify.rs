@@ -29,7 +29,8 @@ use super::SharedIndexInformer;
 use crate::source::{Part, Source};
 use listing::{Listed, list, refresh_watch_cache};
 
-/// The maximum number of comparisons, if the server has compacted the compared resource version.
+/// The maximum number of attempts to compare. Only an attempt that fails because the server has
+/// compacted the compared resource version is repeated.
 const MAX_TRIES: usize = 3;
 
 /// The timeout for the response to a request, for each later part of a list, and for a bookmark.
@@ -182,7 +183,7 @@ pub(super) struct Verifier {
     indexer: Indexer<AnyObject>,
     source: Arc<Source<AnyObject>>,
     ingest: Ingest,
-    /// The store's watermark, for waits until the store has changed.
+    /// Receives the store's watermark when it changes.
     watermark: watch::Receiver<ResourceVersion>,
     last: Mutex<Option<Arc<Verification>>>,
 }

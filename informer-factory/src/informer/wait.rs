@@ -69,8 +69,9 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         wait(self.shared.watermark.clone(), has_reached, timeout).await
     }
 
-    /// Waits until the store has the object `written`, which the server returned from a write, or a
-    /// later version of it, at most for `timeout`. So a controller can read its own writes.
+    /// Waits until the store has the object `written` or a later version of it, at most for
+    /// `timeout`. `written` is the object that the server returned for a write. So a controller can
+    /// read its own writes.
     ///
     /// Returns [`WaitOutcome::NotCovered`] at once if the store does not have the object and
     /// `written` is outside the informer's namespace or label selector. Also returns `NotCovered`

@@ -111,7 +111,7 @@ where
     }
 }
 
-/// Returns the longer name of an index, and logs an error the first time.
+/// Returns the longer name of an index. Logs an error, unless an index with the longer name exists.
 fn longer_name<K: Send + Sync + 'static, V>(informer: &SharedIndexInformer<K>, name: &str) -> String {
     let longer = format!("{name} of {}", type_name::<V>());
     if !informer.indexer().index_names().contains(&longer) {

@@ -203,8 +203,9 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
         let watched_again = state.released.remove(&namespace);
         state.watched.insert(namespace, member);
         let never_done = if state.has_ended {
-            // The informer has ended, so the work never runs. Dropping its reflector sets the health
-            // to `Stopped`, and the end of the queue cancels the feed's completion.
+            // The informer has ended, so the work never runs and is dropped below. This drop sets
+            // the reflector's health to `Stopped`. The end of the queue cancels the feed's
+            // completion.
             Some(work)
         } else {
             state.waiting.push(work);

@@ -28,8 +28,8 @@ enum Inner {
     Namespaces(NamespacesStatus),
 }
 
-/// The namespaces of an informer, and the state of one `SourceStatus` that waits for changes of
-/// their health.
+/// The status of separately watched namespaces. Each value has its own record of the changes that
+/// [`health_changed`](NamespacesStatus::health_changed) has returned.
 #[derive(Clone)]
 struct NamespacesStatus {
     description: Arc<str>,
@@ -76,9 +76,10 @@ impl SourceStatus {
     }
 
     /// Returns the current health. For several namespaces, this is the worst health among them, in
-    /// this order from worst to best: forbidden, not served, backing off, connecting, syncing, live.
-    /// Of several live namespaces, the one with the oldest last event counts. If the set of
-    /// namespaces is empty, the health is [`Health::Connecting`].
+    /// this order from worst to best: forbidden, not served, backing off or awaiting its turn,
+    /// connecting, syncing, live. If all namespaces are live, this is the health of the namespace
+    /// whose last event is the oldest. If the set of namespaces is empty, the health is
+    /// [`Health::Connecting`].
     #[must_use]
     pub fn health(&self) -> Health {
         match &self.inner {

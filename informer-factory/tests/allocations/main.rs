@@ -1,4 +1,4 @@
-//! Tests that count allocations: per event, and of idle informers.
+//! Tests that count the allocations per event, and the memory of idle informers.
 
 mod server;
 
@@ -15,7 +15,7 @@ use tokio::runtime::Runtime;
 
 use server::Server;
 
-/// The number of events in one piece of a watch.
+/// The number of events in one piece of a watch response.
 const EVENTS: usize = 200;
 
 fn factory(server: &Server) -> SharedInformerFactory {
@@ -34,7 +34,7 @@ async fn until(condition: impl Fn() -> bool) {
     }
 }
 
-/// Returns a piece of a watch with one event for each of [`EVENTS`] config maps.
+/// Returns a piece of a watch response, with one event for each of [`EVENTS`] config maps.
 fn piece(event_type: &str, round: usize) -> Bytes {
     let mut piece = String::new();
     for number in 0..EVENTS {

@@ -34,7 +34,7 @@ impl Server {
         self.watches.lock().len()
     }
 
-    /// Sends a piece of the body to each watch.
+    /// Sends a piece of the response body to each watch.
     pub(crate) fn send(&self, piece: &Bytes) {
         for watch in &*self.watches.lock() {
             watch.unbounded_send(piece.clone()).expect("the informer watches");

@@ -84,8 +84,9 @@ impl Cluster {
         SharedInformerFactory::new(self.client.clone()).in_namespace(&self.namespace)
     }
 
-    /// Creates nodes that no other test uses. The garbage collector deletes pods on missing nodes,
-    /// and does so at once if the name has been missing for long.
+    /// Creates nodes that no other test uses. Pods need an existing node: the garbage collector
+    /// deletes the pods of a missing node, and does so at once if the node has been missing for
+    /// long.
     pub(crate) async fn nodes<const COUNT: usize>(&self) -> [String; COUNT] {
         let names: [_; COUNT] = std::array::from_fn(|number| format!("{}-{number}", self.namespace));
         for name in &names {
@@ -127,7 +128,7 @@ pub(crate) fn run<K: Object>(
     (informer, shutdown.drop_guard())
 }
 
-/// Waits for a health that satisfies the predicate, and returns it.
+/// Waits until the informer's health satisfies the predicate, and returns that health.
 pub(crate) async fn health_that<K: Object>(
     informer: &SharedIndexInformer<K>,
     is_it: impl Fn(&Health) -> bool,
@@ -177,7 +178,8 @@ pub(crate) async fn patch<K: Object>(server: &Api<K>, name: &str, patch: Value) 
     server.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.expect("the object exists")
 }
 
-/// Deletes without a grace period, because there may be no kubelet that reports the pod's end.
+/// Deletes an object without a grace period. With a grace period, a pod on a node without a
+/// kubelet would stay, because only the kubelet reports the pod's end.
 pub(crate) async fn delete<K: Object>(server: &Api<K>, name: &str) {
     server.delete(name, &DeleteParams::default().grace_period(0)).await.expect("the object exists");
 }

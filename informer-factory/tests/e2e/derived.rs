@@ -1,5 +1,5 @@
-//! `#[derive(Informer)]` against the real server: a custom resource that its own definition
-//! installs, and a slim view.
+//! `#[derive(Informer)]` against the real server: a custom resource, whose definition comes from
+//! the Rust type, and a slim view.
 
 use std::collections::BTreeSet;
 

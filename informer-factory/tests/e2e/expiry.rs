@@ -25,8 +25,8 @@ use crate::witnesses::Witnesses;
 /// must have changed since the version `known`.
 async fn drop_history<const TEST: u8>(cluster: &Cluster, known: &str) {
     let definitions = Api::<CustomResourceDefinition>::all(cluster.client.clone());
-    // A change of names would restart the watch cache twice: for the names, and for their
-    // acceptance.
+    // The columns are changed and not the resource's names, because new names would restart the
+    // watch cache twice: when the names change, and when the server accepts them.
     let mut version = served_version();
     version["additionalPrinterColumns"] =
         json!([{ "name": "Size", "type": "integer", "jsonPath": ".spec.size" }]);

@@ -21,7 +21,7 @@ const ALL_VERBS: [&str; 8] =
 
 #[derive(Deserialize)]
 struct Data {
-    /// The k8s-openapi feature for the server's version.
+    /// The Kubernetes version that the data describes, as a feature of k8s-openapi.
     kubernetes: String,
     groups: Vec<Group>,
 }
@@ -57,7 +57,7 @@ struct Kind {
 /// Kinds by name.
 type Kinds = BTreeMap<String, Kind>;
 
-/// Returns the data for the server's version, by `apiVersion`.
+/// Returns the kinds of the Kubernetes version that the data describes, by `apiVersion`.
 fn expected() -> BTreeMap<String, Kinds> {
     let data: Data = serde_json::from_str(DATA).expect("xtask checks the file");
     let mut expected = BTreeMap::new();

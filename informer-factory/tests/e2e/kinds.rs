@@ -1,5 +1,5 @@
-//! Metadata-only and dynamic objects against the real server, and stores that `verify` compares
-//! with the server at exactly their version.
+//! Metadata-only and dynamic objects, `verify`, and compressed lists, against the real server.
+//! `verify` compares a store with the server at exactly the store's version.
 
 use std::sync::Arc;
 

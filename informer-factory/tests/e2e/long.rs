@@ -164,7 +164,8 @@ async fn object_arrives_within_125_s_of_the_third_silent_watch() {
 #[tokio::test]
 #[ignore = "takes minutes and needs a kube-apiserver: cargo xtask e2e --long"]
 async fn large_object_arrives_over_a_link_of_2500_bytes_a_second() {
-    // Compressed, the object has three quarters of this size, which takes 81 seconds at this rate.
+    // Compression reduces the object to three quarters of this size. At 2,500 bytes per second, the
+    // object then takes 81 seconds.
     const LENGTH: usize = 270_000;
     let random: String = std::iter::repeat_with(fastrand::alphanumeric).take(LENGTH).collect();
     let large = object(json!({

@@ -49,7 +49,7 @@ async fn objects_of_changing_namespaces_are_added_and_released() {
     within(added.wait()).await.expect("the namespace is listed");
     assert_eq!(lines.next(1).await, ["+in-two"]);
 
-    // Resource versions are global, so a version of one namespace is reached in every namespace.
+    // `wait_for_write` waits only for the namespace of the object.
     let written = relabel(&one.api::<ConfigMap>(), "in-one", "other", "label").await;
     assert_eq!(informer.wait_for_write(&written, TIMEOUT).await, WaitOutcome::Reached);
     assert_eq!(lines.next(1).await, ["~in-one"]);

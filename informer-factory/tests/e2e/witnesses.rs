@@ -65,8 +65,8 @@ impl<K: Object> Witnesses<K> {
     }
 
     /// Unblocks the stuck witness once some of its events have been coalesced. The informer must
-    /// have synced before the first change: a list contains each object only once, so its events are
-    /// not coalesced.
+    /// have synced before the first change: a list contains each object only once, so the events of
+    /// a list are not coalesced.
     pub(crate) async fn release(&self) {
         let stuck = self
             .witnesses

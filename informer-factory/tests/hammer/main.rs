@@ -140,7 +140,7 @@ async fn assert_nothing_is_left(world: Arc<World>, running: JoinHandle<()>, surv
 }
 
 /// I12: removes the handlers that may have removed themselves, and checks that only the other
-/// handlers are registered. Returns these.
+/// handlers are registered. Returns the registered handlers.
 async fn assert_only_survivors_are_registered(world: &World, survivors: Vec<Member>) -> Vec<Member> {
     let (leaving, staying): (Vec<_>, Vec<_>) = survivors.into_iter().partition(Member::leaves_by_itself);
     for member in leaving {

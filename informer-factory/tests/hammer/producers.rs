@@ -91,7 +91,8 @@ fn write(world: &World, random: &mut Rng, key: &ObjectKey, visibility: Visibilit
     }
 }
 
-/// I9: writes an object, and checks that the store has the write once it has reached its version.
+/// I9: writes an object, and checks that the store has the write once the store has reached the
+/// version of the write.
 async fn write_and_read(world: &World, random: &mut Rng, number: u64) {
     let key = ObjectKey::new(Some("own"), &format!("{number}-{}", random.u64(..OWN_KEYS)));
     let (version, expected) = match write(world, random, &key, Visibility::Seen) {
@@ -131,8 +132,8 @@ async fn disturb_watch(world: &World, random: &mut Rng) {
     count(&world.tally.faults);
 }
 
-/// Hides some changes from the watch and ends it with an expired version, so that only a list can
-/// deliver them. `list_error` fails the first list.
+/// Hides some changes from the watch, and then ends the watch with an expired version. So only a
+/// list can deliver these changes. `list_error` fails the first list.
 fn lose_events(world: &World, random: &mut Rng, list_error: Option<ListWatchError>) {
     for _ in 0..random.u8(1..32) {
         let key = shared_key(random);

@@ -38,8 +38,8 @@ pub(crate) struct World {
     pub(crate) over: CancellationToken,
     /// Increases while the producers write; the other tasks wait for it.
     pub(crate) progress: watch::Sender<u64>,
-    /// Stalled handlers continue when it changes. At [`World::NO_MORE_STALLS`], handlers no longer
-    /// stall.
+    /// Stalled handlers continue when this number changes. At [`World::NO_MORE_STALLS`], handlers
+    /// no longer stall.
     pub(crate) phase: watch::Sender<u64>,
     /// Held while a producer disturbs the watch, so that no watch is closed between an unseen
     /// change and the list after it.

@@ -1,5 +1,5 @@
 //! Informers as the source of events for programs with kube-runtime: for consumers of watcher
-//! events, for its store, and for its controller.
+//! events, for kube-runtime's store, and for its controller. Also [`StoreReader`].
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

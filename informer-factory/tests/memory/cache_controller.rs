@@ -1,4 +1,4 @@
-//! A cache controller alone: from a list and a watch to the process function.
+//! A cache controller without an informer: it lists and watches, and calls the process function.
 
 use std::collections::HashMap;
 use std::convert::Infallible;

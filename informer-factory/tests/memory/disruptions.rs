@@ -1,4 +1,4 @@
-//! How an informer handles failures of its source, and objects that fail.
+//! How an informer handles failures of its source, and objects whose transform fails.
 
 use std::time::Duration;
 

@@ -115,7 +115,7 @@ impl Drop for LogsDrop {
     }
 }
 
-/// Logs its drop, and disconnects the receiver of `_gone`, which ends the receiver's wait.
+/// Logs its drop. Dropping `_gone` also disconnects the channel, so the receiver stops waiting.
 struct WatchDrop {
     _log: LogsDrop,
     _gone: mpsc::Sender<Infallible>,

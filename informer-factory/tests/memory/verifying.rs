@@ -104,7 +104,8 @@ async fn verify_of_a_compacted_state_waits_for_the_next_bookmark() {
     create(&source, "a", "1");
     let running = Running::start(&source, InformerOptions::new()).synced().await;
     source.wait_for_watches(1).await;
-    // The server's version increases, but the resource is unchanged.
+    // The server's version increases, but the watch receives no event, and the server has the same
+    // objects as before.
     source
         .delete_unseen(source.create_unseen(config_map("b", "1")).expect("a new object").key())
         .expect("the object exists");

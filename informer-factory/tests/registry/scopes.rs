@@ -47,7 +47,7 @@ async fn handles_of_all_scopes_share_one_factory() {
     let factory = factory(&simulator);
     let shop = factory.in_namespace("shop");
     let (own, other) = (factory.core().v1().pods(), shop.core().v1().pods());
-    // Starting or shutting down through one handle affects both.
+    // Starting or shutting down through one handle affects the informers of both handles.
     shop.start();
     within(shop.wait_for_cache_sync()).await.expect("synced");
     assert!(own.has_synced() && other.has_synced());

@@ -61,7 +61,7 @@ enum Received {
 
 impl Recorder {
     /// Returns a recorder for a handler of the informer. `even` means that a filter passes only
-    /// even numbers to the handler, and `delay` is the duration of each call.
+    /// objects with even numbers to the handler, and `delay` is the duration of each call.
     pub(crate) fn new(name: String, informer: &Informer, even: bool, delay: Duration) -> Self {
         let scope = Scope { even, ..informer.scope };
         let shared = Shared {
@@ -180,8 +180,8 @@ impl Recorder {
         let key = deleted.key().to_string();
         let version = deleted.last_known().filter(|_| deleted.is_exact()).map(number);
         self.log(&key, &format!("-{}", version.map_or("missed".to_owned(), |version| version.to_string())));
-        // For an object that stops matching, a filter delivers a delete with the last matching
-        // state.
+        // If an object stops matching, a filter delivers a delete with the last matching state.
+        // That state is older than the change, so its version is not checked.
         let version = version.filter(|_| !self.shared.scope.even);
         if self.record(&key, Received::Gone(version), None).is_none() {
             self.report_violation(&key, "I4: a delete of an unknown object");
@@ -261,8 +261,8 @@ impl Recorder {
     }
 }
 
-/// Returns an error for the first event that is out of order, or that belongs to a new object whose
-/// predecessor's deletion was not delivered.
+/// Returns an error for the first event that is out of order. Also returns an error if an object
+/// was deleted and created again, and the new object was delivered without the deletion before it.
 fn check_sequence(observations: &[Observation], received: &[Received]) -> Result<(), String> {
     let mut next = 0;
     let mut alive: Option<&Uid> = None;

@@ -21,11 +21,11 @@ use crate::recorder::Recorder;
 use crate::truth::{Scope, Truth};
 use crate::writer::Writer;
 
-/// The duration of writes and faults.
+/// The duration of the phase with writes and faults.
 const UNREST: Duration = Duration::from_secs(240);
 
-/// The time in which informers must recover after the last fault: a backoff of at most a minute,
-/// another request in progress, then a list and a watch.
+/// The time in which informers must recover after the last fault. It is enough for a request that
+/// is in flight when the fault ends, a backoff of at most a minute, a list and a watch.
 const RECOVERY: Duration = Duration::from_secs(150);
 
 /// The maximum delay of an event after the recovery. It allows for a request in progress, and is
@@ -39,8 +39,8 @@ const SOON: Duration = Duration::from_millis(1);
 /// The time within which handlers receive all events, and streams end.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The extra time of a handler per pending event: the longest delay of a call. After a fault, all
-/// missed events may arrive in one batch.
+/// The extra time that a handler has for each pending event: the longest delay of a call. After a
+/// fault, all missed events may arrive in one batch.
 const EACH: Duration = Duration::from_millis(1_500);
 
 /// The result of a run.
@@ -72,7 +72,7 @@ struct World {
 async fn simulate(seed: u64, bug: Option<Bug>) -> Outcome {
     let history = History::begin();
     let recovery = live(seed, bug, &history).await;
-    // Wait until the tasks have ended: readers of streams first end their pauses.
+    // Wait until all tasks have ended. The reader of a stream can be in the pause after an event.
     tokio::time::sleep(TIMEOUT).await;
     let alive = tokio::runtime::Handle::current().metrics().num_alive_tasks();
     if alive > 0 {
@@ -178,7 +178,8 @@ fn plan(random: &mut fastrand::Rng) -> FaultPlan {
         requests: RequestFilter::any(),
         ..FaultPlanOptions::default()
     };
-    // These errors look like a missing permission or a deleted definition, and end by themselves.
+    // 403 looks like a missing permission, and 404 like a deleted resource definition. The plan
+    // ends these faults, so the informers must recover from them.
     let refusals = [403, 404].map(|code| ServerFault::Respond { code, retry_after: 0 });
     options.faults.extend(refusals);
     if random.u8(..4) == 0 {

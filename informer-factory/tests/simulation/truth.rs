@@ -36,7 +36,7 @@ pub(crate) struct Truth(Arc<Mutex<BTreeMap<String, Vec<Change>>>>);
 pub(crate) struct Scope {
     pub(crate) namespace: Option<&'static str>,
     pub(crate) side: Option<&'static str>,
-    /// Whether a handler's filter passes only even numbers.
+    /// Whether a handler's filter passes only objects with even numbers.
     pub(crate) even: bool,
 }
 

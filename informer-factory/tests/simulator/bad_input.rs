@@ -140,7 +140,7 @@ async fn informer_waits_for_unready_and_stopping_servers() {
         [(ShutdownAnswer::TooManyRequests, "429"), (ShutdownAnswer::ServiceUnavailable, "503")]
     {
         simulator.begin_shutdown(answer);
-        // With 503, the open watch could continue for a minute.
+        // A server that answers with 503 keeps open watches for a minute. Close them now.
         simulator.close_watches();
         health_with_error(&pods).await;
         simulator.restart();

@@ -71,7 +71,7 @@ async fn i8_make_function_can_use_the_factory() {
         inner = Some(factory.core().v1().pods());
         SharedIndexInformer::new(Arc::new(list_watch), options)
     });
-    // The first informer of the type is kept.
+    // The inner call created the informer of the type first, so the outer call returns that one.
     let by_node = pods.add_index("node", crate::node_of).expect("a free index name");
     let names = inner.expect("the function was called").indexer().index_names();
     assert!(names.contains(&by_node.name().to_owned()), "{names:?}");

@@ -135,7 +135,7 @@ async fn i9_verify_lists_metadata_page_by_page() {
     let reached = pods.wait_until(&last.resource_version().into(), TIMEOUT).await;
     assert_eq!(reached, informer_factory::WaitOutcome::Reached);
     simulator.clear_requests();
-    // This later change does not affect the compared state.
+    // `verify` compares the state at the store's watermark, so this new pod causes no difference.
     simulator.create(&pod("q", "n1")).expect("a new pod");
     let verification = within(pods.verify()).await.expect("the informer is synced");
     assert!(verification.is_equal(), "{:?}", verification.differences);

@@ -1,4 +1,4 @@
-//! One informer: the content of its store and its handlers, compared with the server's.
+//! One informer: the objects in its store and in its handlers, compared with the server's objects.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -72,7 +72,8 @@ async fn i9_write_outside_the_selector_does_not_delay_waits() {
         let pod = pod_of(&simulator.create(&labelled(name, "db")).expect("a new pod"));
         assert_eq!(databases.wait_for_write(&pod, TIMEOUT).await, WaitOutcome::Reached);
         // The test does not await between the writes, so the informer still has the old pod. The
-        // informer later receives only the first of these updates, as a deletion.
+        // first update removes the pod from the selector, so the informer receives a deletion. The
+        // informer does not receive the second update.
         simulator.update(&labelled(name, "web")).expect("the object exists");
         let last = pod_of(&simulator.update(&labelled(name, "front")).expect("the object exists"));
         let key = ObjectKey::namespaced("shop", name);

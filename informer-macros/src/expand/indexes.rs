@@ -122,7 +122,7 @@ fn hygienic_span(index: &Index) -> Span {
     Span::mixed_site().located_at(index.span)
 }
 
-/// Generates an iterator over the values at a path of the object. Each step passes through two
+/// Generates an iterator over the values at a path of the object. Each step unwraps up to two
 /// containers, because many fields are an `Option<Vec<_>>`.
 fn along(model: &Model, path: &[Segment], index: &Index) -> TokenStream {
     let (here, factory_path, value) =

@@ -1,4 +1,4 @@
-//! An index whose handle method has the name of an informer's method, which would hide it.
+//! An index whose handle method would be hidden by an informer's own method of the same name.
 
 use informer_macros::Informer;
 

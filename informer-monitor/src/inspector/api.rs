@@ -1,4 +1,4 @@
-//! The requests of the page: its files, and JSON documents.
+//! The HTTP endpoints of the inspector: the files of the page, and JSON documents.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ const FILES: [(&str, &str, &str); 8] = [
 
 type Answer = Result<Value, (StatusCode, String)>;
 
-/// Returns the routes below `/inspect`. They do not check the access of the reader.
+/// Returns the routes below `/inspect`. The routes do not check access; `serve.rs` does.
 pub(super) fn routes() -> Router<Arc<Shown>> {
     let mut router = Router::new()
         .route("/inspect", get(|| async { redirect("inspect/") }))

@@ -1,7 +1,7 @@
 //! [`Changes`]: the last changes of an informer's objects.
 //!
-//! The handler only keeps the handles of both states, so that recording costs next to nothing. The
-//! differences are computed when a reader requests them.
+//! The handler stores only handles of the old and the new state, so that recording costs next to
+//! nothing. The differences are computed when a reader requests them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -61,7 +61,8 @@ pub(super) struct Recorder(pub(super) Arc<Changes>);
 impl Recorder {
     fn record<K: 'static>(&self, kind: &'static str, old: Option<&Cached<K>>, new: Option<&Cached<K>>) {
         let Some(key) = new.or(old).map(|object| object.key().clone()) else { return };
-        // The cast closes the handle, so that the change keeps an encoded object and not the decoded one.
+        // The result of the cast does not hold the decoded form of an encoded object. So the change
+        // keeps only the encoded form in memory.
         let closed = |object: &Cached<K>| object.clone().cast::<AnyObject>();
         let (old, new) = (old.map(closed), new.map(closed));
         self.0.push(Change { at: Instant::now(), kind, key, old, new });

@@ -49,8 +49,9 @@ impl Mask {
         self.indexes.iter().any(|hidden| hidden == name)
     }
 
-    /// Returns the masked paths that apply to all of `objects`, which are states of one object.
-    /// If `is_secret` is `true`, the object is a Secret even if its JSON has no `kind`.
+    /// Returns the paths to mask in `objects`, which are states of one object. A path that must be
+    /// masked in one of the states is masked in all of them. If `is_secret` is `true`, the object
+    /// is a Secret even if its JSON has no `kind`.
     pub(super) fn of<'a>(&'a self, objects: &[&Value], is_secret: bool) -> Remaining<'a> {
         let mut paths: Vec<_> = self.paths.iter().map(Path::segments).collect();
         if is_secret || objects.iter().any(|object| object["kind"] == "Secret") {

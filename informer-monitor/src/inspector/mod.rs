@@ -38,8 +38,9 @@ const MAX_SEARCHES: usize = 2;
 /// per second, handlers with their lag, quarantined objects, recent lists and their causes, and
 /// controllers. The page is read-only.
 ///
-/// Objects are shown only of informers that the program [registers](Self::objects). The values in
-/// `data` and `stringData` of Secrets are always masked; [`mask`](Self::mask) adds other fields.
+/// The page shows the objects of an informer only if the program [registers](Self::objects) the
+/// informer. The values in `data` and `stringData` of Secrets are always masked;
+/// [`mask`](Self::mask) adds other fields.
 ///
 /// ```no_run
 /// use informer_factory::SharedInformerFactory;
@@ -67,7 +68,7 @@ const MAX_SEARCHES: usize = 2;
 ///
 /// Without a reader, the inspector costs a handler per registered informer, which keeps the last 200
 /// changes with the old states of their objects. The inspector keeps the factory and the registered
-/// informers, until it is dropped.
+/// informers alive until it is dropped.
 #[must_use = "an inspector shows nothing until it is served"]
 pub struct Inspector {
     shown: Shown,
@@ -86,7 +87,7 @@ struct Shown {
 
 impl Inspector {
     /// Returns an inspector of all informers of the factory, including those that are requested
-    /// later. It shows no objects.
+    /// later. No objects are shown until [`objects`](Self::objects) is called.
     pub fn new(factory: &SharedInformerFactory) -> Self {
         let shown = Shown {
             factory: factory.clone(),
@@ -119,11 +120,11 @@ impl Inspector {
 
     /// Masks a field of all objects: its value is not shown, and a search does not find it.
     ///
-    /// A path has field names of the object's JSON, separated by dots, such as
-    /// `spec.containers.env.value`. It continues in every element of a list. Several parts also
-    /// match one field with dots in its name: `data.tls.key` masks the field `tls.key` of `data`. `*`
-    /// stands for any name. If the annotation of `kubectl apply` repeats a masked field, the annotation
-    /// is masked, too.
+    /// A path consists of field names of the object's JSON, separated by dots, such as
+    /// `spec.containers.env.value`. It continues in every element of a list. Several names in a row
+    /// also match a single field whose name contains dots: `data.tls.key` masks the field `tls.key`
+    /// of `data`. `*` stands for any name. If the annotation of `kubectl apply` repeats a masked
+    /// field, the annotation is masked, too.
     ///
     /// Note: an index over a masked field reveals its values to a search. Exclude such an index with
     /// [`hide_index`](Self::hide_index).

@@ -1,8 +1,8 @@
 //! The JSON documents about informers and controllers.
 //!
 //! The page polls the overview every second. Polling is simpler than server-sent events, needs no
-//! state per reader, ends with the tab, and continues after a restart of the program. Counters are
-//! sent as totals, and the page computes rates from them.
+//! state per reader, ends when the tab is closed, and continues after a restart of the program.
+//! Counters are sent as totals, and the page computes rates from them.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The inspector in a real headless browser: `cargo xtask inspector` runs these tests.
 //!
-//! They load the page, wait for changes on it, search, check that secrets are masked, and use it on a narrow
-//! screen and by keyboard alone.
+//! The tests load the page, wait for changes of the page, search, and check that secrets are
+//! masked. They also use the page on a narrow screen and with the keyboard alone.
 
 mod pictures;
 mod webdriver;

@@ -1,4 +1,5 @@
-//! Takes the pictures in the documentation, of a simulated cluster that changes all the time.
+//! Takes the screenshots in the documentation, which show a simulated cluster that changes
+//! all the time.
 //!
 //! Without the variable `INFORMER_SCREENSHOTS`, the test only checks that the page draws its plots.
 

@@ -49,8 +49,9 @@ impl Browser {
             }
         };
         let mut browser = Self { driver, address: ([127, 0, 0, 1], port).into(), session: String::new() };
-        // A window is at least 500 pixels wide, so the size is emulated. Chromium's sandbox does not
-        // work for root, which containers often use. It is not needed, because the page is our own.
+        // The minimum width of Chromium's windows is 500 pixels, so the size is emulated.
+        // Chromium's sandbox does not work for root, which containers often use. The sandbox is not
+        // needed, because the page is our own.
         let options = json!({
             "args": ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--force-device-scale-factor=1"],
             "mobileEmulation": { "deviceMetrics":
@@ -154,7 +155,7 @@ async fn response(stream: TcpStream) -> std::io::Result<Vec<u8>> {
 }
 
 impl Drop for Browser {
-    /// Ends the browser, also after a failed test. The driver ends with its handle.
+    /// Ends the browser and then its driver, also after a failed test.
     fn drop(&mut self) {
         let request = request("DELETE", &format!("/session/{}", self.session), &json!({}));
         if let Ok(mut stream) = std::net::TcpStream::connect(self.address) {

@@ -1,4 +1,5 @@
-//! A simulated cluster, a factory with four informers and a controller, and the inspector of both.
+//! A simulated cluster, a factory with four informers, a controller, and an inspector that shows
+//! the informers and the controller.
 
 use std::time::Duration;
 

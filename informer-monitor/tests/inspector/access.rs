@@ -48,7 +48,8 @@ async fn without_a_token_the_host_must_be_this_machine() {
         (format!("Host: {address}\r\n"), "200 OK"),
         ("Host: localhost:1\r\n".to_owned(), "200 OK"),
         ("Host: attacker.example\r\n".to_owned(), "403 Forbidden"),
-        // HTTP/1.1 requires the header, so hyper can also answer with 400.
+        // HTTP/1.1 requires a `Host` header. Without it, the answer is 400 from hyper, or 403 from
+        // the inspector.
         (String::new(), "40"),
     ] {
         for path in ["/inspect/", "/inspect/api/overview", "/inspect/inspector.js"] {

@@ -56,7 +56,7 @@ fn router(inspector: Inspector) -> Router {
     inspector.token(TOKEN).into_router().expect("a valid token")
 }
 
-/// Starts a simulator without objects, and a factory for it that is not started.
+/// Starts a simulator without objects. Returns it with a factory that is not started.
 async fn cluster() -> (Simulator, SharedInformerFactory) {
     let simulator = Simulator::builder().built_in_kinds().start().await.expect("a free port");
     let factory = SharedInformerFactory::new(simulator.client().expect("a client"));

@@ -33,7 +33,8 @@ impl Tape<'_> {
     }
 
     /// Finds the element or member that contains the token at `index`, in the array or object at the
-    /// index `at`. Returns the name of the element or member in a path, and the index of its value.
+    /// index `at`. Returns the part of the path for the element or member, such as `[2]` or
+    /// `image`, and the index of its value.
     fn part_with(&self, at: usize, index: usize) -> Option<(String, usize)> {
         let contains = |value: &usize| (*value..self.index_after(*value)).contains(&index);
         match self.token(at) {

@@ -32,7 +32,7 @@ pub(super) struct Arrived<'b> {
 }
 
 impl Form {
-    /// Returns a form with the same decoder that stores objects as `storage` requires.
+    /// Returns a form that stores objects as `storage` requires, with the decoder of this form.
     pub(crate) fn with_storage(&self, storage: Storage, expected: &ExpectedType) -> Self {
         let decode = match self {
             Self::Decoded(decode) | Self::Encoded(Encoder { decode, .. }) => *decode,

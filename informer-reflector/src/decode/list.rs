@@ -266,7 +266,7 @@ impl<K> ListDecoder<K> {
 }
 
 impl<K> fmt::Debug for ListDecoder<K> {
-    /// Shows the decoder's position in the body, and not the content, which can be secret.
+    /// Shows the state and the number of items so far, and not the content, which can be secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ListDecoder")
             .field("state", &self.state)

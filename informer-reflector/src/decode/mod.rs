@@ -63,8 +63,8 @@ impl Decode {
         Self { tape, direct: direct::<K>() }
     }
 
-    /// Turns the tape of an object into the object. If a vector is given, the index of each value
-    /// whose field the type does not have is added to the vector.
+    /// Turns the tape of an object into the object. If `ignored` is a vector, adds to it the index
+    /// of each value whose field the type does not have.
     pub(crate) fn tape(
         self,
         tape: &Tape<'_>,

@@ -111,7 +111,7 @@ struct Object {
 impl Object {
     fn new(bytes: &[u8], extract: Extract) -> Self {
         let (tokens, texts) = match extract {
-            // Texts take most of the bytes.
+            // Texts take most of the bytes, so the number of bytes is a good estimate for them.
             Extract::All => (TYPICAL_TOKENS, bytes.len()),
             Extract::Identity => TYPICAL_IDENTITY,
         };
@@ -280,8 +280,8 @@ impl Object {
         }
     }
 
-    /// Writes the value of a [choice](Message::is_choice): of the fields that are present, the one with
-    /// the highest number.
+    /// Writes the value of a [choice](Message::is_choice). If several fields are present, the value
+    /// is the field with the highest number.
     fn choice(&mut self, message: &Message, bytes: &[u8], depth: usize) {
         let mut fields = Fields(bytes);
         let mut chosen = None;

@@ -213,7 +213,7 @@ impl<K> WatchDecoder<K> {
 }
 
 impl<K> fmt::Debug for WatchDecoder<K> {
-    /// Shows the decoder's position in the body, and not the content, which can be secret.
+    /// Shows the number of buffered bytes, and not the content, which can be secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WatchDecoder").field("partial", &self.partial.len()).finish_non_exhaustive()
     }

@@ -42,9 +42,9 @@ impl Compression {
     }
 
     /// Returns whether the client or a proxy has decompressed the response to a request with this
-    /// `Accept-Encoding`, and records a `true` result. In such a response, `Vary` shows that the
-    /// server chose an encoding, but `Content-Encoding` is missing. The body of such a watch
-    /// response can end after the first gzip member.
+    /// `Accept-Encoding`, and records a `true` result. In a decompressed response, `Vary` shows
+    /// that the server chose an encoding, but `Content-Encoding` is missing. The body of a
+    /// decompressed watch can end after the first gzip member.
     pub(super) fn observe_response(&self, accept_encoding: &HeaderValue, response: &HeaderMap) -> bool {
         let may_be_compressed = accept_encoding == "gzip";
         let transport_decompresses =

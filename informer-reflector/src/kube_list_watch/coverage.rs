@@ -1,7 +1,7 @@
 //! [`Coverage`]: decides from metadata whether an object can be in a list or watch.
 //!
-//! Callers stop waiting for an object that cannot be in the list or watch. So `Coverage` excludes an
-//! object only if the object certainly cannot be in it.
+//! Callers stop waiting for an object that is excluded here. So `Coverage` excludes an object only
+//! if the object certainly cannot be in the list or watch.
 
 use std::collections::BTreeMap;
 

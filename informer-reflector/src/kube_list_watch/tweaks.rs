@@ -56,8 +56,8 @@ impl ListTweaks {
     /// ```
     ///
     /// Servers ignore unknown parameters. A parameter is invalid if the reflector sets it
-    /// (`resourceVersion`, `limit`, `continue`, `watch` and others) or if it has a field here. With
-    /// an invalid parameter, every request fails with the error 400 and is not sent.
+    /// (`resourceVersion`, `limit`, `continue`, `watch` and others) or if it has a field here. If
+    /// a parameter is invalid, every list and watch fails with the error 400 and sends no request.
     pub fn parameter(&mut self, name: impl Into<String>, value: impl Into<String>) -> &mut Self {
         let (name, value) = (name.into(), value.into());
         self.parameters.retain(|(known, _)| *known != name);

@@ -184,7 +184,7 @@ impl Ingest {
     }
 }
 
-/// The identity of an object and its version.
+/// The identity and the version of an object.
 struct Identity {
     key: ObjectKey,
     resource_version: ResourceVersion,

@@ -3,8 +3,8 @@
 //! The rules for resource versions and page sizes are client-go's (`relistResourceVersion` in
 //! tools/cache/reflector.go, tools/pager). The initial list accepts any state from the server's
 //! cache; later lists request a state at least as new as the last one. Unlike in client-go, the
-//! objects of a failed initial list are already in the store. So the retry requests the newest
-//! state, because an older one would replace newer objects.
+//! objects of an initial list can reach the store before the list is complete. So after a failed
+//! initial list, the retry requests the newest state: an older state would replace newer objects.
 //!
 //! Note: when a continue token expires, the server offers a token for the rest of its newest state.
 //! The reflector does not use that token, because changes to objects of the earlier pages would be
@@ -40,8 +40,8 @@ pub(super) struct ListHistory {
     /// The resource version of the last complete list or of a later event; empty before the first
     /// list, and if lists have no resource version.
     pub(super) last_seen: ResourceVersion,
-    /// Whether the server refused `last_seen`, because this version has expired or is newer than
-    /// the server's state.
+    /// Whether the server refused `last_seen`: this version has expired, is newer than the server's
+    /// state, makes the URL too long, or possibly caused a bad request (400).
     pub(super) is_last_seen_refused: bool,
     /// Whether the store has objects of an incomplete list. If `last_seen` is empty, the next list
     /// then requests the newest state, because any other state could be older than these objects
@@ -51,8 +51,9 @@ pub(super) struct ListHistory {
     pub(super) broken_streams: u32,
     /// Whether the server closed one of the failed streaming lists without an error.
     pub(super) was_stream_closed: bool,
-    /// Whether a list that a watch cache serves without pages (`resourceVersion=0`) arrived in
-    /// pages. If so, the server has no watch cache, and pages reduce the load on its database.
+    /// Whether a list with `resourceVersion=0` arrived in pages. A watch cache would return this
+    /// list in one page, so the server has no watch cache, and pages reduce the load on its
+    /// database.
     lacks_watch_cache: bool,
     /// Whether a list was interrupted. Servers end requests after a minute, so a list in pages can
     /// succeed where a list without pages takes too long.
@@ -123,9 +124,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Returns whether the requested resource version can be the cause of the error. The version
-    /// can also cause a bad request (400), if another server has replaced the one that returned the
-    /// version, and cannot parse it.
+    /// Returns whether the requested resource version can be the cause of the error. This includes
+    /// a bad request (400), because a different server can have replaced the server that returned
+    /// the version, and the new server may be unable to parse it.
     fn can_be_due_to_version(&self, error: &ListWatchError) -> bool {
         is_version_refused(error) || (error.is_bad_request() && !self.history.last_seen.is_empty())
     }
@@ -283,8 +284,9 @@ fn empty_pages() -> ListWatchError {
     ListWatchError::Protocol("the server sent many pages without items, so the list may never end".into())
 }
 
-/// Returns the error for a continue token that expired again. The returned error does not count as
-/// an expired version, so that the reflector waits before the next list.
+/// Returns the error for a list in which a continue token expired again, in the second try without
+/// a limit. The returned error does not count as an expired version, so that the reflector waits
+/// before the next list.
 fn expired_again(error: &ListWatchError) -> ListWatchError {
     ListWatchError::Interrupted(
         format!("a continue token expired again, in a list that was requested without a limit: {error}")

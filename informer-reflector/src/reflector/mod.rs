@@ -3,9 +3,9 @@
 //! client-go: `Reflector` of tools/cache/reflector.go. The reflector is one state machine: list, as
 //! a stream or in pages, then watch from the version of the list. A watch that ends is resumed; a
 //! relist follows only if the version has expired or resuming does not help. Unlike client-go, the
-//! reflector resumes after an error before it relists, its backoff restarts only after a watch of
-//! ten seconds, every request has a timeout, and undecodable objects are quarantined instead of
-//! lost.
+//! reflector resumes after an error before it relists, it resets its backoff only after a watch has
+//! lasted ten seconds, every request has a timeout, and undecodable objects are quarantined instead
+//! of lost.
 
 mod backoff;
 mod config;
@@ -287,8 +287,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         self.config.server.wait_for_turn(failures, |turn| reporter.awaits_turn(turn)).await;
     }
 
-    /// Records a failure of an unavailable server, and returns the reflector's state in this
-    /// outage.
+    /// Counts a failed request to an unavailable server, and returns this reflector's failures in
+    /// the current outage.
     fn count_outage_failure(&mut self, error: &ListWatchError) -> OutageFailures {
         let responses = self.config.server.responses();
         let others_are_served = std::mem::replace(&mut self.responses, responses) != responses;

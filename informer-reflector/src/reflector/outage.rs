@@ -28,7 +28,7 @@ const RELEASES_PER_RESPONSE: usize = 2;
 /// requests do not arrive all at once.
 const MAX_RELEASE_JITTER: Duration = Duration::from_millis(100);
 
-/// One waiting reflector's record of the failures of an unavailable server.
+/// The failed requests of one reflector to an unavailable server.
 #[derive(Debug, Clone)]
 pub(super) struct OutageFailures {
     /// The resource and scope, for logs.
@@ -243,7 +243,8 @@ impl Outage {
                 reported_turn = Some(expected);
                 queued(expected);
             }
-            // If another waiter took the turn at this moment, check again later.
+            // This waiter would be due, but the first waiter is not due yet: it has been failing
+            // for longer, so it needs more time after the last turn. Check again later.
             let wake_at = if wake_at <= now { now + MIN_SPACING } else { wake_at };
             tokio::select! {
                 biased;
@@ -302,8 +303,8 @@ impl Outage {
         self.responses.load(Ordering::Relaxed)
     }
 
-    /// Counts one of the reflectors that got a response after the outage, once it has recovered or
-    /// failed again. When all of them have been counted, logs the end of the outage.
+    /// Records the outcome of a reflector's [`Recovery`]. Logs the end of the outage when no
+    /// reflector is recovering any more and at least one has recovered.
     fn count_recovery(&self, outcome: Option<Outcome>) {
         let over = {
             let mut queue = self.queue.lock();

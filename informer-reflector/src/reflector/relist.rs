@@ -1,6 +1,6 @@
 //! [`RelistHandle`]: requests a relist from a reflector.
 //!
-//! As for every list, only objects that differ from the stored objects become changes.
+//! A relist, like every list, causes changes only for objects that differ from the stored objects.
 
 use std::sync::Arc;
 

@@ -20,7 +20,8 @@ pub(super) struct Reporter {
     /// The cause of the last failure that was logged as a warning. Repetitions are logged at debug
     /// level.
     logged: Option<Cause>,
-    /// Whether a response was interrupted since the last watch of ten seconds or the last outage.
+    /// Whether a response has been interrupted since the last outage, and since the last watch that
+    /// lasted ten seconds.
     was_interrupted: bool,
     /// Whether any object is quarantined. If none is, [`accepted`](Self::accepted) needs no lock.
     has_quarantined: bool,
@@ -92,8 +93,8 @@ impl Reporter {
         }
     }
 
-    /// Counts a list after the first one. [`listed`](Self::listed) records the list with its cause
-    /// and error; if the list is retried, with the cause and error of the first attempt.
+    /// Counts a relist, and keeps its cause and error until [`listed`](Self::listed) records the
+    /// complete list. If the list is retried, the cause and error of the first attempt are kept.
     pub(super) fn relisting(&mut self, cause: &'static str, error: Option<String>) {
         self.count(|counts| counts.count_relist(cause));
         self.list_cause.get_or_insert((cause, error));
@@ -313,7 +314,7 @@ impl Throttle {
     }
 }
 
-/// Returns whether both are the same version of an object.
+/// Returns whether `earlier` and `later` are the same version of an object.
 fn is_same(earlier: &RejectedObject, later: &RejectedObject) -> bool {
     if later.resource_version.is_empty() {
         return earlier == later;

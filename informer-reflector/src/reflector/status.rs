@@ -24,7 +24,7 @@ pub enum Health {
     Syncing {
         /// The number of objects that have arrived.
         received: usize,
-        /// The number of objects that have not arrived yet, if the server returned it.
+        /// The number of objects that have not arrived yet, if the server returned this number.
         remaining: Option<u64>,
     },
     /// A watch is open and the store is current, or the watch has ended and is being resumed.

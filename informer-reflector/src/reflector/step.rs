@@ -56,9 +56,9 @@ impl Step {
         }
     }
 
-    /// Returns the cause of the relist after a request of the form `ended`, for
-    /// [`ReflectorCounts::relists`](super::ReflectorCounts::relists); `None` if the next request is a
-    /// watch.
+    /// Returns why this step is a relist, for
+    /// [`ReflectorCounts::relists`](super::ReflectorCounts::relists); `None` if the step is a
+    /// watch. `ended` is the form of the request before this step.
     pub(super) fn relist_cause(&self, ended: Form) -> Option<&'static str> {
         let next = match self {
             Self::Requested => return Some("requested"),

@@ -297,9 +297,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Ok(())
     }
 
-    /// Passes a part of a list to the store, and adds the objects that the store returns to
-    /// `listing`. For an unchanged object, the store can return its own copy, so that the object is
-    /// in memory only once.
+    /// Passes a part of a list to the store, which returns the objects. Adds the returned objects
+    /// to `listing`. For an unchanged object, the store can return its own copy, so that the object
+    /// is in memory only once.
     pub(super) fn apply_part(&mut self, objects: Vec<Cached<K>>, listing: &mut Listing<K>) {
         if objects.is_empty() {
             return;

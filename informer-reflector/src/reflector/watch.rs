@@ -41,9 +41,9 @@ const MAX_FAILURES: u32 = 3;
 pub(super) struct WatchFailures {
     /// The number of failures since the last list. Failures that a relist can't cure do not count.
     pub(super) failures: u32,
-    /// Whether the server refused the version of a watch as too old or too new. A single refusal is
-    /// normal. If the server also refuses the version that the following relist returned, relists
-    /// don't help, so the next list waits for the backoff.
+    /// Whether the server refused the version of a watch: it had expired, was too new, or made the
+    /// URL too long. A single refusal is normal. If the server also refuses the version that the
+    /// following relist returned, relists don't help, so the next list waits for the backoff.
     refused: bool,
 }
 
@@ -250,8 +250,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         if self.history.last_seen.is_empty() { Request::List } else { Request::Watch }
     }
 
-    /// Adds events that arrived together to `gathered`. Returns the end of the watch if one of them
-    /// ends it.
+    /// Adds events that arrived together to `gathered`. If the stream has ended or failed, or if an
+    /// event ends the watch, returns how the watch ended.
     fn take_received(
         &mut self,
         received: Option<ReceivedEvents<K>>,
@@ -288,7 +288,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             WatchEvent::Deleted(object) => self
                 .take_object(object, RejectedKind::Deleted, |object| Delta::Deleted(Deleted::exact(object))),
             WatchEvent::Bookmark(Bookmark { resource_version, .. }) => {
-                // I1: after an older bookmark, a resumed watch would repeat events.
+                // I1: a bookmark older than the last version is ignored, because a watch that
+                // resumes from the bookmark would repeat events.
                 if !self.history.last_seen.is_newer_than(&resource_version) {
                     self.advance(&resource_version);
                 }

@@ -174,8 +174,8 @@ impl ListerWatcher<ConfigMap> for Hostile {
     }
 }
 
-/// The sum of ten immediate requests, one more for each second, and the requests of the backoff:
-/// five with waits of up to 8 seconds, then two a minute.
+/// The limit of requests in any minute. The reflector can send ten requests immediately, one more
+/// for each second, five with a backoff of up to 8 seconds, and then two a minute: 77 in total.
 const MAX_IN_A_MINUTE: usize = 80;
 
 /// The limit of log lines. Expired versions, for example, log at most three lines a minute.
@@ -203,7 +203,8 @@ fn run(server: &Hostile) {
                 status.health_changed().await.expect("the reflector runs");
             }
         };
-        // The longest wait is twice 30 seconds, and an open watch may last a while longer.
+        // The longest backoff is twice 30 seconds. Before it, a hostile watch that is still open
+        // can last for up to 14 seconds.
         tokio::time::timeout(Duration::from_secs(100), recovered).await.expect("the reflector recovers");
     });
 }

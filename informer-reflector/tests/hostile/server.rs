@@ -48,7 +48,7 @@ const NEWEST: u64 = 200;
 pub(crate) enum At {
     List,
     Watch,
-    /// Streaming lists. Only for this value, the reflector is configured to request them.
+    /// Streaming lists. The reflector requests streaming lists only in cases with this value.
     StreamingList,
 }
 
@@ -80,7 +80,7 @@ pub(crate) struct Case {
 }
 
 pub(crate) enum Answer {
-    /// The bytes of an HTTP/1.1 answer, by the number of the hostile request.
+    /// A function that returns the HTTP/1.1 answer to the hostile request with the given number.
     Bytes(Box<dyn Fn(usize) -> Reply + Send + Sync>),
     /// A function that serves an HTTP/2 connection.
     Http2(Http2),

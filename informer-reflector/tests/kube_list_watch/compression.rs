@@ -121,7 +121,7 @@ async fn gzip_members_decode_equally_at_every_split() -> Result<(), ListWatchErr
 #[tokio::test]
 async fn flushed_events_are_returned_before_more_arrive() -> Result<(), ListWatchError> {
     let members: Vec<_> = EVENTS.iter().map(|event| gzip(event)).collect();
-    // A sync flush instead of a new member.
+    // A server can also end each event with a sync flush, instead of a new gzip member.
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     let mut flushed = Vec::new();
     for event in EVENTS {
@@ -230,7 +230,8 @@ async fn watch_of_a_decompressing_client_is_requested_plain() -> Result<(), List
     let encodings = server.header("accept-encoding");
     assert_eq!(encodings.iter().flatten().collect::<Vec<_>>(), ["gzip", "identity", "identity"]);
 
-    // Without `vary`, only a failed watch shows that the client decompresses responses.
+    // If the response has no `vary` header, `KubeListWatch` does not notice that the client
+    // decompresses responses until a watch fails.
     let server = Server::answering([members(), plain()]);
     let pods = KubeListWatch::<Pod>::all(server.decompressing_client());
     let error = watch(&pods, watch_options("1")).await.expect_err("only one member is read");

@@ -176,7 +176,7 @@ async fn cyclic_pages_are_an_error() {
     run.expect_requests(&["list 0 500", "list newest 500 from t1", "list newest 500 from t2"]).await;
     run.expect_requests(&["list newest 500 from t3"]).await;
     run.expect_after(0.8..1.6, "list newest 500").await;
-    // The objects of the failed list do not count for its retry.
+    // In the retry, the tokens of the failed list do not count as repeated tokens.
     run.expect_requests(&["list newest 500 from t1", "list newest 500 from t2"]).await;
     run.expect_requests(&["list newest 500 from t3"]).await;
     run.expect_after(1.6..3.2, "list newest 500").await;
@@ -227,7 +227,7 @@ async fn unanswered_request_is_retried_after_its_timeout() {
     run.expect_after(16.6..18.2, "watch 7").await;
 }
 
-/// Records the version of the status at the time of each call.
+/// A store that records the resource version in the reflector's status at each call.
 #[derive(Default)]
 struct Watermarks {
     status: OnceLock<ReflectorStatus>,

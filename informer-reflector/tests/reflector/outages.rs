@@ -190,7 +190,8 @@ async fn brownout_is_not_amplified_and_recovery_is_quick() {
     reflectors.live().await;
     sleep(Duration::from_secs(60)).await;
     server.goes_away();
-    // Each reflector notices once that its connection has closed.
+    // In these seconds, each reflector notices that its watch has been interrupted. The requests
+    // that this causes are not counted.
     sleep(Duration::from_secs(5)).await;
     let before = server.requests.load(Ordering::Relaxed);
     sleep(Duration::from_secs(20)).await;
@@ -269,7 +270,8 @@ async fn dead_resource_is_logged_once_with_its_name() {
     healthy.live().await;
     sleep(Duration::from_secs(30 * 60)).await;
     let lines = log.lines.lock();
-    // The other reflectors receive no events, and their server sends no bookmarks.
+    // The watches of the healthy reflectors are silent, because their server sends neither events
+    // nor bookmarks.
     let lines: Vec<_> = lines.iter().filter(|line| !line.starts_with("watch is silent")).collect();
     assert!(lines.len() == 1 && lines[0].starts_with("list or watch failed"), "{lines:#?}");
 }
@@ -293,7 +295,7 @@ async fn health_shows_the_wait_for_a_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn healthy_reflector_does_not_wait_for_failing_ones() {
-    // This occurs, for example, if the extension API server of a resource is down.
+    // For example, an extension API server is down, so only the reflectors of its resources fail.
     let known = SharedServer::new();
     let away = Server { refusal: Some((503, "ServiceUnavailable")), ..Server::default() };
     away.goes_away();

@@ -226,8 +226,8 @@ async fn initial_burst_does_not_extend_the_wait_for_the_end() {
     dripping.abort();
 }
 
-/// Returns events that extend the allowance by 25 seconds. Rejected objects count too, and use no
-/// memory in the store.
+/// Returns events that extend the allowance by 25 seconds. They contain rejected objects, which
+/// also extend the allowance, but use no memory in the store.
 fn many() -> Vec<WatchEvent<ConfigMap>> {
     let event =
         || WatchEvent::RejectedObject { kind: RejectedKind::Changed, object: malformed(Some("b"), "2") };
@@ -325,7 +325,8 @@ async fn one_stream_closed_early_is_not_remembered() {
     run.expect_requests(&["stream 8"]).await;
     run.expect_after(1.6..3.2, "stream 8").await;
     run.expect_notes(&["[]@7", "@8", "[]@9"]).await;
-    // An interrupted stream and a closed one together lead to pages, but only this time.
+    // An interrupted stream and a stream that is closed early together lead to one paged list. The
+    // next list is a stream again.
     let broken = || broken_stream(ListWatchError::Interrupted("reset".into()));
     for lines in [[broken(), closed_stream()], [closed_stream(), broken()]] {
         let (events, watch_line) = watch();

@@ -61,8 +61,9 @@ impl<K> State<K> {
         self.version
     }
 
-    /// Forgets the history. Returns the removed entries; drop them while the lock is not held.
-    /// Entries that an open watch has not read yet stay in the log.
+    /// Removes the history, so that new watches can start only from the current version. Returns
+    /// the removed entries; drop them while the lock is not held. Entries that an open watch has
+    /// not read yet stay in the log.
     pub(super) fn expire(&mut self) -> Vec<Entry<K>> {
         self.floor = self.version;
         self.log.trim()

@@ -18,7 +18,7 @@ async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), future).await.expect("it takes less than a minute")
 }
 
-/// Receives updates until the header has a text.
+/// Receives updates until the header contains the expected text.
 async fn until(app: &mut App, updates: &mut mpsc::Receiver<Update>, expected: &str) {
     let wait = async {
         while !header(app, 200).join("\n").contains(expected) {
@@ -97,7 +97,7 @@ async fn screen_shows_updates_until_a_key_ends_it() {
             .send(Update::Overview(Err(Failure::missing("Connection refused"))))
             .await
             .expect("it is shown");
-        // The age of the data is drawn even if there are no keys and documents.
+        // The age of the data is drawn even if no update is received and no key is pressed.
         tokio::time::sleep(Duration::from_secs(5)).await;
         for code in [KeyCode::Down, KeyCode::Char('q')] {
             keys.send(Event::Key(code.into())).await.expect("the screen is open");

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::app::{App, Update};
 use crate::view::draw;
 
-/// Returns the document of an informer that is live.
+/// Returns the entry of a live informer in the overview.
 fn informer(name: &str) -> Value {
     json!({
         "id": format!("{name} (Pod)"), "description": name, "object": "Pod", "state": "running", "synced": true,
@@ -38,7 +38,7 @@ fn overview(at: u64, informers: &[Value]) -> Update {
     Update::Overview(Ok(serde_json::from_value(document).expect("an overview")))
 }
 
-/// Returns the state of the screen after the overview of these informers.
+/// Returns the state of the screen after it has received the overview of these informers.
 fn app(informers: &[Value]) -> App {
     let mut app = App::new("http://127.0.0.1:8080".to_owned());
     app.update(overview(1_000, informers));

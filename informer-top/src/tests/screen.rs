@@ -232,7 +232,8 @@ fn restarted_program_has_no_negative_rates() {
     // The inspector is younger than before, so the program has restarted and its counters began at zero.
     app.update(overview(500, &[added(3)]));
     assert_has(&lines(&mut app, 100, 30), "– events/s");
-    // The inspector is the same, and another informer with lower counters has replaced the informer.
+    // The program has not restarted, but a new informer with the same identifier and lower counters has
+    // replaced the old one.
     app.update(overview(1_500, &[added(1)]));
     assert_has(&lines(&mut app, 100, 30), " 0 events/s");
 }

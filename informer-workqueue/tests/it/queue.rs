@@ -190,7 +190,8 @@ async fn fifty_producers_and_ten_workers_lose_no_key() {
             });
         }
         producers.join_all().await;
-        // Each key is added and processed twice before the shutdown, which refuses adds.
+        // Each of the 500 keys is added and processed twice. The shutdown must wait for this,
+        // because it would refuse later adds.
         let all_are_seen = async {
             while done.lock().expect("no panic").len() < 1_000 {
                 tokio::task::yield_now().await;

@@ -30,8 +30,8 @@ struct Cut {
     stop: CancellationToken,
 }
 
-/// Returns a body that sends the first `after` bytes of `body`; `then` selects whether it then ends,
-/// fails or stalls.
+/// Returns a body that sends the first `after` bytes of `body`, and then ends, fails or stalls, as
+/// `then` specifies.
 pub(super) fn cut(body: ResponseBody, after: u64, then: Then, stop: CancellationToken) -> ResponseBody {
     let cut = Cut { body, left: after, then, held: None, stop };
     let pieces = stream::unfold(cut, |mut cut| async move { cut.next().await.map(|piece| (piece, cut)) });

@@ -39,8 +39,8 @@ pub enum ServerFault {
     Restart,
     /// At once: the server restarts without its history.
     RestartWithoutHistory,
-    /// At once: clients must leave their connections ([`Simulator::drain_connections`]). Has no
-    /// effect in process.
+    /// At once: all clients have to move to new connections ([`Simulator::drain_connections`]). Has
+    /// no effect in process.
     DrainConnections,
     /// For a while: requests are not answered at all.
     Refuse,
@@ -71,7 +71,7 @@ pub enum ServerFault {
     /// For a while: the watch cache is not ready ([`Simulator::set_watch_cache_ready`]). All open
     /// watches end at the start of the fault.
     EmptyWatchCache,
-    /// For a while: the server is shutting down, and answers new requests in this way. At the end,
+    /// For a while: the server is shutting down, and gives this answer to new requests. At the end,
     /// the server restarts.
     ShutDown(ShutdownAnswer),
     /// For a while: no [lagging replica](Simulator::lagging_replica) makes progress.

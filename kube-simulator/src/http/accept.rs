@@ -106,17 +106,18 @@ pub(super) fn takes_json(headers: &HeaderMap) -> bool {
 
 pub(super) fn takes_gzip(headers: &HeaderMap) -> bool {
     let encodings = headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    // As in the real server, `gzip` with a weight does not count.
+    // As in the real server, `gzip` with a weight (such as `gzip;q=1`) is ignored.
     encodings.split(',').any(|encoding| encoding.trim() == "gzip")
 }
 
-/// Returns the offers, best first.
+/// Returns the media types of the `Accept` header, most preferred first.
 fn offers(headers: &HeaderMap) -> Vec<Offer<'_>> {
     let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     let accept = if accept.is_empty() { "*/*" } else { accept };
     let mut offers: Vec<Offer<'_>> = accept.split(',').map(Offer::parse).collect();
-    // The result depends on Go's sort algorithm, because the comparison is not a strict order. This
-    // loop is the insertion sort that Go uses for short lists.
+    // The comparison is not a strict order: each of two offers can come before the other. The
+    // sorted list therefore depends on the algorithm. This loop is the insertion sort that Go uses
+    // for short lists.
     for next in 1..offers.len() {
         let mut place = next;
         while place > 0 && offers[place].comes_before(&offers[place - 1]) {
@@ -128,7 +129,8 @@ fn offers(headers: &HeaderMap) -> Vec<Offer<'_>> {
 }
 
 impl Accepted {
-    /// Returns the form and encoding of documents that exist only as JSON.
+    /// Returns the form and encoding for a document that exists only as JSON: the full form, in
+    /// compact or indented JSON.
     pub(super) fn json(request: &RecordedRequest) -> Self {
         let offers = offers(&request.headers);
         let offer = offers.iter().find(|offer| offer.is_json());
@@ -191,7 +193,8 @@ impl<'a> Offer<'a> {
         self.parameters.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 
-    /// Returns the form that this offer requests in an encoding, if the server supports that form.
+    /// Returns the form that this offer requests, with the given encoding. Returns `None` if the
+    /// offer excludes the encoding, or if the endpoint lacks the form in this encoding.
     fn accepted(&self, encoding: Encoding, endpoint: Endpoint) -> Option<Accepted> {
         let takes_any = matches!(self.media_type, "*/*" | "application/*");
         let streams = match self.parameter("stream") {

@@ -2,7 +2,7 @@
 //!
 //! Counterpart: `ReadHeaderTimeout` of Go's `http.Server`, which kube-apiserver sets to 32 seconds.
 //! Idle time between requests is not limited. On HTTP/2, the limit applies to header blocks and to
-//! all frames except `DATA`; Go has only an idle timeout of 90 seconds there.
+//! all frames except `DATA`; Go's HTTP/2 server has only an idle timeout of 90 seconds.
 
 use std::io;
 use std::pin::Pin;

@@ -115,7 +115,8 @@ impl Port {
         let mut is_leaving = false;
         let outcome = loop {
             tokio::select! {
-                // The connection is polled first, so that bytes that have already arrived are read.
+                // The connection is polled first, so that bytes that arrived before a shutdown are
+                // read.
                 biased;
                 outcome = connection.as_mut() => break outcome,
                 () = self.stop.cancelled() => {

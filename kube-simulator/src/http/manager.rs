@@ -35,8 +35,8 @@ pub(super) fn of_user_agent(agent: &str) -> String {
 
 /// Returns whether a character is printable, like Go's `unicode.IsPrint`.
 fn is_printable(character: char) -> bool {
-    // After another character, `escape_debug` escapes only quotes, backslashes and unprintable
-    // characters.
+    // At the start of a string, `escape_debug` also escapes combining marks, which are printable.
+    // After the `a`, it escapes only quotes, backslashes and unprintable characters.
     let escaped = format!("a{character}").escape_debug().count() > 2;
     !escaped || matches!(character, '"' | '\'' | '\\')
 }

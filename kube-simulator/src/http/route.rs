@@ -25,7 +25,7 @@ pub(super) enum Route {
         subresource: Subresource,
     },
     Document(Document),
-    /// A review of rights, which clients create.
+    /// A kind of review, such as `TokenReview`. Clients can create reviews, but not read them.
     Review(&'static Review),
     Version,
     Metrics,

@@ -20,8 +20,8 @@ use crate::storage::Revision;
 /// The time between the ends of two watches if watches end one after another: 200 per second.
 const WATCH_END_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How long watches continue on a server that shuts down without
-/// `--shutdown-watch-termination-grace-period`: the default of `--request-timeout`.
+/// How long watches continue after the start of a shutdown, if the server runs without the flag
+/// `--shutdown-watch-termination-grace-period`. The value is the default of `--request-timeout`.
 const WATCH_GRACE_PERIOD: Duration = Duration::from_secs(60);
 
 /// The configuration from the builder.

@@ -77,7 +77,8 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     type Response = Response<ResponseBody>;
-    /// An error occurs only if a test makes the server [refuse](crate::Fault::refuse) a request.
+    /// A connection error. It occurs only for requests with the fault
+    /// [`Fault::refuse`](crate::Fault::refuse).
     type Error = io::Error;
     type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
 

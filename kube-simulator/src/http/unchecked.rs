@@ -1,7 +1,7 @@
-//! Warnings about rules that a real server enforces and the simulator does not check: schemas of
-//! custom resources, and required fields of workloads. Objects of all other built-in kinds are
-//! never checked. Writes of such objects cause no warning, because the warning would be the same
-//! for each write.
+//! Warnings about rules that a real server enforces and the simulator does not check. They concern
+//! custom resources whose schemas contain unsupported rules, and workloads that lack required
+//! fields. Objects of other built-in kinds are not checked either. They cause no warning, because
+//! the warning would be the same for each write.
 
 use serde_json::Value;
 

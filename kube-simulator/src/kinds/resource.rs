@@ -52,8 +52,8 @@ pub struct ResourceKind {
     pub(crate) counted_metadata: &'static [&'static str],
     /// The metadata fields of a built-in kind that a write to `/status` does not change.
     pub(crate) status_keeps: &'static [&'static str],
-    /// The sources of selectable fields whose value is not at the path that the field's name
-    /// denotes.
+    /// The selectable fields whose name is not the path of their value, or whose value is not an
+    /// empty string if the field is absent.
     pub(crate) sources: &'static [FieldSource],
     /// Whether a delete returns the last object instead of a `Status`.
     pub(crate) returns_deleted: bool,
@@ -83,7 +83,8 @@ impl Scale {
     }
 }
 
-/// The source of a selectable field whose value is not at the path that the field's name denotes.
+/// The rule for the value of a selectable field whose name is not the path of the value, or whose
+/// value is not an empty string if the field is absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FieldSource {
     /// The name of the field in field selectors.
@@ -131,9 +132,9 @@ impl ResourceKind {
 
     /// Describes the resource of a Rust type.
     ///
-    /// A built-in kind gets the server's treatment of that kind (selectable fields, initial status
-    /// and so on). Any other type becomes a custom resource with the scope of
-    /// [`kube::Resource::Scope`].
+    /// For a built-in kind, the description includes the rules of a real server for that kind
+    /// (selectable fields, initial status and so on). Any other type becomes a custom resource with
+    /// the scope of [`kube::Resource::Scope`].
     #[must_use]
     pub fn of<K>() -> Self
     where

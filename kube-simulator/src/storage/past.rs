@@ -1,8 +1,8 @@
 //! Reads a table's objects, at the current or an earlier resource version.
 //!
-//! A past state is computed by undoing the later events, newest first. The result has, for each key
-//! that has changed since, the object at the requested resource version. The objects of all other
-//! keys are unchanged.
+//! A past state is computed by undoing the later events, newest first. This gives the past object
+//! of each key that has changed since the requested resource version. For all other keys, the
+//! current object is also the past object.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -20,7 +20,7 @@ pub(crate) enum At {
     /// The state at exactly this resource version.
     Exactly(u64),
     /// The state at exactly this resource version in a watch cache, which ignores compactions. If
-    /// the history is too short, the oldest available state.
+    /// the history is too short, the read returns the oldest available state.
     Cached(u64),
 }
 

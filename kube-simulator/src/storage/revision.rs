@@ -125,7 +125,8 @@ impl Revision {
         self.stored.notifier.notify_all();
     }
 
-    /// Waits until this API server has reached `wanted`, and returns an error after 3 seconds.
+    /// Waits until this API server has reached `wanted`. Returns an error if the server does not
+    /// reach it within 3 seconds.
     pub(crate) async fn reach(&self, wanted: u64) -> Result<(), ReadError> {
         // Most reads need not wait.
         if self.current() >= wanted {
@@ -143,8 +144,8 @@ impl Revision {
         }
     }
 
-    /// Returns an error for a future revision, without waiting: etcd always has the newest
-    /// revision.
+    /// Returns an error for a future revision. The method does not wait, because etcd, unlike a
+    /// watch cache, always has the newest revision.
     pub(crate) fn check_stored(&self, wanted: u64) -> Result<(), ReadError> {
         let stored = self.stored();
         if wanted <= stored { Ok(()) } else { Err(ReadError::NotStored { wanted, stored }) }

@@ -113,8 +113,8 @@ impl Window {
         }
     }
 
-    /// Returns the number of events that a server buffers for one watch, at most `most`: the events
-    /// of about one second if the ring buffer is full.
+    /// Returns the number of events that a server buffers for one watch, at most `most`: about the
+    /// events of one second, because a full ring buffer holds about the events of 75 seconds.
     pub(super) fn channel_size(&self, most: usize) -> u64 {
         let of_a_second = self.capacity.div_ceil(75);
         of_a_second.clamp(MIN_CHANNEL, most.max(MIN_CHANNEL)) as u64

@@ -55,8 +55,8 @@ impl InformerProgram {
         Self { process, states, _kubeconfig: kubeconfig }
     }
 
-    /// Waits until the handler's replica equals the simulator's content. The program prints the
-    /// keys and resource versions of its replica after each event, in order.
+    /// Waits until the handler's copy of the objects equals the simulator's content. After each
+    /// event, the program prints the keys and resource versions of this copy in key order.
     async fn wait_until_equal(&mut self, simulator: &Simulator) {
         let wanted = state(simulator);
         let reached = async {
@@ -163,7 +163,8 @@ async fn client_go_over_http_2_reconnects_after_goaway() {
         simulator.create(&pod(&format!("pod-{n:02}"))).expect("a new pod");
         follower.wait_until_equal(&simulator).await;
         simulator.drain_connections();
-        // client-go increases its backoff after each short watch.
+        // Only every seventh pass ends the watch, because client-go increases its backoff after
+        // each short watch.
         if n % 7 == 6 {
             simulator.close_watches();
         }

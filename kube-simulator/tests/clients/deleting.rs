@@ -1,5 +1,5 @@
-//! `kubectl delete` with each cascade. These tests run on the simulator only, because their real server
-//! has no controllers.
+//! `kubectl delete` with each `--cascade` mode. These tests run on the simulator only, because the
+//! real server for this test program has no controllers.
 
 use serde_json::json;
 

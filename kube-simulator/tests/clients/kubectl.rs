@@ -54,7 +54,7 @@ impl Kubectl {
         let folder = TempDir::new().expect("a temporary folder");
         std::fs::write(folder.path().join("kubeconfig"), kubeconfig).expect("a file");
         let kubectl = Self { namespace: namespace.to_owned(), folder };
-        // The same namespace as from `kubectl create namespace`, but as a manifest.
+        // This manifest creates the same namespace as `kubectl create namespace`.
         let manifest = serde_json::json!({
             "apiVersion": "v1",
             "kind": "Namespace",

@@ -208,8 +208,8 @@ async fn bookmarks_are_sent_about_every_minute_at_random_times() {
     assert!((Duration::from_millis(59_700)..Duration::from_millis(60_700)).contains(&mean), "{mean:?}");
 }
 
-/// Returns the time until a bookmark, after a minute in which the client leaves this many events
-/// unread. Returns `None` if the watch has ended.
+/// Leaves this many events unread for a minute, reads them, and returns the time until the next
+/// bookmark. Returns `None` if the watch has ended.
 async fn bookmark_wait(events: u64) -> Option<Duration> {
     let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
     let now = simulator.resource_version();

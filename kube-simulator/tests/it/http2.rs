@@ -62,7 +62,7 @@ impl Connection {
 /// Returns the object name in the next event of a watch, if there is one.
 async fn next_name(watch: &mut RecvStream) -> Option<String> {
     let line = watch.data().await?.unwrap();
-    // The end of the stream is a separate frame.
+    // The server ends the stream with an empty frame, which is not an event.
     let event: Value = serde_json::from_slice(&line).ok().filter(|_| !line.is_empty())?;
     Some(event["object"]["metadata"]["name"].as_str().unwrap().to_owned())
 }
@@ -132,7 +132,8 @@ async fn goaway_frequency_matches_the_configured_chance() {
 async fn one_connection_serves_a_hundred_concurrent_requests() {
     let simulator = simulator().await;
     let mut connection = Connection::open(&simulator).await;
-    // Before the first response, the client has received the server's settings.
+    // The server's settings arrive before the first response, so the client has them after this
+    // request.
     drop(connection.get("/livez").await);
     let streams = connection.sender.clone().ready().await.unwrap();
     assert_eq!(streams.current_max_send_streams(), 100);

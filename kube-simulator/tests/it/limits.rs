@@ -36,7 +36,8 @@ async fn post(simulator: &Simulator, path: &str, media_type: &str, body: String)
 #[tokio::test]
 async fn json_patch_with_exponential_growth_is_refused() {
     let simulator = with_a_map();
-    // Twenty-eight copies multiply the data by 256 million, in a patch of two kilobytes.
+    // Each copy doubles the data, so a patch of less than two kilobytes multiplies it by 268
+    // million.
     let copies = (0..28).map(|at| json!({ "op": "copy", "from": "/data", "path": format!("/data/x{at}") }));
     let (code, refusal) = json_patch(&simulator, copies.collect()).await;
     assert_eq!((code, &refusal["message"]), (StatusCode::UNPROCESSABLE_ENTITY, &json!(REJECTED)));

@@ -1,4 +1,4 @@
-//! Lists: how long they wait, how they are sent, and past states.
+//! Lists: the wait for a future version, long lists in pieces, and past states.
 
 use http::StatusCode;
 use k8s_openapi::api::core::v1::ConfigMap;

@@ -168,7 +168,7 @@ async fn watch_of_a_lagging_replica_keeps_the_configured_lag() {
         simulator.create(&config_map("a", name)).unwrap();
     }
     assert_eq!(next_names(&mut watch).await, ["one", "two"]);
-    // Writes to other resources count, too.
+    // The lag also counts writes that the watch does not select.
     simulator.create(&config_map("b", "elsewhere")).unwrap();
     assert_eq!(next_names(&mut watch).await, ["three"]);
     replica.hold();

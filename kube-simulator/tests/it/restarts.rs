@@ -1,4 +1,4 @@
-//! Restarts with and without history, backups, bookmarks, and the clock.
+//! Restarts (with and without history), backups, bookmarks, and the clock.
 
 use std::time::{Duration, SystemTime};
 

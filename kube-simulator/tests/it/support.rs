@@ -10,7 +10,7 @@ use tower::Service as _;
 
 pub(crate) const MAPS: &str = "/api/v1/namespaces/a/configmaps";
 
-/// A watch from a version before the first write of a test.
+/// The path of a watch that starts before the first write of a test.
 pub(crate) const WATCH: &str = "/api/v1/namespaces/a/configmaps?watch=1&resourceVersion=1000";
 
 pub(crate) async fn simulator() -> Simulator {

@@ -24,7 +24,8 @@ pub(crate) fn read_first(bytes: &mut &[u8]) -> Option<Value> {
     Some(json(item))
 }
 
-/// Encodes a value, with strings as text strings, as most libraries do. Go writes byte strings.
+/// Encodes a value. Strings become text strings, as with most libraries. Go writes byte strings
+/// instead.
 pub(crate) fn write(value: &Value) -> Vec<u8> {
     let mut bytes = SELF_DESCRIBED.to_vec();
     ciborium::into_writer(value, &mut bytes).expect("writable");

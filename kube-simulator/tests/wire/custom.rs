@@ -105,7 +105,7 @@ impl<'a> Widgets<'a> {
         self.server.create(&self.path(), &self.widget(name, color)).await
     }
 
-    /// Waits until widgets can be created and listed, and returns the list. After a change of its
+    /// Waits until widgets can be created and listed, and returns the list. After a change of the
     /// definition, the server returns various errors for a while, even after a first success.
     pub(crate) async fn served(&self) -> Value {
         let probe = format!("{}?dryRun=All", self.path());

@@ -1,5 +1,5 @@
-//! Causes server failures for scenarios: with a method of the simulator; on a real server, with etcd, flow
-//! control or a signal.
+//! Causes server failures for scenarios. The simulator has methods for these failures. On a real
+//! server, changes in etcd, flow control or a signal cause them.
 
 use std::process::Command;
 use std::time::Duration;
@@ -23,7 +23,8 @@ use crate::target::Target;
 /// The environment variable with the URL of the real server's etcd.
 const ETCD: &str = "INFORMER_E2E_ETCD";
 
-/// The simulator's compaction interval. Ten minutes would be too long for a scenario.
+/// The simulator's compaction interval. [`Server::compact_for_all`] advances the clock by two
+/// intervals. With the default of five minutes, a scenario would exceed its timeout.
 pub(crate) const COMPACTION: Duration = Duration::from_secs(30);
 
 /// The response header with the UID of the flow schema.
@@ -46,7 +47,8 @@ impl Server {
     /// the compacting API server does every few minutes. Each API server checks every 15 seconds.
     pub(crate) async fn compact_for_all(&self, version: u64) {
         if self.simulator.is_some() {
-            // Each compaction of an API server removes the history before its previous compaction.
+            // A compaction removes only the history before the previous compaction, so two compactions
+            // are necessary.
             return tokio::time::advance(COMPACTION * 2).await;
         }
         self.compact(version).await;

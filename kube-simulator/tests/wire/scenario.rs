@@ -14,7 +14,8 @@ use crate::server::Server;
 use crate::subjects;
 use crate::target::Target;
 
-/// The timeout of each scenario. A server's longest wait is 20 seconds, before its shutdown.
+/// The timeout of each scenario. The longest wait for a real server is 20 seconds, during its
+/// shutdown.
 const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Scenarios on real servers hold this lock for reading, because all servers share one etcd and one
@@ -45,8 +46,8 @@ pub(crate) struct Scenario {
     pub(crate) left_out: Option<(Place, &'static str)>,
     /// Whether the scenario disturbs other scenarios on the same server.
     alone: bool,
-    /// Whether the scenario needs its own TCP connection, which the simulator has only over a
-    /// socket.
+    /// Whether the scenario needs its own TCP connection. The simulator has TCP connections only if
+    /// it serves a socket.
     over_a_socket: bool,
     /// Whether the scenario needs a controller-manager on a real server.
     needs_controllers: bool,
@@ -103,12 +104,12 @@ impl Scenario {
         Self { over_a_socket: true, ..self }
     }
 
-    /// Runs on a server with a shutdown delay, which the scenario shuts down.
+    /// Runs on a server with a shutdown delay. The scenario shuts this server down.
     pub(crate) fn with_shutdown_delay(self) -> Self {
         Self { target: Target::WithShutdownDelay, ..self.over_a_socket() }
     }
 
-    /// Runs on a server without a shutdown delay, which the scenario shuts down.
+    /// Runs on a server without a shutdown delay. The scenario shuts this server down.
     pub(crate) fn without_shutdown_delay(self) -> Self {
         Self { target: Target::WithoutShutdownDelay, ..self.over_a_socket() }
     }

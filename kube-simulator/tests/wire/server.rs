@@ -198,12 +198,12 @@ impl Server {
 
     /// Runs `attempt`, which waits for the last bookmark of a watch, and returns its result. The
     /// attempt opens a watch and creates an object with the given name that the watch does not
-    /// select. It returns `None` if the watch ends without a bookmark about this object.
+    /// select. It returns `None` if the watch ends without a bookmark that follows this creation.
     ///
     /// A real server gets three attempts. The bookmark is due two seconds before the end, but a
-    /// server checks for due bookmarks only every 1 to 1.25 seconds and sends no redundant
-    /// bookmarks. On a busy machine, the check may run before the new object arrives, or too
-    /// shortly before the end.
+    /// server checks for due bookmarks only every 1 to 1.25 seconds, and sends a bookmark only if
+    /// its version is new for the watch. On a busy machine, the check may run before the new object
+    /// arrives, or too shortly before the end.
     pub(crate) async fn bookmarked<T>(&self, attempt: impl AsyncFn(String) -> Option<T>) -> T {
         let attempts = if self.is_real() { 3 } else { 1 };
         for number in 1..=attempts {

@@ -90,7 +90,8 @@ fn summary(scenarios: &[Scenario]) -> String {
     )
 }
 
-/// Returns the row of a scenario that has a difference, or that runs in one place only.
+/// Returns the row of a scenario. Returns `None` if the scenario has no difference and runs in both
+/// places.
 fn row(scenario: &Scenario) -> Option<String> {
     let remark = match (scenario.difference, scenario.left_out) {
         (Some(difference), _) => difference.to_owned(),

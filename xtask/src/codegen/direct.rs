@@ -1,9 +1,9 @@
 //! Generates the decoders of frequent kinds for informer-reflector. They read protobuf directly into the
 //! types of k8s-openapi, without the intermediate tape of tokens (`informer-reflector/src/decode/tape.rs`).
 //!
-//! A field is generated only if all versions of k8s-openapi have it with the same type, because the program
-//! chooses the version. For an object with another field, the generated code returns `None`, and the object
-//! is decoded through the tape.
+//! A field is generated only if all Kubernetes versions of k8s-openapi have it with the same type, because the
+//! user's program chooses the version. For an object with another field, the generated code returns `None`, and
+//! the object is decoded through the tape.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -226,7 +226,7 @@ fn read_module(folder: &Path, module: &str, types: &mut Types) -> anyhow::Result
     Ok(())
 }
 
-/// Returns the name and the fields of the struct in a file, if there is one with default values.
+/// Returns the name and the fields of the struct in a file, if there is a struct that derives `Default`.
 fn read_type(text: &str) -> Option<(&str, BTreeMap<String, Member>)> {
     let (attributes, declaration) = text.split_once("pub struct ")?;
     if !attributes.contains(" Default,") {

@@ -11,8 +11,8 @@ const PREFIXES: [&str; 2] = ["io.k8s.api.", "io.k8s."];
 
 const REFERENCE: &str = "#/definitions/";
 
-/// Returns the content of `merging.json`: `kinds`, the type of each kind by `apiVersion` and kind; and `types`, a
-/// schema of each type, reduced to the fields that determine how objects are merged.
+/// Returns the content of `merging.json`. Its field `kinds` has the type of each kind, by `apiVersion` and kind. Its
+/// field `types` has a schema of each type, reduced to the fields that determine how objects are merged.
 pub(crate) fn text(document: &Value) -> anyhow::Result<String> {
     let definitions =
         document["definitions"].as_object().context("Kubernetes' swagger.json has no `definitions`")?;

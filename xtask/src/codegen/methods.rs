@@ -29,7 +29,7 @@ fn collect(folder: &Path, type_name: &str, methods: &mut BTreeSet<String>) -> an
     let context = || format!("cannot read {}", folder.display());
     for entry in fs::read_dir(folder).with_context(context)? {
         let path = entry.with_context(context)?.path();
-        // Generated accessors of groups are in other lists.
+        // The folder `groups` has only generated accessors. `expand` adds their names from the data.
         if path.is_dir() && !path.ends_with("groups") {
             collect(&path, type_name, methods)?;
         } else if path.extension().is_some_and(|extension| extension == "rs") {

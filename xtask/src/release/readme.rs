@@ -6,7 +6,7 @@ use anyhow::Context;
 
 use super::packages::Package;
 
-/// The prefixes of the paths of files below the URL of the repository.
+/// The prefixes of files' paths, relative to the URL of the repository.
 const FILES: [&str; 3] = ["/blob/main/", "/tree/main/", "/raw/main/"];
 
 /// Returns a message for each link that leads nowhere on crates.io.

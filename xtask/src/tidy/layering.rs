@@ -30,7 +30,7 @@ const KUBERNETES: &[&str] = &["kube-core", "kube-client", "k8s-openapi", "inform
 /// The crates with Kubernetes' types, which take long to compile.
 const TYPES: &[&str] = &["kube-core", "kube-client", "k8s-openapi"];
 
-/// The features of a program with plain structs.
+/// The features of a program that stores plain structs, without Kubernetes' types.
 const PLAIN: &[&str] = &["--no-default-features"];
 
 const LAYERS: [Layer; 9] = [

@@ -65,7 +65,7 @@ fn doc_comments(source: &Source) -> Vec<Text> {
     let mut block: Vec<&str> = Vec::new();
     for (number, line) in source.lines().filter(|(number, _)| !source.is_test(*number)) {
         let line = line.trim();
-        // In `quote!`, the text follows in an attribute.
+        // In `quote!`, an empty `///` line can stand between texts in `#[doc]` attributes.
         if line == "///" && block.is_empty() {
             continue;
         }

@@ -205,12 +205,14 @@ async fn parked_key_returns_with_its_highest_priority() {
     }
 }
 
-/// For each key, the number of changes and the number of changes before the last successful call;
-/// and the keys of calls in flight.
+/// Records the changes and the calls of a test.
 #[derive(Default)]
 struct Ledger {
+    /// The number of changes of each key.
     changed: HashMap<ObjectKey, u32>,
+    /// For each key, the number of its changes at the start of its last successful call.
     seen: HashMap<ObjectKey, u32>,
+    /// The keys of the calls in flight.
     in_flight: Vec<ObjectKey>,
 }
 

@@ -27,7 +27,7 @@ fn publish(backlog: &SharedBacklog<u64>, parts: &mut [&mut Part], events: Vec<Ev
     backlog.finish();
 }
 
-/// Takes once, and returns the events in words.
+/// Takes events once, and returns their `Debug` output.
 fn take(backlog: &SharedBacklog<u64>, part: &mut Part) -> Vec<String> {
     let taken = backlog.with_sections(&mut Garbage::none(), |sections, garbage| {
         backlog.coalesce(sections, garbage);

@@ -28,7 +28,7 @@ fn encoded(value: u8) -> Cached<AnyObject> {
         .expect("the object is encoded")
 }
 
-/// Returns the events of one object: an add, an update and a delete with a last change.
+/// Returns the events of one object: an add, an update, and a delete with a newer last state.
 fn life(first: Cached<AnyObject>) -> EventBatch<AnyObject> {
     let events = vec![
         Event::Added { object: first.clone(), is_in_initial_list: false },
@@ -40,7 +40,8 @@ fn life(first: Cached<AnyObject>) -> EventBatch<AnyObject> {
 
 type Received = tokio::sync::mpsc::UnboundedReceiver<[Option<Object>; 2]>;
 
-/// Returns the two states that a handler has read in its next call, or `None` if the handler has panicked.
+/// Returns the two states that the handler reads in its next call. Returns `None` if no call reads
+/// two states within a second, for example because the handler panics.
 async fn next(received: &mut Received) -> Option<[Option<Object>; 2]> {
     tokio::time::timeout(Duration::from_secs(1), received.recv()).await.ok().flatten()
 }
@@ -72,7 +73,7 @@ async fn handler_reads_the_encoded_last_state_of_a_deletion() {
     let (send, mut received) = tokio::sync::mpsc::unbounded_channel();
     let _registration = running
         .add(Handlers::new().on_delete(move |deleted: &Deleted<Object>| _ = send.send(states(deleted))));
-    // The store keeps the decoded form of an object that could not be encoded.
+    // The previous state is decoded: a store keeps an object decoded if it could not be encoded.
     let events = vec![Event::Deleted(Deleted::exact(encoded(3)).after(object("a", 2).cast()))];
     let batch = EventBatch { events, completes_initial_list: false };
     running.processor.cast().publish(batch, || {});

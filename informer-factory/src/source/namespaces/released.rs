@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use informer_core::Completion;
 
-/// The minimum number of names that are kept: those of the last removed namespaces. Older names are
-/// dropped, because each name takes about a hundred bytes, and a program can add and remove
+/// The names of at least this many namespaces are kept: those that were removed last. Older names
+/// are dropped, because each name takes about a hundred bytes, and a program can add and remove
 /// namespaces for years.
 const MIN_KEPT_NAMES: u64 = 10_000;
 

@@ -114,7 +114,8 @@ async fn i11_slow_handler_keeps_release_and_later_deletion() {
     for _ in 0..2 {
         assert!(matches!(events.next().await, Some(Event::Added { is_in_initial_list: true, .. })));
     }
-    // The reader reads no event until the end. This update waits in its inbox; later events are coalesced.
+    // The reader reads no event until the end. This update waits in the reader's inbox; later
+    // events are coalesced.
     running.reach(&server.put("a", "known", "2")).await;
     running.reach(&server.put("a", "unread", "1")).await;
     informer.remove_namespace("a").expect("a valid name").wait().await.expect("the informer runs");

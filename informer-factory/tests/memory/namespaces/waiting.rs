@@ -70,8 +70,8 @@ async fn i9_version_waits_for_an_added_namespace() {
     assert_eq!(informer.wait_until(written.resource_version(), 60 * SOON).await, WaitOutcome::Reached);
     assert!(informer.get(&ObjectKey::namespaced("b", "two")).is_some() && added.has_synced());
 
-    // A namespace that is removed and added again gets a new watermark. The objects that are still
-    // in the store do not count.
+    // A namespace that is removed and added again gets a new watermark. So the wait ends only after
+    // the new list, even if the object is still in the store.
     let before = server.of("b").resource_version();
     _ = informer.remove_namespace("b").expect("a valid name");
     let again = informer.add_namespace("b").expect("a valid name");

@@ -5,7 +5,7 @@ use front::Informer;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 
-/// Re-exports informer-factory for users without a dependency of their own.
+/// Re-exports informer-factory for crates that do not depend on informer-factory themselves.
 pub mod door {
     pub use front as informers;
 }

@@ -1,9 +1,10 @@
 //! [`Direct`]: decodes protobuf into the types of frequent kinds, without a tape.
 //!
 //! `messages.rs` is generated from the table of [`kube_messages`] and the types of k8s-openapi. This
-//! code reads what servers usually write. It returns `None` for everything else: fields that the
-//! type does not have in all versions of Kubernetes, split lists, and invalid values. Such an object
-//! is then decoded with a tape, which also gives the error of an invalid object.
+//! code reads the messages that servers usually write. It returns `None` for everything else:
+//! fields that the type does not have in all versions of Kubernetes, split lists, and invalid
+//! values. Such an object is then decoded with a tape, which also gives the error of an invalid
+//! object.
 
 mod messages;
 

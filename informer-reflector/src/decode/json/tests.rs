@@ -299,7 +299,7 @@ proptest! {
     fn any_text_is_read_as_by_serde_json(json in r#"[\[\]{}":,\\0-9a-eu. -]{0,24}|"(\\[\\"/bfnrtu]|[0-9a-f]|\PC|[\x00-\x1f]){0,12}""#) {
         match read(&json, &NOTHING_PRUNED) {
             Ok(ours) => {
-                // Both can be `None`: a number can be too large.
+                // Both results can be `None`, for example for a number that is too large.
                 let theirs: Option<Json> = serde_json::from_str(&json[..ours.len]).ok();
                 prop_assert_eq!(deserialize::<Json>(&ours.tape).ok(), theirs);
                 prop_assert!(is_json(&json[..ours.len]));

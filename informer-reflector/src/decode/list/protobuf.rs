@@ -1,7 +1,7 @@
 //! Decodes lists in protobuf.
 //!
-//! The body is a `runtime.Unknown` message, and its field 2 contains the list. All fields of both
-//! messages that are read here contain bytes.
+//! The body is a `runtime.Unknown` message, and its field 2 contains the list. All fields that
+//! are read in these two messages contain bytes.
 
 use informer_core::ListWatchError;
 use kube::core::ListMeta;

@@ -17,7 +17,8 @@ use crate::storage::Object;
 pub(super) fn follow(api: &Api, definitions: &Served, outcome: &Outcome) {
     let object = outcome.object();
     let Ok(definition) = Definition::read(&Value::Object(object.decode())) else {
-        // A test can store an invalid definition, which a server would reject. It is ignored.
+        // Invalid definitions are ignored. A real server would reject them, but a test can store
+        // them.
         return;
     };
     match outcome {

@@ -276,8 +276,8 @@ impl Ending {
         }
         let wanted = wanted.filter(|seconds| *seconds < running)?;
         let earlier = later(end, wanted.saturating_sub(running));
-        // If the earlier end has already passed, at most one second is left, so that a kubelet
-        // still observes the deletion.
+        // If the shortened grace period is already over, it ends now. A nonzero period is then
+        // stored as one second, so that a kubelet still observes the deletion.
         let seconds = if earlier < now { wanted.min(1) } else { wanted };
         Some(Self { at: Some(earlier.max(now)), seconds, waits: wanted > 0, marks_first: true })
     }

@@ -13,7 +13,7 @@ use crate::api::status::{self, Refusal};
 /// Maximum number of operations in one patch.
 const MAX_OPERATIONS: usize = 10_000;
 
-/// Maximum number of bytes that all `copy` operations of one patch add together.
+/// Maximum total number of bytes that the `copy` operations of one patch can copy.
 const MAX_COPIED: usize = 3 * 1024 * 1024;
 
 /// Applies a patch to a document. If the patch fails, the document can be partly changed.

@@ -125,8 +125,8 @@ fn merge_list(schema: Option<&Value>, elements: &mut Vec<Value>, patch: Vec<Valu
     Ok(())
 }
 
-/// Sorts the elements that `order` names, within the positions that these elements occupy. Other
-/// elements stay in place.
+/// Sorts the elements that `order` contains into this order. Only these elements change places; all
+/// other elements stay in place.
 fn reorder(list: &ListKind, elements: &mut [Value], order: &[Value]) {
     let name = |element: &Value| match list {
         ListKind::Map(keys) => keys.first().and_then(|key| element.get(key)).map(Value::to_string),

@@ -265,7 +265,8 @@ fn keep_all_but_status(kind: &ResourceKind, before: &Body, mut after: Body) -> B
             copy_or_remove(given, metadata, field);
         }
     }
-    // `managedFields` describes the whole object, so it is taken from the new version.
+    // `managedFields` describes the whole object, including its status, so a write to the status
+    // can change this field too.
     let given = metadata_mut(&mut after).remove("managedFields");
     if let Some(given) = given {
         metadata_mut(&mut kept).insert("managedFields".to_owned(), given);

@@ -38,7 +38,7 @@ pub(crate) fn document(object: &Object) -> Vec<u8> {
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     let message = message_of(api_version, kind).map(FieldType::message);
     let written = match (kind.strip_suffix("List"), message) {
-        // Lists have no messages, because all lists have the same structure.
+        // `kube_messages` does not describe lists, because all lists have the same structure.
         (Some(kind), None) => {
             let item = message_of(api_version, kind).map(FieldType::message);
             fields(object, |name| item.filter(|_| name == "items"))
@@ -126,7 +126,7 @@ fn json(value: Cbor) -> Option<Value> {
             (HEX, Cbor::Bytes(bytes)) => {
                 bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
             }
-            // These tags mark big integers, which are too large for JSON.
+            // The tags 2 and 3 mark big integers, which can be too large for a JSON number.
             (2 | 3, _) => return None,
             (_, inner) => json(inner)?,
         },

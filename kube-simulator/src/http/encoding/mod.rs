@@ -24,7 +24,7 @@ pub(crate) enum Encoding {
     Indented,
     /// YAML, which watches do not support.
     Yaml,
-    /// Protobuf, only for the stable versions of built-in kinds, metadata, and statuses.
+    /// Protobuf, only for `Status` objects, metadata, and built-in kinds in stable versions.
     Protobuf,
     /// CBOR, only if the builder enables this encoding.
     Cbor,

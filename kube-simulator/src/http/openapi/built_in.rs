@@ -1,5 +1,5 @@
-//! The schemas of built-in kinds, which are derived from protobuf messages: names and types of
-//! fields for `kubectl explain`, without descriptions and required fields.
+//! The schemas of built-in kinds, which are derived from protobuf messages. For `kubectl explain`,
+//! they contain the names and types of fields, but no descriptions and no lists of required fields.
 
 use serde_json::{Map, Value, json};
 

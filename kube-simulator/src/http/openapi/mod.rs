@@ -1,7 +1,8 @@
 //! `/openapi/v3`: the documents that `kubectl` needs to validate, apply and explain.
 //!
 //! Custom resources have the schemas of their definitions. Schemas of built-in kinds are derived
-//! from protobuf messages: names and types of all fields, without descriptions and required fields.
+//! from protobuf messages: they contain the names and types of all fields, but no descriptions and
+//! no lists of required fields.
 
 mod built_in;
 
@@ -158,9 +159,8 @@ fn collection(kind: &ResourceKind) -> Value {
 
 fn item(kind: &ResourceKind) -> Value {
     let mut patch = operation(kind, "patch", &["dryRun", "fieldManager", "fieldValidation", "force"]);
-    // Strategic merge patches are accepted, but not listed here. If they were listed, clients would
-    // look for merge keys in these schemas, which contain none. Because this type of patch
-    // is not listed, clients use their built-in merge keys.
+    // Strategic merge patches are accepted, but not listed here, so that clients use their built-in
+    // merge keys. Otherwise, clients would look for merge keys in these schemas, which have none.
     let types =
         ["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"];
     let content: Map<String, Value> = types

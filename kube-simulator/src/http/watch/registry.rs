@@ -122,9 +122,9 @@ impl WatchRegistry {
     }
 
     /// Ends all streams in the order of their opening: the first stream when the time `after` has
-    /// passed, and each following stream the time `apart` later than the previous one. A stream
-    /// that is opened later ends `apart` after the last of these streams. [`Self::reset`] ends
-    /// this rule for new streams.
+    /// passed, and each following stream the time `apart` later than the previous one. Streams
+    /// that are opened later, but before the next [`Self::reset`], all end at the same time:
+    /// `apart` after the last of the current streams.
     pub(crate) fn end_all(&self, after: Duration, apart: Duration) {
         let mut open = self.open.lock();
         let mut end = Instant::now() + after;

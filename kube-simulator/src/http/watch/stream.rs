@@ -110,14 +110,15 @@ impl Bookmarks {
 
     /// Schedules the next bookmark after one interval, or shortly before the deadline if that is
     /// sooner. The time is shifted at random by about a second, because a real server checks for
-    /// due bookmarks only once per second. The bookmark is sent at the earliest `pause` from now;
-    /// a `pause` longer than the time between two checks is shortened to that time.
+    /// due bookmarks only once per second. `pause` is the minimum time until the bookmark. A
+    /// `pause` that is longer than the time between two checks is shortened to that time.
     fn schedule(&mut self, pause: Duration) {
         let now = Instant::now();
         let regular = deadline_after(self.interval);
         let last = self.deadline.checked_sub(LAST_BOOKMARK).filter(|last| *last > now);
         let due = last.map_or(regular, |last| last.min(regular));
-        // For shorter intervals, the shift is proportionally shorter.
+        // If the interval is shorter than a minute, the time between two checks is shorter than a
+        // second in proportion, and so is the shift.
         let tick = (self.interval / 60).min(TICK);
         let (earlier, later) =
             (tick.mul_f64(self.random.f64()), tick.mul_f64(self.random.f64() * MAX_TICK_DELAY));
@@ -125,7 +126,7 @@ impl Bookmarks {
         self.next = (due + later).checked_sub(earlier).map_or(earliest, |next| next.max(earliest));
     }
 
-    /// Schedules the bookmark after the current bookmark, at the earliest for the next time at
+    /// Schedules the bookmark that follows the current one. It is not sent before the next time at
     /// which a real server would check for due bookmarks.
     fn schedule_next(&mut self, rule: BookmarkRule) {
         self.interval = rule.interval();

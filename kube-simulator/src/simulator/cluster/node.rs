@@ -10,7 +10,7 @@ const ZONES: [&str; 3] = ["eu-west-1a", "eu-west-1b", "eu-west-1c"];
 const MACHINES: [(&str, u32, u32); 3] =
     [("m6i.2xlarge", 8, 32), ("m6i.4xlarge", 16, 64), ("r6i.2xlarge", 8, 64)];
 
-/// The properties of a node that the content of its pods depends on.
+/// The properties of a node that determine the content of its Node object and of its pods.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) name: String,

@@ -89,8 +89,8 @@ async fn a_response_longer_than_128_kib_is_compressed(server: Server) {
     }
 }
 
-/// Changes the secret so that the response with the secret, or with its list, has this length in
-/// bytes. Returns the path to request.
+/// Changes the secret so that a response has this length in bytes, and returns the path to request.
+/// The response contains the secret or, if `list` is set, the list of all secrets.
 async fn answer_of_length(server: &Server, accept: &str, list: bool, wanted: usize) -> String {
     let mut padding = 120 * 1024;
     loop {

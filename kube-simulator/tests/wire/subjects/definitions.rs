@@ -124,7 +124,8 @@ async fn a_deleted_definition_ends_the_watches_of_its_resource(server: Server) {
     let mut watch = server.watch_path(&widgets.path(), &[]).await;
     watch.expect("ADDED").await;
     server.delete(&widgets.definition_path()).await.expect(200);
-    // The server deletes the objects first, or ends the stream before it sends their deletions.
+    // The server deletes the object first, and usually sends the deletion to the watch. A real
+    // server may end the stream before it sends the deletion.
     let rest = watch.rest().await;
     assert!(rest == ["DELETED a"] || (server.is_real() && rest.is_empty()), "{rest:?}");
 }

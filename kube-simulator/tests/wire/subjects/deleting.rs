@@ -139,7 +139,8 @@ async fn dry_run_of_a_delete_returns_the_marked_object(server: Server) {
     assert_eq!(version(&shown), version(&created));
     let stored = server.get(&server.secret_path("a")).await.expect(200);
     assert_eq!(stored, created);
-    // The server would mark a pod before it removes the pod.
+    // Without a dry run, the server would first set the deletion timestamp of a pod, and then
+    // remove the pod.
     server.create(&server.core("pods"), &pod("a")).await;
     let shown = server.delete(&format!("{}?dryRun=All", server.core("pods/a"))).await.expect(200);
     assert_eq!(shown["metadata"]["deletionGracePeriodSeconds"], 0, "{shown}");
@@ -239,7 +240,7 @@ async fn expect_marked_then_deleted(watch: &mut Watch, seconds: i64) {
     assert_eq!(deleted["metadata"]["deletionGracePeriodSeconds"], seconds);
     assert_eq!(deleted["metadata"]["deletionTimestamp"], marked["metadata"]["deletionTimestamp"]);
     assert!(version(&deleted) > version(&marked));
-    // Marking increments the generation once.
+    // Only the update that sets the deletion timestamp increments the generation.
     assert_eq!(
         (&marked["metadata"]["generation"], &deleted["metadata"]["generation"]),
         (&json!(2), &json!(2))

@@ -30,7 +30,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// Finds a resource in a list of them.
+/// Finds a resource in a list of resources.
 fn resource<'a>(list: &'a Value, name: &str) -> &'a Value {
     let resources = list["resources"].as_array().expect("resources");
     resources.iter().find(|resource| resource["name"] == name).unwrap_or_else(|| panic!("{name} in {list}"))

@@ -56,8 +56,9 @@ fn has_controllers(server: &Server) -> bool {
     server.is_real() && server.target.has_controllers()
 }
 
-/// Creates a budget for two pods, `healthy` of them healthy, that requires one healthy pod. The
-/// status is the status that the disruption controller writes.
+/// Creates a budget that covers two pods and requires one healthy pod; `healthy` is the number of
+/// healthy pods. If no controller runs, also writes the status that the disruption controller would
+/// write.
 async fn one_of_two(server: &Server, healthy: u64) -> Value {
     create(server, "b", &web(), 1).await;
     if has_controllers(server) {
@@ -84,8 +85,8 @@ async fn one_of_two(server: &Server, healthy: u64) -> Value {
     server.patch(&path, MERGE, &json!({ "status": status })).await.expect(200)
 }
 
-/// Waits until the controller has observed two pods, `healthy` of them healthy. Before that, the
-/// controller would overwrite other statuses.
+/// Waits until the controller has observed two pods, `healthy` of them healthy. A status that is
+/// written earlier would be overwritten by the controller.
 async fn wait_for_controller(server: &Server, healthy: u64) -> Value {
     let path = server.group("policy/v1", "poddisruptionbudgets/b");
     let mut ticks = tokio::time::interval(POLL_INTERVAL);

@@ -1,4 +1,5 @@
-//! The scenarios, one file per subject, in the order of the table.
+//! The scenarios, one file per subject. `all` returns the subjects in the order of the table in
+//! `docs/wire-scenarios.md`.
 
 mod applying;
 mod cbor;

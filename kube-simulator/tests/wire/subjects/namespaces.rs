@@ -134,7 +134,7 @@ async fn default_namespace_has_the_service_of_the_api_server(server: Server) {
     assert_eq!(slice["endpoints"][0]["conditions"], json!({ "ready": true }));
     let endpoints = server.get("/api/v1/namespaces/default/endpoints/kubernetes").await.expect(200);
     assert_eq!(endpoints["subsets"][0]["ports"][0]["name"], "https");
-    // The port of the service and its target port are both the server's port.
+    // The service's target port, and the ports of its slice and endpoints, are the server's port.
     let target = &port["targetPort"];
     assert_eq!((target, target), (&slice["ports"][0]["port"], &endpoints["subsets"][0]["ports"][0]["port"]));
 }

@@ -112,7 +112,7 @@ async fn without_the_gate_initial_events_have_no_end(server: Server) {
     }
 }
 
-/// etcd serves these watches.
+/// The server has no watch cache for events, so etcd serves these watches.
 async fn without_the_gate_watch_of_events_begins_with_existing(server: Server) {
     let events = server.core("events");
     let about = json!({ "kind": "Secret", "namespace": server.namespace, "name": "none" });

@@ -31,7 +31,7 @@ fn is_indented(answer: &Answer) {
     let text = std::str::from_utf8(&answer.bytes).expect("text");
     assert!(text.starts_with("{\n  \"") && text.ends_with("\n}"), "{text}");
     assert!(answer.body.is_object());
-    // Each member is on its own line, so even deeply nested lines are short.
+    // No line has more than one member, so nested objects are indented, too.
     let is_short = |line: &str| line.matches("\": ").count() <= 1;
     assert!(text.lines().all(is_short), "{text}");
 }

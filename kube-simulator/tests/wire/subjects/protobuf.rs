@@ -81,7 +81,7 @@ async fn protobuf_has_the_bytes_where_json_has_base64(server: Server) {
 async fn empty_field_without_a_pointer_is_encoded(server: Server) {
     server.create(&server.core("pods"), &pod("a")).await;
     let document = get(&server, &server.core("pods/a"), PROTOBUF).await;
-    // An empty generated name, and an empty reason of the status.
+    // The empty fields `metadata.generateName` and `status.reason` are encoded.
     assert_eq!((document.object.message(1).text(2), document.object.message(3).text(4)), Default::default());
     // The deletion time is a pointer, so it is absent.
     assert!(document.object.message(1).all(9).is_empty());
@@ -156,7 +156,7 @@ async fn a_bookmark_of_pods_in_protobuf_is_an_empty_pod(server: Server) {
     let mut watch = server.watch_as(&server.core("pods"), PROTOBUF, &STREAMING).await;
     let (kind, bookmark) = event(&watch.frame().await);
     assert_eq!((kind.as_str(), bookmark.kind.as_str(), bookmark.name().as_str()), ("BOOKMARK", "Pod", ""));
-    // Spec and status are messages with fields that are not pointers.
+    // Spec and status are encoded with their empty fields, because these fields are not pointers.
     assert_eq!((bookmark.object.message(2).text(3), bookmark.object.message(3).text(1)), Default::default());
 }
 
@@ -294,7 +294,7 @@ async fn wildcard_in_accept_has_the_lowest_rank(server: Server) {
 }
 
 async fn secret_can_be_created_in_protobuf(server: Server) {
-    // Go also sends empty fields, which are not required.
+    // This body omits empty fields. Go sends them, but the server does not require them.
     let metadata = b"\x0a\x03\x0a\x01p";
     let data = b"\x12\x06\x0a\x01k\x12\x01\xff";
     let raw = [&metadata[..], data].concat();

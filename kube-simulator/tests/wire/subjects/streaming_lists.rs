@@ -93,7 +93,8 @@ async fn a_streaming_list_with_a_field_selector(server: Server) {
 
 async fn streaming_list_at_version_0_shows_any_state(server: Server) {
     server.create_secrets(&["a"]).await;
-    // This list brings the watch cache up to date for version 0.
+    // This list brings the watch cache up to date. Otherwise, version 0 could return an older
+    // state.
     server.list(&[]).await.expect(200);
     let mut watch = server.watch(&streaming(&[("resourceVersion", "0")])).await;
     assert_eq!(watch.briefs(2).await, ["ADDED a", "BOOKMARK"]);

@@ -136,7 +136,7 @@ async fn a_watch_as_tables(server: Server) {
             (&event["type"], &table["kind"], first_cells(table)),
             (&json!("ADDED"), &json!("Table"), vec![name])
         );
-        // Only the first table has the columns.
+        // Only the first table of a watch has the columns.
         let columns = table["columnDefinitions"].as_array().map_or(0, Vec::len);
         assert_eq!(columns > 0, describes, "{table}");
     }

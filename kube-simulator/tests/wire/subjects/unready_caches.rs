@@ -9,7 +9,8 @@ use crate::scenario::{Scenario, scenario};
 use crate::server::{MERGE, POLL_INTERVAL, Server, with_query};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
-    // Exclusive, because a real server's controllers wait for an unready cache, too.
+    // These scenarios run alone, because an unready cache also blocks a real server's controllers,
+    // which other scenarios need.
     vec![
         scenario(unready_cache_refuses_its_requests).alone(),
         scenario(invalid_request_is_refused_before_an_unready_cache).alone(),
@@ -17,7 +18,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(etcd_serves_objects_and_writes_without_cache).alone(),
         scenario(etcd_refuses_the_future_without_cache).alone(),
         scenario(a_cache_that_has_become_ready_has_everything).alone(),
-        // Not exclusive, because the server with other feature gates has no controllers.
+        // This scenario need not run alone, because its server has no controllers.
         scenario(retry_after_grows_while_the_cache_is_unready).with_other_gates(),
     ]
 }

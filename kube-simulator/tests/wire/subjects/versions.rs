@@ -50,7 +50,8 @@ async fn with_a_past(server: &Server) -> String {
 
 async fn list_at_version_0_shows_any_state(server: Server) {
     let last = server.create_secrets(&["a"]).await;
-    // This list brings the watch cache up to date for version 0.
+    // This list brings the watch cache up to date. Otherwise, version 0 could return an older
+    // state.
     server.list(&[]).await.expect(200);
     for parameters in [
         &[("resourceVersion", "0")][..],

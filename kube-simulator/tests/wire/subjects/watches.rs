@@ -235,7 +235,7 @@ async fn write_without_a_change_causes_no_event(server: Server) {
     watch_is_at(&server, &mut watch, "x").await;
 }
 
-/// Asserts that the next event reports a new write.
+/// Writes a label, and asserts that the next event reports this write.
 async fn watch_is_at(server: &Server, watch: &mut crate::watch::Watch, label: &str) {
     server.label("a", label, "now").await;
     assert_eq!(watch.expect("MODIFIED").await["metadata"]["labels"][label], "now");
@@ -308,8 +308,8 @@ fn seconds(number: u64) -> Duration {
     Duration::from_secs(number) - Duration::from_millis(50)
 }
 
-/// Watches until the last bookmark. Creates an object that the watch does not select, because a
-/// real server sends no redundant bookmarks.
+/// Returns the last bookmark of a watch. Creates an object that the watch does not select, because
+/// a real server sends a bookmark only if its version is new for the watch.
 async fn bookmark(server: &Server, path: &str, unseen: fn(&str) -> Value) -> Value {
     let attempt = async |name: String| {
         let from = version(&server.get(path).await.expect(200)).to_string();
@@ -318,7 +318,7 @@ async fn bookmark(server: &Server, path: &str, unseen: fn(&str) -> Value) -> Val
         let mut watch = server.watch_path(path, &parameters).await;
         let created = server.create(path, &unseen(&name)).await;
         let bookmark = watch.bookmark().await?;
-        // Skip bookmarks about objects of other scenarios.
+        // An older bookmark follows a write of another scenario.
         (version(&bookmark) >= version(&created)).then_some(bookmark)
     };
     server.bookmarked(attempt).await
@@ -335,8 +335,8 @@ async fn a_watch_that_nears_its_end_gets_a_bookmark(server: Server) {
         let mut watch = server.watch(&parameters).await;
         server.create_secrets(&[&unseen]).await;
         watch.bookmark().await?;
-        // The bookmark is due two seconds before the end, on a real server's clock of whole
-        // seconds.
+        // The bookmark is due two seconds before the end. A real server rounds this time down to
+        // whole seconds.
         assert!(begun.elapsed() >= seconds(2), "{:?}", begun.elapsed());
         assert_eq!(watch.rest().await, [""; 0]);
         assert!(begun.elapsed() >= seconds(5), "{:?}", begun.elapsed());
@@ -384,7 +384,8 @@ async fn many_watches_receive_the_same_events(server: Server) {
     }
 }
 
-/// More writes than the events that a server and a connection buffer for an unread watch.
+/// The maximum number of writes. It is larger than the number of events that a server and a
+/// connection buffer for an unread watch.
 const MAX_WRITES: usize = 120;
 
 /// Returns the number of watches of secrets that the server has ended because clients read too slowly.
@@ -396,9 +397,9 @@ fn ended_unread(metrics: &Answer) -> u64 {
     count.map_or(0, |count| count.parse().expect("a number"))
 }
 
-/// Writes a secret until one more unread watch has ended, and returns the number of writes. The
-/// buffers in transit fill up first: the channels hold about thirty events, and the sockets another
-/// ten.
+/// Writes a secret until a real server has ended one more unread watch, or 80 times on the
+/// simulator. Returns the number of writes. Before a watch ends, its events fill the buffers: the
+/// server's channels hold about thirty events, and the sockets another ten.
 async fn write_too_much(server: &Server, ended_before: u64) -> usize {
     let mut large = secret("large");
     server.create(&server.secrets(), &large).await;
@@ -409,7 +410,8 @@ async fn write_too_much(server: &Server, ended_before: u64) -> usize {
         let is_time_to_look = number >= 30 && number.is_multiple_of(10);
         let is_enough = match server.is_real() {
             true => is_time_to_look && ended_unread(&server.get("/metrics").await) > ended_before,
-            // The simulator ends and counts a slow watch only when its reader continues.
+            // The simulator ends and counts a slow watch only when its reader continues, so the
+            // metric cannot show when to stop.
             false => number == 80,
         };
         if is_enough {

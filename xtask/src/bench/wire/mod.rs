@@ -186,7 +186,7 @@ impl<'a> Bench<'a> {
                     figures.extend(self.run(form, handlers, None).throughput(command()?)?);
                 }
             }
-            // Only the list of all recorded objects was recorded.
+            // A recording contains a list of all its objects, but no lists of other sizes.
             Part::Growth if form.is_list => {}
             Part::Growth => {
                 let mut next_peak = 0.0;

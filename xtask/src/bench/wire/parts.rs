@@ -65,8 +65,8 @@ impl Part {
     pub(crate) const ALL: [Self; 5] =
         [Self::Throughput, Self::Lists, Self::Handlers, Self::Latency, Self::Growth];
 
-    /// Returns the name of the part in the markers of docs/benchmarks.md, between which its tables
-    /// and charts are.
+    /// Returns the name of the part in the markers of docs/benchmarks.md. These markers enclose the
+    /// tables and charts of the part.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Throughput => "throughput",

@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn frames_end_after_their_length() {
         assert_eq!(length_prefixed(b"\0\0\0\x02ab\0\0\0\0"), [6, 10]);
-        // An incomplete frame ends with the bytes, and not after them.
+        // The end of an incomplete frame is never after the end of the bytes.
         assert_eq!(length_prefixed(b"\0\0\0\x02a"), [5]);
     }
 }

@@ -110,7 +110,7 @@ impl Replay {
             connection.write_all(web_socket::accept(key).as_bytes())?;
         } else {
             let stream = if is_watch { ";stream=watch" } else { "" };
-            // Without a length, the body ends with the connection.
+            // Without a `Content-Length`, the body ends with the connection.
             write!(
                 connection,
                 "HTTP/1.1 200 OK\r\nContent-Type: {media_type}{stream}\r\nConnection: close\r\n\r\n"
@@ -215,7 +215,7 @@ struct Request {
     path: String,
     query: String,
     accept: String,
-    /// The key of a request that starts a WebSocket. fabric8 watches like this.
+    /// The key of a request that starts a WebSocket. fabric8 watches over a WebSocket.
     web_socket_key: Option<String>,
 }
 
@@ -245,7 +245,7 @@ impl Request {
     }
 
     fn accepts(&self, encoding: Encoding) -> bool {
-        // Without a header, a server sends JSON. kube-rs and fabric8 watch like this.
+        // Without an `Accept` header, a server sends JSON. kube-rs and fabric8 send no such header for a watch.
         let is_default = self.accept.is_empty() && encoding == Encoding::Json;
         is_default || self.accept.contains(encoding.media_type())
     }

@@ -214,8 +214,8 @@ fn put_inner(out: &mut Vec<u8>, number: u64, message: Option<&Message>, object: 
     }
 }
 
-/// Encodes a value as a message in which one field is set: the last field whose type fits the
-/// value.
+/// Encodes a value whose type is a choice between several types (`is_choice`). The choice is a
+/// message with one field per type; only the last field whose type fits the value is set.
 fn put_choice(
     out: &mut Vec<u8>,
     number: u64,
