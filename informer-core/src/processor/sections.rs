@@ -106,7 +106,7 @@ impl<K> Sections<K> {
                 let events = coalesced.take(limit.map_or(PIECE, |limit| limit.min(PIECE)));
                 let completes_initial_list = coalesced.take_initial_end();
                 Some(TakenEvents {
-                    resyncs: resyncs(&events),
+                    resyncs: count_resyncs(&events),
                     merged: std::mem::take(&mut section.merged),
                     is_whole: coalesced.is_empty(),
                     events: Arc::new(EventBatch { events, completes_initial_list }),
@@ -201,7 +201,7 @@ impl<K> Section<K> {
         if let Content::Open(coalesced) = &mut self.content {
             let len = coalesced.len();
             let events = std::mem::replace(coalesced, Coalesced::new(keeps_old)).into_batch();
-            let resyncs = resyncs(&events.events);
+            let resyncs = count_resyncs(&events.events);
             self.content = Content::Sealed { events: Arc::new(events), len, resyncs };
         }
     }
@@ -216,6 +216,6 @@ impl<K> Content<K> {
     }
 }
 
-fn resyncs<K>(events: &[Event<K>]) -> usize {
+fn count_resyncs<K>(events: &[Event<K>]) -> usize {
     events.iter().filter(|event| matches!(event, Event::Resynced(_))).count()
 }

@@ -276,6 +276,9 @@ impl<K> SharedBacklog<K> {
 
     /// Moves all published batches to the sections.
     pub(super) fn coalesce(&self, sections: &mut Sections<K>, garbage: &mut Garbage<K>) {
+        if !self.staged.lock().needs_work() {
+            return;
+        }
         loop {
             let (sequence, batch, starts_section) = {
                 let mut staged = self.staged.lock();

@@ -128,23 +128,23 @@ impl<'a> UnreadyWidgets<'a> {
 impl Server {
     /// Lists the namespace's secrets as a user whose requests flow control rejects.
     pub(crate) async fn list_until_rejected(&self) -> Answer {
-        let nobody = self.as_nobody().await;
+        let unprivileged = self.as_unprivileged_user().await;
         if let Some(simulator) = &self.simulator {
             simulator.fail_next(1, RequestFilter::any(), CannedResponse::too_many_requests(1));
-            return nobody.get_once(&self.secrets()).await;
+            return unprivileged.get_once(&self.secrets()).await;
         }
         let (levels, schemas) = ("prioritylevelconfigurations", "flowschemas");
         let [rights, level, schema] = self.flow_control_objects();
         self.create(&self.group("rbac.authorization.k8s.io/v1", "rolebindings"), &rights).await;
         self.create(&format!("{FLOW_CONTROL}/{levels}"), &level).await;
         let schema = self.create(&format!("{FLOW_CONTROL}/{schemas}"), &schema).await;
-        nobody.until(|answer| answer.code == 200 && answer.header(FLOW_SCHEMA) == uid(&schema)).await;
+        unprivileged.until(|answer| answer.code == 200 && answer.header(FLOW_SCHEMA) == uid(&schema)).await;
         // These requests occupy all seats, because their bodies are not sent.
-        let (mut under_way, mut answer) = (Vec::new(), nobody.get_once(&self.secrets()).await);
+        let (mut under_way, mut answer) = (Vec::new(), unprivileged.get_once(&self.secrets()).await);
         while answer.code != 429 {
             let mut connection = Connection::open_as(self, "nobody").await;
             under_way.push(connection.begin_to_post(&self.secrets()).await);
-            answer = nobody.get_once(&self.secrets()).await;
+            answer = unprivileged.get_once(&self.secrets()).await;
         }
         for kind in [schemas, levels] {
             self.delete(&format!("{FLOW_CONTROL}/{kind}/{}", self.namespace)).await.expect(200);

@@ -144,7 +144,7 @@ impl Scenario {
                 match place {
                     Place::Simulator => in_time(run(Server::simulator(target, over_a_socket).await)).await,
                     Place::Server if alone => {
-                        let _nobody_else = REAL_SERVER.write().await;
+                        let _exclusive = REAL_SERVER.write().await;
                         in_time(run(Server::real(target).await)).await;
                     }
                     Place::Server => {

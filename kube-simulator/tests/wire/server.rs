@@ -69,7 +69,7 @@ impl Server {
 
     /// Returns the same server for a user without permissions. In the simulator, all users have all
     /// permissions.
-    pub(crate) async fn as_nobody(&self) -> Self {
+    pub(crate) async fn as_unprivileged_user(&self) -> Self {
         let client = match self.is_real() {
             false => self.client.clone(),
             true => client_of(config(self.target, "nobody").await),
