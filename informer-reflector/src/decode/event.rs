@@ -20,7 +20,7 @@ use super::expected::ExpectedType;
 use super::form::{Arrived, Form};
 use super::identity::rejected;
 use super::json::{NoValue, Scanner, Value, is_json};
-use super::protobuf::{Extract, read_object};
+use super::protobuf::read_object;
 use super::prune_paths::{Level, NOTHING_PRUNED};
 use super::repair::{INVALID_UTF8, Repaired};
 use super::skipped::Skipped;
@@ -70,8 +70,11 @@ impl EventDecoder {
                 if let Some(event) = self.decode_directly(event_type, &object) {
                     return Ok(event);
                 }
-                let extract = if event_type.is_data() { self.form.extract() } else { Extract::All };
-                let tape = read_object(&object, event_type.skipped(&self.skipped), extract);
+                let off_tape = match event_type.skipped(&self.skipped) {
+                    skipped if event_type.is_data() => self.form.off_tape(skipped),
+                    skipped => skipped,
+                };
+                let tape = read_object(&object, off_tape);
                 let protobuf = object.message().map(|message| (message, object.raw));
                 self.decode_object(event_type, &Arrived { tape, protobuf })
             }

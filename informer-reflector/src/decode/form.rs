@@ -1,6 +1,6 @@
 //! [`Form`]: the form in which an arriving object is stored: either decoded, or [encoded](Encoded).
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use informer_core::{AnyObject, Codec, DecodeBytes, Encoded, ObjectKey, OwnedObject, Storage, Uid};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -11,7 +11,6 @@ use serde::Deserialize;
 use super::deserialize::deserialize;
 use super::error::DecodeError;
 use super::expected::ExpectedType;
-use super::protobuf::Extract;
 use super::prune_paths::{Level, NOTHING_PRUNED, PrunePaths};
 use super::skipped::Skipped;
 use super::tape::Tape;
@@ -24,8 +23,14 @@ pub(crate) enum Form {
     Encoded(Encoder),
 }
 
-/// An object that has arrived from the server. The tape contains the part of the object that
-/// [`Form::extract`] returns. An object in protobuf also has its message and its bytes.
+/// The fields of an object in protobuf that its encoded form needs in decoded form: its identity, and
+/// the names that similar objects have in common.
+static IDENTITY: LazyLock<Level> = LazyLock::new(|| {
+    Level::of_metadata(&["name", "namespace", "uid", "resourceVersion", "generateName", "ownerReferences"])
+});
+
+/// An object that has arrived from the server. The tape lacks the fields that [`Form::off_tape`]
+/// returns. An object in protobuf also has its message and its bytes.
 pub(super) struct Arrived<'b> {
     pub(super) tape: Tape<'b>,
     pub(super) protobuf: Option<(&'static Message, &'b [u8])>,
@@ -43,11 +48,12 @@ impl Form {
         }
     }
 
-    /// Returns the part of an object in protobuf that must be on the tape.
-    pub(super) fn extract(&self) -> Extract {
+    /// Returns the fields of an object in protobuf that are not read into its tape: `skipped` or, if
+    /// the object is stored as protobuf, all but its identity.
+    pub(super) fn off_tape<'l>(&self, skipped: &'l Level) -> &'l Level {
         match self {
-            Self::Encoded(Encoder { protobuf: Some(_), .. }) => Extract::Identity,
-            _ => Extract::All,
+            Self::Encoded(Encoder { protobuf: Some(_), .. }) => &IDENTITY,
+            _ => skipped,
         }
     }
 
@@ -119,6 +125,7 @@ impl Encoder {
             (Some((message, bytes)), Some(codec)) => {
                 let kept = protobuf::prune(message, bytes, pruned);
                 let kept = kept.map_err(|Malformed| DecodeError::new(Malformed.to_string()))?;
+                protobuf::check(message, &kept).map_err(DecodeError::new)?;
                 Encoded::new(&kept, metadata.family(), Arc::clone(codec))
             }
             _ => {

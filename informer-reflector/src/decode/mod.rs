@@ -35,7 +35,6 @@ use envelope::Unknown;
 use error::DecodeError;
 use kube::core::Status;
 use kube_messages::Message;
-use protobuf::Extract;
 use prune_paths::NOTHING_PRUNED;
 use tape::Tape;
 
@@ -108,9 +107,7 @@ pub(crate) fn status_in(encoding: Encoding, body: &[u8]) -> Option<Status> {
             let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
             status(&json::read(str::from_utf8(body).ok()?, &NOTHING_PRUNED).ok()?.tape)
         }
-        Encoding::Protobuf => {
-            status(&protobuf::read_object(&Unknown::read(body).ok()?, &NOTHING_PRUNED, Extract::All))
-        }
+        Encoding::Protobuf => status(&protobuf::read_object(&Unknown::read(body).ok()?, &NOTHING_PRUNED)),
     }
 }
 

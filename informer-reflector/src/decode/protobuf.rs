@@ -1,4 +1,5 @@
-//! Reads an object from protobuf into a [`Tape`], without the pruned fields.
+//! Reads an object from protobuf into a [`Tape`], without the pruned fields, or only checks that this
+//! is possible.
 //!
 //! [`kube_messages`] describes the fields of each message; other fields are skipped. The tape
 //! equals the tape of the object's JSON, except that fields with `null` are missing. The elements
@@ -12,49 +13,43 @@ use kube_messages::{Content, Field, Fields, Malformed, Message, Messages, Shape,
 use super::envelope::Unknown;
 use super::json::{MAX_DEPTH, TOO_DEEP};
 use super::prune_paths::{self, Level};
-use super::tape::{TYPICAL_TOKENS, Tape, Token};
+use super::tape::{Opened, TYPICAL_TOKENS, Tape, Token};
 pub(super) use values::{IntOrText, only_field, timestamp};
 
 /// The largest field number in the table of [`kube_messages`].
 const MAX_FIELD_NUMBER: u64 = 127;
 
-/// The part of an object that is written to the tape. The other fields are only checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Extract {
-    /// The whole object.
-    All,
-    /// `kind`, `apiVersion`, and the fields [`IDENTITY`] of `metadata`.
-    Identity,
-}
-
-/// The fields of `metadata` that encoded storage needs.
-const IDENTITY: [&str; 6] =
-    ["name", "namespace", "uid", "resourceVersion", "generateName", "ownerReferences"];
-
-/// The maximum number of tokens, and of bytes of text, of a typical identity.
-const TYPICAL_IDENTITY: (usize, usize) = (64, 512);
+/// The maximum number of tokens, and of bytes of text, of typical metadata without most fields.
+const TYPICAL_METADATA: (usize, usize) = (64, 512);
 
 /// Reads an object into a tape, including its `kind` and `apiVersion`.
-pub(super) fn read_object(unknown: &Unknown<'_>, pruned: &Level, extract: Extract) -> Tape<'static> {
-    let mut object = Object::new(unknown.raw, extract);
-    let opened = object.tape.open();
-    for (name, text) in [("kind", unknown.kind), ("apiVersion", unknown.api_version)] {
-        for text in [name, text] {
-            let span = object.tape.decoded(text);
-            object.tape.push(Token::Text(span));
-        }
+pub(super) fn read_object(unknown: &Unknown<'_>, pruned: &Level) -> Tape<'static> {
+    let mut object = Object::writer(unknown.raw, pruned);
+    let opened = object.open();
+    for text in ["kind", unknown.kind, "apiVersion", unknown.api_version] {
+        object.text(text.as_bytes());
     }
     match unknown.message() {
         Some(message) => {
             let len = object.members(message, unknown.raw, Some(pruned), MAX_DEPTH);
-            object.tape.close_object(opened, len + 2);
+            object.close_object(opened, len + 2);
         }
         None => {
-            object.tape.close_object(opened, 2);
+            object.close_object(opened, 2);
             object.tape.reject("a type without a known protobuf message");
         }
     }
     object.tape
+}
+
+/// Checks that a message can be read into a tape.
+///
+/// # Errors
+/// The problem that the tape would have.
+pub(super) fn check(message: &Message, bytes: &[u8]) -> Result<(), String> {
+    let mut object = Object::<false> { tape: Tape::default() };
+    object.message(message, bytes, None, MAX_DEPTH);
+    object.tape.problem().map_or(Ok(()), |problem| Err(problem.to_owned()))
 }
 
 /// Returns the bytes of a message without the pruned fields.
@@ -90,43 +85,52 @@ fn keep(message: &Message, bytes: &[u8], pruned: &Level, kept: &mut Vec<u8>) -> 
     }
 }
 
-/// Reads a whole message into a tape.
+/// Reads a message, such as an item of a list, into a tape. Items have no `kind` and no `apiVersion`.
 pub(super) fn read(message: &Message, bytes: &[u8], pruned: &Level) -> Tape<'static> {
-    read_item(message, bytes, pruned, Extract::All)
-}
-
-/// Reads an item of a list into a tape. Items have no `kind` and no `apiVersion`.
-pub(super) fn read_item(message: &Message, bytes: &[u8], pruned: &Level, extract: Extract) -> Tape<'static> {
-    let mut object = Object::new(bytes, extract);
+    let mut object = Object::writer(bytes, pruned);
     object.message(message, bytes, Some(pruned), MAX_DEPTH);
     object.tape
 }
 
-/// An object that is being written to a tape.
-struct Object {
+/// An object that is being read. If `WRITES` is `false`, the object is only checked: no tokens or texts
+/// are written, and the tape only records whether there is a problem.
+struct Object<const WRITES: bool> {
     tape: Tape<'static>,
-    extract: Extract,
 }
 
-impl Object {
-    fn new(bytes: &[u8], extract: Extract) -> Self {
-        let (tokens, texts) = match extract {
+impl Object<true> {
+    fn writer(bytes: &[u8], pruned: &Level) -> Self {
+        let (tokens, texts) = if pruned.prunes_others() {
+            TYPICAL_METADATA
+        } else {
             // Texts take most of the bytes, so the number of bytes is a good estimate for them.
-            Extract::All => (TYPICAL_TOKENS, bytes.len()),
-            Extract::Identity => TYPICAL_IDENTITY,
+            (TYPICAL_TOKENS, bytes.len())
         };
-        Self { tape: Tape::with_capacity(Messages::text(), tokens, texts), extract }
+        Self { tape: Tape::with_capacity(Messages::text(), tokens, texts) }
+    }
+}
+
+impl<const WRITES: bool> Object<WRITES> {
+    fn push(&mut self, token: Token) {
+        if WRITES {
+            self.tape.push(token);
+        }
     }
 
-    /// Returns whether a field is only checked. `depth` is the number of levels that the field's value
-    /// can have.
-    fn is_only_checked(&self, field: &Field, depth: usize) -> bool {
-        self.extract == Extract::Identity
-            && match MAX_DEPTH - depth {
-                1 => field.name != "metadata",
-                2 => !IDENTITY.contains(&field.name),
-                _ => false,
-            }
+    fn open(&mut self) -> Opened {
+        if WRITES { self.tape.open() } else { Opened::default() }
+    }
+
+    fn close_array(&mut self, opened: Opened, len: usize) {
+        if WRITES {
+            self.tape.close_array(opened, len);
+        }
+    }
+
+    fn close_object(&mut self, opened: Opened, len: usize) {
+        if WRITES {
+            self.tape.close_object(opened, len);
+        }
     }
 
     /// Writes a message. `depth` is the number of levels that the message can have.
@@ -134,9 +138,9 @@ impl Object {
         if message.is_choice {
             return self.choice(message, bytes, depth);
         }
-        let opened = self.tape.open();
+        let opened = self.open();
         let len = self.members(message, bytes, pruned, depth);
-        self.tape.close_object(opened, len);
+        self.close_object(opened, len);
     }
 
     /// Writes the fields of a message as members, and returns their number.
@@ -179,9 +183,7 @@ impl Object {
             if is_absent(field, content) {
                 continue;
             }
-            let was_silent = self.tape.is_silent();
-            self.tape.set_silent(was_silent || self.is_only_checked(field, depth));
-            self.tape.push(Token::Text(Tape::span(field.name_at..field.name_at + field.name.len())));
+            self.push(Token::Text(Tape::span(field.name_at..field.name_at + field.name.len())));
             match field.shape {
                 Shape::List => self.list(field, content, &mut fields, depth),
                 Shape::Map => self.map(field, content, &mut fields, depth),
@@ -190,14 +192,13 @@ impl Object {
                     self.value(field, content, inner, depth);
                 }
             }
-            len += usize::from(!self.tape.is_silent());
-            self.tape.set_silent(was_silent);
+            len += 1;
         }
     }
 
     /// Writes a list: its first element, and the elements that follow in `fields`.
     fn list(&mut self, field: &Field, first: Content<'_>, fields: &mut Fields<'_>, depth: usize) {
-        let opened = self.tape.open();
+        let opened = self.open();
         let (mut next, mut len) = (Some(first), 0);
         while let Some(element) = next {
             match (field.value_type, element) {
@@ -209,7 +210,7 @@ impl Object {
             }
             next = next_of_run(field.number, fields);
         }
-        self.tape.close_array(opened, len);
+        self.close_array(opened, len);
     }
 
     /// Writes the integers of a packed list, and returns their number.
@@ -230,7 +231,7 @@ impl Object {
 
     /// Writes a map: its first entry, and the entries that follow in `fields`.
     fn map(&mut self, field: &Field, first: Content<'_>, fields: &mut Fields<'_>, depth: usize) {
-        let opened = self.tape.open();
+        let opened = self.open();
         let (mut next, mut len) = (Some(first), 0);
         while let Some(entry) = next {
             if self.entry(field, entry, depth).is_err() {
@@ -240,7 +241,7 @@ impl Object {
             }
             next = next_of_run(field.number, fields);
         }
-        self.tape.close_object(opened, len);
+        self.close_object(opened, len);
     }
 
     fn entry(&mut self, field: &Field, entry: Content<'_>, depth: usize) -> Result<(), Malformed> {
@@ -264,8 +265,8 @@ impl Object {
         match (field.value_type, content) {
             (Type::Text, Content::Bytes(text)) => self.text(text),
             (Type::Int, Content::Number(number)) => self.int(number.cast_signed()),
-            (Type::Long, Content::Number(number)) => self.tape.push_number(number.cast_signed()),
-            (Type::Bool, Content::Number(number)) => self.tape.push(Token::Bool(number != 0)),
+            (Type::Long, Content::Number(number)) => self.number(number.cast_signed()),
+            (Type::Bool, Content::Number(number)) => self.push(Token::Bool(number != 0)),
             (Type::Double, Content::Double(number)) => self.double(number),
             (Type::Message(index), Content::Bytes(bytes)) => {
                 self.message(Messages::all().at(index), bytes, pruned, depth);
@@ -293,10 +294,10 @@ impl Object {
         }
         match chosen {
             None if message.fields.iter().all(|field| field.shape == Shape::List) => {
-                let opened = self.tape.open();
-                self.tape.close_array(opened, 0);
+                let opened = self.open();
+                self.close_array(opened, 0);
             }
-            None => self.tape.push(Token::Null),
+            None => self.push(Token::Null),
             Some((field, content, mut rest)) if field.shape == Shape::List => {
                 self.list(field, content, &mut rest, depth);
             }

@@ -126,10 +126,7 @@ impl PrunePaths {
 
     /// Returns paths that prune all but the identity and the version of an object.
     pub(crate) fn identity_only() -> Self {
-        let kept = NEEDED.iter().map(|name| (Box::from(*name), Field::Inside(Level::default())));
-        let metadata = Level { fields: kept.collect(), prunes_others: true };
-        let fields = vec![("metadata".into(), Field::Inside(metadata))];
-        Self { root: Arc::new(Level { fields, prunes_others: true }) }
+        Self { root: Arc::new(Level::of_metadata(&NEEDED)) }
     }
 
     /// Returns paths that also prune all fields of an object except its type and metadata.
@@ -211,6 +208,18 @@ impl Level {
             None if self.prunes_others => Some(&Field::Whole),
             None => None,
         }
+    }
+
+    /// Returns the level that prunes all fields of an object except some fields of its metadata.
+    pub(super) fn of_metadata(kept: &[&str]) -> Self {
+        let kept = kept.iter().map(|name| (Box::from(*name), Field::Inside(Self::default())));
+        let metadata = Self { fields: kept.collect(), prunes_others: true };
+        Self { fields: vec![("metadata".into(), Field::Inside(metadata))], prunes_others: true }
+    }
+
+    /// Returns whether only the fields are kept that the level names.
+    pub(super) fn prunes_others(&self) -> bool {
+        self.prunes_others
     }
 
     fn insert(&mut self, names: &[&str]) {

@@ -29,8 +29,6 @@ pub(crate) struct Tape<'b> {
     /// Whether protobuf fields with values are missing from the tape, because [`kube_messages`] does
     /// not describe them.
     lacks_fields: bool,
-    /// Whether tokens and texts are dropped, because this part of the object is only checked.
-    is_silent: bool,
 }
 
 /// A value, or the start of an array or object. The members of an object are pairs of a text and a
@@ -63,7 +61,7 @@ pub(super) struct Extent {
 }
 
 /// The start of an array or object that is not complete.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Opened(usize);
 
 impl Span {
@@ -89,20 +87,8 @@ impl<'b> Tape<'b> {
         self.tokens.len()
     }
 
-    /// Sets whether the tape drops the tokens and texts that are added from now on. The setting must
-    /// be the same at the beginning and at the end of each array and object.
-    pub(super) fn set_silent(&mut self, is_silent: bool) {
-        self.is_silent = is_silent;
-    }
-
-    pub(super) fn is_silent(&self) -> bool {
-        self.is_silent
-    }
-
     pub(super) fn push(&mut self, token: Token) {
-        if !self.is_silent {
-            self.tokens.push(token);
-        }
+        self.tokens.push(token);
     }
 
     /// Returns the span of a part of the body.
@@ -114,16 +100,11 @@ impl<'b> Tape<'b> {
     /// escapes.
     pub(super) fn decoded(&mut self, text: &str) -> Span {
         let start = self.body.len() + self.decoded.len();
-        if !self.is_silent {
-            self.decoded.push_str(text);
-        }
+        self.decoded.push_str(text);
         Self::span(start..start + text.len())
     }
 
     pub(super) fn push_number(&mut self, number: i64) {
-        if self.is_silent {
-            return;
-        }
         let start = self.decoded.len();
         append(&mut self.decoded, number);
         let start = self.body.len() + start;
@@ -146,9 +127,7 @@ impl<'b> Tape<'b> {
     }
 
     fn close(&mut self, opened: Opened, token: Token) {
-        if !self.is_silent {
-            self.tokens[opened.0] = token;
-        }
+        self.tokens[opened.0] = token;
     }
 
     /// Removes all tokens from an index on.

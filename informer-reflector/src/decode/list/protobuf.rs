@@ -11,7 +11,7 @@ use super::{Items, ListDecoder, State};
 use crate::decode::deserialize::deserialize;
 use crate::decode::envelope::{Header, MAGIC, Unknown};
 use crate::decode::form::Arrived;
-use crate::decode::protobuf::{read, read_item};
+use crate::decode::protobuf::read;
 use crate::decode::prune_paths::NOTHING_PRUNED;
 
 impl<K> ListDecoder<K> {
@@ -109,7 +109,7 @@ impl<K> ListDecoder<K> {
                     items.push(Ok(object.cast()));
                     return Ok(());
                 }
-                let tape = read_item(message, bytes, self.skipped.root(), self.form.extract());
+                let tape = read(message, bytes, self.form.off_tape(self.skipped.root()));
                 if let Some(why) = self.expected.as_ref().and_then(|expected| expected.refusal(&tape)) {
                     return Err(self.unexpected(&why));
                 }

@@ -1,5 +1,4 @@
-//! Writes the values of protobuf fields to the tape. If the tape is silent, the values are only
-//! checked.
+//! Checks the values of protobuf fields, and writes them to the tape.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -15,31 +14,34 @@ use crate::decode::tape::Token;
 const FIRST_SECOND: i64 = -62_135_596_800;
 
 /// Each function rejects the object if the bytes are not a valid value of the field's type.
-impl Object {
+impl<const WRITES: bool> Object<WRITES> {
     /// Rejects the object, and writes `null` for a value that can't be read.
     pub(super) fn reject(&mut self, problem: &str) {
         self.tape.reject(problem);
-        self.tape.push(Token::Null);
+        self.push(Token::Null);
     }
 
     pub(super) fn text(&mut self, bytes: &[u8]) {
-        match str::from_utf8(bytes) {
-            Ok(text) => {
-                let text = self.tape.decoded(text);
-                self.tape.push(Token::Text(text));
-            }
-            // Writes an empty text instead of null, because the text can be the name of a member.
-            Err(_) => {
-                let text = self.tape.decoded("");
-                self.tape.push(Token::Text(text));
-                self.tape.reject(INVALID_UTF8);
-            }
+        // Writes an empty text instead of null, because the text can be the name of a member.
+        let text = str::from_utf8(bytes).unwrap_or_else(|_| {
+            self.tape.reject(INVALID_UTF8);
+            ""
+        });
+        if WRITES {
+            let text = self.tape.decoded(text);
+            self.tape.push(Token::Text(text));
+        }
+    }
+
+    pub(super) fn number(&mut self, number: i64) {
+        if WRITES {
+            self.tape.push_number(number);
         }
     }
 
     pub(super) fn int(&mut self, number: i64) {
         match i32::try_from(number) {
-            Ok(_) => self.tape.push_number(number),
+            Ok(_) => self.number(number),
             Err(_) => self.reject("an integer that is out of range"),
         }
     }
@@ -47,7 +49,7 @@ impl Object {
     pub(super) fn double(&mut self, number: f64) {
         if !number.is_finite() {
             self.reject("a number that is not finite");
-        } else if !self.tape.is_silent() {
+        } else if WRITES {
             // `Debug` writes the fraction even if it is zero, as in `1.0`.
             let text = self.tape.decoded(&format!("{number:?}"));
             self.tape.push(Token::Number(text));
@@ -55,18 +57,18 @@ impl Object {
     }
 
     pub(super) fn bytes(&mut self, bytes: &[u8]) {
-        if !self.tape.is_silent() {
+        if WRITES {
             self.text(BASE64_STANDARD.encode(bytes).as_bytes());
         }
     }
 
     pub(super) fn time(&mut self, bytes: &[u8], is_micro: bool) {
         if bytes.is_empty() {
-            return self.tape.push(Token::Null);
+            return self.push(Token::Null);
         }
         match timestamp(bytes, is_micro) {
             None => self.reject("a time that is out of range"),
-            Some(_) if self.tape.is_silent() => {}
+            Some(_) if !WRITES => {}
             Some(time) if is_micro => {
                 self.text(time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string().as_bytes());
             }
@@ -77,13 +79,16 @@ impl Object {
     pub(super) fn json(&mut self, bytes: &[u8], depth: usize) {
         let Ok(text) = str::from_utf8(bytes) else { return self.reject(INVALID_UTF8) };
         if text.is_empty() {
-            return self.tape.push(Token::Null);
+            return self.push(Token::Null);
         }
         // The scanner needs a byte after a number to find the end of the number.
         let text = format!("{text}\n");
         let before = self.tape.len();
-        if Scanner::new(&text).append_to(&mut self.tape, depth).is_err() {
+        let read = Scanner::new(&text).append_to(&mut self.tape, depth);
+        if read.is_err() || !WRITES {
             self.tape.truncate(before);
+        }
+        if read.is_err() {
             self.reject("invalid JSON in protobuf");
         }
     }
