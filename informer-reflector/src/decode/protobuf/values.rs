@@ -22,6 +22,10 @@ impl<const WRITES: bool> Object<WRITES> {
     }
 
     pub(super) fn text(&mut self, bytes: &[u8]) {
+        // Most texts are ASCII, and this check is faster than the check for UTF-8.
+        if !WRITES && bytes.is_ascii() {
+            return;
+        }
         // Writes an empty text instead of null, because the text can be the name of a member.
         let text = str::from_utf8(bytes).unwrap_or_else(|_| {
             self.tape.reject(INVALID_UTF8);
