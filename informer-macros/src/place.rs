@@ -82,7 +82,9 @@ fn check_built_in(group: &str, version: &LitStr, accessor: &str, span: Span) -> 
 const LIST_IT: &str =
     "add `no_accessor` here, and list the type under a name of your choice in `informer_factory::group!`";
 
-/// Returns the accessor of a group that the factory does not have: the group's first label.
+/// Returns the accessor for a group that is not built in: the group's first label, with `_` instead of
+/// hyphens. Fails if the name is not a valid method name, or if the factory already has a method or
+/// group accessor with this name.
 fn new_group(group: &LitStr) -> Result<Ident> {
     let name = names::group_accessor(&group.value());
     let reason = if let Some(own) = names::built_in_behind(&name) {

@@ -86,9 +86,13 @@ impl<K: 'static> Shared<K> {
         self.queue(changes, |state| state.begin_list(listed), |state| state.end_list(listed, first));
     }
 
-    /// Queues the release of all objects of a namespace. If nothing of the namespace has arrived,
-    /// the consumer has nothing to process. In this case, returns the completions of the namespace,
-    /// which the caller must set.
+    /// Queues the release of all objects of a namespace. Usually the release ends when the consumer
+    /// has processed it, and the returned list is empty.
+    ///
+    /// If nothing has arrived from the feed, the release ends at once. Then returns the completions
+    /// that announce the end of the release, and the caller must set them. If an earlier feed of the
+    /// namespace is still being released, that feed takes over the completions, and the list is
+    /// empty.
     pub(super) fn release(&self, scope: &Scope) -> Vec<Completion> {
         let nothing = Listed::empty(scope.clone());
         let changes = self.difference(&nothing, |key, last| {

@@ -73,8 +73,9 @@ impl FeedCompletions {
 /// The progress of feeds that a batch reports.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// The minimum of the versions of all feeds, if the minimum has changed; empty if a feed has no
-    /// version.
+    /// The minimum of the versions of all watched feeds; `None` if this minimum has been reported
+    /// already. It is the empty version if a feed has no version, if two versions cannot be
+    /// compared, or if no feed is watched.
     pub(super) minimum: Option<ResourceVersion>,
     pub(super) namespaces: Vec<NamespaceProgress>,
 }
@@ -270,8 +271,8 @@ impl Feeds {
         Progress { namespaces, minimum: is_new.then_some(minimum) }
     }
 
-    /// Makes the next batch that empties the queue report all progress again, because an item was
-    /// requeued.
+    /// Marks the progress of all listed or released feeds as not reported, because an item was
+    /// requeued. The next batch that empties the queue reports this progress again.
     pub(super) fn revoke_progress(&mut self) {
         for feed in &mut self.feeds {
             feed.has_progress = matches!(feed.stage, Stage::Complete | Stage::Released);

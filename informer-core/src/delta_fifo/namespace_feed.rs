@@ -90,12 +90,14 @@ impl<K: 'static> NamespaceFeed<K> {
         self.completions.released.clone()
     }
 
-    /// Makes the namespace optional for the [initial list of the queue](DeltaFifo::synced). Once
-    /// another namespace has been listed, that list can end without this namespace. Objects of this
-    /// namespace that are listed later do not belong to the initial list.
+    /// Makes the namespace optional for the [initial list of the queue](DeltaFifo::synced). The
+    /// initial list can then end without this namespace, once another namespace of the initial list
+    /// has been listed. Objects of this namespace that are listed later do not belong to the initial
+    /// list.
     ///
-    /// Returns whether the call had an effect. It has no effect if the namespace has been listed,
-    /// or was added after [`start_feeds`](DeltaFifo::start_feeds).
+    /// Returns whether the call had an effect. It has no effect if the namespace has been listed, is
+    /// optional already, has been released, or was added after
+    /// [`start_feeds`](DeltaFifo::start_feeds).
     pub fn make_optional(&self) -> bool {
         let mut is_changed = false;
         self.shared.change(|state| {

@@ -21,8 +21,8 @@ pub(super) struct Coalesced<K> {
     index: HashTable<usize>,
     /// The number of entries that have been removed at the front of `entries`.
     taken: usize,
-    /// Whether the old object of a pending update is the object that the handler received last. If
-    /// `false`, the old object is the same as the new object, so that the earlier object can be
+    /// Whether a pending update keeps the object that the handler received last as its old object. If
+    /// `false`, the update has the new object in both places, so that the last received object can be
     /// freed.
     keeps_old: bool,
     /// The place of the first entry after the initial list, until the handler has taken the whole

@@ -274,7 +274,8 @@ impl<K> SharedBacklog<K> {
         }
     }
 
-    /// Moves all published batches to the sections.
+    /// Merges the events of all staged batches, in order, into the [sections](super::sections) of the
+    /// backlog, and then [tidies](Self::tidy) the sections. Does nothing if no work is due.
     pub(super) fn coalesce(&self, sections: &mut Sections<K>, garbage: &mut Garbage<K>) {
         if !self.staged.lock().needs_work() {
             return;

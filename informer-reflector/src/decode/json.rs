@@ -20,7 +20,8 @@ pub(super) const TOO_DEEP: &str = "more than 128 levels of arrays and objects";
 #[derive(Debug)]
 pub(super) struct Value<'j> {
     pub(super) tape: Tape<'j>,
-    /// The length of the value with the pruned fields, and with the blanks before it.
+    /// The length of the value in the text, including the pruned fields and the blanks before the
+    /// value.
     pub(super) len: usize,
 }
 

@@ -35,7 +35,7 @@ const NEEDED: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
 const READ: [(&str, &str); 3] = [
     ("labels", "selectors and label indexes"),
     ("ownerReferences", "`controller_key` and maps from an object to its owner"),
-    ("deletionTimestamp", "checks whether a deletion of this process has reached the cache"),
+    ("deletionTimestamp", "checks of whether a deletion by this process has reached the cache"),
 ];
 
 /// The maximum number of pruned fields at one level. Additional fields are not pruned, because each
@@ -81,8 +81,8 @@ pub enum PrunePathError {
     },
     /// A part of the library needs the field.
     #[error(
-        "\"{path}\" can't be pruned: {reader} need it; remove it from the pruned paths, or clear the \
-         field in a transform if you do not use them"
+        "\"{path}\" can't be pruned, because the field is needed by {reader}; remove this path, or clear \
+         the field in a transform if you use none of these"
     )]
     Read {
         /// The path as it was given.

@@ -61,8 +61,9 @@ impl ReflectorConfig {
     }
 
     /// Sets whether the reflector requests streaming lists (KEP-3157). A streaming list is one
-    /// request that continues as the watch; it saves the server memory and database reads. If the
-    /// server does not support streaming lists, the reflector lists in pages. Default: yes.
+    /// request that continues as the watch. The server needs less memory and fewer database reads
+    /// for it. If the server does not support streaming lists, the reflector lists in pages.
+    /// Default: yes.
     #[doc(alias = "WatchListClient")]
     pub fn streaming_lists(mut self, wanted: bool) -> Self {
         self.streaming_lists = wanted;

@@ -176,8 +176,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Passes changes to the store until the watch ends. Returns `None` when data arrives after
-    /// silent connections, because a shorter limit for silence applies from then on.
+    /// Passes changes to the store until the watch ends, and returns how it ended. Returns `None` at
+    /// the first data after earlier connections were silent. The caller then asks for the limit of
+    /// silence again, because the limit can be shorter now.
     ///
     /// # Cancel safety
     /// No event is lost if the future is dropped.
@@ -321,7 +322,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Ok(Some(delta))
     }
 
-    /// I10: quarantines an undecodable object. If it was deleted, returns its deletion instead.
+    /// I10: quarantines an object that can't be decoded or transformed. If the object was deleted,
+    /// returns its deletion instead. If the object has no known key, ends the watch.
     fn take_rejected(
         &mut self,
         kind: RejectedKind,

@@ -43,7 +43,7 @@ struct Member {
     rust_type: String,
 }
 
-/// Returns the decoders.
+/// Generates the module with the decoders of the frequent kinds: the content of `messages.rs`.
 pub(crate) fn module() -> anyhow::Result<Module> {
     let types = types()?;
     let messages = reachable(&types);

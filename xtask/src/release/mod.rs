@@ -28,9 +28,9 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The checks of `cargo xtask ci`.
+    /// The arguments that `cargo xtask ci` uses: most checks, without publishing.
     pub(crate) const CHECK: Self = Self { check: true, compile: false };
-    /// The checks of `cargo xtask ci --long`.
+    /// The arguments that `cargo xtask ci --long` uses: all checks, without publishing.
     pub(crate) const COMPILE: Self = Self { check: true, compile: true };
 }
 

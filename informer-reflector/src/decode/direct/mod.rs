@@ -1,10 +1,10 @@
 //! [`Direct`]: decodes protobuf into the types of frequent kinds, without a tape.
 //!
-//! `messages.rs` is generated from the table of [`kube_messages`] and the types of k8s-openapi. This
-//! code reads the messages that servers usually write. It returns `None` for everything else:
-//! fields that the type does not have in all versions of Kubernetes, split lists, and invalid
-//! values. Such an object is then decoded with a tape, which also gives the error of an invalid
-//! object.
+//! `messages.rs` is generated from the table of [`kube_messages`] and the types of k8s-openapi. The
+//! decoders read only messages in the form that servers usually write. They return `None` for any
+//! other message: for example, if a value is invalid, if the elements of a list are not next to each
+//! other, or if a field has content but is missing from the type in some version of Kubernetes. Such
+//! an object is then decoded with a tape, which also gives the error of an invalid object.
 
 mod messages;
 

@@ -1,8 +1,9 @@
 //! Deletes objects.
 //!
-//! An object is removed at once unless a finalizer, foreground deletion, the content of a namespace
-//! or definition, or a kubelet blocks the removal. A blocked object is marked with a deletion
-//! timestamp, and removed when nothing blocks it any more.
+//! An object is removed at once unless a finalizer, foreground deletion, or a kubelet blocks the
+//! removal. Objects in a namespace block the removal of the namespace, and objects of a definition
+//! that of the definition. A blocked object is marked with a deletion timestamp, and removed when
+//! nothing blocks it any more.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;

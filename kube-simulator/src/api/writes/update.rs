@@ -288,9 +288,9 @@ fn keep_server_owned(before: &Body, after: &mut Body) {
     copy_or_remove(old, metadata, "resourceVersion");
 }
 
-/// Increments the generation if a field outside the metadata has changed. For some kinds, changes
-/// of certain metadata fields count, too. Changes of `status` count only for custom resources
-/// without the subresource `/status`.
+/// Increments the generation, if the kind has one, when a field outside the metadata has changed.
+/// For some kinds, changes of certain metadata fields count, too. Changes of `status` count only for
+/// custom resources without the subresource `/status`.
 fn count_generation(kind: &ResourceKind, before: &Body, after: &mut Body, part: Part) {
     if !kind.counts_generations || part == Part::Status {
         return;

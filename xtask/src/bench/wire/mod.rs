@@ -193,7 +193,7 @@ impl<'a> Bench<'a> {
                 for size in SIZES {
                     if next_peak > available_memory()? {
                         eprintln!(
-                            "{}: skipping {size} objects and more, which would not fit into memory",
+                            "{}: skipping the lists of {size} or more objects, because they would not fit into memory",
                             form.name
                         );
                         break;
