@@ -88,13 +88,13 @@ impl<K> Listed<K> {
 /// The initial list to which an arriving list belongs, if it belongs to one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FirstList {
-    /// The initial list of the queue. If the queue has feeds, the arriving list is one feed's part
-    /// of the initial list.
+    /// The arriving list belongs to the initial list of the queue. Without feeds, it is the whole
+    /// initial list. With feeds, it is the part of one feed.
     OfQueue,
     /// The initial list of a feed, but not a part of the queue's initial list: the feed was added
     /// after the feeds of the queue's initial list were fixed, or that list ended without it.
     OfFeed,
-    /// No initial list: the initial list has ended, and the arriving list is a relist.
+    /// No initial list: the arriving list is a relist, or its namespace is no longer watched.
     Over,
 }
 

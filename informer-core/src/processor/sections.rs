@@ -37,7 +37,8 @@ enum Content<K> {
     /// Several handlers share these events.
     Sealed {
         events: SharedBatch<K>,
-        /// The number of entries of the open section, one per key. An entry can become two events.
+        /// The number of keys that had an entry when the section was sealed. `events` can be
+        /// longer, because one entry can become two events.
         len: usize,
         resyncs: usize,
     },

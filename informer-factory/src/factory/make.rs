@@ -129,9 +129,11 @@ impl SharedInformerFactory {
         informer
     }
 
-    /// Removes an informer that has ended by itself, for example because its source panicked, so
-    /// that the next request creates a new one. Until that request, the factory reports the stopped
-    /// informer, and calls that wait for the informer to sync return an error with the reason.
+    /// Removes the informer of a key if it has ended by itself, for example because its source
+    /// panicked. Each request for an informer calls this first, and then creates a new informer.
+    ///
+    /// An ended informer stays registered until the next request. Until then, the factory reports it
+    /// as stopped, and calls that wait for it to sync return an error with the reason.
     fn remove_if_ended(&self, key: &InformerKey) {
         // Informers that ended because the factory was shut down stay registered. The shutdown is
         // checked last, because it can end the informer between the two checks.

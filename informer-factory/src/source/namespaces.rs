@@ -323,7 +323,8 @@ impl<K: 'static> Namespaces<K> {
         !state.watched.is_empty() && state.watched.iter().all(has_reached)
     }
 
-    /// Returns a namespace; `None` if it is not watched.
+    /// Returns the source, the watermark and the removal token of a watched namespace; `None` if the
+    /// namespace is not watched.
     pub(crate) fn place(&self, namespace: &str) -> Option<Place<K>> {
         self.state.lock().watched.get(namespace).map(|member| Place {
             lister_watcher: Arc::clone(&member.part.lister_watcher),

@@ -74,7 +74,8 @@ pub struct Inspector {
     shown: Shown,
 }
 
-/// The contents and the settings of an inspector.
+/// What an inspector shows (a factory, views and controllers), and its settings, such as the mask and
+/// the token.
 struct Shown {
     factory: SharedInformerFactory,
     views: Vec<View>,

@@ -81,8 +81,8 @@ pub enum PrunePathError {
     },
     /// A part of the library needs the field.
     #[error(
-        "\"{path}\" can't be pruned, because the field is needed by {reader}; remove this path, or clear \
-         the field in a transform if you use none of these"
+        "\"{path}\" can't be pruned: the field is needed by {reader}; remove this path, or clear the \
+         field in a transform if you use none of these"
     )]
     Read {
         /// The path as it was given.
@@ -320,7 +320,7 @@ mod tests {
         ] {
             let error = PrunePaths::none().with_path(path).expect_err(path).to_string();
             assert!(error.starts_with(&format!("\"{path}\" can't be pruned: ")), "{error}");
-            assert!(error.contains(" need it; remove it"), "{error}");
+            assert!(error.contains(" is needed by ") && error.contains("; remove this path"), "{error}");
         }
         assert!(PrunePaths::none().with_path("metadata.annotations").is_ok());
         assert!(PrunePaths::none().with_path("spec.template.metadata.labels").is_ok());

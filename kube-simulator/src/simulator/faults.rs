@@ -142,9 +142,10 @@ impl Simulator {
     /// requests. Refusals have a `Retry-After` header. Requests in flight complete, and watches end
     /// as described at [`ShutdownAnswer`]. Any [restart](Self::restart) ends the shutdown.
     ///
-    /// Health checks are always answered. The socket stays open, so new connections get refusals;
-    /// for a closed socket, use [`Fault::refuse`]. [Lagging replicas](Self::lagging_replica) also
-    /// lose their watches and connections, but continue to serve.
+    /// Health checks are always answered. The socket stays open, so requests on new connections are
+    /// answered like others; for a closed socket, use [`Fault::refuse`]. The watches of
+    /// [lagging replicas](Self::lagging_replica) end like other watches, and their connections are
+    /// drained like others, but replicas continue to answer requests as usual.
     #[doc(alias = "shutdown-send-retry-after")]
     pub fn begin_shutdown(&self, answer: ShutdownAnswer) {
         self.server.begin_shutdown(answer);

@@ -37,7 +37,7 @@ pub(crate) fn measure_ours(
     figures: &mut Figures,
     signals: &Signals,
 ) -> anyhow::Result<()> {
-    eprintln!("measuring ours: {}", part.bench);
+    eprintln!("measuring this workspace: {}", part.bench);
     // A new folder, so that it contains no figures of other runs.
     let criterion = TempDir::new().context("cannot create a temporary folder")?;
     let mut command = cargo_bench(part);

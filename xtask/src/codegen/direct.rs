@@ -114,7 +114,8 @@ fn message_impl(message: &Message, types: &Types) -> anyhow::Result<TokenStream>
     })
 }
 
-/// Returns the match arms for the fields of `message`. The fields belong to the type of `outer`.
+/// Returns the match arms for the fields of `message`. The Rust type of `outer` has these fields:
+/// `outer` is `message` itself, or the message into which `message` is inlined.
 fn arms(outer: &Message, message: &Message, types: &Types) -> Vec<TokenStream> {
     let left_out = |field: &Field| {
         let number = Literal::u64_unsuffixed(field.number);

@@ -87,7 +87,7 @@ fn certificate_authority() -> anyhow::Result<CertifiedIssuer<'static, KeyPair>> 
 
 fn serving_params() -> anyhow::Result<CertificateParams> {
     let mut params = CertificateParams::new(SERVER_NAMES.map(str::to_owned))
-        .context("a server name is not valid in a certificate")?;
+        .with_context(|| format!("cannot create a certificate for the server names {SERVER_NAMES:?}"))?;
     params.distinguished_name.push(DnType::CommonName, "kube-apiserver");
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
