@@ -60,6 +60,11 @@ impl Cached<AnyObject> {
         Self::from_handle(self.handle.open())
     }
 
+    /// Returns whether this is an open handle that has decoded its object or that has clones.
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.handle.is_in_use()
+    }
+
     /// Calls a function with the handle as a `Cached<T>` that can be dereferenced. `T` must be the
     /// type of the object.
     #[doc(hidden)]

@@ -146,6 +146,10 @@ impl<K> Deleted<K> {
         self.inner.last_known.iter().chain(&self.inner.previous).any(Cached::is_closed)
     }
 
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.inner.last_known.iter().chain(&self.inner.previous).any(Cached::is_in_use)
+    }
+
     /// Changes only the static type of the object, as [`Cached::cast_ref`] does.
     #[doc(hidden)]
     #[must_use]

@@ -30,7 +30,7 @@ pub enum Storage {
     ///
     /// An object is decoded when a handle to the object is dereferenced or an index function reads
     /// the object. The decoded object is freed when all handles that were dereferenced have been
-    /// dropped, except that the most recently decoded objects stay in memory. Relists, lookups by
+    /// dropped, except that a few recently decoded objects stay in memory. Relists, lookups by
     /// key or namespace, and reading keys, resource versions or UIDs decode nothing.
     /// [`Cached::metadata`](crate::Cached::metadata) and label selectors decode only the metadata.
     ///

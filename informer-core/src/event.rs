@@ -75,6 +75,18 @@ impl Event<AnyObject> {
         self.is_closed().then(|| self.clone().map(Cached::opened))
     }
 
+    /// Returns whether an object of this event has been decoded through an open handle of the event, or
+    /// such a handle has clones.
+    pub(crate) fn is_in_use(&self) -> bool {
+        match self {
+            Self::Added { object, .. } | Self::Resynced(object) | Self::Released(object) => {
+                object.is_in_use()
+            }
+            Self::Updated { old, new } => old.is_in_use() || new.is_in_use(),
+            Self::Deleted(deleted) => deleted.is_in_use(),
+        }
+    }
+
     /// Returns whether this event has a closed handle to a new object state. A state is new if no
     /// earlier event has had it. A closed handle must be opened before it is dereferenced.
     pub(crate) fn has_new_closed_handle(&self) -> bool {
@@ -86,7 +98,8 @@ impl Event<AnyObject> {
         }
     }
 
-    fn is_closed(&self) -> bool {
+    /// Returns whether a handle must be opened before it is dereferenced.
+    pub(crate) fn is_closed(&self) -> bool {
         match self {
             Self::Added { object, .. } | Self::Resynced(object) | Self::Released(object) => {
                 object.is_closed()

@@ -11,7 +11,8 @@ use crate::{AnyObject, Encoded, ObjectKey, OwnedObject, ResourceVersion, Uid};
 ///
 /// The handles of encoded objects are of two kinds. A store or queue has closed handles, which
 /// can't be dereferenced. A reader gets an [open](Self::open) handle, which keeps the decoded
-/// object. So the decoded object is freed with the reader's handle and not with the store's.
+/// object. So the decoded object is freed with the reader's handle and not with the store's. Event
+/// handlers that do not use the objects share open handles.
 #[derive(Clone)]
 pub(crate) struct Handle(ThinArc);
 
@@ -123,6 +124,11 @@ impl Handle {
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
         self.0.kind() == Kind::Closed
+    }
+
+    /// Returns whether this is an open handle that has decoded its object or that has clones.
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.as_opened().is_some_and(|opened| opened.decoded.get().is_some() || !self.0.is_unique())
     }
 
     /// The opposite of [`open`](Self::open): returns the handle to store or queue.

@@ -115,7 +115,8 @@ impl ThinArc {
         self.is_unique().then(|| unsafe { &mut (*self.start.as_ptr()).identity })
     }
 
-    fn is_unique(&self) -> bool {
+    /// Returns whether there is no other reference.
+    pub(crate) fn is_unique(&self) -> bool {
         // Acquire: pairs with the release in `drop`, so that earlier uses by other threads have ended.
         self.start().references.load(Ordering::Acquire) == 1
     }

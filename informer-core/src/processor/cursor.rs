@@ -7,7 +7,8 @@
 
 use std::collections::VecDeque;
 
-use super::inbox::{Replay, SharedBatch};
+use super::batch::{Batch, SharedBatch};
+use super::inbox::Replay;
 use crate::Event;
 
 /// The events that a handler has taken, in their order.
@@ -22,8 +23,8 @@ pub(super) struct Cursor<K> {
 
 /// The next item of a [`Cursor`].
 pub(super) enum Next<'a, K> {
-    /// An event of a shared batch.
-    Shared(&'a Event<K>),
+    /// A shared batch, and the index of an event in it.
+    Shared(&'a Batch<K>, usize),
     /// An event of this handler only: an add of an existing object.
     Own(Event<K>),
     /// The handler has received all of its initial objects.
@@ -64,7 +65,7 @@ impl<K> Cursor<K> {
                 if self.skips_resyncs && matches!(batch.events[at], Event::Resynced(_)) {
                     continue;
                 }
-                return self.batches.front().map(|batch| Next::Shared(&batch.events[at]));
+                return self.batches.front().map(|batch| Next::Shared(batch, at));
             }
             self.position = 0;
             let done = self.batches.pop_front();

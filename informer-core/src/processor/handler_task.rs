@@ -14,11 +14,12 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
+use super::batch::Batch;
 use super::cursor::{Cursor, Next};
 use super::listener::{ListenerGuard, ProcessorListener};
 use super::stopwatch::Stopwatch;
 use crate::handler::AnyHandler;
-use crate::{AnyObject, panic_message};
+use crate::{AnyObject, Event, panic_message};
 
 /// The number of calls after which the task yields to other tasks.
 const MAX_CALLS_IN_A_ROW: usize = 128;
@@ -49,6 +50,9 @@ struct HandlerTask {
     listener: ListenerGuard,
     /// Whether events of shared batches can contain encoded objects.
     has_encoded: Arc<AtomicBool>,
+    /// Whether the handler has read or kept an encoded object of a batch. From then on, it opens
+    /// handles of its own.
+    uses_objects: bool,
     stopwatch: Stopwatch,
     /// The number of calls so far, which decides when the task yields. The number is not reset when
     /// the task takes more events. Coalesced events can be taken in pieces of fewer than
@@ -56,6 +60,29 @@ struct HandlerTask {
     calls: usize,
     /// Whether slowness of the handler has been logged since its backlog was last empty.
     logged_slowness: bool,
+}
+
+/// An event whose handles can be dereferenced.
+enum Opened<'a> {
+    NotNeeded(&'a Event<AnyObject>),
+    /// The open handles of the batch, which all handlers share.
+    ByAll(&'a Event<AnyObject>),
+    /// Handles of this handler only. A decoded object is in memory as long as these handles, and not
+    /// as long as the batch.
+    ByHandler(Event<AnyObject>),
+}
+
+impl<'a> Opened<'a> {
+    fn by_handler(event: &'a Event<AnyObject>) -> Self {
+        event.with_open_handles().map_or(Self::NotNeeded(event), Self::ByHandler)
+    }
+
+    fn event(&self) -> &Event<AnyObject> {
+        match self {
+            Self::NotNeeded(event) | Self::ByAll(event) => event,
+            Self::ByHandler(event) => event,
+        }
+    }
 }
 
 /// The outcome of a call of the handler.
@@ -78,6 +105,7 @@ pub(super) fn new(
         handler,
         listener,
         has_encoded,
+        uses_objects: false,
         stopwatch: Stopwatch::new(),
         calls: 0,
         logged_slowness: false,
@@ -105,9 +133,10 @@ impl HandlerTask {
         self.stopwatch.restart();
         let has_encoded = self.has_encoded.load(Ordering::Relaxed);
         while let Some(next) = cursor.next() {
-            let (event, opened) = match &next {
-                Next::Shared(event) => (*event, has_encoded.then(|| event.with_open_handles()).flatten()),
-                Next::Own(event) => (event, event.with_open_handles()),
+            let opened = match &next {
+                Next::Shared(batch, at) if has_encoded => self.open(batch, *at),
+                Next::Shared(batch, at) => Opened::NotNeeded(&batch.events[*at]),
+                Next::Own(event) => Opened::by_handler(event),
                 Next::InitialComplete => {
                     // I6: the handler has returned from all initial adds.
                     self.listener.synced.set();
@@ -117,13 +146,14 @@ impl HandlerTask {
             if self.listener.is_removed() {
                 return;
             }
-            let event = opened.as_ref().unwrap_or(event);
+            let event = opened.event();
             // I4: only this task calls the handler. I12: a panic only ends this call.
             let called = match catch_unwind(AssertUnwindSafe(|| self.handler.call(event))) {
                 Ok(None) => Called::Returned,
                 Ok(Some(call)) => self.finish(call).await,
                 Err(payload) => Called::Panicked(panic_message(payload)),
             };
+            self.uses_objects |= matches!(opened, Opened::ByAll(event) if event.is_in_use());
             match called {
                 Called::Returned => self.listener.count_delivered(),
                 Called::Panicked(panic) => {
@@ -145,6 +175,19 @@ impl HandlerTask {
             }
         }
         self.end_burst();
+    }
+
+    /// Opens the handles of an event of a batch.
+    fn open<'a>(&self, batch: &'a Batch<AnyObject>, at: usize) -> Opened<'a> {
+        let event = &batch.events[at];
+        if !self.uses_objects && event.is_closed() {
+            let shared = batch.open_event(at);
+            // Otherwise another handler uses an object: the batch keeps this object, but no others.
+            if !shared.is_in_use() {
+                return Opened::ByAll(shared);
+            }
+        }
+        Opened::by_handler(event)
     }
 
     fn end_burst(&mut self) {

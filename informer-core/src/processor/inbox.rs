@@ -6,8 +6,8 @@
 //! backlog](super::shared_backlog), and the inbox only records which of them the handler needs.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
+use super::batch::SharedBatch;
 use super::cursor::Cursor;
 use super::shared_backlog::SharedPart;
 use crate::{Cached, Event, EventBatch};
@@ -31,9 +31,6 @@ pub(super) struct Inbox<K> {
     /// The number of events that were merged into events that the handler has taken.
     pub(super) merged: u64,
 }
-
-/// A batch of events that all handlers share.
-pub(super) type SharedBatch<K> = Arc<EventBatch<K>>;
 
 /// Unused events and batches, which must be dropped while no lock is held.
 pub(super) struct Garbage<K> {

@@ -8,8 +8,9 @@
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use super::batch::SharedBatch;
 use super::cursor::Cursor;
-use super::inbox::{Garbage, Inbox, Replay, SharedBatch};
+use super::inbox::{Garbage, Inbox, Replay};
 use super::sections::Sections;
 use super::shared_backlog::SharedBacklog;
 use crate::sync::Mutex;
@@ -236,12 +237,13 @@ impl<K> Mailbox<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::processor::batch::Batch;
     use crate::{Cached, Event, EventBatch, ObjectKey};
 
     fn push(mailbox: &Mailbox<u64>, name: &str) -> bool {
         let object = Cached::from_parts(ObjectKey::cluster_scoped(name), 1.into(), Default::default(), 0);
         let events = vec![Event::Updated { old: object.clone(), new: object }];
-        let batch = Arc::new(EventBatch { events, completes_initial_list: false });
+        let batch = Batch::shared(EventBatch { events, completes_initial_list: false });
         let (_, is_shared) = mailbox.push(&batch, &batch, false);
         mailbox.shared.finish();
         is_shared

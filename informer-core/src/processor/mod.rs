@@ -8,6 +8,7 @@
 //! listener's resync clock or mailbox. No handler, waker or destructor of a handler or object runs
 //! under these locks.
 
+mod batch;
 mod coalesce;
 mod cursor;
 mod handler_task;

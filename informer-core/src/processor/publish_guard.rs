@@ -2,12 +2,12 @@
 //! publisher has released its locks.
 
 use std::fmt;
-use std::sync::Arc;
 use std::task::Waker;
 
 use smallvec::SmallVec;
 
-use super::inbox::{Garbage, SharedBatch};
+use super::batch::{Batch, SharedBatch};
+use super::inbox::Garbage;
 use super::mailbox::Mailbox;
 use super::shared_backlog::Backlogs;
 use crate::{AnyObject, Event, EventBatch};
@@ -37,7 +37,7 @@ impl PublishGuard {
         let has_resyncs = batch.events.iter().any(|event| matches!(event, Event::Resynced(_)));
         Self {
             wakers: SmallVec::new(),
-            batch: Arc::new(batch),
+            batch: Batch::shared(batch),
             without_resyncs: None,
             has_resyncs,
             any_wants_resyncs: false,
@@ -60,7 +60,7 @@ impl PublishGuard {
     pub(super) fn push_to(&mut self, mailbox: &Mailbox<AnyObject>, wants_resyncs: bool) {
         let Self { batch, without_resyncs, .. } = self;
         if self.has_resyncs && !(wants_resyncs && self.any_wants_resyncs) {
-            without_resyncs.get_or_insert_with(|| Arc::new(batch.without_resyncs()));
+            without_resyncs.get_or_insert_with(|| Batch::shared(batch.without_resyncs()));
         }
         let all = &*batch;
         let others = without_resyncs.as_ref().unwrap_or(all);

@@ -9,8 +9,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::batch::{Batch, SharedBatch};
 use super::coalesce::Coalesced;
-use super::inbox::{Garbage, SharedBatch};
+use super::inbox::Garbage;
 use super::shared_backlog::Sequence;
 use crate::{Event, EventBatch};
 
@@ -110,7 +111,7 @@ impl<K> Sections<K> {
                     resyncs: count_resyncs(&events),
                     merged: std::mem::take(&mut section.merged),
                     is_whole: coalesced.is_empty(),
-                    events: Arc::new(EventBatch { events, completes_initial_list }),
+                    events: Batch::shared(EventBatch { events, completes_initial_list }),
                 })
             }
         }
@@ -203,7 +204,7 @@ impl<K> Section<K> {
             let len = coalesced.len();
             let events = std::mem::replace(coalesced, Coalesced::new(keeps_old)).into_batch();
             let resyncs = count_resyncs(&events.events);
-            self.content = Content::Sealed { events: Arc::new(events), len, resyncs };
+            self.content = Content::Sealed { events: Batch::shared(events), len, resyncs };
         }
     }
 }
@@ -211,7 +212,7 @@ impl<K> Section<K> {
 impl<K> Content<K> {
     fn into_batch(self) -> SharedBatch<K> {
         match self {
-            Self::Open(coalesced) => Arc::new(coalesced.into_batch()),
+            Self::Open(coalesced) => Batch::shared(coalesced.into_batch()),
             Self::Sealed { events, .. } => events,
         }
     }

@@ -12,7 +12,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::inbox::{Garbage, SharedBatch};
+use super::batch::SharedBatch;
+use super::inbox::Garbage;
 use super::sections::{Sections, TakenEvents};
 use crate::sync::Mutex;
 

@@ -64,7 +64,9 @@ impl<K: 'static> Stream for EventStream<K> {
                 break Poll::Ready(None);
             }
             match cursor.next() {
-                Some(Next::Shared(event)) => break Poll::Ready(Some(event.clone().cast())),
+                Some(Next::Shared(batch, at)) => {
+                    break Poll::Ready(Some(batch.events[at].clone().cast()));
+                }
                 Some(Next::Own(event)) => break Poll::Ready(Some(event.cast())),
                 // I6: the reader polls again, so it has processed the earlier events.
                 Some(Next::InitialComplete) => listener.synced.set(),

@@ -97,3 +97,67 @@ async fn stream_yields_encoded_objects_that_can_be_read() {
     let events: Vec<_> = std::iter::from_fn(|| stream.next().now_or_never().flatten()).map(read).collect();
     assert_eq!(events, [[None, Some(1)], [None, Some(1)], [Some(1), Some(2)], [Some(2), Some(3)]]);
 }
+
+/// A decoded object that can be counted.
+struct Counted(Arc<()>);
+
+/// Decodes all bytes to [`Counted`].
+struct Counting(Arc<()>);
+
+impl DecodeBytes for Counting {
+    fn object(&self, _: &[u8]) -> OwnedObject<AnyObject> {
+        OwnedObject::new(Counted(Arc::clone(&self.0))).cast()
+    }
+
+    fn metadata(&self, _: &[u8]) -> ObjectMeta {
+        ObjectMeta::default()
+    }
+}
+
+/// Publishes a batch of 200 encoded objects, while a stream that nobody reads keeps the batch. Calls
+/// `handle` with each object, and then `later` with the results. Returns the number of decoded
+/// objects that are left.
+async fn decoded_objects_left<T: Send + 'static>(
+    handle: impl Fn(&Cached<Counted>) -> T + Send + Sync + 'static,
+    later: impl Fn(T),
+) -> usize {
+    let counter = Arc::new(());
+    let codec = Arc::new(Codec::new(Counting(Arc::clone(&counter)), Storage::Encoded));
+    let event = |number: u32| {
+        let encoded = Encoded::new(&[0], "", Arc::clone(&codec));
+        let key = ObjectKey::cluster_scoped(&number.to_string());
+        let object = OwnedObject::<AnyObject>::encoded(key, 1.into(), Default::default(), encoded);
+        let object = object.into_cached_if_encoded().expect("the object is encoded");
+        Event::Added { object, is_in_initial_list: false }
+    };
+    let processor = SharedProcessor::<Counted>::new(None);
+    let waiting = processor.events(&HandlerOptions::default(), std::iter::empty);
+    let (send, mut received) = tokio::sync::mpsc::unbounded_channel();
+    let handler = Handlers::new().on_add(move |object, _| _ = send.send(handle(object)));
+    let _registration = processor.add_handler(handler, &HandlerOptions::default(), std::iter::empty);
+    let shutdown = CancellationToken::new();
+    let run = tokio::spawn({
+        let (processor, shutdown) = (processor.clone(), shutdown.clone());
+        async move { processor.run(shutdown).await }
+    });
+    let events = (0..200).map(event).collect();
+    processor.cast().publish(EventBatch { events, completes_initial_list: false }, || {});
+    for _ in 0..200 {
+        later(received.recv().await.expect("a call for each object"));
+    }
+    let left = Arc::strong_count(&counter) - 2;
+    drop(waiting);
+    shutdown.cancel();
+    run.await.expect("no panic");
+    left
+}
+
+#[tokio::test(start_paused = true)]
+async fn i11_batch_that_waits_keeps_few_decoded_objects() {
+    let read = |object: &Cached<Counted>| _ = Arc::strong_count(&object.0);
+    // The codec keeps the 32 objects that it decoded last.
+    let left = decoded_objects_left(read, |()| {}).await;
+    assert!((1..=34).contains(&left), "{left}");
+    let left = decoded_objects_left(Cached::clone, |object| read(&object)).await;
+    assert!((1..=34).contains(&left), "{left}");
+}

@@ -1,0 +1,42 @@
+//! [`Batch`]: the events of one transaction, which all handlers share.
+
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
+
+use crate::{AnyObject, Event, EventBatch};
+
+/// The events of one transaction, or the coalesced events of several.
+///
+/// It also has the same events with open handles, for handlers that neither read nor keep encoded
+/// objects. Opening the handles once for each of a hundred handlers would be the largest cost of an
+/// event. Handlers that use the objects open handles of their own, so that the decoded objects are
+/// not in memory as long as the batch.
+pub(super) struct Batch<K> {
+    batch: EventBatch<K>,
+    open: OnceLock<Box<[Event<K>]>>,
+}
+
+pub(super) type SharedBatch<K> = Arc<Batch<K>>;
+
+impl<K> Batch<K> {
+    pub(super) fn shared(batch: EventBatch<K>) -> SharedBatch<K> {
+        Arc::new(Self { batch, open: OnceLock::new() })
+    }
+}
+
+impl Batch<AnyObject> {
+    /// Returns the event at an index, with open handles that all callers share. The first call opens
+    /// the handles of all events.
+    pub(super) fn open_event(&self, at: usize) -> &Event<AnyObject> {
+        let open = |event: &Event<AnyObject>| event.with_open_handles().unwrap_or_else(|| event.clone());
+        &self.open.get_or_init(|| self.batch.events.iter().map(open).collect())[at]
+    }
+}
+
+impl<K> Deref for Batch<K> {
+    type Target = EventBatch<K>;
+
+    fn deref(&self) -> &EventBatch<K> {
+        &self.batch
+    }
+}
