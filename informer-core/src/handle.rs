@@ -128,7 +128,8 @@ impl Handle {
 
     /// Returns whether this is an open handle that has decoded its object or that has clones.
     pub(crate) fn is_in_use(&self) -> bool {
-        self.as_opened().is_some_and(|opened| opened.decoded.get().is_some() || !self.0.is_unique())
+        // The clones first: a clone that is dropped has decoded the object before.
+        self.as_opened().is_some_and(|opened| !self.0.is_unique() || opened.decoded.get().is_some())
     }
 
     /// The opposite of [`open`](Self::open): returns the handle to store or queue.

@@ -13,7 +13,9 @@ use crate::{AnyObject, Event, EventBatch};
 /// not in memory as long as the batch.
 pub(super) struct Batch<K> {
     batch: EventBatch<K>,
-    open: OnceLock<Box<[Event<K>]>>,
+    /// The events with open handles. An event is opened for the first handler that gets to it,
+    /// because a batch can contain a whole list.
+    open: OnceLock<Box<[OnceLock<Event<K>>]>>,
 }
 
 pub(super) type SharedBatch<K> = Arc<Batch<K>>;
@@ -25,11 +27,11 @@ impl<K> Batch<K> {
 }
 
 impl Batch<AnyObject> {
-    /// Returns the event at an index, with open handles that all callers share. The first call opens
-    /// the handles of all events.
+    /// Returns the event at an index, with open handles that all callers share.
     pub(super) fn open_event(&self, at: usize) -> &Event<AnyObject> {
-        let open = |event: &Event<AnyObject>| event.with_open_handles().unwrap_or_else(|| event.clone());
-        &self.open.get_or_init(|| self.batch.events.iter().map(open).collect())[at]
+        let events = &self.batch.events;
+        let open = self.open.get_or_init(|| events.iter().map(|_| OnceLock::new()).collect());
+        open[at].get_or_init(|| events[at].with_open_handles().unwrap_or_else(|| events[at].clone()))
     }
 }
 

@@ -50,8 +50,8 @@ struct HandlerTask {
     listener: ListenerGuard,
     /// Whether events of shared batches can contain encoded objects.
     has_encoded: Arc<AtomicBool>,
-    /// Whether the handler has read or kept an encoded object of a batch. From then on, it opens
-    /// handles of its own.
+    /// Whether the handler, or another handler during a call of this one, has read or kept the encoded
+    /// object of an event. From then on, this handler opens handles of its own.
     uses_objects: bool,
     stopwatch: Stopwatch,
     /// The number of calls so far, which decides when the task yields. The number is not reset when
@@ -75,6 +75,15 @@ enum Opened<'a> {
 impl<'a> Opened<'a> {
     fn by_handler(event: &'a Event<AnyObject>) -> Self {
         event.with_open_handles().map_or(Self::NotNeeded(event), Self::ByHandler)
+    }
+
+    /// Returns whether a handler has read or kept an object of the event.
+    fn is_in_use(&self) -> bool {
+        match self {
+            Self::NotNeeded(_) => false,
+            Self::ByAll(event) => event.is_in_use(),
+            Self::ByHandler(event) => event.is_in_use(),
+        }
     }
 
     fn event(&self) -> &Event<AnyObject> {
@@ -133,6 +142,9 @@ impl HandlerTask {
         self.stopwatch.restart();
         let has_encoded = self.has_encoded.load(Ordering::Relaxed);
         while let Some(next) = cursor.next() {
+            if self.listener.is_removed() {
+                return;
+            }
             let opened = match &next {
                 Next::Shared(batch, at) if has_encoded => self.open(batch, *at),
                 Next::Shared(batch, at) => Opened::NotNeeded(&batch.events[*at]),
@@ -143,9 +155,6 @@ impl HandlerTask {
                     continue;
                 }
             };
-            if self.listener.is_removed() {
-                return;
-            }
             let event = opened.event();
             // I4: only this task calls the handler. I12: a panic only ends this call.
             let called = match catch_unwind(AssertUnwindSafe(|| self.handler.call(event))) {
@@ -153,7 +162,7 @@ impl HandlerTask {
                 Ok(Some(call)) => self.finish(call).await,
                 Err(payload) => Called::Panicked(panic_message(payload)),
             };
-            self.uses_objects |= matches!(opened, Opened::ByAll(event) if event.is_in_use());
+            self.uses_objects |= opened.is_in_use();
             match called {
                 Called::Returned => self.listener.count_delivered(),
                 Called::Panicked(panic) => {
