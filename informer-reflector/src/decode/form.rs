@@ -97,7 +97,7 @@ pub(crate) struct Encoder {
     /// Set if every well-formed protobuf message can be decoded into the type
     /// (`ExpectedType::infallible_message`). Without this codec, and for objects that arrive as
     /// JSON, each object is decoded once before it is stored, to check that it can be decoded.
-    protobuf: Option<Arc<Codec>>,
+    protobuf: Option<(&'static Message, Arc<Codec>)>,
 }
 
 impl Encoder {
@@ -105,7 +105,8 @@ impl Encoder {
     fn new(decode: Decode, expected: &ExpectedType, storage: Storage) -> Self {
         let types = TypeMeta { api_version: expected.api_version.clone(), kind: expected.kind.clone() };
         let message = expected.infallible_message();
-        let protobuf = message.map(|message| Arc::new(Codec::new(FromProtobuf { decode, message }, storage)));
+        let protobuf =
+            message.map(|message| (message, Arc::new(Codec::new(FromProtobuf { decode, message }, storage))));
         let json = Arc::new(Codec::new(FromJson { decode, types: Some(types) }, storage));
         Self { decode, type_name: expected.type_name, json, protobuf }
     }
@@ -122,7 +123,10 @@ impl Encoder {
         }
         let Identified { metadata } = deserialize::<Identified>(tape)?;
         let encoded = match (arrived.protobuf, &self.protobuf) {
-            (Some((message, bytes)), Some(codec)) => {
+            (Some((message, _)), Some((expected, _))) if message.index != expected.index => {
+                return Err(DecodeError::new("an object of another type".to_owned()));
+            }
+            (Some((message, bytes)), Some((_, codec))) => {
                 let kept = protobuf::prune(message, bytes, pruned);
                 let kept = kept.map_err(|Malformed| DecodeError::new(Malformed.to_string()))?;
                 protobuf::check(message, &kept).map_err(DecodeError::new)?;

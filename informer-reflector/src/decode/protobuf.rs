@@ -74,15 +74,44 @@ fn keep(message: &Message, bytes: &[u8], pruned: &Level, kept: &mut Vec<u8>) -> 
             Some(prune_paths::Field::Whole) => continue,
             inside => inside.and_then(prune_paths::Field::inside),
         };
-        match (level, field.and_then(Field::message), content) {
-            (Some(level), Some(message), Content::Bytes(inner)) => {
+        match (level, field.map(|field| (field.shape, field.message())), content) {
+            (Some(level), Some((Shape::Map, _)), Content::Bytes(entry)) => {
+                if is_pruned_entry(key_and_value(entry)?.0, Some(level)) {
+                    continue;
+                }
+            }
+            // A path does not lead into the elements of a list.
+            (Some(_), Some((Shape::List, _)), _) => {}
+            (Some(level), Some((_, Some(message))), Content::Bytes(inner)) => {
                 let mut result = Ok(());
                 put_nested(kept, number, |kept| result = keep(message, inner, level, kept));
                 result?;
+                continue;
             }
-            _ => kept.extend_from_slice(&before[..before.len() - rest.0.len()]),
+            _ => {}
+        }
+        kept.extend_from_slice(&before[..before.len() - rest.0.len()]);
+    }
+}
+
+/// Returns the key and the value of an entry of a map.
+fn key_and_value(entry: &[u8]) -> Result<(&[u8], Content<'_>), Malformed> {
+    let (mut key, mut value) = (&[][..], Content::Bytes(&[]));
+    let mut parts = Fields(entry);
+    while let Some((number, content)) = parts.next()? {
+        match (number, content) {
+            (1, Content::Bytes(bytes)) => key = bytes,
+            (2, content) => value = content,
+            _ => {}
         }
     }
+    Ok((key, value))
+}
+
+/// Returns whether the entry of a map with this key is pruned. `pruned` has the pruned fields in the map.
+fn is_pruned_entry(key: &[u8], pruned: Option<&Level>) -> bool {
+    let field = pruned.zip(str::from_utf8(key).ok()).and_then(|(level, key)| level.field(key));
+    matches!(field, Some(prune_paths::Field::Whole))
 }
 
 /// Reads a message, such as an item of a list, into a tape. Items have no `kind` and no `apiVersion`.
@@ -184,13 +213,11 @@ impl<const WRITES: bool> Object<WRITES> {
                 continue;
             }
             self.push(Token::Text(Tape::span(field.name_at..field.name_at + field.name.len())));
+            let inner = pruned_field.and_then(prune_paths::Field::inside);
             match field.shape {
                 Shape::List => self.list(field, content, &mut fields, depth),
-                Shape::Map => self.map(field, content, &mut fields, depth),
-                Shape::Plain | Shape::Always | Shape::Pointer => {
-                    let inner = pruned_field.and_then(prune_paths::Field::inside);
-                    self.value(field, content, inner, depth);
-                }
+                Shape::Map => self.map(field, content, &mut fields, inner, depth),
+                Shape::Plain | Shape::Always | Shape::Pointer => self.value(field, content, inner, depth),
             }
             len += 1;
         }
@@ -230,34 +257,30 @@ impl<const WRITES: bool> Object<WRITES> {
     }
 
     /// Writes a map: its first entry, and the entries that follow in `fields`.
-    fn map(&mut self, field: &Field, first: Content<'_>, fields: &mut Fields<'_>, depth: usize) {
+    fn map(
+        &mut self,
+        field: &Field,
+        first: Content<'_>,
+        fields: &mut Fields<'_>,
+        pruned: Option<&Level>,
+        depth: usize,
+    ) {
         let opened = self.open();
         let (mut next, mut len) = (Some(first), 0);
         while let Some(entry) = next {
-            if self.entry(field, entry, depth).is_err() {
-                self.tape.reject(&Malformed.to_string());
-            } else {
-                len += 1;
+            let entry = if let Content::Bytes(entry) = entry { key_and_value(entry) } else { Err(Malformed) };
+            match entry {
+                Ok((key, _)) if is_pruned_entry(key, pruned) => {}
+                Ok((key, value)) => {
+                    self.text(key);
+                    self.value(field, value, None, depth);
+                    len += 1;
+                }
+                Err(Malformed) => self.tape.reject(&Malformed.to_string()),
             }
             next = next_of_run(field.number, fields);
         }
         self.close_object(opened, len);
-    }
-
-    fn entry(&mut self, field: &Field, entry: Content<'_>, depth: usize) -> Result<(), Malformed> {
-        let Content::Bytes(bytes) = entry else { return Err(Malformed) };
-        let (mut key, mut value) = (&[][..], Content::Bytes(&[]));
-        let mut parts = Fields(bytes);
-        while let Some((number, content)) = parts.next()? {
-            match (number, content) {
-                (1, Content::Bytes(bytes)) => key = bytes,
-                (2, content) => value = content,
-                _ => {}
-            }
-        }
-        self.text(key);
-        self.value(field, value, None, depth);
-        Ok(())
     }
 
     /// Writes one value.

@@ -88,6 +88,7 @@ fn encoded_object_equals_the_decoded_one() {
         PrunePaths::default(),
         prune("metadata.annotations.note"),
         prune("spec.volumes"),
+        prune("spec.containers.image"),
         prune("status"),
     ] {
         let decoded = || Form::Decoded(Decode::of::<Pod>());
@@ -96,6 +97,8 @@ fn encoded_object_equals_the_decoded_one() {
             .map(|(encoding, body)| listed(body, *encoding, decoded(), &paths).expect("a pod"));
         // The simulator's timestamps and versions of the two bodies differ.
         assert_eq!((&json.spec, &json.status), (&protobuf.spec, &protobuf.status), "{paths:?}");
+        let annotations = [&json, &protobuf].map(|pod| pod.metadata.annotations.clone().unwrap_or_default());
+        assert_eq!(annotations[0], annotations[1], "{paths:?}");
         for (encoding, body) in &bodies {
             let encoding = *encoding;
             let plain = listed(body, encoding, decoded(), &paths).expect("a pod");
@@ -165,4 +168,25 @@ fn kind_with_choices_is_not_stored_as_protobuf() {
     assert!(expected().infallible_message().is_some());
     let definition = ExpectedType::of::<CustomResourceDefinition>(&());
     assert!(definition.has_message() && definition.infallible_message().is_none());
+}
+
+/// Returns a message with one field, which contains `content`.
+fn nested(number: u64, content: &[u8]) -> Vec<u8> {
+    let mut message = Vec::new();
+    kube_messages::put_bytes(&mut message, number, content);
+    message
+}
+
+#[test]
+fn i10_message_that_its_type_cannot_have_is_rejected() {
+    // `status.disruptedPods: {"a": null}`, as Go writes it.
+    let pods = nested(2, &[nested(1, b"a"), nested(2, b"")].concat());
+    let budget = ("policy/v1", "PodDisruptionBudget", nested(3, &pods), "a time without a value");
+    // `data: 1e999`, which is no number of `serde_json`.
+    let data = nested(2, &nested(1, b"1e999"));
+    let revision = ("apps/v1", "ControllerRevision", data, "invalid JSON in protobuf");
+    for (api_version, kind, bytes, problem) in [budget, revision] {
+        let message = Messages::all().of_kind(api_version, kind).expect(kind);
+        assert_eq!(protobuf::check(message, &bytes), Err(problem.to_owned()), "{kind}");
+    }
 }

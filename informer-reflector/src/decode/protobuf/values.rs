@@ -6,6 +6,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube_messages::{Content, Fields};
 
 use super::Object;
+use crate::decode::deserialize::deserialize_incomplete;
 use crate::decode::json::Scanner;
 use crate::decode::repair::INVALID_UTF8;
 use crate::decode::tape::Token;
@@ -68,7 +69,8 @@ impl<const WRITES: bool> Object<WRITES> {
 
     pub(super) fn time(&mut self, bytes: &[u8], is_micro: bool) {
         if bytes.is_empty() {
-            return self.push(Token::Null);
+            // Only an element of a list or map gets here, and k8s-openapi's maps have no nulls.
+            return self.reject("a time without a value");
         }
         match timestamp(bytes, is_micro) {
             None => self.reject("a time that is out of range"),
@@ -88,11 +90,15 @@ impl<const WRITES: bool> Object<WRITES> {
         // The scanner needs a byte after a number to find the end of the number.
         let text = format!("{text}\n");
         let before = self.tape.len();
-        let read = Scanner::new(&text).append_to(&mut self.tape, depth);
-        if read.is_err() || !WRITES {
+        let mut is_valid = Scanner::new(&text).append_to(&mut self.tape, depth).is_ok();
+        if !WRITES {
+            // The scanner accepts some numbers that `serde_json` refuses, such as 1e999.
+            is_valid = is_valid && deserialize_incomplete::<serde_json::Value>(&self.tape).is_ok();
+        }
+        if !is_valid || !WRITES {
             self.tape.truncate(before);
         }
-        if read.is_err() {
+        if !is_valid {
             self.reject("invalid JSON in protobuf");
         }
     }
