@@ -8,8 +8,8 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-/// Returns the body in an input, and its pieces. The first byte of the input is the number of cuts, the next bytes are
-/// their positions, and the rest is the body.
+/// Returns the body in an input, and its pieces. The first byte of the input, modulo 8, is the number of cuts. The next
+/// bytes are the positions of the cuts, and the rest is the body.
 pub fn split(input: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     let (&count, rest) = input.split_first()?;
     let (cuts, body) = rest.split_at_checked(usize::from(count % 8))?;

@@ -129,7 +129,8 @@ impl<K: 'static> Indexer<K> {
         Snapshot::new(self.shared.state.read().clone())
     }
 
-    /// Returns the objects that have `value` in the index `name`, whose values must be `String`s.
+    /// Returns the objects that have `value` in the index `name`. Its values must be `String`s, unless
+    /// it is the index by namespace.
     /// An [`Index`] handle is faster and supports other types.
     ///
     /// # Errors

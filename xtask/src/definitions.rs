@@ -40,7 +40,7 @@ type Module = (&'static str, &'static str);
 /// Gateway API, in a version that the Go version of `xtask/controlplane` supports.
 const GATEWAY_API: Module = ("sigs.k8s.io/gateway-api@v1.6.2", "config/crd/standard");
 
-/// The other Go modules with definitions.
+/// Further Go modules with `CustomResourceDefinition`s. The code for these definitions is only generated and compiled.
 const OTHERS: [Module; 6] = [
     ("github.com/cert-manager/cert-manager@v1.16.2", "deploy/crds"),
     ("github.com/crossplane/crossplane@v1.18.2", "cluster/crds"),
@@ -60,7 +60,7 @@ const LIBRARY: &str = "//! Types and accessors for a broad collection of definit
 /// member of the workspace.
 const MANIFEST: &str = include_str!("../definitions/manifest.toml");
 
-/// Generates and compiles everything, and runs the program.
+/// Generates and compiles the code, and runs the program on a real server. The arguments can omit parts of this.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let folder = workspace::root().join("target/definitions");
     let program = Package { folder: folder.join("program"), file: "main.rs", text: MAIN };

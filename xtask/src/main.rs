@@ -60,7 +60,7 @@ enum Command {
     Inspector(inspector::Args),
     /// Try all thread interleavings at the locks and wake-ups of queues, store and handlers
     Loom,
-    /// Run the tests of handles in Miri, which finds undefined behavior, data races and leaks
+    /// Run the tests of the only unsafe code in Miri, which finds undefined behavior, data races and leaks
     Miri,
     /// Run many seeds of the deterministic simulation
     Simulate(simulate::Args),

@@ -1,4 +1,5 @@
-//! `cargo xtask miri`: runs the tests of handles in Miri, which finds undefined behavior, data races and leaks.
+//! `cargo xtask miri`: runs the tests of the only `unsafe` code, the pointers to objects in informer-core, in Miri.
+//! Miri finds undefined behavior, data races and leaks.
 
 use std::process::{Command, ExitCode};
 

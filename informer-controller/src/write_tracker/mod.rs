@@ -205,7 +205,8 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         drop(old);
     }
 
-    /// Replaces a write with an unknown outcome by the condition that its settlement returned.
+    /// Ends the wait for the outcome of a write, after a read of its object. If the read returned a
+    /// condition, the key now waits until the cache meets the condition.
     fn settle(&self, key: &T, id: u64, condition: Option<Condition>) {
         // The condition is added before the write is removed, so that the key waits without a gap.
         if let Some(condition) = condition {

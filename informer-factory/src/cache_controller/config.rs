@@ -82,7 +82,7 @@ impl<K: Resource + 'static> CacheControllerConfig<K> {
     }
 
     /// Requeues failed items until they succeed. Default: the error is logged, and the object is
-    /// not processed until its next change.
+    /// not processed until its next change or resync.
     ///
     /// If all items of a batch fail and no other change is queued, the controller waits before it
     /// retries them: 5 ms at first, doubled after each failure up to one second. A stopping

@@ -55,7 +55,7 @@ impl<K: 'static> Process<K> {
                 Err(error) if !self.retries => {
                     tracing::warn!(
                         resource = description, key = %pending.key, error,
-                        "object could not be processed; the next attempt follows its next change"
+                        "object could not be processed; the next attempt follows its next change or resync"
                     );
                 }
                 Err(error) => {

@@ -180,7 +180,7 @@ impl Inspector {
     }
 }
 
-/// Refuses requests without access, and sets the headers of every response.
+/// Refuses requests that are not GET or have no access, and sets the headers of every response.
 async fn guard(State(shown): State<Arc<Shown>>, request: Request, next: Next) -> Response {
     let mut response = match access(&shown, &request) {
         Ok(cookie) => {

@@ -121,7 +121,8 @@ impl Slices {
         ListWatchError::Interrupted(error)
     }
 
-    /// Adds the description of the headers to an error.
+    /// Adds a description of the response's headers to a protocol error. Returns other errors
+    /// unchanged.
     pub(super) fn explain(&self, error: ListWatchError) -> ListWatchError {
         match error {
             ListWatchError::Protocol(error) => {

@@ -72,9 +72,8 @@ impl Ingest {
         self.storage = (storage != Storage::Decoded).then(|| Encode::of::<K>(storage));
     }
 
-    /// Returns the source to read from. If objects are stored encoded, there is no transform, and
-    /// `source` has a variant that returns encoded objects, returns that variant. In all other cases,
-    /// returns `source` itself.
+    /// Returns the source to read from: `source`, or its variant that returns encoded objects. The
+    /// variant is used if it exists, objects are stored encoded, and there is no transform.
     pub(super) fn source<K: 'static>(&self, source: Arc<dyn ListerWatcher<K>>) -> Arc<dyn ListerWatcher<K>> {
         let is_changed = self.transform.is_some() || self.transform_metadata.is_some();
         let encode = self.storage.as_ref().filter(|_| !is_changed);

@@ -94,8 +94,8 @@ impl<K> Listing<K> {
         self.objects.retain(|_| is_last.pop().unwrap_or(true));
     }
 
-    /// Records that the stream has sent a change. From now on, arriving objects replace listed
-    /// objects with the same key.
+    /// Records that the stream has sent a change before the end of the list. From now on, arriving
+    /// objects replace listed objects with the same key.
     pub(super) fn begin_changes(&mut self) {
         self.has_changes = true;
     }

@@ -318,8 +318,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         failure::report(self.config.on_failure.as_ref(), &failure);
     }
 
-    /// Sends a request and waits at most `max_wait` until its response begins. The first response
-    /// after an outage allows other reflectors of the same server to send their requests.
+    /// Sends a request and waits at most `max_wait` until its response begins. This reflector's first
+    /// response after an outage lets two waiting reflectors of the same server send their requests.
     async fn await_response<T>(
         &mut self,
         max_wait: Duration,

@@ -353,7 +353,8 @@ pub(super) enum Outcome {
 /// outcome.
 pub(super) struct Recovery {
     outage: Arc<Outage>,
-    /// `None`: the reflector failed again, or was stopped.
+    /// `None` until a list or watch succeeds. It stays `None` if the reflector fails again or is
+    /// stopped.
     outcome: Option<Outcome>,
 }
 

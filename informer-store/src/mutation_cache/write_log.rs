@@ -60,9 +60,9 @@ impl<K> WriteLog<K> {
         self.writes.iter(now)
     }
 
-    /// Records a write, unless a later version of the object is known. Returns whether the write
-    /// was recorded. Objects that are not recorded, and recorded objects that this write replaces, are
-    /// moved to `forgotten`.
+    /// Records a write, unless a later version or the deletion of the object is known. Returns whether
+    /// the write was recorded. Moves the object to `forgotten` if it is not recorded, and also all
+    /// recorded writes that are replaced, expired or too many.
     pub(super) fn record(&mut self, object: Cached<K>, now: Instant, forgotten: &mut Vec<Cached<K>>) -> bool {
         let key = object.key();
         let later = self

@@ -28,7 +28,7 @@ pub(super) struct Frames {
     is_data: bool,
     /// Whether a header block is incomplete.
     is_block_open: bool,
-    /// Whether the client's settings, its first frame, have arrived.
+    /// Whether the header of the client's first frame, its settings, has arrived.
     has_settings: bool,
 }
 

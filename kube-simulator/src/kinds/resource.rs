@@ -38,7 +38,8 @@ pub struct ResourceKind {
     pub categories: Vec<String>,
     /// The fields that `/scale` reads and writes, if it is served.
     pub(crate) scale: Option<Scale>,
-    /// The published facts about a built-in kind; `None` for other kinds.
+    /// The data that every API server publishes about a built-in kind, such as its verbs and short
+    /// names; `None` for other kinds.
     pub(crate) facts: Option<&'static Facts>,
     /// The columns of tables.
     pub(crate) columns: Vec<Column>,

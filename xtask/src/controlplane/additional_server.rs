@@ -28,7 +28,8 @@ impl AdditionalServer {
         }
     }
 
-    /// Returns whether a test may end this server. If another server ends during the tests, the run fails.
+    /// Returns whether a test may end this server. If a server for which this is `false` ends during the tests, the run
+    /// fails.
     pub(crate) fn can_be_stopped(self) -> bool {
         self != Self::OtherGates
     }

@@ -27,7 +27,7 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// Starts the watchdog; `dir` is the folder to remove.
+    /// Starts the watchdog. It removes the folder `dir` if this program ends without stopping the servers.
     pub(crate) fn start(dir: &Path) -> anyhow::Result<Self> {
         let mut command = Command::new("sh");
         command

@@ -74,7 +74,8 @@ trait AsCollection<C> {
     fn collection(&mut self) -> &mut C;
 }
 
-/// Decodes a message.
+/// Decodes a message. Returns `None` for a malformed or unusual message, which the caller decodes with
+/// a tape.
 fn object<M: Message + Send + Sync + 'static>(bytes: &[u8]) -> Option<OwnedObject<AnyObject>> {
     // Decode into the final heap allocation, because moving an object of several kilobytes is slow.
     let mut object = OwnedObject::new(M::default());

@@ -34,7 +34,8 @@ pub(crate) struct Rows {
     include: Include,
     has_header: bool,
     clock: Clock,
-    /// The parsed path of each column. A path with unsupported syntax gives empty cells.
+    /// The parsed path of each column; `None` if the column has no path, or one with unsupported
+    /// syntax. With unsupported syntax, cells are empty, or `<unknown>` in columns of dates.
     paths: Vec<Option<JsonPath>>,
 }
 
