@@ -75,13 +75,13 @@ fn keep(message: &Message, bytes: &[u8], pruned: &Level, kept: &mut Vec<u8>) -> 
             inside => inside.and_then(prune_paths::Field::inside),
         };
         match (level, field.map(|field| (field.shape, field.message())), content) {
-            (Some(level), Some((Shape::Map, _)), Content::Bytes(entry)) => {
-                if is_pruned_entry(key_and_value(entry)?.0, Some(level)) {
-                    continue;
-                }
+            (Some(level), Some((Shape::Map, _)), Content::Bytes(entry))
+                if key_and_value(entry).is_ok_and(|(key, _)| is_pruned_entry(key, Some(level))) =>
+            {
+                continue;
             }
-            // A path does not lead into the elements of a list.
-            (Some(_), Some((Shape::List, _)), _) => {}
+            // Paths lead neither into the elements of a list nor into the values of a map.
+            (Some(_), Some((Shape::List | Shape::Map, _)), _) => {}
             (Some(level), Some((_, Some(message))), Content::Bytes(inner)) => {
                 let mut result = Ok(());
                 put_nested(kept, number, |kept| result = keep(message, inner, level, kept));
