@@ -128,7 +128,7 @@ impl Handle {
 
     /// Returns whether this is an open handle that has decoded its object or that has clones.
     pub(crate) fn is_in_use(&self) -> bool {
-        // The clones first: a clone that is dropped has decoded the object before.
+        // The clones first: if a clone decoded the object, it did so before it was dropped.
         self.as_opened().is_some_and(|opened| !self.0.is_unique() || opened.decoded.get().is_some())
     }
 

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use super::batch::{Batch, SharedBatch};
+use super::batch::SharedBatch;
 use super::inbox::Replay;
 use crate::Event;
 
@@ -24,7 +24,7 @@ pub(super) struct Cursor<K> {
 /// The next item of a [`Cursor`].
 pub(super) enum Next<'a, K> {
     /// A shared batch, and the index of an event in it.
-    Shared(&'a Batch<K>, usize),
+    Shared(&'a SharedBatch<K>, usize),
     /// An event of this handler only: an add of an existing object.
     Own(Event<K>),
     /// The handler has received all of its initial objects.

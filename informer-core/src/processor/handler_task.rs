@@ -14,7 +14,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::batch::Batch;
+use super::batch::SharedBatch;
 use super::cursor::{Cursor, Next};
 use super::listener::{ListenerGuard, ProcessorListener};
 use super::stopwatch::Stopwatch;
@@ -142,9 +142,6 @@ impl HandlerTask {
         self.stopwatch.restart();
         let has_encoded = self.has_encoded.load(Ordering::Relaxed);
         while let Some(next) = cursor.next() {
-            if self.listener.is_removed() {
-                return;
-            }
             let opened = match &next {
                 Next::Shared(batch, at) if has_encoded => self.open(batch, *at),
                 Next::Shared(batch, at) => Opened::NotNeeded(&batch.events[*at]),
@@ -155,6 +152,9 @@ impl HandlerTask {
                     continue;
                 }
             };
+            if self.listener.is_removed() {
+                return;
+            }
             let event = opened.event();
             // I4: only this task calls the handler. I12: a panic only ends this call.
             let called = match catch_unwind(AssertUnwindSafe(|| self.handler.call(event))) {
@@ -187,9 +187,10 @@ impl HandlerTask {
     }
 
     /// Opens the handles of an event of a batch.
-    fn open<'a>(&self, batch: &'a Batch<AnyObject>, at: usize) -> Opened<'a> {
+    fn open<'a>(&self, batch: &'a SharedBatch<AnyObject>, at: usize) -> Opened<'a> {
         let event = &batch.events[at];
-        if !self.uses_objects && event.is_closed() {
+        let is_shared = Arc::strong_count(batch) > 1;
+        if is_shared && !self.uses_objects && event.is_closed() {
             let shared = batch.open_event(at);
             // Otherwise another handler uses an object: the batch keeps this object, but no others.
             if !shared.is_in_use() {

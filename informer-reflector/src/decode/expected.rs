@@ -41,10 +41,9 @@ impl ExpectedType {
         self.metadata_only || Messages::all().of_kind(&self.api_version, &self.kind).is_some()
     }
 
-    /// Returns the protobuf message of the objects if decoding a well-formed message into the Rust
-    /// type never fails; otherwise `None`. A message is well-formed if its tape has no problem.
-    /// Decoding never fails for k8s-openapi types whose messages have no choice
-    /// (`Message::is_choice`), because none of their fields is required.
+    /// Returns the protobuf message of the objects if decoding a message into the Rust type never fails
+    /// once the message has been checked (`protobuf::check`); otherwise `None`. Decoding then never
+    /// fails for k8s-openapi types whose messages have no choice (`Message::is_choice`).
     pub(super) fn infallible_message(&self) -> Option<&'static Message> {
         if self.has_other_fields() || self.metadata_only {
             return None;

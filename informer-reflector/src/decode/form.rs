@@ -243,7 +243,7 @@ impl DecodeBytes for FromProtobuf {
         let direct = self.decode.direct(self.message).and_then(|direct| (direct.read)(bytes));
         direct.unwrap_or_else(|| {
             let tape = protobuf::read(self.message, bytes, &NOTHING_PRUNED);
-            self.decode.tape(&tape, None).expect("every message without a problem decodes to this type")
+            self.decode.tape(&tape, None).expect("every checked message decodes to this type")
         })
     }
 

@@ -6,14 +6,20 @@
 //! of a list or map must follow each other without another field between them, as servers write
 //! them; otherwise the object is rejected.
 
+mod check;
+mod prune;
 mod values;
 
-use kube_messages::{Content, Field, Fields, Malformed, Message, Messages, Shape, Type, put_nested};
+use kube_messages::{Content, Field, Fields, Malformed, Message, Messages, Shape, Type};
 
 use super::envelope::Unknown;
 use super::json::{MAX_DEPTH, TOO_DEEP};
 use super::prune_paths::{self, Level};
 use super::tape::{Opened, TYPICAL_TOKENS, Tape, Token};
+pub(super) use check::check;
+use check::lacks_required_time;
+pub(super) use prune::prune;
+use prune::{is_pruned_entry, key_and_value};
 pub(super) use values::{IntOrText, only_field, timestamp};
 
 /// The largest field number in the table of [`kube_messages`].
@@ -42,78 +48,6 @@ pub(super) fn read_object(unknown: &Unknown<'_>, pruned: &Level) -> Tape<'static
     object.tape
 }
 
-/// Checks that a message can be read into a tape.
-///
-/// # Errors
-/// The problem that the tape would have.
-pub(super) fn check(message: &Message, bytes: &[u8]) -> Result<(), String> {
-    let mut object = Object::<false> { tape: Tape::default() };
-    object.message(message, bytes, None, MAX_DEPTH);
-    object.tape.problem().map_or(Ok(()), |problem| Err(problem.to_owned()))
-}
-
-/// Returns the bytes of a message without the pruned fields.
-///
-/// # Errors
-/// If the message, or a message from which fields are pruned, is malformed.
-pub(super) fn prune(message: &Message, bytes: &[u8], pruned: &Level) -> Result<Vec<u8>, Malformed> {
-    let mut kept = Vec::with_capacity(bytes.len());
-    keep(message, bytes, pruned, &mut kept)?;
-    Ok(kept)
-}
-
-/// Appends to `kept` the fields of a message that are not pruned.
-fn keep(message: &Message, bytes: &[u8], pruned: &Level, kept: &mut Vec<u8>) -> Result<(), Malformed> {
-    let mut rest = Fields(bytes);
-    loop {
-        let before = rest.0;
-        let Some((number, content)) = rest.next()? else { return Ok(()) };
-        let field = message.field(number);
-        let level = match field.and_then(|field| pruned.field(field.name)) {
-            _ if field.is_some_and(|field| field.is_inlined) => Some(pruned),
-            Some(prune_paths::Field::Whole) => continue,
-            inside => inside.and_then(prune_paths::Field::inside),
-        };
-        match (level, field.map(|field| (field.shape, field.message())), content) {
-            (Some(level), Some((Shape::Map, _)), Content::Bytes(entry))
-                if key_and_value(entry).is_ok_and(|(key, _)| is_pruned_entry(key, Some(level))) =>
-            {
-                continue;
-            }
-            // Paths lead neither into the elements of a list nor into the values of a map.
-            (Some(_), Some((Shape::List | Shape::Map, _)), _) => {}
-            (Some(level), Some((_, Some(message))), Content::Bytes(inner)) => {
-                let mut result = Ok(());
-                put_nested(kept, number, |kept| result = keep(message, inner, level, kept));
-                result?;
-                continue;
-            }
-            _ => {}
-        }
-        kept.extend_from_slice(&before[..before.len() - rest.0.len()]);
-    }
-}
-
-/// Returns the key and the value of an entry of a map.
-fn key_and_value(entry: &[u8]) -> Result<(&[u8], Content<'_>), Malformed> {
-    let (mut key, mut value) = (&[][..], Content::Bytes(&[]));
-    let mut parts = Fields(entry);
-    while let Some((number, content)) = parts.next()? {
-        match (number, content) {
-            (1, Content::Bytes(bytes)) => key = bytes,
-            (2, content) => value = content,
-            _ => {}
-        }
-    }
-    Ok((key, value))
-}
-
-/// Returns whether the entry of a map with this key is pruned. `pruned` has the pruned fields in the map.
-fn is_pruned_entry(key: &[u8], pruned: Option<&Level>) -> bool {
-    let field = pruned.zip(str::from_utf8(key).ok()).and_then(|(level, key)| level.field(key));
-    matches!(field, Some(prune_paths::Field::Whole))
-}
-
 /// Reads a message, such as an item of a list, into a tape. Items have no `kind` and no `apiVersion`.
 pub(super) fn read(message: &Message, bytes: &[u8], pruned: &Level) -> Tape<'static> {
     let mut object = Object::writer(bytes, pruned);
@@ -121,8 +55,8 @@ pub(super) fn read(message: &Message, bytes: &[u8], pruned: &Level) -> Tape<'sta
     object.tape
 }
 
-/// An object that is being read. If `WRITES` is `false`, the object is only checked: no tokens or texts
-/// are written, and the tape only records whether there is a problem.
+/// An object that is being read. If `WRITES` is `false`, the object is only checked: the tape has no
+/// tokens, and only records whether there is a problem.
 struct Object<const WRITES: bool> {
     tape: Tape<'static>,
 }
@@ -182,7 +116,12 @@ impl<const WRITES: bool> Object<WRITES> {
         loop {
             let (number, content) = match fields.next() {
                 Ok(Some(next)) => next,
-                Ok(None) => return len,
+                Ok(None) => {
+                    if !WRITES && lacks_required_time(message, bytes) {
+                        self.tape.reject("a required time is missing");
+                    }
+                    return len;
+                }
                 Err(Malformed) => {
                     self.tape.reject(&Malformed.to_string());
                     return len;
@@ -212,11 +151,18 @@ impl<const WRITES: bool> Object<WRITES> {
             if is_absent(field, content) {
                 continue;
             }
+            let before = self.tape.len();
             self.push(Token::Text(Tape::span(field.name_at..field.name_at + field.name.len())));
             let inner = pruned_field.and_then(prune_paths::Field::inside);
             match field.shape {
                 Shape::List => self.list(field, content, &mut fields, depth),
-                Shape::Map => self.map(field, content, &mut fields, inner, depth),
+                Shape::Map => {
+                    if self.map(field, content, &mut fields, inner, depth) == 0 {
+                        // All entries are pruned. Protobuf has no empty maps.
+                        self.tape.truncate(before);
+                        continue;
+                    }
+                }
                 Shape::Plain | Shape::Always | Shape::Pointer => self.value(field, content, inner, depth),
             }
             len += 1;
@@ -256,7 +202,8 @@ impl<const WRITES: bool> Object<WRITES> {
         len
     }
 
-    /// Writes a map: its first entry, and the entries that follow in `fields`.
+    /// Writes a map: its first entry, and the entries that follow in `fields`. Returns the number of
+    /// written entries.
     fn map(
         &mut self,
         field: &Field,
@@ -264,7 +211,7 @@ impl<const WRITES: bool> Object<WRITES> {
         fields: &mut Fields<'_>,
         pruned: Option<&Level>,
         depth: usize,
-    ) {
+    ) -> usize {
         let opened = self.open();
         let (mut next, mut len) = (Some(first), 0);
         while let Some(entry) = next {
@@ -281,6 +228,7 @@ impl<const WRITES: bool> Object<WRITES> {
             next = next_of_run(field.number, fields);
         }
         self.close_object(opened, len);
+        len
     }
 
     /// Writes one value.

@@ -13,7 +13,8 @@ use thiserror::Error;
 ///
 /// A path is a chain of field names, such as `status.conditions`. A name with a dot is written in
 /// brackets, as in `metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]`. A
-/// path can't lead into the elements of an array. A clone is cheap.
+/// path can't lead into the elements of an array. For objects in protobuf, a path into the values of a
+/// map or into embedded JSON has no effect. A clone is cheap.
 ///
 /// ```
 /// use informer_reflector::PrunePaths;

@@ -97,6 +97,7 @@ fn encoded_object_equals_the_decoded_one() {
             .map(|(encoding, body)| listed(body, *encoding, decoded(), &paths).expect("a pod"));
         // The simulator's timestamps and versions of the two bodies differ.
         assert_eq!((&json.spec, &json.status), (&protobuf.spec, &protobuf.status), "{paths:?}");
+        // JSON has empty maps, and protobuf does not.
         let annotations = [&json, &protobuf].map(|pod| pod.metadata.annotations.clone().unwrap_or_default());
         assert_eq!(annotations[0], annotations[1], "{paths:?}");
         for (encoding, body) in &bodies {
@@ -185,7 +186,13 @@ fn i10_message_that_its_type_cannot_have_is_rejected() {
     // `data: 1e999`, which is no number of `serde_json`.
     let data = nested(2, &nested(1, b"1e999"));
     let revision = ("apps/v1", "ControllerRevision", data, "invalid JSON in protobuf");
-    for (api_version, kind, bytes, problem) in [budget, revision] {
+    let no_time = "a required time is missing";
+    let conditions = [nested(1, b"Ready"), [nested(1, b"Ready"), nested(4, b"")].concat()];
+    let [missing, empty] = conditions.map(|condition| nested(3, &nested(7, &condition)));
+    let missing = ("policy/v1", "PodDisruptionBudget", missing, no_time);
+    let empty = ("policy/v1", "PodDisruptionBudget", empty, no_time);
+    let series = ("events.k8s.io/v1", "Event", nested(3, &[8, 2]), no_time);
+    for (api_version, kind, bytes, problem) in [budget, revision, missing, empty, series] {
         let message = Messages::all().of_kind(api_version, kind).expect(kind);
         assert_eq!(protobuf::check(message, &bytes), Err(problem.to_owned()), "{kind}");
     }

@@ -69,8 +69,8 @@ impl<const WRITES: bool> Object<WRITES> {
 
     pub(super) fn time(&mut self, bytes: &[u8], is_micro: bool) {
         if bytes.is_empty() {
-            // Only an element of a list or map gets here, and k8s-openapi's maps have no nulls.
-            return self.reject("a time without a value");
+            // Only an element of a list or map gets here. Lists and maps of k8s-openapi have no nulls.
+            return if WRITES { self.push(Token::Null) } else { self.reject("a time without a value") };
         }
         match timestamp(bytes, is_micro) {
             None => self.reject("a time that is out of range"),

@@ -1,0 +1,45 @@
+//! Checks that a message can be decoded later, for objects that are stored encoded.
+
+use std::sync::LazyLock;
+
+use kube_messages::{Content, Fields, Message, Messages};
+
+use super::Object;
+use crate::decode::json::MAX_DEPTH;
+use crate::decode::tape::Tape;
+
+/// The messages whose k8s-openapi type has a required time, by index, with the number of that field.
+static REQUIRED_TIMES: LazyLock<[(usize, u64); 2]> = LazyLock::new(|| {
+    [("meta.v1.Condition", "lastTransitionTime"), ("events.v1.EventSeries", "lastObservedTime")].map(
+        |(message, name)| {
+            let message = Messages::all().find(message);
+            let field = message.and_then(|message| message.fields.iter().find(|field| field.name == name));
+            (message.map_or(usize::MAX, |message| message.index), field.map_or(0, |field| field.number))
+        },
+    )
+});
+
+/// Checks that a message can be decoded into its k8s-openapi type.
+///
+/// # Errors
+/// The first problem of the message.
+pub(in crate::decode) fn check(message: &Message, bytes: &[u8]) -> Result<(), String> {
+    let mut object = Object::<false> { tape: Tape::default() };
+    object.message(message, bytes, None, MAX_DEPTH);
+    object.tape.problem().map_or(Ok(()), |problem| Err(problem.to_owned()))
+}
+
+/// Returns whether a message lacks a time without which its k8s-openapi type cannot be decoded. All
+/// other fields have defaults.
+pub(super) fn lacks_required_time(message: &Message, bytes: &[u8]) -> bool {
+    let Some((_, required)) = REQUIRED_TIMES.iter().find(|(index, _)| *index == message.index) else {
+        return false;
+    };
+    let mut fields = Fields(bytes);
+    while let Ok(Some((number, content))) = fields.next() {
+        if number == *required && content != Content::Bytes(&[]) {
+            return false;
+        }
+    }
+    true
+}
