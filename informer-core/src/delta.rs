@@ -25,7 +25,7 @@ pub enum Delta<K> {
     /// The object was deleted.
     Deleted(Deleted<K>),
     /// The object left the informer's scope, because its namespace is no longer watched. The object
-    /// has not been deleted. The field contains the newest known state of the object.
+    /// can still exist on the server. The field contains its newest known state.
     Released(Cached<K>),
 }
 

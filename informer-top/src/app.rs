@@ -48,7 +48,8 @@ pub(crate) struct App {
     selected: Option<String>,
     /// Position of the selected row, and the first row on the screen.
     pub(crate) list: ListState,
-    /// The number of rows on the screen.
+    /// The number of table rows that fit on the screen. Page Up and Page Down move the selection by this
+    /// number.
     pub(crate) page: usize,
 }
 

@@ -16,7 +16,7 @@ const SEMVER_CHECKS: Tool = Tool { name: "cargo-semver-checks", version: "0.51.0
 /// The folder of compiled crates, relative to the workspace's root.
 const TARGET: &str = "target/compat";
 
-/// One check.
+/// A check of `cargo xtask compat`. The user can select checks by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Check {
     /// Each crate alone, with each set of its features

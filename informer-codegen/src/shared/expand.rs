@@ -21,9 +21,9 @@ pub struct Module {
 /// A part of a file. Blank lines separate the parts.
 #[derive(Debug)]
 pub enum Part {
-    /// Items that exist in all Kubernetes versions.
+    /// Items without a gate of their own. Inside [`Gated`](Self::Gated), the outer gate applies to them.
     Items(TokenStream),
-    /// Parts that exist in some Kubernetes versions only.
+    /// Parts that exist only in the Kubernetes versions of the gate.
     Gated(Gate, Vec<Part>),
 }
 

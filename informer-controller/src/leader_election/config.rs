@@ -65,7 +65,7 @@ impl LeaderElectionConfig {
     }
 
     /// Sets how long a leader works without a renewal of its lease before it cancels the work.
-    /// Default: 10 s. The time counts from the start of the last successful request.
+    /// Default: 10 s. The time counts from the start of the last request that renewed the lease.
     ///
     /// After the cancellation, the work has half of the lease's remaining time (2.5 s by default)
     /// to end; then it is dropped. The other half allows for clocks of different speeds: by
@@ -91,8 +91,8 @@ impl LeaderElectionConfig {
         self.renew_deadline / 2
     }
 
-    /// Returns the time after which the work is dropped. It counts from the start of the last
-    /// successful request.
+    /// Returns the time after which the work is dropped. It counts from the start of the last request
+    /// that acquired or renewed the lease.
     pub(super) fn work_limit(&self) -> Duration {
         (self.renew_deadline + self.lease_duration) / 2
     }
@@ -124,7 +124,7 @@ pub enum LeaderElectionError {
     /// A required field is empty.
     #[error("{field} is empty: leader election requires a value")]
     Empty {
-        /// The name of the field.
+        /// The name of the empty field: `namespace`, `name` or `identity`.
         field: &'static str,
     },
     /// The lease duration is not a positive number of whole seconds, or it is too long for a lease.

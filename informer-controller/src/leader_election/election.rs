@@ -66,7 +66,7 @@ pub(super) struct Election {
     seen: Option<(Lease, Instant)>,
     /// The claim that this candidate wrote last, or tried to write last.
     claim: Option<Claim>,
-    /// While leading: the start of the last successful request.
+    /// While leading: the start of the last request that acquired or renewed the lease.
     renewed: Option<Instant>,
     /// Whether `seen` is possibly outdated, so that the lease must be read before the next attempt.
     is_seen_outdated: bool,

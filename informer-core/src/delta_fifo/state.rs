@@ -263,8 +263,8 @@ impl<K: 'static> State<K> {
         self.in_flight.as_ref().filter(|batch| batch.is_large_without_index()).map(InFlight::items)
     }
 
-    /// Queues a resync for each of `objects` that the consumer's store still contains and that has
-    /// no pending change.
+    /// Queues a resync for each of `objects` that is in the consumer's store and has no pending change.
+    /// Skips namespaces whose initial list is still arriving.
     pub(super) fn resync(&mut self, objects: &[Cached<K>], known: &dyn KnownObjects<K>) {
         for key in objects.iter().map(Cached::key) {
             if self.is_queued(key) || self.last_in_flight(key).is_some() || self.feeds.is_arriving(key) {

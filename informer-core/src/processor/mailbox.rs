@@ -69,8 +69,9 @@ impl<K> Mailbox<K> {
     }
 
     /// Adds `batch` to the inbox; for a slow handler, adds `for_backlog` to the shared backlog
-    /// instead. Does nothing if the mailbox is closed. Returns the consumer's waker if the consumer
-    /// sleeps, and whether the shared backlog was used.
+    /// instead. Does nothing if the mailbox is closed, or if the batch has no events and does not end
+    /// the initial list. Returns the consumer's waker if the consumer sleeps, and whether the shared
+    /// backlog was used.
     ///
     /// All slow handlers share `for_backlog`; a handler receives the resyncs of that batch only if
     /// `wants_resyncs` is `true`. The cost of a push does not depend on the handler's lag.

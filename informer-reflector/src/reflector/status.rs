@@ -39,7 +39,7 @@ pub enum Health {
     BackingOff {
         /// The end of the backoff.
         until: Instant,
-        /// The error.
+        /// The error of the last request.
         error: Arc<ListWatchError>,
     },
     /// The server is unavailable, the backoff is over, and the reflector waits for its
@@ -48,7 +48,7 @@ pub enum Health {
     AwaitingTurn {
         /// The expected time of the next request.
         until: Instant,
-        /// The error.
+        /// The error of the last request.
         error: Arc<ListWatchError>,
     },
     /// The server doesn't serve the resource (404): it is misspelt, or its CRD is not installed.

@@ -45,16 +45,17 @@ pub(crate) struct Applied<'a> {
     pub(crate) slot: u32,
     /// The key of the object in the slot after the change; `None` if the object was removed.
     pub(crate) key: Option<&'a ObjectKey>,
-    /// Whether the change added an object to a free slot. Otherwise it replaced or removed the
-    /// object in the slot.
+    /// Whether a function of the key must run for the object: the object is in a slot that was free,
+    /// or the index is under construction.
     pub(crate) is_new: bool,
 }
 
-/// The values that one index function returned for several changes: a type-erased
-/// `ComputedValues`.
+/// The result of an index function, without its type. For several changes, it is a
+/// `ComputedValues`, or `()` if the function reads only the key. For one object, it is [`Values`].
 pub(crate) type Computed = Box<dyn Any + Send>;
 
-/// The content of [`Computed`], for a user's function.
+/// The values that a user's index function returned for several changes. After the changes are
+/// applied, it also holds the values to drop.
 struct ComputedValues<V> {
     /// The values of each change.
     rows: Vec<Values<V>>,
@@ -113,8 +114,12 @@ pub(crate) trait AnyIndex: Send + Sync {
     /// Returns an empty container for the index values of the given number of changes.
     fn new_computed(&self, changes: usize) -> Computed;
 
-    /// Calls the index function for each change, and adds the values to `computed` and the errors
-    /// to `failures`. `first` is the position of the first change. Must be called without a lock.
+    /// Calls the index function for each object that `changes` adds or updates. Adds the values to
+    /// `computed` and the errors to `failures`. Does nothing for a function of the key, which
+    /// [`apply`](Self::apply) calls. Must be called without a lock.
+    ///
+    /// `changes` is a part of all changes of a transaction. `first` is the position of this part in
+    /// all changes, because `failures` contains positions in all changes.
     fn compute(
         &self,
         changes: &[Change<AnyObject>],

@@ -153,7 +153,8 @@ impl ServerFault {
         })
     }
 
-    /// Starts a fault of the server or of requests, and returns the effect to undo.
+    /// Starts a fault that is not an injection into watches. Returns the effect to undo when the fault
+    /// ends; [`Effect::Nothing`] for a fault that happens at once, such as a restart.
     fn start_lasting(self, simulator: &Simulator, requests: &RequestFilter) -> Effect {
         let fail = |fault: Fault| simulator.fail_while(requests.clone(), fault);
         let gate = Gate::new();

@@ -158,8 +158,9 @@ async fn resume(
     Ok(Start { at, key: format!("{}{}", filter.key_prefix(), token.start()), limit: options.limit })
 }
 
-/// Selects the source of the newest state: the watch cache if it reaches that state in time,
-/// otherwise etcd. Returns an error if the settings forbid etcd.
+/// Selects where a list reads the newest state. A list that is not `cached` reads etcd. Other lists
+/// read the watch cache, if it reaches that state in time. If it does not, `source.late` decides:
+/// the list reads etcd, or fails with 429.
 async fn newest(source: Source<'_>, cached: bool) -> Result<At, Refusal> {
     let revision = source.revision;
     if !cached {

@@ -31,8 +31,8 @@ struct Open {
     end: Option<Instant>,
 }
 
-/// The settings of bookmarks for all watches. A change takes effect for each watch after its next
-/// bookmark.
+/// The settings of bookmarks for all watches. An open watch reads them when its next bookmark is due.
+/// Then `lost` applies to that bookmark, and the other fields to the time after it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BookmarkRule {
     /// The time between two bookmarks, unless they are delayed.

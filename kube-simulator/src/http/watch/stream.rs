@@ -25,8 +25,8 @@ use crate::storage::{Event, Listener, Reader, ReaderError, Revision, Table};
 /// The time between the last bookmark and the deadline of a watch.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
-/// The interval at which a server checks for due bookmarks. Bookmarks that become due between two
-/// checks are sent together.
+/// The interval at which a real server checks for due bookmarks. The simulator shifts each bookmark
+/// at random by about this time.
 const TICK: Duration = Duration::from_secs(1);
 /// The maximum time from the moment when a bookmark becomes due to the next check for due
 /// bookmarks, as a multiple of [`TICK`].
