@@ -36,7 +36,7 @@ pub enum IndexError {
     },
     /// The index function failed or panicked for the object of the query.
     #[error("the function of index \"{name}\" failed for object {key}: {error}")]
-    Unplaceable {
+    Function {
         /// The name of the index.
         name: String,
         /// The key of the object.

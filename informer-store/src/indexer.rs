@@ -169,7 +169,7 @@ impl<K: 'static> Indexer<K> {
     /// values can have any type. See [`Index::with_common_value`].
     ///
     /// # Errors
-    /// [`IndexError::Unknown`] if there is no such index; [`IndexError::Unplaceable`] if the index
+    /// [`IndexError::Unknown`] if there is no such index; [`IndexError::Function`] if the index
     /// function fails for `object`.
     #[doc(alias = "Index")]
     pub fn with_common_value(&self, name: &str, object: &Cached<K>) -> Result<Objects<K>, IndexError> {

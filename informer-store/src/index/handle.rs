@@ -61,7 +61,7 @@ impl<K: 'static, V: IndexValue> Index<K, V> {
     /// Calls the index function for `object`, while no lock is held.
     ///
     /// # Errors
-    /// [`IndexError::Unplaceable`] if the index function fails for `object`.
+    /// [`IndexError::Function`] if the index function fails for `object`.
     #[doc(alias = "Index")]
     pub fn with_common_value(&self, object: &Cached<K>) -> Result<Objects<K>, IndexError> {
         with_common_value(&self.shared, self.id, object.cast_ref()).map(Objects::cast)
@@ -143,12 +143,12 @@ pub(crate) fn with_common_value(
     let definition = shared.state.read().definition(id);
     // I8: the function runs without a lock.
     let values = definition.map(|definition| {
-        let unplaceable = |error| IndexError::Unplaceable {
+        let function_failed = |error| IndexError::Function {
             name: definition.name().to_owned(),
             key: object.key().clone(),
             error,
         };
-        definition.values_of(object).map_err(unplaceable)
+        definition.values_of(object).map_err(function_failed)
     });
     let values = values.transpose()?;
     // A copy of the state is used, so that the writer does not wait while postings are merged.
