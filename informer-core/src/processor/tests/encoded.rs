@@ -114,7 +114,7 @@ impl DecodeBytes for Counting {
     }
 }
 
-/// Publishes a batch of 200 encoded objects, while a stream that nobody reads keeps the batch. Calls
+/// Publishes a batch of 200 encoded objects, while an unread stream keeps the batch. Calls
 /// `handle` with each object, and then `later` with the results. Returns the number of decoded
 /// objects that are left.
 async fn decoded_objects_left<T: Send + 'static>(
