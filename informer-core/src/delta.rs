@@ -140,14 +140,9 @@ impl<K> Deleted<K> {
         Deleted { inner, _type: PhantomData }
     }
 
-    /// Returns whether this deletion has an encoded object, whose handle must be
-    /// [opened](Cached::opened) before it is dereferenced.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.inner.last_known.iter().chain(&self.inner.previous).any(Cached::is_closed)
-    }
-
-    pub(crate) fn is_in_use(&self) -> bool {
-        self.inner.last_known.iter().chain(&self.inner.previous).any(Cached::is_in_use)
+    /// Returns whether `test` returns `true` for the last known or the previous state.
+    pub(crate) fn any(&self, test: impl Fn(&Cached<AnyObject>) -> bool) -> bool {
+        self.inner.last_known.iter().chain(&self.inner.previous).any(test)
     }
 
     /// Changes only the static type of the object, as [`Cached::cast_ref`] does.

@@ -78,13 +78,7 @@ impl Event<AnyObject> {
     /// Returns whether an object of this event has been decoded through an open handle of the event, or
     /// such a handle has clones.
     pub(crate) fn is_in_use(&self) -> bool {
-        match self {
-            Self::Added { object, .. } | Self::Resynced(object) | Self::Released(object) => {
-                object.is_in_use()
-            }
-            Self::Updated { old, new } => old.is_in_use() || new.is_in_use(),
-            Self::Deleted(deleted) => deleted.is_in_use(),
-        }
+        self.any(Cached::is_in_use)
     }
 
     /// Returns whether this event has a closed handle to a new object state. A state is new if no
@@ -93,19 +87,21 @@ impl Event<AnyObject> {
         match self {
             Self::Added { object, .. } | Self::Updated { new: object, .. } => object.is_closed(),
             // The deletion can contain a last state that no earlier event has had.
-            Self::Deleted(deleted) => deleted.is_closed(),
+            Self::Deleted(deleted) => deleted.any(Cached::is_closed),
             Self::Resynced(_) | Self::Released(_) => false,
         }
     }
 
     /// Returns whether a handle must be opened before it is dereferenced.
     pub(crate) fn is_closed(&self) -> bool {
+        self.any(Cached::is_closed)
+    }
+
+    fn any(&self, test: impl Fn(&Cached<AnyObject>) -> bool) -> bool {
         match self {
-            Self::Added { object, .. } | Self::Resynced(object) | Self::Released(object) => {
-                object.is_closed()
-            }
-            Self::Updated { old, new } => old.is_closed() || new.is_closed(),
-            Self::Deleted(deleted) => deleted.is_closed(),
+            Self::Added { object, .. } | Self::Resynced(object) | Self::Released(object) => test(object),
+            Self::Updated { old, new } => test(old) || test(new),
+            Self::Deleted(deleted) => deleted.any(test),
         }
     }
 }
