@@ -60,7 +60,8 @@ impl Cached<AnyObject> {
         Self::from_handle(self.handle.open())
     }
 
-    /// Returns whether this is an open handle that has decoded its object or that has clones.
+    /// Returns whether this is an open handle that has decoded its object or that has clones. An
+    /// open handle belongs to an encoded object and can be dereferenced.
     pub(crate) fn is_in_use(&self) -> bool {
         self.handle.is_in_use()
     }
@@ -163,13 +164,13 @@ impl<K> Cached<K> {
         self.handle.identity().key.namespace()
     }
 
-    /// Returns the object's resource version.
+    /// Returns the object's resource version, which is empty if the object has none.
     #[must_use]
     pub fn resource_version(&self) -> &ResourceVersion {
         &self.handle.identity().resource_version
     }
 
-    /// Returns the object's UID.
+    /// Returns the object's UID, which is empty if the object has none.
     #[must_use]
     pub fn uid(&self) -> &Uid {
         &self.handle.identity().uid
@@ -224,8 +225,9 @@ impl<K> Clone for Cached<K> {
 impl<K: 'static> Deref for Cached<K> {
     type Target = K;
 
-    /// Panics only if the handle was [cast](Cached::cast) to a type other than the type of the
-    /// object.
+    /// Returns the object, and decodes it first if necessary. Panics only if the object does not
+    /// have the type `K`, or if [`cast_ref`](Cached::cast_ref) returned this handle without opening
+    /// it.
     fn deref(&self) -> &K {
         self.handle.get().expect("a handle has the type of its object")
     }

@@ -15,7 +15,8 @@ use foldhash::fast::RandomState;
 use lz4_flex::block::{compress_with_dict, decompress_with_dict};
 use parking_lot::Mutex;
 
-/// The minimum number of families at which [`Families::sweep`] removes families.
+/// The minimum number of families at which [`Families::sweep`] removes unused families. A family is
+/// a group of similar objects, which are compressed with one dictionary.
 const MIN_SWEEP: usize = 1024;
 
 /// The bytes of an object, plain or compressed.
@@ -57,20 +58,21 @@ struct Families {
     by_name: HashMap<Box<str>, Family, RandomState>,
     /// The dictionary for objects without a family, and for the first object of each family.
     common: Option<Arc<[u8]>>,
-    /// The number of families at which [`sweep`](Self::sweep) removes families the next time.
+    /// The number of families at which [`sweep`](Self::sweep) removes unused families the next
+    /// time.
     sweep_at: usize,
 }
 
 enum Family {
-    /// One object of the family has been compressed, with the common base. The next object becomes
-    /// the base of the family.
+    /// One object of the family has been compressed, with the dictionary that all families share.
+    /// The bytes of the next object become the dictionary (base) of the family.
     Begun,
     Based(Weak<[u8]>),
 }
 
 impl Compressor {
-    /// Compresses an object. `family` is the name of the object's family; empty if the object has
-    /// none. Returns the plain bytes if compression does not make them smaller.
+    /// Compresses an object. `family` is the name of the object's group of similar objects; empty
+    /// if the object has none. Returns the plain bytes if compression does not make them smaller.
     pub(crate) fn compress(&self, plain: &[u8], family: &str) -> Bytes {
         let base = self.families.lock().base_of(plain, family);
         let Ok(plain_len) = u32::try_from(plain.len()) else { return Bytes::Plain(plain.into()) };
@@ -106,7 +108,8 @@ impl Families {
         }
     }
 
-    /// If there are many families, removes those that have no base, or whose base no object uses.
+    /// If there are many families, removes those that have no dictionary (base) of their own, or
+    /// whose dictionary no object uses any more.
     fn sweep(&mut self) {
         if self.by_name.len() < self.sweep_at.max(MIN_SWEEP) {
             return;
@@ -122,7 +125,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the content of a pod with a unique part.
+    /// Returns the bytes of a test object. Most of them are the same for all members of a family,
+    /// and the others are unique.
     fn content(family: usize, member: usize) -> Vec<u8> {
         let mut random = fastrand::Rng::with_seed((family * 1000 + member) as u64);
         let shared: String = (0..40).map(|n| format!("env-{family}-{n}={}\n", n * family)).collect();

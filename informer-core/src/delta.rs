@@ -179,7 +179,7 @@ impl<K> Deleted<K> {
         self.last_known().map(Cached::uid).filter(|uid| !uid.is_missing())
     }
 
-    /// Returns the newest known state of the deleted object.
+    /// Returns the newest known state of the deleted object; `None` if no state is known.
     ///
     /// In an event that a handler receives, the state is always known.
     #[must_use]

@@ -116,7 +116,7 @@ impl fmt::Debug for Codec {
 pub struct Encoded {
     bytes: Bytes,
     codec: Arc<Codec>,
-    /// The decoded object, while a handle uses it.
+    /// The decoded object, while a handle uses it or the codec keeps it.
     decoded: Mutex<Weak<OwnedObject<AnyObject>>>,
 }
 
@@ -133,7 +133,8 @@ impl Encoded {
         Self { bytes, codec, decoded: Mutex::default() }
     }
 
-    /// Returns the number of bytes, compressed if the codec compresses.
+    /// Returns the number of bytes of the object, after compression if the codec compresses
+    /// objects.
     pub(crate) fn byte_len(&self) -> usize {
         self.bytes.len()
     }
@@ -143,7 +144,7 @@ impl Encoded {
         self.codec.decode.metadata(&self.bytes.plain())
     }
 
-    /// Decodes the object.
+    /// Decodes the object anew at each call. Unlike `decoded`, does not share the result.
     pub(crate) fn decode(&self) -> OwnedObject<AnyObject> {
         self.codec.decode.object(&self.bytes.plain())
     }

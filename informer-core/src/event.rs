@@ -92,7 +92,7 @@ impl Event<AnyObject> {
         }
     }
 
-    /// Returns whether a handle must be opened before it is dereferenced.
+    /// Returns whether any handle of this event must be opened before it is dereferenced.
     pub(crate) fn is_closed(&self) -> bool {
         self.any(Cached::is_closed)
     }

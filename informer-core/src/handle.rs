@@ -22,11 +22,11 @@ pub(crate) enum Kind {
     Decoded,
     /// The object is [`Encoded`], and the handle is closed: it can't be dereferenced.
     Closed,
-    /// The object is [`Opened`].
+    /// The object is [`Opened`]: the handle belongs to an encoded object and can be dereferenced.
     Open,
 }
 
-/// The identity of an object.
+/// The data that identifies an object and its version.
 // `repr(C)` keeps the key first, so it is next to the reference count. A lookup reads only these two.
 #[repr(C)]
 pub(crate) struct Identity {
@@ -61,13 +61,14 @@ impl Handle {
         Self(ThinArc::new(kind, Identity { key, resource_version, uid }, object))
     }
 
-    /// Returns the identity of the object.
+    /// Returns the key, resource version and UID of the object.
     #[inline]
     pub(crate) fn identity(&self) -> &Identity {
         &self.0
     }
 
-    /// Sets the identity of the object. This must be the only handle to the object.
+    /// Sets the key, resource version and UID of the object. This must be the only handle to the
+    /// object.
     pub(crate) fn identify(&mut self, key: ObjectKey, resource_version: ResourceVersion, uid: Uid) {
         let identity = self.0.identity_mut().expect("a fresh object has one handle");
         *identity = Identity { key, resource_version, uid };
@@ -101,7 +102,8 @@ impl Handle {
         if self.0.kind() == Kind::Open { self.0.object() } else { None }
     }
 
-    /// Returns a handle that can be dereferenced.
+    /// Returns a handle that can be dereferenced: a new handle if this one is closed, and otherwise
+    /// this one.
     #[inline]
     pub(crate) fn open(self) -> Self {
         if self.is_closed() { self.opened() } else { self }
@@ -127,12 +129,14 @@ impl Handle {
     }
 
     /// Returns whether this is an open handle that has decoded its object or that has clones.
+    /// Returns `false` for closed handles and for handles to decoded objects.
     pub(crate) fn is_in_use(&self) -> bool {
         // The clones first: if a clone decoded the object, it did so before it was dropped.
         self.as_opened().is_some_and(|opened| !self.0.is_unique() || opened.decoded.get().is_some())
     }
 
-    /// The opposite of [`open`](Self::open): returns the handle to store or queue.
+    /// The opposite of [`open`](Self::open): returns the closed handle from which this open handle
+    /// was made. Returns other handles unchanged. Stores and queues keep no open handles.
     pub(crate) fn close(self) -> Self {
         match self.as_opened() {
             Some(opened) => opened.encoded.clone(),
@@ -140,7 +144,7 @@ impl Handle {
         }
     }
 
-    /// The same as [`close`](Self::close), for a reference.
+    /// Does the same as [`close`](Self::close), but borrows the handle.
     pub(crate) fn closed(&self) -> &Self {
         self.as_opened().map_or(self, |opened| &opened.encoded)
     }

@@ -106,7 +106,7 @@ impl ObjectKey {
         self.text.split_once('/').map(|(namespace, _)| namespace)
     }
 
-    /// Returns the name without its namespace.
+    /// Returns the object's name, without the namespace.
     #[must_use]
     pub fn name(&self) -> &str {
         self.text.split_once('/').map_or(&self.text, |(_, name)| name)

@@ -13,7 +13,7 @@ use crate::{Cached, Delta, ObjectKey, ResourceVersion};
 /// Receives the changes and lists of a reflector, in the server's order and from one task.
 pub trait ReflectorStore<K>: Send + Sync + 'static {
     /// Applies changes that a watch has reported. With this call, the store has received all
-    /// changes up to `resource_version`; an empty version means that this version is unknown.
+    /// changes up to `resource_version`; an empty version means that the version is unknown.
     ///
     /// A call without changes reports a bookmark.
     #[doc(alias = "Bookmark")]
@@ -69,7 +69,7 @@ pub struct Replacement<K> {
 /// use the queue. client-go: `KnownObjects` (`KeyListerGetter`) of `tools/cache/delta_fifo.go`.
 #[doc(alias = "KeyListerGetter")]
 pub trait KnownObjects<K>: Send + Sync + 'static {
-    /// Returns the stored object with this key.
+    /// Returns the stored object with this key, or `None` if there is no such object.
     fn known(&self, key: &ObjectKey) -> Option<Cached<K>>;
 
     /// Calls `visit` for every stored object of one consistent state. An implementation that reads

@@ -62,19 +62,22 @@ impl ResourceVersion {
         }
     }
 
-    /// Returns whether this version is known to be the same as `other` or later.
+    /// Returns whether this version is the same as `other` or later; `false` if
+    /// [`compare`](Self::compare) returns no order of the two.
     #[must_use]
     pub fn is_at_least(&self, other: &Self) -> bool {
         self.compare(other).is_some_and(Ordering::is_ge)
     }
 
-    /// Returns whether this version is known to be later than `other`.
+    /// Returns whether this version is later than `other`; `false` if [`compare`](Self::compare)
+    /// returns no order of the two.
     #[must_use]
     pub fn is_newer_than(&self, other: &Self) -> bool {
         self.compare(other).is_some_and(Ordering::is_gt)
     }
 
-    /// Returns whether this version can be compared with others.
+    /// Returns whether this version can be compared with others: whether it is a decimal number
+    /// above zero without leading zeros.
     #[must_use]
     pub fn is_comparable(&self) -> bool {
         self.compare(self).is_some()

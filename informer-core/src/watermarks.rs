@@ -13,7 +13,8 @@ use crate::ResourceVersion;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FeedId(pub(crate) u64);
 
-/// The watermark that one namespace reaches when a [`Batch`](crate::Batch) has been processed.
+/// The watermark that one namespace reaches when a [`Batch`](crate::Batch) has been processed: the
+/// resource version of the namespace in the consumer's store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NamespaceProgress {
@@ -27,7 +28,8 @@ pub struct NamespaceProgress {
     pub reached: Option<ResourceVersion>,
 }
 
-/// The watermark of each namespace whose initial list has been processed.
+/// The watermark of each watched namespace whose initial list has been processed: the resource
+/// version that the store has reached for this namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Watermarks {
     by_namespace: BTreeMap<Arc<str>, (FeedId, ResourceVersion)>,
@@ -52,13 +54,14 @@ impl Watermarks {
     }
 
     /// Returns the watermark of a namespace; `None` if the initial list of the namespace has not
-    /// been processed.
+    /// been processed, or if the namespace has been released.
     #[must_use]
     pub fn get(&self, namespace: &str) -> Option<&ResourceVersion> {
         self.by_namespace.get(namespace).map(|(_, version)| version)
     }
 
-    /// Returns the watermark of a namespace, if `feed` is the feed that has set it.
+    /// Returns the watermark of a namespace; `None` if there is none, or if a feed other than
+    /// `feed` has set it.
     #[must_use]
     pub fn of_feed(&self, namespace: &str, feed: FeedId) -> Option<&ResourceVersion> {
         self.by_namespace.get(namespace).filter(|(current, _)| *current == feed).map(|(_, version)| version)

@@ -32,7 +32,7 @@ impl KnownObjects<u64> for Store {
     }
 }
 
-/// The possible steps; the first number is the namespace.
+/// A step of a history. The first number of a step is an index into `NAMESPACES`.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     /// Fixes the namespaces whose first lists form the initial list of the queue.
@@ -42,8 +42,8 @@ enum Step {
     MakeOptional(usize),
     Put(usize, u8),
     Delete(usize, u8),
-    /// A list of the current objects arrives in parts of this size. If the third field is set, the
-    /// list is interrupted after that many parts and not repeated.
+    /// A list of the current objects arrives in parts. The second field is their size. If the third
+    /// field is set, the list is interrupted after that many parts and not repeated.
     List(usize, usize, Option<usize>),
     Resync,
     Take {
@@ -76,7 +76,7 @@ fn step() -> impl Strategy<Value = Step> {
 #[derive(Default)]
 struct Place {
     truth: Objects,
-    /// The state after each change, by version.
+    /// The objects of the namespace after each change, by resource version.
     history: BTreeMap<u64, Objects>,
     /// The feed, and the version that it has reached, if it has been listed.
     feed: Option<(NamespaceFeed<u64>, Option<u64>)>,
@@ -273,7 +273,7 @@ impl World {
         }
     }
 
-    /// Applies a change as a store does.
+    /// Applies a change to the consumer's store, and checks that the change fits the history.
     fn apply(&self, delta: &Delta<u64>) {
         let mut objects = self.store.0.lock().expect("no panic while locked");
         match delta {
@@ -356,7 +356,7 @@ proptest! {
     }
 }
 
-/// The number of histories to try: `INFORMER_CASES`, or two thousand if it is not set.
+/// Returns the number of random histories to try: the variable `INFORMER_CASES`, or 2,000.
 fn cases() -> u32 {
     std::env::var("INFORMER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000)
 }

@@ -16,7 +16,7 @@ use proptest::prelude::*;
 
 const NAMES: u8 = 10;
 
-/// A change of one object.
+/// A change of one object. The number is the object's name.
 #[derive(Debug, Clone, Copy)]
 enum Change {
     Put(u8),
@@ -34,7 +34,7 @@ enum Change {
     Resync(u8),
 }
 
-/// The possible steps.
+/// A step of a history.
 #[derive(Debug, Clone)]
 enum Step {
     Publish {
@@ -91,7 +91,7 @@ struct World {
     truth: BTreeMap<ObjectKey, Cached<u64>>,
     /// Objects that exist but are released.
     released: BTreeMap<ObjectKey, Cached<u64>>,
-    /// Every state that ever existed; values are unique and increase.
+    /// The key and value of every state that ever existed. Values are unique and increase.
     history: BTreeSet<(ObjectKey, u64)>,
     value: u64,
     list_complete: bool,
@@ -242,7 +242,8 @@ impl World {
 }
 
 impl Reader {
-    /// Reads one event, if available, and checks that it fits the history.
+    /// Reads one event, if available, and checks that it fits the history. Returns whether there
+    /// was one.
     fn read(&mut self, history: &BTreeSet<(ObjectKey, u64)>) -> bool {
         // Unconstrained, because otherwise the stream sometimes yields to other tasks.
         let next = tokio::task::unconstrained(self.stream.next()).now_or_never();
@@ -342,7 +343,7 @@ proptest! {
     }
 }
 
-/// The number of histories to try: `INFORMER_CASES`, or two thousand if it is not set.
+/// Returns the number of random histories to try: the variable `INFORMER_CASES`, or 2,000.
 fn cases() -> u32 {
     std::env::var("INFORMER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000)
 }

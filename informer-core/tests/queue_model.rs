@@ -34,7 +34,7 @@ impl KnownObjects<u64> for Store {
     }
 }
 
-/// The possible steps.
+/// A step of a history. Numbers in `Put`, `Delete` and `Relist` are names of objects.
 #[derive(Debug, Clone)]
 enum Step {
     /// The watch reports an object, new or changed.
@@ -191,7 +191,8 @@ impl World {
     }
 }
 
-/// Applies a change as a store does; versions of an object must not go back (I1).
+/// Applies a change to the objects of the consumer's store. Versions of an object must not go back
+/// (I1).
 fn apply(objects: &mut Objects, delta: &Delta<u64>) {
     match delta {
         Delta::Added(object) | Delta::Updated(object) | Delta::Replaced(object) => {
@@ -230,7 +231,7 @@ proptest! {
     }
 }
 
-/// The number of histories to try: `INFORMER_CASES`, or two thousand if it is not set.
+/// Returns the number of random histories to try: the variable `INFORMER_CASES`, or 2,000.
 fn cases() -> u32 {
     std::env::var("INFORMER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000)
 }

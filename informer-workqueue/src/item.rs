@@ -64,8 +64,9 @@ impl<T> Item<T> {
         self.shared.retry(self.id, &self.key, false)
     }
 
-    /// Ends an item that cannot be processed yet. The key is not added again, and its failures are
-    /// not reset. The caller must add the key later.
+    /// Ends an item that cannot be processed yet, without resetting the failures of its key. The
+    /// key is queued again only if it was added while the worker had the item. Otherwise the caller
+    /// must add the key later.
     pub fn release(mut self) {
         self.is_ended = true;
         self.shared.release(self.id);

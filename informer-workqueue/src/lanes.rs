@@ -16,7 +16,8 @@ use hashbrown::HashMap;
 use crate::Priority;
 use crate::slots::{Hashing, List, Slots};
 
-/// The number of times in a row that a lane can be passed over before it precedes all other lanes.
+/// The number of times in a row that a lane (the queued keys of one priority) can be passed over
+/// before it precedes all other lanes.
 pub(crate) const MAX_PASSED: u32 = 10;
 
 #[derive(Debug)]

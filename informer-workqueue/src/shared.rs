@@ -24,7 +24,8 @@ use crate::{Item, Metrics, Priority, RateLimiter, UnfinishedWork};
 /// turns, which is harmless.
 pub(crate) type Grouping<T> = Box<dyn Fn(&T) -> u64 + Send + Sync>;
 
-/// The maximum delay: thirty years. Longer delays could overflow the clock.
+/// The maximum delay of a key: thirty years. Longer delays are shortened, because they could
+/// overflow the clock.
 const MAX_DELAY: Duration = Duration::from_secs(30 * 365 * 86_400);
 
 pub(crate) struct Shared<T> {
@@ -37,7 +38,7 @@ pub(crate) struct Shared<T> {
     pub(crate) clock: Clock,
 }
 
-/// The result of a request for an item.
+/// The result of a worker's request for an item.
 pub(crate) enum GetOutcome<T> {
     Item(Item<T>),
     Over,
@@ -121,7 +122,8 @@ impl<T> Shared<T> {
         Some(self.state.lock().unfinished(now))
     }
 
-    /// Ends a processed item. If `again` is given, adds its key again after this delay.
+    /// Ends a processed item, and resets the failures of its key. If `again` is given, adds the key
+    /// again after this delay.
     pub(crate) fn done(&self, id: u32, key: &T, again: Option<Duration>) {
         self.limiter.forget(key);
         self.end(id, again, false);

@@ -11,7 +11,8 @@ use tokio::time::Instant;
 
 use crate::Priority;
 
-/// If there are more slots than this number, their memory is freed when the last key is released.
+/// If a queue has more slots (one per key) than this number, their memory is freed when the last
+/// slot becomes unused.
 const MAX_EMPTY_SLOTS: usize = 1_024;
 
 /// A link to no slot: the link before the first slot of a list, and after the last slot.
@@ -49,7 +50,7 @@ pub(crate) struct Delay {
 
 #[derive(Debug)]
 pub(crate) struct Slot<T> {
-    /// `None` in a free slot.
+    /// The key whose state the slot has; `None` in a free slot.
     key: Option<T>,
     hash: u64,
     pub(crate) group: u64,
@@ -59,10 +60,11 @@ pub(crate) struct Slot<T> {
     /// The priority with which the key is queued or was taken by a worker.
     pub(crate) priority: Priority,
     pub(crate) delay: Option<Delay>,
-    /// The time at which the key was queued, or was added while a worker had it. `None` if times
-    /// are not recorded.
+    /// The time at which the key was queued, or was added while a worker had it. `None` if neither
+    /// has happened since a worker last took the key, or if times are not recorded.
     pub(crate) pending_since: Option<Instant>,
-    /// The time at which a worker took the key. `None` if times are not recorded.
+    /// The time at which a worker took the key. `None` if no worker has it, or if times are not
+    /// recorded.
     pub(crate) running_since: Option<Instant>,
 }
 

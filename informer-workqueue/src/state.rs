@@ -19,7 +19,8 @@ use crate::slots::{Delay, List, NewKey, Place, Slots};
 use crate::waiters::{Ticket, Waiters};
 use crate::{Priority, UnfinishedWork};
 
-/// The wakers that must be called while the lock is not held; usually one.
+/// The wakers of waiting tasks, which must be called while the queue's lock is not held; usually
+/// one.
 pub(crate) type Wakers = SmallVec<[Waker; 1]>;
 
 /// Whether the queue accepts keys, and after its shutdown, whether `shut_down_with_drain` still
@@ -55,7 +56,8 @@ pub(crate) struct State<T> {
     getters: Waiters,
     timekeeper: Option<Timekeeper>,
     drainers: Waiters,
-    /// The number of keys that became pending since the last call of `take_added`.
+    /// The number of keys that were queued, or added while a worker had them, since the last
+    /// `take_added`.
     added: usize,
     /// The number of items that workers dropped without ending them.
     abandoned: u64,
@@ -69,7 +71,7 @@ pub(crate) struct Taken<T> {
     pub(crate) waited: Option<Duration>,
 }
 
-/// The result of a request for an item.
+/// The result of a worker's request for an item.
 pub(crate) enum TakeResult<T> {
     Taken(Taken<T>),
     /// The queue is shut down, and no further item will be returned.
@@ -133,7 +135,8 @@ impl<T> State<T> {
         self.mode == Mode::Open
     }
 
-    /// Returns the number of keys that became pending since the last call.
+    /// Returns the number of keys that were queued, or added while a worker had them, since the
+    /// last call.
     pub(crate) fn take_added(&mut self) -> usize {
         std::mem::take(&mut self.added)
     }
@@ -260,7 +263,7 @@ impl<T> State<T> {
     }
 
     /// Unregisters a worker that has waited for an item. The worker calls this before it checks the
-    /// queue again, or when it stops waiting. Returns its unused waker.
+    /// queue again, or when it stops waiting. Returns its waker, unless the worker was woken.
     pub(crate) fn unregister_getter(&mut self, ticket: Ticket) -> Option<Waker> {
         self.timekeeper = self.timekeeper.filter(|keeper| keeper.ticket != ticket);
         self.getters.unregister(ticket)
@@ -293,7 +296,7 @@ impl<T> State<T> {
         drained
     }
 
-    /// Unregisters a waiter for the end of a drain. Returns its unused waker.
+    /// Unregisters a waiter for the end of a drain. Returns its waker, unless the waiter was woken.
     pub(crate) fn unregister_drainer(&mut self, ticket: Ticket) -> Option<Waker> {
         self.drainers.unregister(ticket)
     }

@@ -80,7 +80,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
     /// Adds a key, unless it is queued already. If a worker has the key, the key is queued when the
     /// worker ends its item.
     ///
-    /// After a shutdown, this method and all other methods that add keys do nothing.
+    /// After a shutdown, neither this method nor any other method adds keys.
     pub fn add(&self, key: T) {
         self.shared.add(key, Priority::Normal);
     }
@@ -134,7 +134,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.shared.limiter.forget(key);
     }
 
-    /// Returns the number of failures of a key since its failures were last reset.
+    /// Returns the number of failures that the rate limiter has counted for a key since the last
+    /// reset.
     #[must_use]
     pub fn num_requeues(&self, key: &T) -> u32 {
         self.shared.limiter.num_requeues(key)
@@ -169,7 +170,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.len() == 0
     }
 
-    /// Returns the number of delayed keys.
+    /// Returns the number of delayed keys: keys that were added with a delay that is not over.
     #[must_use]
     pub fn delayed(&self) -> usize {
         self.shared.delayed()

@@ -20,7 +20,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 #[derive(Default)]
 struct Key {
-    /// The number of adds; incremented before each add.
+    /// The number of adds of the key; incremented before each add.
     wanted: AtomicU64,
     /// The value of `wanted` at the time at which the last successfully processed item was taken.
     reached: AtomicU64,
@@ -33,7 +33,7 @@ struct World {
     producing: AtomicUsize,
     taken: AtomicU64,
     failed: AtomicU64,
-    /// Notified after each processed item, and when the last producer has ended.
+    /// Notified after each successfully processed item, and when a producer has ended.
     progress: Notify,
 }
 

@@ -11,11 +11,12 @@ use informer_workqueue::{Item, ItemExponential, Priority, Workqueue};
 use proptest::prelude::*;
 use tokio::time::advance;
 
-/// The first number is the group.
+/// A key of the queue. The first number is the key's group in a fair queue.
 type Key = (u8, u8);
 
 const PRIORITIES: [Priority; 3] = [Priority::Low, Priority::Normal, Priority::High];
 
+/// The number of times in a row that a priority can be passed over before its next key is taken.
 /// Must equal `MAX_PASSED` in `src/lanes.rs`.
 const MAX_PASSED: usize = 10;
 
@@ -29,7 +30,7 @@ enum Step {
     AddAfter(Key, u64, Priority),
     AddRateLimited(Key),
     Take,
-    /// Ends one of the taken items.
+    /// Ends one of the taken items, which the number selects.
     End(usize, End),
     Advance(u64),
     ShutDown,
@@ -44,7 +45,8 @@ enum End {
     Dropped,
 }
 
-/// Decodes a step from a number, because a strategy per step would be slower than the test itself.
+/// Decodes a step from a random number. A proptest strategy per step would be slower than the test
+/// itself.
 fn step(mut number: u64) -> Step {
     let mut pick = |among: u64| {
         let picked = number % among;
@@ -97,7 +99,8 @@ struct Model {
     /// Keys that workers have. For a key that was added meanwhile, the value is the priority with
     /// which the key will be queued again.
     running: BTreeMap<Key, Option<usize>>,
-    /// Due time, sequence number, key and priority.
+    /// The delayed keys. Each entry is the time at which the key is due, a sequence number, the key
+    /// and its priority.
     delayed: Vec<(u64, usize, Key, usize)>,
     delays: usize,
     failures: BTreeMap<Key, u32>,
@@ -163,7 +166,7 @@ impl Model {
         (1 << (*failures - 1).min(20)).min(MAX_WAIT)
     }
 
-    /// Queues the keys that are due.
+    /// Adds the delayed keys whose delay is over.
     fn catch_up(&mut self) {
         self.delayed.sort_unstable();
         while self.delayed.first().is_some_and(|delayed| delayed.0 <= self.now) {
@@ -311,8 +314,9 @@ impl World {
         assert_eq!(self.queue.abandoned(), self.dropped);
     }
 
-    /// Compares the lengths. Reading the length also queues the keys whose delay is over. If the
-    /// test did this after each step, the other operations would never have to queue such keys.
+    /// Compares the numbers of queued and delayed keys with the model. Reading them also queues the
+    /// keys whose delay is over. If the test did this after each step, the other operations would
+    /// never have to queue such keys.
     fn compare_lengths(&mut self) {
         self.model.catch_up();
         assert_eq!(self.queue.len(), self.model.len());
@@ -348,7 +352,7 @@ proptest! {
     }
 }
 
-/// The number of histories to try: `INFORMER_CASES`, or four thousand if it is not set.
+/// Returns the number of random histories to try: the variable `INFORMER_CASES`, or 4,000.
 fn cases() -> u32 {
     std::env::var("INFORMER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(4_000)
 }

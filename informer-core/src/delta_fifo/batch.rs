@@ -139,7 +139,8 @@ impl<K: 'static> Batch<K> {
     }
 
     /// Returns the watermark: the resource version that the consumer has reached after processing
-    /// this batch. `None` if the watermark has not changed, or if changes are still queued.
+    /// this batch. `None` if the watermark has not changed, or if changes are still queued,
+    /// including items that this batch has requeued.
     ///
     /// After a list without a resource version, the watermark is the empty version.
     #[must_use]

@@ -53,7 +53,7 @@ impl Feed {
     }
 }
 
-/// The completions of a feed.
+/// The two completions of a feed: one for its initial list, and one for its release.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FeedCompletions {
     /// Set when the feed's initial list has been processed.

@@ -27,6 +27,7 @@ pub(super) fn append<K>(deltas: &mut Deltas<K>, delta: Delta<K>) -> Option<Delta
 }
 
 /// Inserts a deletion or release before newer changes of its key. Merges changes like `append`.
+/// Returns the change that was not kept, if any.
 pub(super) fn prepend<K>(deltas: &mut Deltas<K>, end: Delta<K>) -> Option<Delta<K>> {
     let newer = std::mem::replace(deltas, smallvec![end]);
     let mut superfluous = None;

@@ -146,7 +146,7 @@ impl<K: 'static> Shared<K> {
     }
 
     /// Cancels the completions of the queue and of its feeds, because no further batch will be
-    /// processed. Every wait for one of these completions then ends with an error.
+    /// processed. Every wait for a completion that is not set then ends with an error.
     fn cancel_completions(&self) {
         // I12: every wait ends.
         let of_feeds = self.state.lock().feeds.end();
@@ -268,8 +268,9 @@ impl<K: 'static> DeltaFifo<K> {
     }
 
     /// Closes the queue. Queued changes can still be taken, even those that are queued after this
-    /// call. Once the queue is empty, every `pop` returns `None`, and every wait for
-    /// [`synced`](Self::synced) ends with an error.
+    /// call. Once the queue is empty, every `pop` returns `None`. Every wait for
+    /// [`synced`](Self::synced) then ends, with an error if the initial list has not been
+    /// processed.
     pub fn close(&self) {
         let is_finished = {
             let mut state = self.shared.state.lock();
@@ -285,7 +286,7 @@ impl<K: 'static> DeltaFifo<K> {
     }
 
     /// Closes the queue after its consumer has ended. Every wait for [`synced`](Self::synced) ends
-    /// with an error at once.
+    /// at once, with an error if the initial list has not been processed.
     pub fn abandon(&self) {
         self.close();
         self.shared.cancel_completions();
@@ -334,10 +335,10 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
         });
     }
 
-    /// With known objects, the objects of the initial list are queued as they arrive. The queue is
-    /// synced when [`replace`](Self::replace) has ended the list and the consumer has processed all
-    /// of its objects. Without known objects, only `replace` queues objects, so that each object is
-    /// queued once.
+    /// If the queue has access to the [consumer's store](Self::with_known_objects), the objects of
+    /// the initial list are queued as they arrive. The queue is synced when
+    /// [`replace`](Self::replace) has ended the list and the consumer has processed all of its
+    /// objects. Without a store, only `replace` queues objects, so that each object is queued once.
     fn list_part(&self, mut objects: Vec<Cached<K>>) -> Vec<Cached<K>> {
         let mut unused = Vec::new();
         let known = self.shared.known.as_deref();
@@ -357,8 +358,8 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
         drop(listed);
     }
 
-    /// Returns a future that waits until fewer than 10,000 changes are queued; `None` if this is
-    /// already the case.
+    /// Returns a future that waits until fewer than 10,000 changes are queued or the queue is
+    /// closed; `None` if this is already the case.
     fn wait_for_room(&self) -> Option<BoxFuture<'static, ()>> {
         let is_full = self.shared.is_full();
         is_full.then(|| Arc::clone(&self.shared).wait_for_room().boxed())

@@ -18,7 +18,7 @@ use super::merge::{append, prepend};
 use super::population::Population;
 use crate::{Cached, Delta, FeedId, KnownObjects, NamespaceProgress, ObjectKey, ResourceVersion};
 
-/// The maximum number of keys that are read or queued while the lock is held.
+/// The maximum number of keys that are read or queued while the queue's lock is held once.
 pub(super) const SLICE: usize = if cfg!(informer_loom) { 1 } else { 1_024 };
 
 /// The locked state of a queue: the queued changes, the batch in flight, and the progress of the
@@ -56,9 +56,9 @@ pub(super) struct State<K> {
     /// objects are user code.
     pub(super) garbage: Vec<Delta<K>>,
     pub(super) closed: bool,
-    /// The number of lists that are being queued in slices. No batch can be taken before all slices
-    /// of these lists are queued: a store with only a part of a list would not equal any state of
-    /// the server.
+    /// The number of lists and releases that are being queued in slices. No batch can be taken
+    /// before all of their slices are queued: a store with only a part of a list would not equal
+    /// any state of the server.
     take_blocks: usize,
 }
 
@@ -170,7 +170,7 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Queues an item whose key is not queued.
+    /// Queues an item at the end of the queue. No other item of its key may be queued.
     fn push_back(&mut self, pending: Pending<K>) {
         let Self { items, index, first_ticket, .. } = self;
         let hash_of = |&ticket: &u64| items[(ticket - *first_ticket) as usize].key.hash_value();

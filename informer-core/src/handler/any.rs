@@ -8,12 +8,12 @@ use futures::future::BoxFuture;
 use crate::{AnyObject, AsyncEventHandler, Event, EventHandler};
 
 pub(crate) trait AnyHandler: Send + Sync {
-    /// Calls the handler's method for an event. For an async handler, returns the future of the
-    /// call.
+    /// Calls the handler's method for an event. Returns the future of the call for an async
+    /// handler, and `None` for a sync handler.
     fn call<'a>(&'a self, event: &'a Event<AnyObject>) -> Option<BoxFuture<'a, ()>>;
 }
 
-/// An [`EventHandler`] for objects of type `K`.
+/// Wraps an [`EventHandler`] for objects of type `K` as an [`AnyHandler`].
 pub(crate) struct SyncHandler<K, H>(H, PhantomData<fn(K)>);
 
 impl<K, H> SyncHandler<K, H> {
@@ -38,7 +38,7 @@ impl<K: 'static, H: EventHandler<K>> AnyHandler for SyncHandler<K, H> {
     }
 }
 
-/// An [`AsyncEventHandler`] for objects of type `K`.
+/// Wraps an [`AsyncEventHandler`] for objects of type `K` as an [`AnyHandler`].
 pub(crate) struct AsyncHandler<K, H>(H, PhantomData<fn(K)>);
 
 impl<K, H> AsyncHandler<K, H> {

@@ -36,8 +36,8 @@ use crate::{Cached, Deleted};
 #[doc(alias = "ResourceEventHandler")]
 #[async_trait]
 pub trait AsyncEventHandler<K: Send + Sync + 'static>: Send + Sync + 'static {
-    /// Called when an object is added. `is_in_initial_list` is `true` for objects that existed when
-    /// the handler was added.
+    /// Called when an object is added. `is_in_initial_list` is `true` for objects of the informer's
+    /// initial list, and for objects that were in the store when the handler was added.
     ///
     /// # Cancel safety
     /// The future is dropped at an await if the handler is removed or the informer stops.

@@ -29,8 +29,8 @@ pub use filtered::Filtered;
 /// twice to one. Each registration then has its own task.
 #[doc(alias = "ResourceEventHandler")]
 pub trait EventHandler<K>: Send + Sync + 'static {
-    /// Called when an object is added. `is_in_initial_list` is `true` for objects that existed when
-    /// the handler was added.
+    /// Called when an object is added. `is_in_initial_list` is `true` for objects of the informer's
+    /// initial list, and for objects that were in the store when the handler was added.
     fn on_add(&self, object: &Cached<K>, is_in_initial_list: bool) {
         let _ = (object, is_in_initial_list);
     }

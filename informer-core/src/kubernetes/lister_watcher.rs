@@ -153,7 +153,7 @@ pub enum WatchEvent<K> {
     Deleted(OwnedObject<K>),
     /// The server has sent all changes up to a resource version.
     Bookmark(Bookmark),
-    /// The watch failed. This is the last event of the watch.
+    /// The watch failed with this status from the server. This is the last event of the watch.
     Error(Box<Status>),
     /// An event whose object can't be decoded.
     RejectedObject {
@@ -208,7 +208,8 @@ pub struct ListOptions {
     pub resource_version_match: Option<ResourceVersionMatch>,
     /// The maximum number of items on a page. `None` requests all items on one page.
     pub limit: Option<u32>,
-    /// The continue token that the previous page returned in [`ListEnd::continue_token`].
+    /// The continue token that the previous page returned in [`ListEnd::continue_token`]; `None`
+    /// for the first page.
     pub continue_token: Option<String>,
 }
 
@@ -237,7 +238,7 @@ pub struct WatchOptions {
 }
 
 impl<K> ListPart<K> {
-    /// Changes only the static type of the objects, as [`Cached::cast`](crate::Cached::cast) does.
+    /// Changes only the static type of the objects, as [`OwnedObject::cast`] does.
     fn cast<T>(self) -> ListPart<T> {
         match self {
             Self::Items(items) => {
@@ -249,7 +250,7 @@ impl<K> ListPart<K> {
 }
 
 impl<K> WatchEvent<K> {
-    /// Changes only the static type of the object, as [`Cached::cast`](crate::Cached::cast) does.
+    /// Changes only the static type of the object, as [`OwnedObject::cast`] does.
     fn cast<T>(self) -> WatchEvent<T> {
         match self {
             Self::Added(object) => WatchEvent::Added(object.cast()),

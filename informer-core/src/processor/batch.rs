@@ -5,16 +5,17 @@ use std::sync::{Arc, OnceLock};
 
 use crate::{AnyObject, Event, EventBatch};
 
-/// The events of one transaction, or the coalesced events of several.
+/// The events of one transaction of the store, or the coalesced events of several.
 ///
-/// It also has the same events with open handles, for handlers that neither read nor keep encoded
-/// objects. Opening the handles once for each of a hundred handlers would be the largest cost of an
-/// event. Handlers that use the objects open handles of their own, so that the decoded objects are
-/// not in memory as long as the batch.
+/// The handles to encoded objects are closed: they must be opened before they can be dereferenced.
+/// So the batch also has the same events with open handles, for handlers that neither read nor keep
+/// encoded objects. Opening the handles once for each of a hundred handlers would be the largest
+/// cost of an event. Handlers that use the objects open handles of their own, so that the decoded
+/// objects are not in memory as long as the batch.
 pub(super) struct Batch<K> {
     batch: EventBatch<K>,
-    /// The events with open handles. An event is opened for the first handler that gets to it,
-    /// because a batch can contain a whole list.
+    /// The events with open handles, which can be dereferenced. The handles of an event are opened
+    /// for the first handler that gets to the event, because a batch can contain a whole list.
     open: OnceLock<Box<[OnceLock<Event<K>>]>>,
 }
 
@@ -27,7 +28,8 @@ impl<K> Batch<K> {
 }
 
 impl Batch<AnyObject> {
-    /// Returns the event at an index, with open handles that all callers share.
+    /// Returns the event with the index `at`. Its handles can be dereferenced, and all callers
+    /// share them.
     pub(super) fn open_event(&self, at: usize) -> &Event<AnyObject> {
         let events = &self.batch.events;
         let open = self.open.get_or_init(|| events.iter().map(|_| OnceLock::new()).collect());

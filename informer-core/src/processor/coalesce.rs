@@ -14,19 +14,20 @@ use crate::{Event, EventBatch, ObjectKey};
 
 /// Coalesced events, in the order in which their keys first arrived.
 pub(super) struct Coalesced<K> {
-    /// The entries in order. `None` is a hole: an object was added and deleted before the handler
-    /// received either event.
+    /// The pending change of each key, in order. `None` is a hole: an object was added and deleted
+    /// before the handler received either event.
     entries: VecDeque<Option<NetChange<K>>>,
-    /// The place of each key's entry. Places count from the first entry that was ever added.
+    /// The place of each key's entry: the entry with the place `p` is `entries[p - taken]`.
     index: HashTable<usize>,
-    /// The number of entries that have been removed at the front of `entries`.
+    /// The number of entries that have been removed at the front of `entries` since holes were last
+    /// removed.
     taken: usize,
     /// Whether a pending update keeps the object that the handler received last as its old object. If
     /// `false`, the update has the new object in both places, so that the last received object can be
     /// freed.
     keeps_old: bool,
-    /// The place of the first entry after the initial list, until the handler has taken the whole
-    /// initial list.
+    /// The place of the first entry after the initial list. `None` before the list has ended, and
+    /// after the handler has taken the whole list.
     initial_end: Option<usize>,
     len: usize,
 }
@@ -121,8 +122,9 @@ impl<K> Coalesced<K> {
         self.len == 0 && self.initial_end.is_none()
     }
 
-    /// Takes the oldest entries in order, and returns the events of these entries: about `limit`
-    /// events. Later events can still be merged into the remaining entries.
+    /// Takes the oldest entries in order, and returns the events of these entries: at most `limit`
+    /// events, or one more, because an entry can become two events. Later events can still be
+    /// merged into the remaining entries.
     pub(super) fn take(&mut self, limit: usize) -> Vec<Event<K>> {
         let mut events = Vec::with_capacity(limit.min(self.len));
         while events.len() < limit

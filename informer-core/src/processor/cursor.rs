@@ -41,7 +41,8 @@ impl<K> Cursor<K> {
         Self { replay, replay_completes, batches, position: 0, skips_resyncs: false }
     }
 
-    /// Returns the events of a shared backlog, with the resyncs if `wants_resyncs` is `true`.
+    /// Returns a cursor over events of a shared backlog, with the resyncs if `wants_resyncs` is
+    /// `true`.
     pub(super) fn of_backlog(events: SharedBatch<K>, wants_resyncs: bool) -> Self {
         Self { skips_resyncs: !wants_resyncs, ..Self::new(None, false, VecDeque::from([events])) }
     }

@@ -21,7 +21,7 @@ use super::stopwatch::Stopwatch;
 use crate::handler::AnyHandler;
 use crate::{AnyObject, Event, panic_message};
 
-/// The number of calls after which the task yields to other tasks.
+/// The number of calls of a handler after which the handler's task yields to other tasks.
 const MAX_CALLS_IN_A_ROW: usize = 128;
 
 /// The minimum duration of a slow call. A slow call is logged if the handler is behind. client-go
@@ -29,7 +29,7 @@ const MAX_CALLS_IN_A_ROW: usize = 128;
 const SLOW: Duration = Duration::from_millis(100);
 
 /// The number of waiting events above which slow calls are logged even if the handler has no
-/// threshold.
+/// threshold for coalescing.
 const FAR_BEHIND: usize = 1024;
 
 tokio::task_local! {
@@ -50,8 +50,9 @@ struct HandlerTask {
     listener: ListenerGuard,
     /// Whether events of shared batches can contain encoded objects.
     has_encoded: Arc<AtomicBool>,
-    /// Whether the handler, or another handler during a call of this one, has read or kept the encoded
-    /// object of an event. From then on, this handler opens handles of its own.
+    /// Whether the handler, or another handler during a call of this one, has read or kept the
+    /// encoded object of an event. From then on, this handler opens its own handles to encoded
+    /// objects, and does not use the handles that all handlers share.
     uses_objects: bool,
     stopwatch: Stopwatch,
     /// The number of calls so far, which decides when the task yields. The number is not reset when
@@ -62,13 +63,13 @@ struct HandlerTask {
     logged_slowness: bool,
 }
 
-/// An event whose handles can be dereferenced.
+/// An event whose handles can be dereferenced, even if its objects are stored encoded.
 enum Opened<'a> {
     NotNeeded(&'a Event<AnyObject>),
-    /// The open handles of the batch, which all handlers share.
+    /// The event of the batch with open handles, which all handlers share.
     ByAll(&'a Event<AnyObject>),
-    /// Handles of this handler only. A decoded object is in memory as long as these handles, and not
-    /// as long as the batch.
+    /// A copy of the event for this handler only. A decoded object is in memory as long as the
+    /// handles in this copy, and not as long as the batch.
     ByHandler(Event<AnyObject>),
 }
 
@@ -186,7 +187,8 @@ impl HandlerTask {
         self.end_burst();
     }
 
-    /// Opens the handles of an event of a batch.
+    /// Returns an event of a batch with handles that can be dereferenced. The handles are shared by
+    /// all handlers, or new ones for this handler.
     fn open<'a>(&self, batch: &'a SharedBatch<AnyObject>, at: usize) -> Opened<'a> {
         let event = &batch.events[at];
         let is_shared = Arc::strong_count(batch) > 1;

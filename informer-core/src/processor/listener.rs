@@ -37,7 +37,7 @@ pub(super) struct ProcessorListener {
     panicked: AtomicU64,
     /// The duration of the longest call, in nanoseconds.
     slowest: AtomicU64,
-    /// The duration of all calls, in nanoseconds.
+    /// The total duration of all calls, in nanoseconds.
     busy: AtomicU64,
 }
 
@@ -57,9 +57,10 @@ pub struct HandlerStats {
     pub coalesced: u64,
     /// The number of calls that panicked.
     pub panicked: u64,
-    /// The duration of the longest call so far. Always zero for a stream.
+    /// The duration of the longest call so far. Calls of at most about a microsecond are measured
+    /// in groups of up to 16, and a group counts as one call. Always zero for a stream.
     pub slowest: Duration,
-    /// The duration of all calls so far. Always zero for a stream.
+    /// The total duration of all calls so far. Always zero for a stream.
     pub busy: Duration,
 }
 
@@ -218,7 +219,8 @@ impl ProcessorListener {
     }
 }
 
-/// A guard that the consumer of a listener holds. Dropping the guard removes the listener.
+/// A guard that the consumer of a listener holds: the handler's task or a stream. Dropping the
+/// guard removes the listener.
 pub(super) struct ListenerGuard(pub(super) Arc<ProcessorListener>);
 
 impl std::ops::Deref for ListenerGuard {

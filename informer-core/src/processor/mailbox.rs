@@ -16,11 +16,12 @@ use super::shared_backlog::SharedBacklog;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// The waiting events of one consumer, with their lock.
+/// The waiting events of one handler or stream (the consumer), with their lock.
 pub(super) struct Mailbox<K> {
     state: Mutex<State<K>>,
     shared: Arc<SharedBacklog<K>>,
-    /// The number of events that the consumer has taken and not finished yet.
+    /// The number of events that the consumer has taken and not finished yet. Objects that existed
+    /// when the consumer was added do not count.
     in_flight: AtomicUsize,
     /// A copy of `State::closed` that can be read without the lock.
     closed: AtomicBool,
@@ -42,7 +43,7 @@ pub(super) struct Backlog {
     pub(super) merged: u64,
 }
 
-/// The outcome of an attempt to take events.
+/// The outcome of a consumer's attempt to take events from its mailbox.
 enum Taken<K> {
     Closed,
     Events(Cursor<K>),
@@ -153,8 +154,9 @@ impl<K> Mailbox<K> {
         taken
     }
 
-    /// Takes the next events of the sections. Returns a cursor over the events, and whether the
-    /// handler has taken a whole section.
+    /// Takes the handler's next events from the sections of the shared backlog. Returns a cursor
+    /// over the events, and whether the handler has taken a whole section. Returns `None` if the
+    /// caller must try again.
     fn take_prepared(&self, sections: &mut Sections<K>) -> Option<(Cursor<K>, bool)> {
         let mut state = self.state.lock();
         let Inbox { shared, merged, threshold, .. } = &mut state.inbox;

@@ -62,7 +62,7 @@ impl<K> SharedProcessor<K> {
         Self { shared: Shared::new(default_resync), _type: PhantomData }
     }
 
-    /// Changes only the static type of the objects, as [`Cached::cast`] does.
+    /// Returns a handle to the same processor with another static type of the objects.
     #[doc(hidden)]
     #[must_use]
     pub fn cast<T>(&self) -> SharedProcessor<T> {
@@ -70,8 +70,8 @@ impl<K> SharedProcessor<K> {
     }
 
     /// Sets a function that describes the status of the source of the initial list, for
-    /// [`HandlerRegistration::waiting_for`]. The function is called without a lock. Later calls
-    /// change nothing.
+    /// [`HandlerRegistration::waiting_for`]. The function is called without a lock. Only the first
+    /// call of `describe_source` has an effect.
     pub fn describe_source(&self, describe: impl Fn() -> String + Send + Sync + 'static) {
         self.shared.describe_source(Box::new(describe));
     }
@@ -151,7 +151,7 @@ impl<K> SharedProcessor<K> {
     /// Freezes and returns the interval at which to call [`check_resync`](Self::check_resync): the
     /// shortest of all resync periods, or `None` without resyncs. The resync periods of all
     /// handlers start now. A handler that is added later cannot get a period that is shorter than
-    /// this interval.
+    /// this interval. Later calls of this method only return the interval.
     #[must_use]
     pub fn freeze_check_period(&self) -> Option<Duration> {
         self.shared.freeze_check_period()
@@ -187,7 +187,8 @@ impl<K> SharedProcessor<K> {
     }
 
     /// Removes all handlers; [`run`](Self::run) also does this when it ends. No handler is called
-    /// any more, and every wait for [`HandlerRegistration::synced`] ends with an error.
+    /// any more, and every wait for the [sync](HandlerRegistration::synced) of a handler that is
+    /// not synced ends with an error.
     pub fn stop(&self) {
         self.shared.stop();
     }

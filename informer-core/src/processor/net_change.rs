@@ -7,7 +7,7 @@
 
 use crate::{Cached, Deleted, Event, ObjectKey};
 
-/// The pending change of one key.
+/// The change of one key that a slow handler has not received yet, merged from one or more events.
 pub(super) enum NetChange<K> {
     One(Event<K>),
     /// The object that the handler received has left the store, and a new object with the same key

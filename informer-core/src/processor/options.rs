@@ -59,8 +59,8 @@ impl Resync {
     pub(super) const MIN: Duration = Duration::from_secs(1);
 
     /// Returns the requested period, but at least one second and at most a year; `None` for no
-    /// resyncs. `default` is the informer's default
-    /// period. A period of zero means no resyncs, as in client-go.
+    /// resyncs. `default` is the informer's default period. A period of zero means no resyncs, as
+    /// in client-go.
     pub(super) fn period(self, default: Option<Duration>) -> Option<Duration> {
         // Periods are limited, so that adding a period to a time cannot overflow.
         const MAX: Duration = Duration::from_secs(365 * 24 * 3600);

@@ -24,7 +24,8 @@ impl HandlerRegistration {
         self.listener.as_deref().expect("the registration has its listener until `detach` or `drop`")
     }
 
-    /// Returns the handler's name.
+    /// Returns the handler's name: the name in its [`HandlerOptions`](crate::HandlerOptions), or
+    /// else its type.
     #[must_use]
     pub fn name(&self) -> &str {
         self.listener().name()
@@ -38,7 +39,8 @@ impl HandlerRegistration {
         self.listener().synced.clone()
     }
 
-    /// Returns whether the handler has processed all initial objects.
+    /// Returns whether the handler is synced: it has returned from the calls for all initial
+    /// objects, as described at [`synced`](Self::synced).
     #[must_use]
     pub fn has_synced(&self) -> bool {
         self.listener().synced.has_synced()

@@ -11,8 +11,8 @@ use tokio::time::Instant;
 pub(super) struct ResyncClock {
     period: Option<Duration>,
     next: Instant,
-    /// Whether the handler receives resyncs until the next check. Before the first check, every
-    /// handler with a period receives them.
+    /// Whether the handler receives resyncs until the next check of the resync periods. Before the
+    /// first check, every handler with a period receives them.
     syncing: bool,
 }
 
@@ -36,13 +36,14 @@ impl ResyncClock {
     }
 
     /// Returns whether the handler was due at the last check of the resync periods. A handler that
-    /// was due receives the resyncs until the next check. The name of this function is client-go's
-    /// and has nothing to do with the initial sync.
+    /// was due receives the resyncs until the next check. Before the first check, every handler
+    /// with a period counts as due. The name of this function is client-go's and has nothing to do
+    /// with the initial sync.
     pub(super) fn is_syncing(&self) -> bool {
         self.syncing
     }
 
-    /// Sets the resync period, which starts now.
+    /// Sets the resync period, which starts now; `None` means no resyncs.
     pub(super) fn restart(&mut self, period: Option<Duration>) {
         self.period = period;
         self.next = Instant::now() + period.unwrap_or_default();

@@ -18,7 +18,7 @@ use crate::{Event, EventBatch};
 /// The maximum number of events that the only reader of a section takes at once.
 const PIECE: usize = 64;
 
-/// All sections of one shared backlog, in order.
+/// The coalesced events of one shared backlog, divided into sections, which are in order.
 pub(super) struct Sections<K> {
     sections: VecDeque<Section<K>>,
     keeps_old: bool,
@@ -80,7 +80,8 @@ impl<K> Sections<K> {
         }
     }
 
-    /// Seals the section at `start`, if it exists. The cost depends on the number of its events.
+    /// Seals the section that begins at `start`, if it exists: its events can then be shared, and
+    /// no later events are merged into them. The cost depends on the number of its events.
     pub(super) fn seal(&mut self, start: Sequence) {
         if let Some(at) = self.find(start) {
             self.sections[at].seal(self.keeps_old);
@@ -117,7 +118,8 @@ impl<K> Sections<K> {
         }
     }
 
-    /// Returns the start of the section after the section at `start`.
+    /// Returns the start of the section after the section at `start`; `None` if that section is the
+    /// last one.
     pub(super) fn after(&self, start: Sequence) -> Option<Sequence> {
         let next = self.sections.partition_point(|section| section.start <= start);
         self.sections.get(next).map(|section| section.start)
@@ -138,7 +140,7 @@ impl<K> Sections<K> {
         }
     }
 
-    /// Returns the starts of all sections.
+    /// Returns the sequence number of the first batch of each section.
     pub(super) fn starts(&self) -> impl Iterator<Item = Sequence> {
         self.sections.iter().map(|section| section.start)
     }
@@ -183,8 +185,8 @@ impl<K> Section<K> {
         }
     }
 
-    /// Merges a batch that has `len` entries and directly follows the events of this section. A
-    /// sealed section is opened again.
+    /// Merges a batch that has `len` entries and directly follows the events of this section. If
+    /// the section is sealed, later events can then be merged into it again.
     fn merge(&mut self, batch: &EventBatch<K>, len: usize, keeps_old: bool, garbage: &mut Garbage<K>) {
         let before = self.len();
         if let Content::Sealed { events, .. } = &self.content {

@@ -25,8 +25,8 @@ use crate::{AnyObject, Event, EventBatch};
 pub(super) struct Shared {
     pub(super) registry: Mutex<Registry>,
     backlogs: Backlogs<AnyObject>,
-    /// Whether an encoded object has been published. If not, handlers need not open the handles in
-    /// events.
+    /// Whether an encoded object has been published. If not, the handles in events need not be
+    /// opened before a handler can dereference them.
     has_encoded: Arc<AtomicBool>,
     /// Wakes `run` when a task has been added that must be spawned.
     task_added: Notify,

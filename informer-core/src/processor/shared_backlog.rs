@@ -38,17 +38,19 @@ pub(super) struct SharedBacklog<K> {
 
 /// The part of the shared backlog that a slow handler has not taken.
 pub(super) struct SharedPart {
-    /// The first batch of the section that the handler takes next.
+    /// The sequence number of the first batch of the section from which the handler takes its next
+    /// events. A section has the coalesced events of consecutive batches.
     from: Sequence,
     /// The sequence number after the last batch that was published for the handler.
     to: Sequence,
-    /// The handler receives the resyncs of sections that begin before this batch. A section can
-    /// also have later resyncs, which were due only for other handlers.
+    /// The handler receives the resyncs of sections that begin before the batch with this number. A
+    /// section can also have later resyncs, which were due only for other handlers.
     resyncs_end: Sequence,
 }
 
 impl SharedPart {
-    /// Returns the first batch of the section that the handler takes next.
+    /// Returns the sequence number of the first batch of the section from which the handler takes
+    /// its next events.
     pub(super) fn start(&self) -> Sequence {
         self.from
     }
@@ -70,8 +72,8 @@ struct Staged<K> {
 }
 
 impl<K> Staged<K> {
-    /// Returns whether a section must begin with the batch `start`, because the part of a handler
-    /// begins there, or can still begin there.
+    /// Returns whether a section of coalesced events must begin with the batch `start`, because the
+    /// part of a handler begins there, or can still begin there.
     fn is_boundary(&self, start: Sequence) -> bool {
         // The part of another handler can still begin with the batch that is being published.
         start >= self.next || self.readers.contains_key(&start)
@@ -82,13 +84,13 @@ impl<K> Staged<K> {
         self.readers.first_key_value().map_or(self.next, |(first, _)| self.next.min(*first))
     }
 
-    /// Returns whether only one handler needs the section at `start`.
+    /// Returns whether only one handler needs the section that begins with the batch `start`.
     fn has_one_reader(&self, start: Sequence) -> bool {
         // Another handler can still become a reader of the batch that is being published.
         start < self.next && self.readers.first_key_value() == Some((&start, &1))
     }
 
-    /// Returns the first batch that is not in any section.
+    /// Returns the sequence number of the first batch whose events are not in any section.
     fn first_uncoalesced(&self) -> Sequence {
         let next = self.next + u64::from(self.has_next);
         self.batches.front().map_or(next, |(sequence, _)| *sequence)
@@ -120,7 +122,7 @@ impl<K> Staged<K> {
     }
 
     /// Removes the first section from the part of a handler. `next` is the start of the section
-    /// after it. Returns whether batches are left.
+    /// after it; `None` if there is none. Returns whether the part still has batches.
     fn advance(&mut self, part: &mut SharedPart, next: Option<Sequence>) -> bool {
         self.remove_reader(part.from);
         part.from = next.unwrap_or_else(|| self.first_uncoalesced());
@@ -203,7 +205,8 @@ impl<K> SharedBacklog<K> {
         }
     }
 
-    /// Locks the sections, and calls `f` with them.
+    /// Locks the sections, and calls `f` with them. Then coalesces the batches that were published
+    /// meanwhile.
     pub(super) fn with_sections<R>(
         &self,
         garbage: &mut Garbage<K>,
@@ -218,7 +221,8 @@ impl<K> SharedBacklog<K> {
         outcome
     }
 
-    /// Seals the section at `from` if several handlers need it.
+    /// Seals the section that begins at `from` if several handlers need it, so that all of them
+    /// take the same events.
     pub(super) fn seal(&self, sections: &mut Sections<K>, from: Sequence) {
         // While this thread has the sections, no handler becomes a new reader of an existing
         // section, unless the section begins with the batch that is being published.
@@ -228,9 +232,9 @@ impl<K> SharedBacklog<K> {
     }
 
     /// Takes the next events of a handler. Returns the events, and whether the handler wants the
-    /// resyncs among them. Returns `None` if the backlog must be coalesced first. Sets `part` to
-    /// `None` if the handler has taken its whole part. [`seal`](Self::seal) must be called before,
-    /// and [`tidy`](Self::tidy) after.
+    /// resyncs among them. Returns `None` if the handler has no part of the backlog, or if the
+    /// backlog must be coalesced first. Sets `part` to `None` if the handler has taken its whole
+    /// part. [`seal`](Self::seal) must be called before, and [`tidy`](Self::tidy) after.
     pub(super) fn take(
         &self,
         sections: &mut Sections<K>,
@@ -265,7 +269,7 @@ impl<K> SharedBacklog<K> {
     }
 
     /// Coalesces the published batches, and removes sections that no handler needs. If another
-    /// thread has the sections, returns at once, and that thread does this.
+    /// thread has locked the sections, returns at once, and that thread does this work.
     pub(super) fn settle(&self, garbage: &mut Garbage<K>) {
         // A thread that has the sections checks `needs_work` again after it has released them.
         while self.staged.lock().needs_work()

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The maximum number of calls in a group.
+/// The maximum number of calls whose duration is measured together, as a group.
 const MAX_GROUP: u32 = 16;
 
-/// The maximum duration of a quick call.
+/// If the calls of a group took at most this time on average, the next group can be larger.
 const QUICK: Duration = Duration::from_micros(1);
 
 /// Measures the duration of the calls of one handler.

@@ -30,7 +30,7 @@ fn events(processor: &SharedProcessor<u64>, threshold: usize) -> EventStream<u64
     processor.events(&HandlerOptions::new().threshold(Some(threshold)), std::iter::empty)
 }
 
-/// Reads until the object has this value. Returns all received values.
+/// Reads events until the object has the value `last`. Returns all received values.
 fn read_until(stream: &mut EventStream<u64>, last: u64) -> Vec<u64> {
     let mut values = Vec::new();
     while values.last() != Some(&last) {

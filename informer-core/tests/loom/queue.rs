@@ -99,7 +99,7 @@ fn cancelled_pop_does_not_consume_the_wake_up() {
     });
 }
 
-/// The consumer's store.
+/// The objects that the consumer of the queue has stored.
 #[derive(Default)]
 struct Store(Mutex<BTreeMap<ObjectKey, Cached<u64>>>);
 

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::slots::Hashing;
 
-/// The minimum number of keys at which the table is searched for expired keys.
+/// The minimum number of failed keys at which the table of failures is searched for expired keys.
 const MIN_SEARCHED: usize = 1_024;
 
 /// The minimum time for which the failures of a key are kept, even if the longest wait of the

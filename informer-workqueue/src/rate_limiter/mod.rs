@@ -27,13 +27,14 @@ pub use fast_slow::ItemFastSlow;
 /// panic would abort the program.
 #[doc(alias = "TypedRateLimiter")]
 pub trait RateLimiter<T>: Send + Sync {
-    /// Counts a failure of a key, and returns the time to wait before the retry.
+    /// Counts a failure of a key, and returns the time to wait before the key is retried.
     fn when(&self, key: &T) -> Duration;
 
     /// Resets the failures of a key.
     fn forget(&self, key: &T);
 
-    /// Returns the number of failures of a key since the last reset.
+    /// Returns the number of failures of a key since the last reset; 0 if the limiter does not
+    /// count failures per key.
     fn num_requeues(&self, key: &T) -> u32;
 }
 

@@ -10,7 +10,7 @@ use tokio::time::advance;
 
 use crate::{ms, take, take_all};
 
-/// Metrics that panic once when armed.
+/// Metrics that panic once, at the first add or take after the flag has been set.
 #[derive(Default)]
 struct PanickingMetrics(AtomicBool);
 

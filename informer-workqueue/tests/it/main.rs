@@ -17,7 +17,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use informer_workqueue::{Item, Workqueue};
 
-/// Takes an item that is ready now.
+/// Takes an item if one is ready now, without waiting.
 fn take<T: Hash + Eq + Clone + Send + 'static>(queue: &Workqueue<T>) -> Option<Item<T>> {
     // Without `unconstrained`, tokio's cooperative scheduling would interrupt a test that takes
     // many items.
@@ -40,7 +40,8 @@ fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-/// Waits with a timeout. A paused clock advances by itself when all tasks are idle.
+/// Waits for the result of a future, for at most a day of tokio's clock. A paused clock advances by
+/// itself when all tasks are idle.
 async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(86_400), what).await.expect("no result within a day")
 }

@@ -155,7 +155,7 @@ async fn busy_worker_yields_to_other_tasks() {
     panic!("the other task was not polled");
 }
 
-/// client-go: `TestBasic`, `TestAddWhileProcessing`.
+/// This test corresponds to client-go's `TestBasic` and `TestAddWhileProcessing`.
 #[tokio::test]
 async fn fifty_producers_and_ten_workers_lose_no_key() {
     for with_drain in [false, true] {

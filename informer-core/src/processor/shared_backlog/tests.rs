@@ -28,7 +28,7 @@ fn publish(backlog: &SharedBacklog<u64>, parts: &mut [&mut Part], events: Vec<Ev
     backlog.finish();
 }
 
-/// Takes events once, and returns their `Debug` output.
+/// Takes the next events of one handler, and returns their `Debug` output.
 fn take(backlog: &SharedBacklog<u64>, part: &mut Part) -> Vec<String> {
     let taken = backlog.with_sections(&mut Garbage::none(), |sections, garbage| {
         backlog.coalesce(sections, garbage);
@@ -42,7 +42,7 @@ fn take(backlog: &SharedBacklog<u64>, part: &mut Part) -> Vec<String> {
     taken.events.events.iter().filter(is_wanted).map(|event| format!("{event:?}")).collect()
 }
 
-/// Takes until the handler is no longer behind.
+/// Takes all events of one handler, and returns their `Debug` output.
 fn take_all(backlog: &SharedBacklog<u64>, part: &mut Part) -> Vec<String> {
     let mut all = Vec::new();
     while part.is_some() {
@@ -51,7 +51,7 @@ fn take_all(backlog: &SharedBacklog<u64>, part: &mut Part) -> Vec<String> {
     all
 }
 
-/// Returns the number of sections.
+/// Returns the number of sections of the backlog.
 fn sections(backlog: &SharedBacklog<u64>) -> usize {
     backlog.sections.lock().len()
 }

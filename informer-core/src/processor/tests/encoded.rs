@@ -98,7 +98,7 @@ async fn stream_yields_encoded_objects_that_can_be_read() {
     assert_eq!(events, [[None, Some(1)], [None, Some(1)], [Some(1), Some(2)], [Some(2), Some(3)]]);
 }
 
-/// A decoded object that can be counted.
+/// A decoded object. The `Arc` counts the decoded objects in memory.
 struct Counted(Arc<()>);
 
 /// Decodes all bytes to [`Counted`].

@@ -14,7 +14,7 @@ pub(super) fn keep() {
     ONCE.call_once(|| _ = tracing::subscriber::set_global_default(Log));
 }
 
-/// Returns the lines about a handler.
+/// Returns the recorded log lines about the handler with this name.
 pub(super) fn about(handler: &str) -> Vec<String> {
     LINES.lock().iter().filter(|line| line.contains(&format!("handler={handler} "))).cloned().collect()
 }

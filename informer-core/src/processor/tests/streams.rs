@@ -16,7 +16,7 @@ fn shown(event: &Event<Object>) -> String {
     }
 }
 
-/// Returns the events that the stream has now.
+/// Returns the events that can be read without waiting, one string per event.
 fn ready(stream: &mut EventStream<Object>) -> Vec<String> {
     std::iter::from_fn(|| stream.next().now_or_never().flatten()).map(|event| shown(&event)).collect()
 }
