@@ -24,10 +24,10 @@ use tower::BoxError;
 
 const PODS: usize = 1000;
 
-/// The number of pods of a large list, for which a server needs seconds.
+/// The number of pods in the list that [`compressed`] measures.
 const MANY: usize = 20_000;
 
-/// The size of a body's chunks, in bytes.
+/// The size of the chunks in which a decoder receives a body, in bytes.
 const CHUNK: usize = 16 * 1024;
 
 fn pod(index: usize) -> Value {
@@ -192,7 +192,7 @@ fn simulator_with(pods: &[String]) -> Simulator {
     simulator
 }
 
-/// Returns the list in protobuf, as the simulator writes it.
+/// Returns the protobuf body of a list of these pods, as the simulator writes it.
 fn protobuf_body(pods: &[String]) -> Bytes {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     runtime.block_on(async {
@@ -328,7 +328,7 @@ fn watch(criterion: &mut Criterion, pods: &[String]) {
     group.finish();
 }
 
-/// Compresses as the API server does, at the fastest level.
+/// Compresses bytes with gzip at the fastest level, as the API server does.
 fn gzip(bytes: &[u8]) -> Bytes {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(bytes).expect("a write to memory");
@@ -378,7 +378,7 @@ fn compressed(criterion: &mut Criterion, pods: &[String]) {
     group.finish();
 }
 
-/// Returns the pods in the form in which a store keeps them.
+/// Lists the pods of a simulator, and returns them as a store keeps them.
 async fn stored(simulator: &Simulator, storage: Storage) -> Vec<Cached<Pod>> {
     let pods = KubeListWatch::<Pod>::all(simulator.client().expect("a client"));
     let pods = pods.with_storage(storage).expect("encoded objects");

@@ -13,7 +13,7 @@ use kube::client::{Body, ClientBuilder, ConfigExt};
 use kube::{Client, Config};
 use tower::ServiceBuilder;
 
-/// The timeout for a new connection.
+/// The maximum time for opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The time without data after which the kernel sends the first TCP keepalive probe.

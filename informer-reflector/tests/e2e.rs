@@ -28,7 +28,7 @@ impl Sample {
         Self { json: json.to_owned(), protobuf: BASE64_STANDARD.decode(encoded).expect("base64") }
     }
 
-    /// Decodes an object as a JSON watch event.
+    /// Decodes this sample from JSON, as the object of a watch event.
     fn read_json<K: DeserializeOwned + Clone + Debug + Send + Sync + 'static>(
         &self,
         prune: &PrunePaths,
@@ -37,7 +37,7 @@ impl Sample {
         added(decoder.push(format!("{{\"type\":\"ADDED\",\"object\":{}}}\n", self.json).as_bytes()))
     }
 
-    /// Decodes an object as a protobuf watch event.
+    /// Decodes this sample from protobuf, as the object of a watch event.
     fn read_protobuf<K: DeserializeOwned + Clone + Debug + Send + Sync + 'static>(
         &self,
         prune: &PrunePaths,

@@ -9,12 +9,12 @@ use serde::de::IgnoredAny;
 
 use super::tape::{Tape, Token};
 
-/// The maximum depth of a path.
+/// The maximum number of levels in the path of a field, for error messages.
 const MAX_DEPTH: usize = 16;
 
 impl Tape<'_> {
-    /// Returns the path of the field whose token has this index on the tape, such as
-    /// `spec.containers[2].image`, with at most [`MAX_DEPTH`] levels.
+    /// Returns the path of the field whose token has this index on the tape (the list of the
+    /// object's tokens), such as `spec.containers[2].image`, with at most [`MAX_DEPTH`] levels.
     pub(super) fn path(&self, index: usize) -> String {
         let (mut path, mut at) = (String::new(), 0);
         for depth in 0.. {
@@ -32,9 +32,10 @@ impl Tape<'_> {
         path
     }
 
-    /// Finds the element or member that contains the token at `index`, in the array or object at the
-    /// index `at`. Returns the part of the path for the element or member, such as `[2]` or
-    /// `image`, and the index of its value.
+    /// Finds the element or member that contains the token at `index`, in the array or object at
+    /// the index `at`. Returns the part of the path for the element or member, such as `[2]` or
+    /// `image`, and the index of its value. Returns `None` if no element or member contains the
+    /// token.
     fn part_with(&self, at: usize, index: usize) -> Option<(String, usize)> {
         let contains = |value: &usize| (*value..self.index_after(*value)).contains(&index);
         match self.token(at) {

@@ -20,13 +20,13 @@ use super::tape::{Extent, Tape, Token};
 /// The name under which `serde_json::value::RawValue` asks for the JSON of a value.
 const RAW_VALUE: &str = "$serde_json::private::RawValue";
 
-/// Turns a tape into a value.
+/// Turns a tape, the list of an object's tokens, into a value of the type `T`.
 pub(super) fn deserialize<T: DeserializeOwned>(tape: &Tape<'_>) -> Result<T, DecodeError> {
     deserialize_noting(tape, None)
 }
 
-/// Turns a tape into a value. Adds to `ignored` the index of each value whose field the type does
-/// not have.
+/// Like [`deserialize`]. Also adds to `ignored` the index on the tape of each value whose field the
+/// type `T` does not have.
 pub(super) fn deserialize_noting<T: DeserializeOwned>(
     tape: &Tape<'_>,
     ignored: Option<&mut Vec<usize>>,
@@ -37,12 +37,12 @@ pub(super) fn deserialize_noting<T: DeserializeOwned>(
     Reader::new(tape, ignored).value()
 }
 
-/// Turns a tape into a value, even if the tape has a [problem](Tape::problem).
+/// Turns a tape into a value, even if its object is marked as [undecodable](Tape::problem).
 pub(super) fn deserialize_incomplete<T: DeserializeOwned>(tape: &Tape<'_>) -> Result<T, DecodeError> {
     Reader::new(tape, None).value()
 }
 
-/// Reads a tape from start to end.
+/// A serde deserializer that reads the tokens of a tape from start to end.
 struct Reader<'t> {
     tape: &'t Tape<'t>,
     /// The index of the next token.
@@ -50,7 +50,7 @@ struct Reader<'t> {
     /// The index of the value that is being read, for errors.
     current: usize,
     ignored: Option<&'t mut Vec<usize>>,
-    /// Whether the next value belongs to a field that the type does not have.
+    /// Whether the next value belongs to a field that the Rust type does not have.
     is_unknown_field: bool,
 }
 
@@ -69,7 +69,7 @@ impl<'t> Reader<'t> {
         self.tape.token(self.current)
     }
 
-    /// Reads a token that must be a text.
+    /// Reads the next token. Returns an error if it is not a text.
     fn text(&mut self) -> Result<&'t str, DecodeError> {
         match self.read() {
             Token::Text(text) => Ok(self.tape.text(text)),
@@ -114,7 +114,7 @@ impl<'t> Reader<'t> {
         Ok(value)
     }
 
-    /// Reads a token that must be a number.
+    /// Reads the next token. Returns an error if it is not a number.
     fn number(&mut self) -> Result<&'t str, DecodeError> {
         match self.read() {
             Token::Number(number) => Ok(self.tape.text(number)),
@@ -128,11 +128,11 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// A number of JSON.
+/// A JSON number, as the Rust type that a visitor receives.
 enum Number {
     Positive(u64),
     Negative(i64),
-    /// A number with a fraction or an exponent, or with more than 64 bits.
+    /// A number with a fraction or an exponent, an integer of more than 64 bits, or `-0`.
     Float(f64),
 }
 
@@ -250,7 +250,8 @@ impl<'de> Deserializer<'de> for &mut Reader<'_> {
         }
     }
 
-    /// Accepts only objects. `serde_json` also accepts arrays, which no API server writes.
+    /// Accepts only objects. `serde_json` also accepts arrays, but API servers never send the value
+    /// of a struct as an array.
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -297,7 +298,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'_> {
     }
 }
 
-/// The elements of an array.
+/// Gives the elements of an array to a visitor, one after the other.
 struct Elements<'r, 't> {
     reader: &'r mut Reader<'t>,
     array: usize,
@@ -324,12 +325,12 @@ impl<'de> SeqAccess<'de> for Elements<'_, '_> {
     }
 }
 
-/// The members of an object.
+/// Gives the members of an object to a visitor, one after the other.
 struct Members<'r, 't> {
     reader: &'r mut Reader<'t>,
     object: usize,
     left: u32,
-    /// The fields of the type, if it is a struct.
+    /// The names of the fields of the Rust type; `None` if the type is not a struct.
     fields: Option<&'static [&'static str]>,
 }
 
@@ -357,7 +358,7 @@ impl<'de> MapAccess<'de> for Members<'_, '_> {
     }
 }
 
-/// A variant of an enum with its content, which is an object with one member.
+/// A variant of an enum with its content. In JSON, it is an object with one member.
 struct Variant<'r, 't> {
     reader: &'r mut Reader<'t>,
 }

@@ -5,7 +5,7 @@ use kube_messages::{Content, Fields, Malformed, Message, Messages};
 /// The first bytes of each body in protobuf, and of each object in a watch.
 pub(super) const MAGIC: &[u8] = b"k8s\0";
 
-/// `runtime.Unknown`: an object with its type.
+/// Kubernetes' protobuf envelope `runtime.Unknown`: the bytes of an object or list, with its type.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Unknown<'b> {
     pub(super) api_version: &'b str,
@@ -14,7 +14,7 @@ pub(super) struct Unknown<'b> {
 }
 
 impl<'b> Unknown<'b> {
-    /// Reads a body with [`MAGIC`].
+    /// Reads an envelope that begins with [`MAGIC`].
     pub(super) fn read(bytes: &'b [u8]) -> Result<Self, Malformed> {
         let mut unknown = Self::default();
         let mut fields = Fields(bytes.strip_prefix(MAGIC).ok_or(Malformed)?);
@@ -28,7 +28,7 @@ impl<'b> Unknown<'b> {
         Ok(unknown)
     }
 
-    /// Reads a `runtime.TypeMeta`.
+    /// Sets `api_version` and `kind` from the bytes of a `runtime.TypeMeta` message.
     pub(super) fn read_type(&mut self, bytes: &'b [u8]) -> Result<(), Malformed> {
         let mut fields = Fields(bytes);
         while let Some((number, content)) = fields.next()? {
@@ -43,7 +43,8 @@ impl<'b> Unknown<'b> {
         Ok(())
     }
 
-    /// Returns the description of the object's protobuf message; `None` for an unknown type.
+    /// Returns the description of the object's protobuf message; `None` if [`kube_messages`] does
+    /// not describe this type.
     pub(super) fn message(&self) -> Option<&'static Message> {
         Messages::all().of_kind(self.api_version, self.kind)
     }
@@ -54,9 +55,9 @@ impl<'b> Unknown<'b> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Header {
     pub(super) number: u64,
-    /// The length of the header.
+    /// The length of the header, in bytes.
     pub(super) len: usize,
-    /// The length of the content after the header.
+    /// The length of the content after the header, in bytes.
     pub(super) content: usize,
 }
 

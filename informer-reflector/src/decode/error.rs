@@ -17,7 +17,7 @@ pub(crate) struct DecodeError {
 #[derive(Debug)]
 struct Parts {
     reason: String,
-    /// The path of the field; empty for the whole object.
+    /// The path of the field that can't be decoded; empty for the whole object, `None` if unknown.
     path: Option<String>,
 }
 
@@ -26,7 +26,7 @@ impl DecodeError {
         Self { parts: Box::new(Parts { reason, path: None }) }
     }
 
-    /// Adds the path of the token at an index.
+    /// Adds the path of the field whose token has this index on the tape.
     pub(super) fn at(mut self, tape: &Tape<'_>, index: usize) -> Self {
         self.parts.path = Some(tape.path(index));
         self
@@ -34,7 +34,7 @@ impl DecodeError {
 }
 
 impl fmt::Display for DecodeError {
-    /// Writes `unexpected string at spec.containers[1].tty`.
+    /// Writes the reason and the path, such as `unexpected string at spec.containers[1].tty`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.parts.reason)?;
         match self.parts.path.as_deref() {
@@ -82,7 +82,7 @@ impl Error for DecodeError {
     }
 }
 
-/// Returns a word for a value of the wrong type.
+/// Returns a word for the type of a value, for errors such as `unexpected string`.
 fn kind_of(unexpected: Unexpected<'_>) -> &'static str {
     match unexpected {
         Unexpected::Bool(_) => "boolean",

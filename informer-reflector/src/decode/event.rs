@@ -30,7 +30,7 @@ use super::tape::Tape;
 pub(super) struct EventDecoder {
     pub(super) encoding: Encoding,
     pub(super) skipped: Skipped,
-    /// The expected type of the objects.
+    /// The type that the objects must have; `None` if the type is not checked.
     pub(super) expected: Option<ExpectedType>,
     pub(super) form: Form,
 }
@@ -82,7 +82,8 @@ impl EventDecoder {
         }
     }
 
-    /// Decodes an event without a tape; `None` if only the tape can decode it.
+    /// Decodes a protobuf event without a tape. Returns `None` if the event must be decoded with a
+    /// tape.
     fn decode_directly<K>(&self, event_type: EventType, object: &Unknown<'_>) -> Option<WatchEvent<K>> {
         let event = event_type.with_object()?;
         self.form
@@ -213,7 +214,7 @@ impl EventType {
     }
 }
 
-/// The usable part of a bookmark's object.
+/// The part of a bookmark's object that is decoded.
 #[derive(Deserialize)]
 struct Marked {
     metadata: Mark,

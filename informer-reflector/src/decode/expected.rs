@@ -13,7 +13,7 @@ use kube_messages::{Field, Message, Messages};
 use super::prune_paths::PrunePaths;
 use super::tape::Tape;
 
-/// The server's kind and version of metadata-only objects.
+/// The `kind` and the `apiVersion` that servers write in metadata-only objects.
 const METADATA_ONLY: (&str, &str) = ("PartialObjectMetadata", "meta.k8s.io/v1");
 
 /// The expected type of the objects of a list or watch.
@@ -41,9 +41,9 @@ impl ExpectedType {
         self.metadata_only || Messages::all().of_kind(&self.api_version, &self.kind).is_some()
     }
 
-    /// Returns the protobuf message of the objects if decoding a message into the Rust type never fails
-    /// once the message has been checked (`protobuf::check`); otherwise `None`. Decoding then never
-    /// fails for k8s-openapi types whose messages have no choice (`Message::is_choice`).
+    /// Returns the protobuf message of the objects if every message that passes `protobuf::check`
+    /// can be decoded into the Rust type; otherwise `None`. This is the case for k8s-openapi types
+    /// whose messages contain no choice (`Message::is_choice`).
     pub(super) fn infallible_message(&self) -> Option<&'static Message> {
         if self.has_other_fields() || self.metadata_only {
             return None;
@@ -63,12 +63,14 @@ impl ExpectedType {
         Self { metadata_only: true, ..self }
     }
 
-    /// Returns the paths to prune; for metadata-only requests, also all fields except the metadata.
+    /// Returns `paths`, which are the fields to prune. For metadata-only requests, the result also
+    /// prunes all fields except the type and the metadata.
     pub(crate) fn paths(&self, paths: PrunePaths) -> PrunePaths {
         if self.metadata_only { paths.metadata_only() } else { paths }
     }
 
-    /// Returns an error for an object of another type; `None` if the type matches or is unknown.
+    /// Returns an error for an object of another type; `None` if the type matches or the object
+    /// does not state its type.
     ///
     /// Also returns an error for an object in protobuf whose fields would be lost: the server is
     /// newer than `kube_messages` and has sent additional fields, and the Rust type can have these

@@ -16,21 +16,21 @@ use super::skipped::Skipped;
 use super::tape::Tape;
 use super::{Decode, json, protobuf};
 
-/// The form in which the objects of a source are stored.
+/// The form in which the objects of a list or watch are stored: decoded, or as encoded bytes.
 #[derive(Clone)]
 pub(crate) enum Form {
     Decoded(Decode),
     Encoded(Encoder),
 }
 
-/// The fields of an object in protobuf that its encoded form needs in decoded form: its identity, and
-/// the names that similar objects have in common.
+/// Prunes all fields of an object except those that must be decoded even if the object is stored as
+/// protobuf: its identity, and the names that similar objects have in common.
 static IDENTITY: LazyLock<Level> = LazyLock::new(|| {
     Level::of_metadata(&["name", "namespace", "uid", "resourceVersion", "generateName", "ownerReferences"])
 });
 
 /// An object that has arrived from the server. The tape lacks the fields that [`Form::off_tape`]
-/// returns. An object in protobuf also has its message and its bytes.
+/// returns. An object in protobuf also has the description of its message, and its bytes.
 pub(super) struct Arrived<'b> {
     pub(super) tape: Tape<'b>,
     pub(super) protobuf: Option<(&'static Message, &'b [u8])>,
@@ -57,7 +57,8 @@ impl Form {
         }
     }
 
-    /// Decodes a message without a tape; `None` if only the tape can decode it.
+    /// Decodes a protobuf message without a tape. Returns `None` if a tape is needed, for example
+    /// because objects are stored encoded.
     pub(super) fn direct(
         &self,
         message: &Message,
@@ -178,8 +179,9 @@ struct Owner {
 }
 
 impl Identity {
-    /// Returns a name that similar objects have in common: the UID of the owner, or `generateName`.
-    /// Compressed storage uses one dictionary for all objects with the same name.
+    /// Returns a text that similar objects have in common: the UID of their owner, or
+    /// `generateName`; empty if the object has neither. Compressed storage uses one dictionary for
+    /// all objects with the same text.
     fn family(&self) -> &str {
         let owner = self.owner_references.iter().flatten().find_map(|owner| owner.uid.as_deref());
         owner.or(self.generate_name.as_deref()).unwrap_or_default()
@@ -227,7 +229,8 @@ impl DecodeBytes for FromJson {
     }
 }
 
-/// Calls a function with the tape of an object in JSON.
+/// Reads an object in JSON into a tape, and calls `function` with the tape. Returns `None` if the
+/// object can't be read, or if `function` does.
 fn with_tape<T>(bytes: &[u8], pruned: &Level, function: impl FnOnce(&Tape<'_>) -> Option<T>) -> Option<T> {
     function(&json::read(str::from_utf8(bytes).ok()?, pruned).ok()?.tape)
 }

@@ -10,7 +10,7 @@ use super::deserialize::deserialize_incomplete;
 use super::repair::INVALID;
 use super::tape::Tape;
 
-/// The identity of an object.
+/// The fields of an object that identify it and its version.
 #[derive(Deserialize)]
 pub(super) struct Identified {
     metadata: Identity,
@@ -25,7 +25,7 @@ struct Identity {
 }
 
 impl Identified {
-    /// Returns the rejected object with this identity.
+    /// Returns a [`RejectedObject`] with this identity and this error.
     pub(super) fn rejected(&self, error: String) -> RejectedObject {
         let Identity { name, namespace, resource_version } = &self.metadata;
         let name = name.as_deref().filter(|name| !name.is_empty() && !name.contains(INVALID));
@@ -37,7 +37,8 @@ impl Identified {
     }
 }
 
-/// Returns the rejected object on a tape, with its key and resource version if they can be read.
+/// Returns a [`RejectedObject`] for the undecodable object on a tape, with this error, and with the
+/// key and the resource version if they can be read.
 pub(super) fn rejected(object: &Tape<'_>, error: String) -> RejectedObject {
     match deserialize_incomplete::<Identified>(object) {
         Ok(identified) => identified.rejected(error),

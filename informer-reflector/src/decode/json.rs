@@ -10,10 +10,10 @@ use serde::de::IgnoredAny;
 use super::prune_paths::{Field, Level};
 use super::tape::{Span, Tape, Token};
 
-/// The maximum depth of nested arrays and objects.
+/// The maximum number of levels of nested arrays and objects in a value.
 pub(super) const MAX_DEPTH: usize = 128;
 
-/// The problem of an object with more levels than [`MAX_DEPTH`].
+/// The error message for an object with more levels than [`MAX_DEPTH`].
 pub(super) const TOO_DEEP: &str = "more than 128 levels of arrays and objects";
 
 /// A JSON value without its pruned fields.
@@ -46,8 +46,8 @@ pub(super) struct Scanner<'j> {
     /// The bytes of the text.
     json: &'j [u8],
     at: usize,
-    /// The position at which the text begins in the tape: 0 for the body, or a position in the
-    /// decoded texts.
+    /// The position at which `text` begins in the texts of the tape: 0 if `text` is the body,
+    /// otherwise a position after the body, among the decoded texts.
     start: usize,
 }
 
@@ -56,7 +56,7 @@ impl<'j> Scanner<'j> {
         Self { text, json: text.as_bytes(), at: 0, start: 0 }
     }
 
-    /// Returns whether only blanks are left.
+    /// Returns whether the rest of the text is only white space.
     pub(super) fn only_blanks_left(mut self) -> bool {
         self.next_byte() == Err(NoValue::Incomplete)
     }
@@ -76,7 +76,8 @@ impl<'j> Scanner<'j> {
         self.write_value(tape, None, depth)
     }
 
-    /// Writes a value to the tape. `depth` is the number of levels that the value can have.
+    /// Writes a value to the tape. `depth` is the maximum number of levels of nested arrays and
+    /// objects in the value.
     fn write_value(
         &mut self,
         tape: &mut Tape<'_>,
@@ -302,14 +303,15 @@ impl<'j> Scanner<'j> {
 
 /// A string without its quotation marks.
 struct Written<'j> {
-    /// The string as it is written.
+    /// The string as the JSON text contains it, with its escapes.
     inner: &'j str,
     /// Whether the string has no escapes, and no control characters (which JSON forbids in
     /// strings).
     is_plain: bool,
 }
 
-/// Returns the position of the quotation mark that ends a string, searching from `at`.
+/// Returns the position of the quotation mark that ends a string, searching from `at`; `None` if
+/// the bytes end before it.
 fn end_of_string(json: &[u8], mut at: usize) -> Option<usize> {
     loop {
         at = next_special(json, at)?;

@@ -25,8 +25,8 @@ use super::repair::Repaired;
 use super::skipped::Skipped;
 use super::{DEFAULT_MAX_OBJECT_SIZE, Decode, Encoding, status_in};
 
-/// The number of bytes that are collected before items are decoded. Fewer bytes would end within an
-/// item more often, and each incomplete item is read again.
+/// The number of bytes that a [`ListDecoder`] collects before it decodes items. Smaller amounts
+/// would end within an item more often, and each incomplete item is read again.
 const SLICE: usize = 256 * 1024;
 
 /// Decodes the body of a list incrementally.
@@ -61,7 +61,7 @@ pub struct ListDecoder<K> {
     state: State,
     head: Head,
     items: usize,
-    /// The expected type of the items.
+    /// The type that the items must have; `None` if the type is not checked.
     expected: Option<ExpectedType>,
     form: Form,
     _item: PhantomData<fn() -> K>,
@@ -78,12 +78,13 @@ enum State {
     FirstItem,
     Item,
     AfterItem,
-    /// Between the fields of the envelope of protobuf.
+    /// Between the fields of the protobuf envelope around the list.
     Envelope,
-    /// Between the fields of a list in protobuf, with the number of bytes to its end.
+    /// Between the fields of a list in protobuf. Contains the number of bytes to the end of the
+    /// list.
     Content(usize),
     Closed,
-    /// The body is a status, which is decoded as a whole.
+    /// The body is a Kubernetes `Status`, which is decoded as a whole.
     Status,
 }
 
@@ -104,7 +105,7 @@ struct Head {
     api_version: Option<String>,
     metadata: ListMeta,
     has_items: bool,
-    /// The description of the items' protobuf message.
+    /// The description of the items' protobuf message; `None` in JSON, or if the kind is unknown.
     message: Option<&'static Message>,
 }
 
@@ -119,7 +120,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ListDecoder<K> {
 }
 
 impl<K> ListDecoder<K> {
-    /// Returns a decoder that returns items in the given form.
+    /// Creates a decoder that returns items decoded or encoded, as `form` requires.
     pub(crate) fn with(form: Form, paths: PrunePaths) -> Self {
         Self {
             encoding: Encoding::Json,
@@ -152,15 +153,17 @@ impl<K> ListDecoder<K> {
         self
     }
 
-    /// Sets the maximum size of an encoded item, in bytes. Items are buffered as a whole. Default:
-    /// 16 MiB; minimum: 256 KiB.
+    /// Sets the maximum size of an item in the body, in bytes. The decoder buffers each item as a
+    /// whole, and a larger item is an error. Default: 16 MiB; minimum: 256 KiB.
     #[must_use]
     pub fn max_object_size(mut self, bytes: usize) -> Self {
         self.max_object_size = bytes.max(self.slice);
         self
     }
 
-    /// Adds bytes of the body and returns the items that they complete, if any.
+    /// Adds bytes of the body, and returns decoded items, if any. The decoder collects 256 KiB
+    /// before it decodes, so the items of these bytes can come with a later call or with
+    /// [`finish`](Self::finish).
     ///
     /// # Errors
     /// [`ListWatchError::Protocol`] if the body is not a list, or an item is too large. Do not use
@@ -209,7 +212,7 @@ impl<K> ListDecoder<K> {
         Ok((items, end))
     }
 
-    /// Decodes all complete values.
+    /// Decodes all complete values in the buffer, and returns the items among them.
     fn decode(&mut self) -> Result<Items<K>, ListWatchError> {
         let buffer = std::mem::take(&mut self.buffer);
         let items = match self.encoding {
@@ -220,7 +223,7 @@ impl<K> ListDecoder<K> {
         items
     }
 
-    /// Decodes an item.
+    /// Counts an item, and returns it decoded or encoded, or as an error if it can't be decoded.
     fn item_of(&mut self, item: &Arrived<'_>) -> Result<OwnedObject<K>, RejectedObject> {
         self.items += 1;
         let object = self.form.object(item, &mut self.skipped);
@@ -228,7 +231,7 @@ impl<K> ListDecoder<K> {
         object.map(OwnedObject::cast).map_err(|error| rejected(&item.tape, error.to_string()))
     }
 
-    /// Checks the type of the list once it is known.
+    /// Checks the type of the list, once both `kind` and `apiVersion` have been read.
     fn check_type(&self) -> Result<(), ListWatchError> {
         let (Some(expected), Some(kind), Some(version)) =
             (&self.expected, &self.head.kind, &self.head.api_version)
@@ -253,7 +256,8 @@ impl<K> ListDecoder<K> {
         if self.items == 0 { String::new() } else { format!(" after {} items", self.items) }
     }
 
-    /// Returns the error of a body that is a status. The buffer still has the whole body.
+    /// Returns the error for a body that is a Kubernetes `Status` instead of a list. The buffer
+    /// still has the whole body.
     fn status(&self) -> ListWatchError {
         match status_in(self.encoding, &self.buffer) {
             Some(status) if !status.is_success() => {

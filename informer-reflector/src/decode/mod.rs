@@ -89,7 +89,7 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// Returns the encoding that a content type names.
+    /// Returns protobuf if the content type of a response names it, otherwise JSON.
     pub(crate) fn of(content_type: &[u8]) -> Self {
         if content_type.starts_with(PROTOBUF.as_bytes()) { Self::Protobuf } else { Self::Json }
     }
@@ -98,8 +98,9 @@ impl Encoding {
 /// The media type of Kubernetes' protobuf.
 pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Returns the status in a body; `None` if the body is anything else. The check of the kind is
-/// necessary: a status has no required fields, so any JSON object could be decoded as a status.
+/// Returns the Kubernetes `Status` in a response body; `None` if the body is anything else. The
+/// check of the kind is necessary: a status has no required fields, so any JSON object could be
+/// decoded as a status.
 pub(crate) fn status_in(encoding: Encoding, body: &[u8]) -> Option<Status> {
     let status = |tape: &Tape<'_>| (tape.text_of("kind") == "Status").then(|| deserialize(tape).ok())?;
     match encoding {
@@ -111,8 +112,8 @@ pub(crate) fn status_in(encoding: Encoding, body: &[u8]) -> Option<Status> {
     }
 }
 
-/// The default maximum size of an encoded object, in bytes. etcd stores no object of more than 1.5
-/// MiB.
+/// The default maximum size of an object in a response, in bytes. etcd stores no object of more
+/// than 1.5 MiB.
 pub(crate) const DEFAULT_MAX_OBJECT_SIZE: usize = 16 * 1024 * 1024;
 
 /// The UTF-8 byte order mark, with which some programs begin a text.

@@ -25,10 +25,11 @@ pub(super) use values::{IntOrText, only_field, timestamp};
 /// The largest field number in the table of [`kube_messages`].
 const MAX_FIELD_NUMBER: u64 = 127;
 
-/// The maximum number of tokens, and of bytes of text, of typical metadata without most fields.
+/// The initial capacity of a tape for only a few fields of an object's metadata: the number of
+/// tokens, and the number of bytes of text.
 const TYPICAL_METADATA: (usize, usize) = (64, 512);
 
-/// Reads an object into a tape, including its `kind` and `apiVersion`.
+/// Reads the object in a protobuf envelope into a tape, including its `kind` and `apiVersion`.
 pub(super) fn read_object(unknown: &Unknown<'_>, pruned: &Level) -> Tape<'static> {
     let mut object = Object::writer(unknown.raw, pruned);
     let opened = object.open();
@@ -96,7 +97,7 @@ impl<const WRITES: bool> Object<WRITES> {
         }
     }
 
-    /// Writes a message. `depth` is the number of levels that the message can have.
+    /// Writes a message to the tape. `depth` is the maximum number of levels of nested messages.
     fn message(&mut self, message: &Message, bytes: &[u8], pruned: Option<&Level>, depth: usize) {
         if message.is_choice {
             return self.choice(message, bytes, depth);
@@ -106,7 +107,8 @@ impl<const WRITES: bool> Object<WRITES> {
         self.close_object(opened, len);
     }
 
-    /// Writes the fields of a message as members, and returns their number.
+    /// Writes the fields of a message to the tape as members of an object, and returns their
+    /// number.
     fn members(&mut self, message: &Message, bytes: &[u8], pruned: Option<&Level>, depth: usize) -> usize {
         let Some(depth) = depth.checked_sub(1) else {
             self.tape.reject(TOO_DEEP);
@@ -231,7 +233,7 @@ impl<const WRITES: bool> Object<WRITES> {
         len
     }
 
-    /// Writes one value.
+    /// Writes the value of a field, or of an element of a list or map, to the tape.
     fn value(&mut self, field: &Field, content: Content<'_>, pruned: Option<&Level>, depth: usize) {
         match (field.value_type, content) {
             (Type::Text, Content::Bytes(text)) => self.text(text),

@@ -39,8 +39,8 @@ const READ: [(&str, &str); 3] = [
     ("deletionTimestamp", "checks of whether a deletion by this process has reached the cache"),
 ];
 
-/// The maximum number of pruned fields at one level. Additional fields are not pruned, because each
-/// lookup searches the whole level.
+/// The maximum number of fields directly inside one object that can occur in pruned paths. Paths
+/// with further fields are ignored, because each lookup searches all these fields.
 const MAX_FIELDS: usize = 256;
 
 /// The fields of one object that occur in pruned paths. They are few, so a linear search is
@@ -55,12 +55,12 @@ pub(super) struct Level {
 /// The level that prunes nothing, for objects that are decoded completely.
 pub(super) static NOTHING_PRUNED: Level = Level { fields: Vec::new(), prunes_others: false };
 
-/// The pruned part of a field.
+/// The pruned part of a field: all of it, or only fields inside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Field {
     /// The whole field.
     Whole,
-    /// Only the fields inside it that the level names.
+    /// Only some fields inside the field, which the level names.
     Inside(Level),
 }
 
@@ -88,19 +88,19 @@ pub enum PrunePathError {
     Read {
         /// The path as it was given.
         path: String,
-        /// The reader of the field.
+        /// The part of the library that needs the field.
         reader: &'static str,
     },
 }
 
 impl PrunePaths {
-    /// Returns no paths, so that objects are decoded completely.
+    /// Returns an empty set of paths, so that objects are decoded completely.
     #[must_use]
     pub fn none() -> Self {
         Self { root: Arc::default() }
     }
 
-    /// Adds a path.
+    /// Adds the path of a field to prune.
     ///
     /// # Errors
     /// If the text is not a path, or is the path of a field that an informer needs: `metadata` as a
@@ -142,7 +142,8 @@ impl PrunePaths {
         Self { root: Arc::new(root) }
     }
 
-    /// Adds a path whose field the objects' type does not have, unless the library reads the field.
+    /// Adds the path of a field that the objects' type does not have. Does nothing if the field is
+    /// `metadata`, or if it states the type, the key, the UID or the resource version of an object.
     pub(super) fn insert_unread(&mut self, names: &[&str]) {
         let is_read = match names {
             [] | ["kind" | "apiVersion" | "metadata"] => true,
@@ -192,7 +193,7 @@ impl fmt::Debug for PrunePaths {
 }
 
 impl Field {
-    /// Returns the pruned fields inside the field.
+    /// Returns the pruned fields inside this field; `None` if the whole field is pruned.
     pub(super) fn inside(&self) -> Option<&Level> {
         match self {
             Self::Inside(level) => Some(level),
@@ -202,7 +203,7 @@ impl Field {
 }
 
 impl Level {
-    /// Returns the pruned part of a field; `None` if nothing is pruned.
+    /// Returns the pruned part of the field with this name; `None` if nothing of it is pruned.
     pub(super) fn field(&self, name: &str) -> Option<&Field> {
         match self.fields.iter().find(|(known, _)| **known == *name) {
             Some((_, field)) => Some(field),
@@ -218,7 +219,7 @@ impl Level {
         Self { fields: vec![("metadata".into(), Field::Inside(metadata))], prunes_others: true }
     }
 
-    /// Returns whether only the fields are kept that the level names.
+    /// Returns whether all fields that this level does not name are pruned.
     pub(super) fn prunes_others(&self) -> bool {
         self.prunes_others
     }
@@ -255,7 +256,7 @@ impl Level {
     }
 }
 
-/// Splits `a.b["c.d"].e` into its names.
+/// Splits a path such as `a.b["c.d"].e` into its field names. Returns `None` if it is not a path.
 fn parse(path: &str) -> Option<Vec<&str>> {
     let mut names = Vec::new();
     let mut rest = path;

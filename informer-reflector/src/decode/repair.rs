@@ -6,14 +6,15 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The problem of an object with invalid bytes.
+/// The error message for an object with bytes that are not valid UTF-8.
 pub(super) const INVALID_UTF8: &str = "invalid UTF-8";
 
 /// The character that replaces an invalid byte. No object has it in its name.
 pub(super) const INVALID: char = '\x7f';
 
-/// Bytes as a text. Positions in the text equal positions in the bytes. If the bytes end within a
-/// character, the text ends before this character.
+/// Bytes as a text, in which [`INVALID`] replaces each invalid byte. Positions in the text equal
+/// positions in the bytes. If the bytes end within a character, the text ends before this
+/// character.
 pub(super) struct Repaired<'b> {
     pub(super) text: Cow<'b, str>,
     /// The positions of invalid bytes, in order.

@@ -8,7 +8,8 @@
 use super::prune_paths::{Level, PrunePaths};
 use super::tape::{Tape, Token};
 
-/// The pruned and the learned fields of the objects of one response.
+/// The fields that are not read from the objects of one response: the pruned fields, and the
+/// learned fields, which the Rust type does not have.
 pub(super) struct Skipped {
     paths: PrunePaths,
     objects: u64,
@@ -19,7 +20,7 @@ impl Skipped {
         Self { paths, objects: 0 }
     }
 
-    /// Changes the pruned fields.
+    /// Replaces the pruned fields with the result of `change`.
     pub(super) fn change(&mut self, change: impl FnOnce(PrunePaths) -> PrunePaths) {
         self.paths = change(std::mem::take(&mut self.paths));
     }
@@ -28,8 +29,8 @@ impl Skipped {
         self.paths.root()
     }
 
-    /// Counts an object, and returns whether it belongs to the sample: the objects 1, 2, 4, 8 and
-    /// so on.
+    /// Counts an object, and returns whether it belongs to the sample from which the decoder learns
+    /// the fields to skip: the objects 1, 2, 4, 8 and so on.
     pub(super) fn count_object(&mut self) -> bool {
         self.objects += 1;
         self.objects.is_power_of_two()
@@ -106,7 +107,7 @@ mod tests {
         Form::Decoded(Decode::of::<K>()).with_storage(storage, &ExpectedType::of::<Pod>(&()))
     }
 
-    /// Reads the pod three times, and returns the last object and the JSON of its tape.
+    /// Reads the JSON `POD` three times, and returns the last object and the JSON of its tape.
     fn read<K: DeserializeOwned + Send + Sync + 'static>(storage: Storage) -> (OwnedObject<K>, String) {
         let (mut skipped, form) = (Skipped::new(PrunePaths::none()), form::<K>(storage));
         let mut last = None;

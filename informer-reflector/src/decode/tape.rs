@@ -15,14 +15,15 @@ use serde_json::Value;
 /// The maximum number of tokens of a typical object.
 pub(super) const TYPICAL_TOKENS: usize = 512;
 
-/// An object as a list of tokens.
+/// An object as a list of tokens, without a Rust type.
 #[derive(Debug, Default)]
 pub(crate) struct Tape<'b> {
     tokens: Vec<Token>,
-    /// The text of the body.
+    /// The text from which an object in JSON is read; for objects in protobuf, the table with the
+    /// names of all fields.
     body: &'b str,
-    /// Texts that differ from their bytes in the body, for example strings with escapes. They are
-    /// stored one after the other.
+    /// Texts that `body` does not contain, one after the other: for example JSON strings with
+    /// escapes, after decoding, and all values of an object in protobuf.
     decoded: String,
     /// The reason why the object can't be decoded; contains no values of the object.
     problem: Option<String>,
@@ -44,14 +45,15 @@ pub(super) enum Token {
     Object(Extent),
 }
 
-/// A text in the body, or in the decoded texts, which follow the body.
+/// The position, in bytes, of a text in the body of a [`Tape`] or, after the end of the body, in
+/// the tape's decoded texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     start: u32,
     len: u32,
 }
 
-/// The size of an array or object.
+/// The size of an array or object on a [`Tape`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Extent {
     /// The number of elements or members.
@@ -60,7 +62,7 @@ pub(super) struct Extent {
     pub(super) end: u32,
 }
 
-/// The start of an array or object that is not complete.
+/// The index of the token at which an array or object starts that is not complete yet.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Opened(usize);
 
@@ -76,8 +78,8 @@ impl<'b> Tape<'b> {
         Self::with_capacity(body, TYPICAL_TOKENS, 0)
     }
 
-    /// Returns a tape without tokens, with memory for these numbers of tokens and of bytes of decoded
-    /// texts.
+    /// Returns a tape without tokens, with memory for this number of tokens, and for this number of
+    /// bytes of decoded texts.
     pub(super) fn with_capacity(body: &'b str, tokens: usize, bytes: usize) -> Self {
         let (tokens, decoded) = (Vec::with_capacity(tokens), String::with_capacity(bytes));
         Self { tokens, decoded, body, ..Self::default() }
@@ -91,13 +93,13 @@ impl<'b> Tape<'b> {
         self.tokens.push(token);
     }
 
-    /// Returns the span of a part of the body.
+    /// Returns the span for a range of positions in the body, or after it in the decoded texts.
     pub(super) fn span(range: Range<usize>) -> Span {
         Span { start: u32_of(range.start), len: u32_of(range.len()) }
     }
 
-    /// Adds a text that differs from its bytes in the body, for example because the body contains
-    /// escapes.
+    /// Stores a text that the body does not contain, for example a JSON string after its escapes
+    /// have been decoded. Returns the span of the text.
     pub(super) fn decoded(&mut self, text: &str) -> Span {
         let start = self.body.len() + self.decoded.len();
         self.decoded.push_str(text);
@@ -111,7 +113,7 @@ impl<'b> Tape<'b> {
         self.push(Token::Number(Self::span(start..self.body.len() + self.decoded.len())));
     }
 
-    /// Starts an array or object.
+    /// Starts an array or object, which `close_array` or `close_object` completes.
     pub(super) fn open(&mut self) -> Opened {
         let opened = Opened(self.tokens.len());
         self.push(Token::Null);
@@ -130,7 +132,7 @@ impl<'b> Tape<'b> {
         self.tokens[opened.0] = token;
     }
 
-    /// Removes all tokens from an index on.
+    /// Removes all tokens after the first `len` tokens.
     pub(super) fn truncate(&mut self, len: usize) {
         self.tokens.truncate(len);
     }
@@ -207,7 +209,7 @@ impl<'b> Tape<'b> {
         member.map_or("", |(_, value)| self.text_at(value))
     }
 
-    /// Appends the value at an index as JSON.
+    /// Appends the value at this index of the tape to `json`, as JSON.
     pub(super) fn write_json(&self, at: usize, json: &mut String) {
         match self.token(at) {
             Token::Null => json.push_str("null"),
@@ -239,7 +241,7 @@ impl<'b> Tape<'b> {
     }
 }
 
-/// Appends a text in quotation marks.
+/// Appends a text as a JSON string, in quotation marks and with escapes.
 fn write_text(text: &str, json: &mut String) {
     if text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
         json.push('"');

@@ -17,7 +17,7 @@ use super::prune_paths::PrunePaths;
 use super::skipped::Skipped;
 use super::{BYTE_ORDER_MARK, DEFAULT_MAX_OBJECT_SIZE, Decode, Encoding};
 
-/// The number of bytes of the length before an event in protobuf.
+/// The size of the length that precedes each event in protobuf, in bytes.
 const LENGTH: usize = size_of::<u32>();
 
 /// Decodes the body of a watch incrementally.
@@ -40,7 +40,8 @@ pub struct WatchDecoder<K> {
     /// The start of an incomplete event.
     partial: Vec<u8>,
     max_object_size: usize,
-    /// Whether the body is known to be a watch, because one of its lines was an event.
+    /// Whether the body counts as a watch, because its first line that is not empty begins with
+    /// `{`.
     recognized: bool,
     _object: PhantomData<fn() -> K>,
 }
@@ -54,7 +55,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> WatchDecoder<K> {
 }
 
 impl<K> WatchDecoder<K> {
-    /// Returns a decoder that returns objects in the given form.
+    /// Creates a decoder that returns objects decoded or encoded, as `form` requires.
     pub(crate) fn with(form: Form, paths: PrunePaths) -> Self {
         Self {
             events: EventDecoder {
@@ -84,8 +85,8 @@ impl<K> WatchDecoder<K> {
         self
     }
 
-    /// Sets the maximum size of an encoded event, in bytes. Events are buffered as a whole.
-    /// Default: 16 MiB.
+    /// Sets the maximum size of an event in the body, in bytes. The decoder buffers each event as a
+    /// whole, and a larger event is an error. Default: 16 MiB.
     #[must_use]
     pub fn max_object_size(mut self, bytes: usize) -> Self {
         self.max_object_size = bytes;

@@ -40,9 +40,10 @@ struct ListBody<K> {
     slices: Slices,
     /// `None` after the end of the body or an error.
     decoder: Option<ListDecoder<K>>,
-    /// The type of the items. Items of a list do not contain it.
+    /// The `apiVersion` and `kind` of the items. Servers omit them from the items of a list.
     resource: TypeMeta,
-    /// The end of the list, which the call after the last items returns.
+    /// The end of the list. It is set when the last items are returned, and is then the next part
+    /// of the list.
     end: Option<ListEnd>,
 }
 

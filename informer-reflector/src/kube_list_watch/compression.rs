@@ -29,13 +29,14 @@ impl Compression {
         Self { wanted: false, transport_decompresses: Arc::default() }
     }
 
-    /// Returns the `Accept-Encoding` of lists. A compressed list has one gzip member, which every
-    /// decoder supports.
+    /// Returns the header `Accept-Encoding` for list requests. A compressed list has one gzip
+    /// member, which every decoder supports.
     pub(super) fn of_lists(&self) -> HeaderValue {
         HeaderValue::from_static(if self.wanted { "gzip" } else { "identity" })
     }
 
-    /// Returns the `Accept-Encoding` of watches.
+    /// Returns the header `Accept-Encoding` for watch requests: `gzip`, unless compression is not
+    /// wanted, or the client or a proxy decompresses responses.
     pub(super) fn of_watches(&self) -> HeaderValue {
         let accepted = self.wanted && !self.transport_decompresses.load(Ordering::Relaxed);
         HeaderValue::from_static(if accepted { "gzip" } else { "identity" })

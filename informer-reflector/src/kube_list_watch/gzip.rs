@@ -7,7 +7,8 @@
 use flate2::{Decompress, DecompressError, FlushDecompress, Status};
 use informer_core::ListWatchError;
 
-/// The maximum output of one call, in bytes. A few bytes of input can expand to much more.
+/// The maximum output of one call of [`Gunzip::inflate`], in bytes. A few bytes of input can expand
+/// to much more.
 const MAX_OUTPUT: usize = 64 * 1024;
 
 /// The base-two logarithm of gzip's largest window.
@@ -19,8 +20,8 @@ pub(super) struct Gunzip {
     /// allocated.
     member: Option<Decompress>,
     output: Vec<u8>,
-    /// Whether the last call filled the output. If it did, the next call can produce more output
-    /// without new input.
+    /// Whether the last call of [`inflate`](Self::inflate) filled the output. If it did, the next
+    /// call can produce more output without new input.
     is_full: bool,
 }
 
@@ -61,7 +62,7 @@ impl Gunzip {
         Ok(used)
     }
 
-    /// Returns the output of the last call.
+    /// Returns the bytes that the last call of [`inflate`](Self::inflate) decompressed.
     pub(super) fn output(&self) -> &[u8] {
         &self.output
     }

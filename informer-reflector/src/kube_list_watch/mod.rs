@@ -225,8 +225,8 @@ impl<K> KubeListWatch<K> {
         self.prune(PrunePaths::none())
     }
 
-    /// Sets the maximum size of an encoded object, in bytes. A list or watch with a larger object
-    /// fails. Default: 16 MiB.
+    /// Sets the maximum size of an object in a response, in bytes. A list or watch with a larger
+    /// object fails. Default: 16 MiB.
     ///
     /// In addition to the decoded object, decoding needs at most ten times this size in memory, even
     /// if the server is faulty. etcd stores no object of more than 1.5 MiB.

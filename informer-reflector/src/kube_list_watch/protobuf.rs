@@ -31,8 +31,8 @@ impl Protobuf {
         self.is_known && !self.is_disabled.load(Ordering::Relaxed)
     }
 
-    /// Evaluates the failure of a request. Returns whether to send the request again, with JSON as
-    /// the only accepted encoding.
+    /// Returns whether a request failed because the server refuses protobuf. If so, all later
+    /// requests are for JSON, and the caller sends the failed request again.
     pub(super) fn observe_refusal(&self, error: &ListWatchError) -> bool {
         const REFUSALS: [StatusCode; 2] = [StatusCode::NOT_ACCEPTABLE, StatusCode::UNSUPPORTED_MEDIA_TYPE];
         let is_refusal = |code: u16| REFUSALS.iter().any(|refusal| refusal.as_u16() == code);
@@ -40,7 +40,7 @@ impl Protobuf {
         is_refused && self.is_wanted() && self.disable()
     }
 
-    /// Evaluates the failure of a body. The next request is for JSON if the body was invalid
+    /// Handles an error of a response body. All later requests are for JSON if the body was invalid
     /// protobuf, or had fields that [`kube_messages`] does not describe.
     pub(super) fn observe_failure(&self, encoding: Encoding, error: &ListWatchError) {
         if encoding == Encoding::Protobuf && matches!(error, ListWatchError::Protocol(_)) {

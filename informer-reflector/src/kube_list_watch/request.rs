@@ -156,7 +156,7 @@ impl Endpoint {
 }
 
 impl fmt::Display for Endpoint {
-    /// Writes `deployments.apps in namespace "shop" with labels "app=web"`.
+    /// Writes `deployments.apps in namespace "shop" with labels "app=web"`, for example.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(name) = &self.name {
             write!(f, "{name}/")?;

@@ -17,7 +17,8 @@ use kube::core::Status;
 use super::slices::Slices;
 use crate::decode::{Encoding, status_in};
 
-/// The maximum size of an error's body; enough for a status with many causes.
+/// The maximum number of bytes that are read of an error response's body. A `Status` with many
+/// causes is shorter.
 const MAX_ERROR_BODY: usize = 256 * 1024;
 
 /// The maximum length, in bytes, of a header's value that an error message quotes.
@@ -27,7 +28,7 @@ const MAX_QUOTE: usize = 256;
 /// added to a time.
 const MAX_RETRY_AFTER: u64 = 60 * 60;
 
-/// Sends a request and returns a successful response.
+/// Sends a request. Returns the response if it has a success code (2xx), otherwise an error.
 pub(super) async fn send(
     client: &Client,
     request: http::Request<Body>,

@@ -21,7 +21,7 @@ use super::response::{Caused, describe_headers};
 /// millisecond.
 const SLICE: usize = 256 * 1024;
 
-/// The bytes of a body as they arrive.
+/// The bytes of a response's body as they arrive, after decompression.
 pub(super) struct Slices {
     body: Body,
     /// The description of the response's headers, for errors.
@@ -30,9 +30,9 @@ pub(super) struct Slices {
     rest: Bytes,
     slice: Bytes,
     gunzip: Option<Gunzip>,
-    /// The number of bytes since the last yield.
+    /// The number of bytes that were read or returned since the task last yielded.
     since_pause: usize,
-    /// Records failures of the body, to detect clients that decompress.
+    /// Receives the errors of reading the body, to detect clients that decompress responses.
     compression: Option<Compression>,
     /// The counter of the bytes that arrive, before decompression.
     received: Option<Arc<AtomicU64>>,
@@ -71,7 +71,7 @@ impl Slices {
         Self { compression: Some(compression), ..self }
     }
 
-    /// Increases `received` by the number of bytes in each received frame.
+    /// Makes this reader add the number of bytes in each received frame to `received`.
     pub(super) fn counted_in(self, received: &Arc<AtomicU64>) -> Self {
         Self { received: Some(Arc::clone(received)), ..self }
     }

@@ -29,9 +29,9 @@ const RESERVED: [&str; 10] = [
 #[doc(alias = "TweakListOptionsFunc")]
 pub struct ListTweaks {
     pub(super) resource: String,
-    /// A label selector, such as `app=web,tier!=cache`. Empty: all objects.
+    /// A label selector, such as `app=web,tier!=cache`. An empty selector selects all objects.
     pub label_selector: String,
-    /// A field selector, such as `spec.nodeName=node-1`. Empty: all objects.
+    /// A field selector, such as `spec.nodeName=node-1`. An empty selector selects all objects.
     pub field_selector: String,
     pub(super) parameters: Vec<(String, String)>,
 }
@@ -56,8 +56,9 @@ impl ListTweaks {
     /// ```
     ///
     /// Servers ignore unknown parameters. A parameter is invalid if the reflector sets it
-    /// (`resourceVersion`, `limit`, `continue`, `watch` and others) or if it has a field here. If
-    /// a parameter is invalid, every list and watch fails with the error 400 and sends no request.
+    /// (`resourceVersion`, `limit`, `continue`, `watch` and others) or if [`ListTweaks`] has a
+    /// field for it. If a parameter is invalid, every list and watch fails with the error 400 and
+    /// sends no request.
     pub fn parameter(&mut self, name: impl Into<String>, value: impl Into<String>) -> &mut Self {
         let (name, value) = (name.into(), value.into());
         self.parameters.retain(|(known, _)| *known != name);

@@ -16,8 +16,8 @@ const MIN: Duration = Duration::from_millis(10);
 /// when a wait is added to a time.
 const MAX: Duration = Duration::from_secs(60 * 60);
 
-/// Waits that double from the first to the longest. Random jitter lengthens each wait by up to
-/// 100%.
+/// The waits before retries. They double from the first to the longest. Random jitter lengthens
+/// each wait by up to 100%.
 #[derive(Debug, Clone)]
 pub(super) struct Backoff {
     first: Duration,

@@ -74,11 +74,11 @@ impl ReflectorConfig {
     /// pages instead. It applies from the request until the end of the list.
     ///
     /// The timeout also limits how long a stream can be slow. Each stream has an allowance of
-    /// waiting time. The allowance is this timeout at first. Each object adds 5 milliseconds, up to
-    /// three times this timeout, and the time spent waiting for data is subtracted. When nothing is
-    /// left of the allowance, the reflector lists in pages. A stream with more than 200 objects a
-    /// second never reaches that point; only the duration of a [watch](Self::watch_timeout) limits
-    /// such a stream.
+    /// waiting time. The allowance is this timeout at first. Each object adds 5 milliseconds, but
+    /// the allowance never exceeds three times this timeout. The time spent waiting for data is
+    /// subtracted. When nothing is left of the allowance, the reflector lists in pages. A stream
+    /// with more than 200 objects a second never reaches that point; only the duration of a
+    /// [watch](Self::watch_timeout) limits such a stream.
     ///
     /// The timeout of each stream is lengthened by a random time of up to 50%. Default: 10 seconds;
     /// minimum: 1 second; maximum: 24 hours.
@@ -105,8 +105,8 @@ impl ReflectorConfig {
     /// consecutive failure, up to `longest`. Random jitter lengthens each wait by up to 100%. A
     /// longer wait that the server requests (`Retry-After`) takes precedence. After a watch has
     /// lasted ten seconds, waits start again with `first`. While the server is unavailable, a wait
-    /// is at most half as long as the outage so far, and the reflectors that [share](Self::server)
-    /// the server send requests in turns.
+    /// is at most half as long as the outage so far, or twice `first` if that is longer, and the
+    /// reflectors that [share](Self::server) the server send requests in turns.
     ///
     /// Some requests are sent without a wait, for example the next request after a watch that
     /// lasted more than a second, or after an expired version. At most ten such requests follow

@@ -100,7 +100,7 @@ impl ReflectorCounts {
         *self.failures.entry(cause(error)).or_default() += 1;
     }
 
-    /// Adds the numbers of another reflector.
+    /// Returns the sum of these numbers and those of another reflector.
     #[must_use]
     pub fn plus(mut self, other: &Self) -> Self {
         self.lists += other.lists;

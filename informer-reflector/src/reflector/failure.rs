@@ -13,11 +13,11 @@ use informer_core::{ListWatchError, panic_message};
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ListWatchFailure<'a> {
-    /// The resource and scope, for messages.
+    /// The resource and its scope for messages, such as `pods in namespace "shop"`.
     pub description: &'a str,
-    /// The error.
+    /// The error of the failed list or watch.
     pub error: &'a ListWatchError,
-    /// The next request.
+    /// The reflector's next request after this failure.
     pub next: NextRequest,
     /// The wait before the next request; zero for none. While the server is unavailable, the real
     /// wait can be longer or shorter, because reflectors then send requests in
@@ -37,7 +37,8 @@ pub enum NextRequest {
 
 pub(super) type OnFailure = Arc<dyn Fn(&ListWatchFailure<'_>) + Send + Sync>;
 
-/// Calls the failure handler without a lock (I8). A panic of the handler ends only this call (I12).
+/// Calls the failure handler without a lock (invariant I8). A panic of the handler ends only this
+/// call (I12).
 pub(super) fn report(handler: Option<&OnFailure>, failure: &ListWatchFailure<'_>) {
     let Some(handler) = handler else { return };
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| handler(failure))) {

@@ -55,7 +55,7 @@ impl Ingest {
     }
 
     /// Sets a function that changes each object, or returns the reason why the object is
-    /// quarantined.
+    /// quarantined: this version is not stored, and the status lists the object.
     pub fn set_transform<K: 'static, E: fmt::Display>(
         &mut self,
         transform: impl Fn(&mut K) -> Result<(), E> + Send + Sync + 'static,
@@ -64,7 +64,7 @@ impl Ingest {
             Some(Arc::new(move |object| transform(typed_mut(object)).map_err(|error| error.to_string())));
     }
 
-    /// Sets the form in which objects are stored.
+    /// Sets whether objects are stored decoded, encoded or compressed.
     pub fn set_storage<K>(&mut self, storage: Storage)
     where
         K: Serialize + DeserializeOwned + Send + Sync + 'static,
@@ -100,12 +100,13 @@ impl fmt::Debug for Ingest {
 }
 
 impl Ingest {
-    /// Turns a decoded object into a cached one, or rejects it (I10).
+    /// Returns an arrived object as it is cached, after the transform, or rejects it (invariant
+    /// I10).
     pub(super) fn take<K: 'static>(&self, object: OwnedObject<K>) -> Result<Cached<K>, RejectedObject> {
         self.take_erased(object.cast()).map(Cached::cast)
     }
 
-    /// Returns the name of the type.
+    /// Returns the name of the objects' Rust type.
     #[must_use]
     pub fn type_name(&self) -> &'static str {
         self.type_name
@@ -154,7 +155,8 @@ impl Ingest {
         }
     }
 
-    /// Returns the object in the form in which it is stored.
+    /// Returns the object encoded, if objects are stored encoded and this object can be; otherwise
+    /// the unchanged object.
     fn stored(&self, object: OwnedObject<AnyObject>) -> OwnedObject<AnyObject> {
         let encode = |storage: &Encode| storage.encoded(&object);
         self.storage.as_ref().and_then(encode).unwrap_or(object)
@@ -191,7 +193,8 @@ struct Identity {
 }
 
 impl Identity {
-    /// Returns the first identifying field in which `meta` differs from this identity.
+    /// Returns the first identifying field in which `meta` differs from this identity; `None` if
+    /// all are equal.
     fn difference(&self, meta: &ObjectMeta) -> Option<&'static str> {
         if !self.is_named(meta) {
             Some("metadata.name or metadata.namespace")

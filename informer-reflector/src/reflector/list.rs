@@ -45,7 +45,7 @@ pub(super) struct ListHistory {
     pub(super) is_last_seen_refused: bool,
     /// Whether the store has objects of an incomplete list. If `last_seen` is empty, the next list
     /// then requests the newest state, because any other state could be older than these objects
-    /// (I1).
+    /// (invariant I1).
     pub(super) is_partly_known: bool,
     /// The number of consecutive streaming lists that failed.
     pub(super) broken_streams: u32,
@@ -61,7 +61,8 @@ pub(super) struct ListHistory {
 }
 
 impl ListHistory {
-    /// Returns the resource version to request for a paged list. Empty: the newest state.
+    /// Returns the resource version to request for a paged list. An empty version requests the
+    /// newest state.
     fn resource_version(&self) -> ResourceVersion {
         if self.is_last_seen_refused || (self.last_seen.is_empty() && self.is_partly_known) {
             ResourceVersion::empty()
@@ -72,8 +73,8 @@ impl ListHistory {
         }
     }
 
-    /// Returns the resource version to request for a streaming list. Empty: the newest state, which
-    /// costs the server no more than an older state.
+    /// Returns the resource version to request for a streaming list. An empty version requests the
+    /// newest state, which costs the server no more than an older state.
     pub(super) fn stream_version(&self) -> ResourceVersion {
         if self.is_last_seen_refused { ResourceVersion::empty() } else { self.last_seen.clone() }
     }
@@ -131,7 +132,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         is_version_refused(error) || (error.is_bad_request() && !self.history.last_seen.is_empty())
     }
 
-    /// Passes a complete list to the store in one step (I9).
+    /// Passes a complete list to the store in one step (invariant I9).
     pub(super) fn apply_list(&mut self, listing: Listing<K>, resource_version: ResourceVersion) {
         let (received, quarantined) = (listing.received(), listing.all_quarantined().clone());
         // Update the store first, so that the status is never ahead of the store.
@@ -190,7 +191,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 
     /// Delays the request after a short page, because a faulty server can return short pages for
-    /// ever. The first ten such requests in a row are not delayed.
+    /// ever. The first ten such requests in a row are not delayed. After them, an empty page is an
+    /// error, and so is a list that repeats its objects.
     async fn pace_short_page(
         &mut self,
         listing: &mut Listing<K>,

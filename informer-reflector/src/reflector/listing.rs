@@ -17,11 +17,11 @@ pub(super) struct Listing<K> {
     /// The number of objects at which the list is next checked for repetitions.
     check_at: usize,
     /// The state of each object that a streaming list sent after the stream's first modification or
-    /// deletion. `None`: the object was deleted. These states replace those in `objects`.
+    /// deletion. `None` means that the object was deleted. These states replace those in `objects`.
     changes: BTreeMap<ObjectKey, Option<Cached<K>>>,
     has_changes: bool,
     quarantined: BTreeSet<ObjectKey>,
-    /// The number of quarantined objects without a readable name.
+    /// The number of quarantined (undecodable) objects whose name can't be read.
     nameless: usize,
     received: usize,
 }
@@ -107,8 +107,8 @@ impl<K> Listing<K> {
         self.changes.insert(key, None);
     }
 
-    /// I10: adds an undecodable object. If an earlier version could be decoded, that version stays
-    /// in the list.
+    /// Adds an undecodable object (invariant I10). If an earlier version could be decoded, that
+    /// version stays in the list.
     pub(super) fn quarantine(&mut self, rejected: &RejectedObject) {
         self.received += 1;
         match &rejected.key {

@@ -93,18 +93,19 @@ pub struct Reflector<K> {
     watch_failures: WatchFailures,
     backoff: Backoff,
     pace: Pace,
-    /// The stream of a complete streaming list, which continues as the watch.
+    /// The stream of a complete streaming list, until the next watch continues to read it.
     open: Option<OpenWatch<K>>,
     silence: SilenceDetector,
-    /// Set while the server is unavailable, for all resources or only for this one.
+    /// This reflector's failures since the last response. Set while the server is unavailable, for
+    /// all resources or only for this one.
     outage_failures: Option<OutageFailures>,
-    /// Set from the first response after an outage until a list is complete, a watch has been open
-    /// for a second, or a request fails.
+    /// The recovery from an outage. Set from the first response after the outage until a list is
+    /// complete, a watch has been open for a second, or a request fails.
     recovery: Option<Recovery>,
     /// The number of responses of the server to all reflectors, at the last failure of this
     /// reflector.
     responses: u64,
-    /// Events and objects since the last yield.
+    /// The number of events and objects since the reflector last yielded to other tasks.
     since_yield: usize,
     reporter: Reporter,
     relist: RelistHandle,
@@ -176,8 +177,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
 
     /// Sets the form in which objects are stored. Default: [`Storage::Decoded`].
     ///
-    /// [`Storage::Encoded`] helps caches whose objects are rarely read. For unused fields, prefer
-    /// [`KubeListWatch::prune`](crate::KubeListWatch::prune) or a type without them.
+    /// [`Storage::Encoded`] saves memory in caches whose objects are rarely read. To save the
+    /// memory of unused fields, prefer [`KubeListWatch::prune`](crate::KubeListWatch::prune) or a
+    /// type without them.
     #[must_use]
     pub fn storage(mut self, storage: Storage) -> Self
     where
@@ -304,7 +306,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Ends the recovery from an outage.
+    /// Records the outcome of the recovery from an outage, if there was one.
     fn finish_recovery(&mut self, outcome: Outcome) {
         if let Some(recovery) = self.recovery.take() {
             recovery.finish_recovery(outcome);

@@ -14,18 +14,19 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// The minimum time between two turns.
+/// The minimum time between the turns of two reflectors to send a request during an outage.
 const MIN_SPACING: Duration = Duration::from_millis(300);
 
-/// The maximum time between two turns.
+/// The maximum time between the turns of two reflectors to send a request during an outage.
 const MAX_SPACING: Duration = Duration::from_secs(5);
 
 /// The number of waiting reflectors that one response releases: they can send a
 /// request without waiting for their turn.
 const RELEASES_PER_RESPONSE: usize = 2;
 
-/// The maximum pause of a released reflector before its request. Each pause is random, so that the
-/// requests do not arrive all at once.
+/// The maximum pause before a request that a reflector sends without waiting for its turn, because
+/// another reflector got a response. Each pause is random, so that the requests do not arrive all
+/// at once.
 const MAX_RELEASE_JITTER: Duration = Duration::from_millis(100);
 
 /// The failed requests of one reflector to an unavailable server.
@@ -42,7 +43,7 @@ pub(super) struct OutageFailures {
     /// Whether another reflector got a response between two failures of this reflector. If so, only
     /// the resource of this reflector is unavailable, and not the server.
     pub(super) only_own_resource: bool,
-    /// The reflector's own backoff.
+    /// The backoff of this reflector after its last failure.
     pub(super) wait: Duration,
     /// The wait that the server requested (`Retry-After`); zero if it requested none.
     pub(super) retry_after_server: Duration,
@@ -62,8 +63,8 @@ struct Queue {
     waiters: Vec<Waiter>,
     next_id: u64,
     last_turn: Option<Instant>,
-    /// The number of releases that no waiter could use yet, because all waiters still wait for the
-    /// end of their `Retry-After`.
+    /// The number of unused releases. A release permits one waiter to send a request without a
+    /// turn. It stays unused while all waiters wait for the end of their `Retry-After`.
     releases: usize,
     logged: Option<LoggedOutage>,
     recovering: Recovering,
@@ -79,7 +80,7 @@ struct LoggedOutage {
 /// The numbers of reflectors that got a response after the outage.
 #[derive(Default)]
 struct Recovering {
-    /// The number of reflectors whose list or watch has not succeeded yet.
+    /// The number of reflectors that got a response, and whose list or watch has not succeeded yet.
     now: usize,
     /// The number of reflectors that have resumed their watch.
     resumed: usize,
@@ -162,7 +163,7 @@ impl Queue {
         }
     }
 
-    /// Returns the first waiter that satisfies the condition.
+    /// Returns the first waiter that has no permission yet and satisfies the condition.
     fn first(&mut self, condition: impl Fn(&Waiter) -> bool) -> Option<&mut Waiter> {
         let waiting =
             self.waiters.iter_mut().filter(|waiter| waiter.permission.is_none() && condition(waiter));
@@ -187,7 +188,8 @@ impl Queue {
         }
     }
 
-    /// Releases waiters until no release is left, or no waiter can use one.
+    /// Permits waiters to send requests without a turn, until no unused release is left, or no
+    /// waiter can use one.
     fn release(&mut self, now: Instant) {
         while self.releases > 0 {
             let Some(first) = self.first(|waiter| waiter.retry_after_until <= now) else { return };
@@ -279,7 +281,7 @@ impl Outage {
         tracing::warn!(waiting, %resource, %error, "API server unavailable; informers wait and retry in turns");
     }
 
-    /// Records a response after a failure, and releases two waiters.
+    /// Records a reflector's first response after an outage, and releases two waiters.
     pub(super) fn begin_recovery(this: &Arc<Self>) -> Recovery {
         let mut queue = this.queue.lock();
         queue.recovering.now += 1;
@@ -298,7 +300,7 @@ impl Outage {
         self.responses.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns the number of responses so far.
+    /// Returns the number of responses to all reflectors so far.
     pub(super) fn responses(&self) -> u64 {
         self.responses.load(Ordering::Relaxed)
     }

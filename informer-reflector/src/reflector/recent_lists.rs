@@ -10,10 +10,10 @@ use tokio::time::Instant;
 /// Maximum number of lists that a reflector keeps a record of.
 const MAX_RECORDS: usize = 16;
 
-/// The cause of the first list.
+/// The cause of a reflector's first list, in its [`ListRecord`].
 pub(super) const INITIAL: &str = "initial";
 
-/// A complete list.
+/// A record of a complete list.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ListRecord {

@@ -25,7 +25,7 @@ impl RelistHandle {
         self.requests.notify_one();
     }
 
-    /// Waits for a request.
+    /// Waits until a relist is requested.
     pub(super) async fn requested(&self) {
         self.requests.notified().await;
     }

@@ -32,7 +32,8 @@ pub(super) struct Reporter {
     /// The start of the current list. `None` if no list is running, also while the reflector waits
     /// to retry a failed list.
     list_began: Option<Instant>,
-    /// The cause of the current or next list, and the error. `None` while no list is needed.
+    /// The cause of the current or next list, and the error that made the list necessary, if any.
+    /// `None` while no list is needed.
     list_cause: Option<(&'static str, Option<String>)>,
 }
 
@@ -100,7 +101,7 @@ impl Reporter {
         self.list_cause.get_or_insert((cause, error));
     }
 
-    /// Records a complete list.
+    /// Records a complete list with this number of objects, and logs it if it was slow.
     pub(super) fn listed(&mut self, objects: usize) {
         let took = self.list_began.take().map(|began| began.elapsed());
         let (cause, error) = self.list_cause.take().unwrap_or((INITIAL, None));
@@ -322,8 +323,8 @@ fn is_same(earlier: &RejectedObject, later: &RejectedObject) -> bool {
     earlier.resource_version == later.resource_version
 }
 
-/// Returns a decoder's error without the position in the body, which differs between lists and
-/// watches.
+/// Returns an error without a position such as ` (line 1, column 7)`, which differs between lists
+/// and watches.
 fn cause(error: &str) -> &str {
     error.split(" (line ").next().unwrap_or(error)
 }

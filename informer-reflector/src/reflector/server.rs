@@ -26,7 +26,9 @@ const UNSUPPORTED_FOR: Duration = Duration::from_secs(10 * 60);
 /// that. By default, each reflector has its own value.
 ///
 /// While the server is unavailable (it cannot be reached, or returns 502, 503 or 504):
-/// - Each reflector backs off, but never for longer than half the time since its first failure.
+/// - Each reflector backs off, for at most half the time since its first failure, or for at most
+///   twice the first wait of its [backoff](super::ReflectorConfig::backoff) if that is longer. A
+///   longer `Retry-After` takes precedence.
 /// - After its backoff, a reflector waits for its turn. The time between two turns is a fifth of
 ///   the time for which the next reflector has been failing, between 0.3 and 5 seconds. Reflectors
 ///   with the most recent success go first, so that resources with a permanent failure delay no
@@ -92,7 +94,7 @@ impl SharedServer {
         self.inner.outage.count_response();
     }
 
-    /// Returns the number of responses so far.
+    /// Returns the number of responses to all reflectors so far.
     pub(super) fn responses(&self) -> u64 {
         self.inner.outage.responses()
     }

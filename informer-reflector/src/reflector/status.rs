@@ -134,7 +134,7 @@ pub struct ReflectorStatus {
     pub(super) description: Arc<str>,
     health: watch::Receiver<Health>,
     pub(super) notes: Arc<Mutex<Notes>>,
-    /// The counter of the source; `None` if the source does not count bytes.
+    /// The source's counter of received bytes; `None` if the source does not count them.
     received_bytes: Option<Arc<AtomicU64>>,
 }
 
@@ -156,7 +156,7 @@ impl ReflectorStatus {
         Self { description: description.into(), health, notes: Arc::default(), received_bytes }
     }
 
-    /// Returns the resource and scope for messages.
+    /// Returns the resource and its scope for messages, such as `pods in namespace "shop"`.
     #[must_use]
     pub fn description(&self) -> &str {
         &self.description

@@ -34,7 +34,7 @@ pub(super) enum Form {
     Watch,
 }
 
-/// The reflector's next step.
+/// The reflector's next step after a list or watch has ended.
 #[derive(Debug)]
 pub(super) enum Step {
     Now(Request),
@@ -90,7 +90,8 @@ impl Step {
 pub(super) struct RequestSpan {
     pub(super) span: Span,
     form: Form,
-    /// The [totals](super::reporter::Reporter::totals) before the request.
+    /// The [totals](super::reporter::Reporter::totals) of listed objects and of events before the
+    /// request.
     before: (u64, u64),
 }
 

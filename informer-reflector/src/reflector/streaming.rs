@@ -85,8 +85,8 @@ impl Allowance {
         }
     }
 
-    /// Stops the growth of the allowance: all existing objects have arrived, so the end of the list
-    /// must follow.
+    /// Stops the growth of the allowance, because the stream has sent a change: all existing
+    /// objects have arrived, so the end of the list must follow.
     fn changes_have_begun(&mut self) {
         self.earns = false;
         self.left = self.left.min(self.pause);
@@ -201,7 +201,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Ok(OpenWatch { events, opened, lifetime })
     }
 
-    /// Receives objects until the list ends.
+    /// Receives objects until the list ends. Returns the resource version of the list, and the
+    /// events that arrived together with its end.
     async fn receive_initial(
         &mut self,
         events: &mut WatchStream<K>,
@@ -309,8 +310,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         listing.push(self.store.list_part(objects));
     }
 
-    /// I10: adds an undecodable object to the status, and to the list, so that it does not count as
-    /// deleted.
+    /// Adds an undecodable object to the status, and to the list, so that it does not count as
+    /// deleted (invariant I10).
     pub(super) fn quarantine_listed(&mut self, rejected: &RejectedObject, listing: &mut Listing<K>) {
         self.reporter.quarantine(rejected);
         listing.quarantine(rejected);

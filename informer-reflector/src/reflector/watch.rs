@@ -19,10 +19,10 @@ use super::outage::Outcome;
 use super::status::Health;
 use super::step::{Request, Step};
 
-/// A watch that ends sooner than this without an event or bookmark is a failure.
+/// A watch that ends sooner than this is a failure if no new resource version has arrived.
 const MIN_USEFUL_WATCH: Duration = Duration::from_secs(1);
 
-/// A watch that has lasted this long is a success, even if no event has arrived.
+/// A watch that has lasted this long is a success and resets the backoff, even without an event.
 const STABLE_WATCH: Duration = Duration::from_secs(10);
 
 /// The longest wait for the response to a watch request. Servers respond immediately, not only when
@@ -65,7 +65,7 @@ const MAX_GATHERED: usize = 100;
 /// The changes for the next call of [`ReflectorStore::apply`](informer_core::ReflectorStore::apply).
 struct PendingApply<K> {
     changes: Vec<Delta<K>>,
-    /// The numbers of events, including those without a change.
+    /// The numbers of received events by type, including events without a change.
     events: EventCounts,
 }
 
@@ -176,9 +176,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Passes changes to the store until the watch ends, and returns how it ended. Returns `None` at
-    /// the first data after earlier connections were silent. The caller then asks for the limit of
-    /// silence again, because the limit can be shorter now.
+    /// Passes changes to the store until the watch ends, and returns how it ended. Returns `None`
+    /// at the first data after earlier connections were silent. The caller then determines the
+    /// maximum time without data again, because it can be shorter now.
     ///
     /// # Cancel safety
     /// No event is lost if the future is dropped.
@@ -322,8 +322,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Ok(Some(delta))
     }
 
-    /// I10: quarantines an object that can't be decoded or transformed. If the object was deleted,
-    /// returns its deletion instead. If the object has no known key, ends the watch.
+    /// Quarantines an object that can't be decoded or transformed (invariant I10). If the object
+    /// was deleted, returns its deletion instead. If the object has no known key, ends the watch.
     fn take_rejected(
         &mut self,
         kind: RejectedKind,

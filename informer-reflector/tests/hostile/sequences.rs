@@ -178,10 +178,11 @@ impl ListerWatcher<ConfigMap> for Hostile {
 /// for each second, five with a backoff of up to 8 seconds, and then two a minute: 77 in total.
 const MAX_IN_A_MINUTE: usize = 80;
 
-/// The limit of log lines. Expired versions, for example, log at most three lines a minute.
+/// The limit of log lines in a minute, on average. Expired versions, for example, log at most three
+/// lines a minute.
 const MAX_LINES_IN_A_MINUTE: usize = 20;
 
-/// The memory limit in bytes. The server has only two small objects.
+/// The memory limit of a test, in bytes. The server sends only one small object.
 const MAX_MEMORY: usize = 512 * 1024;
 
 fn run(server: &Hostile) {

@@ -23,13 +23,14 @@ use tower::BoxError;
 use crate::log::Log;
 use crate::meter::Meter;
 
-/// The object size limit in these tests.
+/// The maximum size of an object in these tests, in bytes.
 pub(crate) const MAX_OBJECT: usize = 1024 * 1024;
 
-/// The memory limit for any answer: an object, its text in the decoder, and the bytes read ahead.
+/// The memory limit for any answer, in bytes: an object, its text in the decoder, and the bytes
+/// read ahead.
 const MAX_MEMORY: usize = 8 * MAX_OBJECT;
 
-/// The same limits as in `sequences`.
+/// The limit of requests in a minute, as in `sequences.rs`.
 const MAX_REQUESTS_IN_A_MINUTE: usize = 80;
 const MAX_LINES_IN_A_MINUTE: usize = 20;
 
@@ -40,7 +41,7 @@ const HOSTILE: Duration = Duration::from_secs(180);
 /// watch lasts up to 125 seconds.
 const RECOVERY: Duration = Duration::from_secs(200);
 
-/// The newest version of the server once it sends good answers.
+/// The newest resource version of the server once it sends good answers.
 const NEWEST: u64 = 200;
 
 /// The requests that get the hostile answer. All others get good answers.
@@ -58,7 +59,7 @@ pub(crate) struct Reply {
     pub(crate) then: Then,
 }
 
-/// The server's behavior after the bytes.
+/// The server's behavior after it has sent the bytes of a [`Reply`].
 pub(crate) enum Then {
     Close,
     /// Sends nothing more and keeps the connection open.
@@ -323,7 +324,7 @@ impl ReflectorStore<ConfigMap> for Names {
     }
 }
 
-/// Runs each case; a failure names the case.
+/// Runs a reflector against each case. The message of a failed check names the case.
 pub(crate) fn survive(meter: &Meter, cases: Vec<Case>) {
     for case in cases {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();

@@ -26,7 +26,7 @@ const EVENTS: [&str; 3] = [
     "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"5\"}}}\n",
 ];
 
-/// Returns one gzip member.
+/// Compresses a text into one gzip member.
 fn gzip(text: &str) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(text.as_bytes()).expect("a write to memory");

@@ -13,7 +13,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::script::*;
 
-/// A consumer's store.
+/// The store of the queue's consumer: the objects by their keys.
 #[derive(Default)]
 struct Store(Mutex<BTreeMap<ObjectKey, Cached<ConfigMap>>>);
 

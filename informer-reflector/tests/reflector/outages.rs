@@ -20,7 +20,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::log::Log;
 use super::script::{Line, Run, status};
 
-/// A server that is available or not, for all its reflectors.
+/// A server that can become unavailable and available again, for all its reflectors at once.
 #[derive(Clone, Default)]
 struct Server {
     is_away: Arc<AtomicBool>,
@@ -95,7 +95,7 @@ impl ListerWatcher<ConfigMap> for Server {
     }
 }
 
-/// Running reflectors that share one client.
+/// Running reflectors of one server, which share its state (`SharedServer`).
 struct Reflectors {
     statuses: Vec<ReflectorStatus>,
     tasks: JoinSet<()>,

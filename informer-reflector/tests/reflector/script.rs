@@ -273,7 +273,7 @@ pub(super) fn unspawned(lines: Vec<Line>) -> (impl Future<Output = ()>, Unbounde
     (reflect_into(lines, Arc::new(Notes(note_sender))), notes)
 }
 
-/// A reflector that fills the given store.
+/// Returns the future of a reflector that fills the given store.
 pub(super) fn reflect_into(
     lines: Vec<Line>,
     store: Arc<dyn ReflectorStore<ConfigMap>>,
@@ -308,7 +308,7 @@ pub(super) fn held(line: Line) -> (oneshot::Sender<()>, Line) {
     (sender, Line::Held(receiver, Box::new(line)))
 }
 
-/// A streaming list that stays open.
+/// A streaming list that sends these batches, and stays open until the sender is dropped.
 pub(super) fn stream_of(batches: Vec<Vec<WatchEvent<ConfigMap>>>) -> (mpsc::UnboundedSender<Events>, Line) {
     let (sender, receiver) = mpsc::unbounded();
     batches.into_iter().for_each(|batch| send(&sender, batch));

@@ -176,7 +176,7 @@ fn endless() -> futures::channel::mpsc::UnboundedReceiver<Events> {
     receiver
 }
 
-/// Sends a batch every `millis` milliseconds, forever.
+/// A streaming list that sends a batch every `millis` milliseconds, without an end.
 fn trickle(millis: u64, batch: impl Fn(usize) -> Vec<WatchEvent<ConfigMap>> + Send + 'static) -> Line {
     let (events, line) = stream_of(vec![vec![added("a", "1")]]);
     tokio::spawn(async move {

@@ -22,13 +22,15 @@ use super::protobuf::{IntOrText, next_of_run, only_field, timestamp};
 
 pub(super) use messages::direct;
 
-/// Decodes the protobuf messages of one kind.
+/// Decodes the protobuf messages of one kind directly into objects, without a tape (an intermediate
+/// list of tokens).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Direct {
-    /// The name of the message in [`kube_messages`].
+    /// The name of the kind's protobuf message in [`kube_messages`].
     pub(super) message: &'static str,
-    /// Decodes a message from which the pruned fields have been removed. Returns `None` for an
-    /// unusual message, which the caller decodes with a tape.
+    /// Decodes a message from which the pruned fields have been removed. Returns `None` if the
+    /// message is invalid, or not in the form that servers usually write. The caller then decodes
+    /// it with a tape.
     pub(super) read: fn(&[u8]) -> Option<OwnedObject<AnyObject>>,
 }
 
@@ -36,21 +38,24 @@ pub(super) struct Direct {
 struct Occurrence<'r, 'b> {
     number: u64,
     content: Content<'b>,
-    /// The fields that follow. The reader of a list or map takes the other elements from them.
+    /// The fields of the message after this one. The reader of a list or map reads the other
+    /// elements of the list or map from them.
     rest: &'r mut Fields<'b>,
 }
 
-/// A type that is a message in protobuf.
+/// A Rust type that is encoded as a message in protobuf.
 trait Message: Default {
-    /// Reads one field.
+    /// Stores the content of a protobuf field in this value. Returns `None` if the content is
+    /// invalid or unusual.
     fn field(&mut self, field: Occurrence<'_, '_>) -> Option<()>;
 }
 
-/// A type that the fields of a message can have.
+/// A Rust type that the fields of a protobuf message can have.
 trait Value: Sized {
     fn blank() -> Self;
 
-    /// Replaces the blank value with the content of a field.
+    /// Sets this value, which was [`blank`](Self::blank), to the content of a protobuf field.
+    /// Returns `None` if the content is invalid.
     fn read(&mut self, content: Content<'_>) -> Option<()>;
 
     /// Returns whether this content of an optional field means that the field is absent.
@@ -59,23 +64,25 @@ trait Value: Sized {
     }
 }
 
-/// A field of a type: a value, or an optional value.
+/// A field of a Rust struct that holds one [`Value`]: of type `V`, or of type `Option<V>`.
 trait Place {
-    /// Reads a field. Zero content means that the field is absent, because Go writes this field
-    /// even if it is not set.
+    /// Sets the Rust field to the content of a protobuf field, unless the content is zero. Zero
+    /// content means that the field is absent, because Go writes the protobuf field even if it is
+    /// not set.
     fn optional(&mut self, content: Content<'_>) -> Option<()>;
 
-    /// Reads a field that is present even if its content is zero.
+    /// Sets the Rust field to the content of a protobuf field, even if the content is zero.
     fn present(&mut self, content: Content<'_>) -> Option<()>;
 }
 
-/// A field of a type: a list or map, or an optional list or map.
+/// A field of a Rust struct that holds a list or map: of type `C`, or of type `Option<C>`.
 trait AsCollection<C> {
     fn collection(&mut self) -> &mut C;
 }
 
-/// Decodes a message. Returns `None` for a malformed or unusual message, which the caller decodes with
-/// a tape.
+/// Decodes the protobuf message of an object of type `M`. Returns `None` if the message is
+/// malformed, or not in the form that servers usually write. The caller then decodes it with a
+/// tape.
 fn object<M: Message + Send + Sync + 'static>(bytes: &[u8]) -> Option<OwnedObject<AnyObject>> {
     // Decode into the final heap allocation, because moving an object of several kilobytes is slow.
     let mut object = OwnedObject::new(M::default());
@@ -83,8 +90,9 @@ fn object<M: Message + Send + Sync + 'static>(bytes: &[u8]) -> Option<OwnedObjec
     Some(object.cast())
 }
 
-/// Calls a function with each field of a message. Returns `None` if the function does, if the message
-/// is malformed, or if a field occurs twice.
+/// Calls `read` with each field of a protobuf message. Returns `None` if `read` does, if the
+/// message is malformed, if a field number is above 127, or if a field occurs again, unless `read`
+/// takes the further occurrences from [`Occurrence::rest`].
 fn each_field(bytes: &[u8], mut read: impl FnMut(Occurrence<'_, '_>) -> Option<()>) -> Option<()> {
     let (mut rest, mut seen) = (Fields(bytes), 0_u128);
     while let Some((number, content)) = rest.next().ok()? {
@@ -98,13 +106,14 @@ fn each_field(bytes: &[u8], mut read: impl FnMut(Occurrence<'_, '_>) -> Option<(
     Some(())
 }
 
-/// Reads a message whose fields belong to the outer message in JSON.
+/// Calls `read` with each field of an inner message. In JSON, these fields are among the fields of
+/// the outer message. Returns `None` in the same cases as [`each_field`].
 fn inlined(field: &Occurrence<'_, '_>, read: impl FnMut(Occurrence<'_, '_>) -> Option<()>) -> Option<()> {
     let Content::Bytes(bytes) = field.content else { return None };
     each_field(bytes, read)
 }
 
-/// Reads all elements of a list.
+/// Reads all elements of a list: `field` has the first element, and the others follow it.
 fn list<V: Value>(place: &mut impl AsCollection<Vec<V>>, field: Occurrence<'_, '_>) -> Option<()> {
     let Occurrence { number, content, rest } = field;
     let mut ahead = *rest;
@@ -120,7 +129,7 @@ fn list<V: Value>(place: &mut impl AsCollection<Vec<V>>, field: Occurrence<'_, '
     Some(())
 }
 
-/// Reads all entries of a map.
+/// Reads all entries of a map: `field` has the first entry, and the others follow it.
 fn map<V: Value>(
     place: &mut impl AsCollection<BTreeMap<String, V>>,
     field: Occurrence<'_, '_>,
@@ -142,7 +151,7 @@ fn map<V: Value>(
     Some(())
 }
 
-/// Skips a field that the type does not have; `None` if the content of the field is not zero.
+/// Skips a field that the Rust type does not have. Returns `None` if its content is not zero.
 fn unknown(field: &Occurrence<'_, '_>) -> Option<()> {
     is_zero(field.content).then_some(())
 }

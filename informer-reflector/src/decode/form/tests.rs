@@ -41,7 +41,7 @@ fn pod() -> Value {
     })
 }
 
-/// Returns the body of a list with one pod, as the simulator writes it.
+/// Returns the body of a list with one pod in this encoding, as the simulator writes it.
 fn body(encoding: Encoding) -> Vec<u8> {
     let accept = match encoding {
         Encoding::Json => "application/json",
@@ -62,7 +62,7 @@ fn expected() -> ExpectedType {
     ExpectedType::of::<Pod>(&())
 }
 
-/// Decodes a list with one pod.
+/// Decodes the body of a list with one pod, and returns the pod in the given form.
 fn listed(
     body: &[u8],
     encoding: Encoding,
@@ -130,7 +130,7 @@ fn i10_undecodable_object_is_rejected_before_it_is_encoded() {
     assert_eq!(rejected.error, "a Pod has no name");
 }
 
-/// Returns the message of the pod.
+/// Returns the protobuf message of the pod that [`pod`] returns as JSON.
 fn message() -> Vec<u8> {
     let body = body(Encoding::Protobuf);
     let list = crate::decode::envelope::Unknown::read(&body).expect("an envelope").raw;

@@ -13,7 +13,7 @@ use crate::decode::prune_paths::NOTHING_PRUNED;
 use crate::decode::repair::{INVALID_UTF8, Repaired};
 
 impl<K> ListDecoder<K> {
-    /// Decodes all complete values.
+    /// Decodes all complete values of a JSON body, and returns the items among them.
     pub(super) fn decode_json(&mut self, body: &Repaired<'_>) -> Result<Items<K>, ListWatchError> {
         let mut items = Vec::new();
         let text = &*body.text;
@@ -59,7 +59,7 @@ impl<K> ListDecoder<K> {
         Ok(true)
     }
 
-    /// Reads the name of a field and the colon.
+    /// Reads the name of a field and the colon after it. Returns `false` if more bytes are needed.
     fn field(&mut self, rest: &str) -> Result<bool, ListWatchError> {
         let Some((name, len)) = self.typed::<String>(rest, "it is not valid JSON")? else {
             return Ok(false);
@@ -80,7 +80,8 @@ impl<K> ListDecoder<K> {
         Ok(true)
     }
 
-    /// Reads the value of a field other than an array of items.
+    /// Reads the value of a field other than an array of items. Returns `false` if more bytes are
+    /// needed.
     fn value(&mut self, rest: &str, field: Field) -> Result<bool, ListWatchError> {
         let len = match field {
             Field::Kind => {

@@ -15,7 +15,7 @@ use crate::decode::protobuf::read;
 use crate::decode::prune_paths::NOTHING_PRUNED;
 
 impl<K> ListDecoder<K> {
-    /// Decodes all complete fields.
+    /// Decodes all complete fields of a protobuf body, and returns the items among them.
     pub(super) fn decode_protobuf(&mut self, body: &[u8]) -> Result<Items<K>, ListWatchError> {
         let mut items = Vec::new();
         if self.state == State::Start {
@@ -37,7 +37,7 @@ impl<K> ListDecoder<K> {
         Ok(items)
     }
 
-    /// Reads one field. Returns `false` if more bytes are needed.
+    /// Reads one protobuf field of the body. Returns `false` if more bytes are needed.
     fn next_field(&mut self, rest: &[u8], items: &mut Items<K>) -> Result<bool, ListWatchError> {
         let Some(header) = Header::read(rest).map_err(|Malformed| self.malformed())? else {
             return Ok(false);
@@ -60,7 +60,7 @@ impl<K> ListDecoder<K> {
         Ok(true)
     }
 
-    /// Reads the type of the list.
+    /// Reads the `kind` and `apiVersion` of the list.
     fn type_meta(&mut self, bytes: &[u8]) -> Result<(), ListWatchError> {
         let mut list = Unknown::default();
         list.read_type(bytes).map_err(|Malformed| self.malformed())?;

@@ -111,8 +111,8 @@ impl<const WRITES: bool> Object<WRITES> {
     }
 }
 
-/// Returns the time in a message, with microseconds if `is_micro`, and otherwise in whole seconds,
-/// like the object's JSON. Returns `None` if the time is out of range.
+/// Returns the time in a protobuf message, with microseconds if `is_micro`, and otherwise in whole
+/// seconds, like the object's JSON. Returns `None` if the time is out of range.
 pub(in crate::decode) fn timestamp(bytes: &[u8], is_micro: bool) -> Option<Timestamp> {
     let (mut seconds, mut nanoseconds) = (0, 0);
     let mut fields = Fields(bytes);
