@@ -51,7 +51,8 @@ fn main() {
     }
 }
 
-/// Returns the updates per second without coalescing, so that each handler receives each update.
+/// Measures an informer that does not coalesce updates, so that each handler receives each update.
+/// Returns the updates per second.
 fn every_update<K: Sample>(handlers: usize, batch: usize, updates: usize, effort: &Effort) -> f64 {
     let bench = Bench::<K>::start(handlers, &HandlerOptions::default().threshold(None), |_| {});
     let mut source = Updates::new();
@@ -67,8 +68,8 @@ fn every_update<K: Sample>(handlers: usize, batch: usize, updates: usize, effort
     speed
 }
 
-/// Returns the updates per second until each handler has the latest state, with the default
-/// coalescing threshold.
+/// Measures an informer with the default coalescing threshold. Returns the number of updates per
+/// second until each handler has the latest version of each object.
 fn last_versions(handlers: usize, updates: usize, effort: &Effort) -> f64 {
     let bench = Bench::<Pod>::start(handlers, &HandlerOptions::default(), |_| {});
     let mut source = Updates::new();

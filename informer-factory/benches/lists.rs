@@ -107,9 +107,9 @@ where
     task.await.expect("the informer does not panic");
 }
 
-/// Reports the peak memory of a case. If `is_goal`, the case has a limit: panics if the peak is 1.3
-/// times the idle memory or more. This limit is the same on every machine, because the benchmark
-/// counts bytes.
+/// Reports the peak memory of a benchmark case, relative to the memory of the idle informer. If
+/// `is_goal` is `true`, panics if the peak is 1.3 times the idle memory or more. This limit is the
+/// same on every machine, because the benchmark counts allocated bytes.
 fn report_peak(case: &str, over_steady: f64, is_goal: bool) {
     report(&format!("{case}: peak relative to idle memory"), over_steady, "times");
     assert!(
@@ -118,7 +118,7 @@ fn report_peak(case: &str, over_steady: f64, is_goal: bool) {
     );
 }
 
-/// Waits until the informer watches and the handlers have received all events.
+/// Waits until the informer watches and the handler has received all pending events.
 async fn at_rest<K>(informer: &SharedIndexInformer<K>, handler: &HandlerRegistration)
 where
     K: Resource + Send + Sync + 'static,
@@ -136,8 +136,8 @@ fn report(case: &str, value: f64, unit: &str) {
     println!("bench: {case} = {value:.3} {unit}");
 }
 
-/// Returns pods as JSON text, split where the number of the pod is inserted: in its name, version
-/// and UID.
+/// Returns pods as JSON text. Each text is split in three places, where the server inserts the
+/// pod's number (in name and UID) and its resource version.
 async fn templates() -> Vec<[String; 4]> {
     let simulator = Simulator::builder().built_in_kinds().start().await.expect("the simulator starts");
     let spec = ClusterSpec { pods: 64, ..ClusterSpec::default() };
@@ -160,7 +160,7 @@ async fn templates() -> Vec<[String; 4]> {
 struct Server {
     templates: Arc<Vec<[String; 4]>>,
     pods: usize,
-    /// When notified, ends the open watch with 410.
+    /// When notified, ends the open watch with the error 410 (expired).
     expire: Arc<Notify>,
     changed: Arc<Changed>,
 }

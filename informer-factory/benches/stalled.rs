@@ -89,7 +89,8 @@ fn nine_and_a_stalled_one<K: Sample>(options: &HandlerOptions, updates: usize) -
     outcome
 }
 
-/// Delivers all updates, and returns the throughput and the bytes that are allocated afterwards.
+/// Delivers all updates. Returns the throughput, and the number of bytes that are allocated
+/// afterwards.
 fn run<K: Sample>(bench: &Bench<K>, updates: usize) -> Outcome {
     const CHUNK: usize = 50_000;
     let mut source = Updates::new();

@@ -57,7 +57,8 @@ pub enum NamespaceWatch {
     },
 }
 
-/// One namespace of an informer as a [`CacheSync`]; see [`SharedIndexInformer::cache_in`].
+/// One namespace of an informer, for which [`wait_for_cache_sync`] can wait; see
+/// [`SharedIndexInformer::cache_in`].
 #[derive(Debug, Clone)]
 pub struct NamespaceCache<K: 'static> {
     informer: SharedIndexInformer<K>,
@@ -65,9 +66,9 @@ pub struct NamespaceCache<K: 'static> {
 }
 
 impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
-    /// Returns one namespace of the informer as a [`CacheSync`], for a program that cannot work
-    /// without this namespace. The informer itself syncs even if the server [refuses](Self::synced)
-    /// a namespace.
+    /// Returns a [`CacheSync`] that is synced when this namespace is synced, for a program that
+    /// cannot work without the namespace. The informer itself syncs even if the server
+    /// [refuses](Self::synced) a namespace.
     ///
     /// ```no_run
     /// # async fn run(
@@ -156,7 +157,8 @@ impl NotSynced {
     }
 }
 
-/// Waits until all completions are set. Fails as soon as any completion is cancelled (I12).
+/// Waits until all completions are set. Fails as soon as any completion is cancelled (invariant I12
+/// in ARCHITECTURE.md).
 pub(crate) async fn all_set(completions: impl IntoIterator<Item = Completion>) -> Result<(), NeverSynced> {
     let waits = completions.into_iter().map(|completion| async move { completion.wait().await });
     try_join_all(waits).await.map(drop)

@@ -58,7 +58,7 @@ fn reads(c: &mut Criterion, indexer: &Indexer<Pod>, with: &str) {
         ("equal in a namespace, 200 match", "app.kubernetes.io/part-of=product-7", Some("namespace-7"), 200),
         ("equal, half of all match", "tier=front", None, 50_000),
     ] {
-        let selector = parse_selector(text).expect("valid");
+        let selector = parse_selector(text).expect("a selector");
         c.bench_function(&format!("{what}, {with}"), |b| {
             b.iter(|| {
                 let found = match namespace {

@@ -53,13 +53,13 @@ impl<K: 'static> Indexer<K> {
     #[ref_cast_custom]
     fn from_shared_ref(shared: &Arc<Shared>) -> &Self;
 
-    /// Returns the object with this key.
+    /// Returns the object with this key; `None` if the store does not have it.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<Cached<K>> {
         self.shared.state.read().get(key).map(|(_, object)| object.clone().cast())
     }
 
-    /// Returns the object with this key, given as `namespace/name` or `name`.
+    /// Returns the same as [`get`](Self::get) for a key in the form `namespace/name` or `name`.
     #[must_use]
     #[doc(alias = "GetByKey")]
     pub fn get_by_key(&self, key: &str) -> Option<Cached<K>> {
@@ -129,9 +129,8 @@ impl<K: 'static> Indexer<K> {
         Snapshot::new(self.shared.state.read().clone())
     }
 
-    /// Returns the objects that have `value` in the index `name`. Its values must be `String`s, unless
-    /// it is the index by namespace.
-    /// An [`Index`] handle is faster and supports other types.
+    /// Returns the objects that have `value` in the index `name`. Its values must be `String`s,
+    /// unless it is the index by namespace. An [`Index`] handle is faster and supports other types.
     ///
     /// # Errors
     /// [`IndexError::Unknown`] if there is no such index; [`IndexError::WrongType`] if its values

@@ -68,7 +68,7 @@ impl<K: Resource + 'static> Lister<K> {
     }
 }
 
-/// Lists and gets the objects of one namespace.
+/// Lists and gets the objects of one namespace. [`Lister::namespace`] creates it.
 #[doc(alias = "GenericNamespaceLister")]
 pub struct NamespaceLister<'a, K> {
     indexer: &'a Indexer<K>,

@@ -84,7 +84,7 @@ impl<K: 'static> Objects<K> {
 }
 
 impl<K: 'static> Objects<K> {
-    /// Changes the type of the objects, as [`Cached::cast`] does.
+    /// Changes the static type of the objects, as [`Cached::cast`] does.
     pub(crate) fn cast<T: 'static>(self) -> Objects<T> {
         Objects::new(self.entries, self.slots, self.len, self.has_encoded)
     }
@@ -127,8 +127,8 @@ impl<K: 'static> IntoIterator for Objects<K> {
 /// An iterator over the handles of [`Objects`].
 pub struct IntoIter<K> {
     objects: Objects<K>,
-    /// If the result consists of a [`Posting`], the index of its current chunk; `position` is then
-    /// the next position in this chunk.
+    /// If the result consists of a [`Posting`] (a sorted set of slots), the index of its current
+    /// chunk; `position` is then the next position in this chunk.
     chunk: usize,
     position: usize,
 }

@@ -34,7 +34,7 @@ impl<T: Clone + Default, const LEAF: usize> PersistentVec<T, LEAF> {
         Self { root: Arc::new([]) }
     }
 
-    /// Returns a vector with `len` slots.
+    /// Returns a vector with at least `len` slots.
     pub(crate) fn with_len(len: usize) -> Self {
         let mut new = Self::new();
         new.grow(len);

@@ -12,14 +12,16 @@ use informer_core::{Cached, Completion, Delta, ObjectKey, ReflectorStore, Replac
 use crate::shared::Shared;
 use crate::{Change, IndexFailure, Indexer, StoreWriter};
 
-/// A store that a reflector fills directly. Each call of the reflector is one transaction.
+/// A store that a reflector fills directly. Each call of the reflector changes the store in at most
+/// one transaction.
 ///
 /// The objects of the initial list are visible to readers as they arrive. Once the list is
 /// complete, the store equals the server's state at the [watermark](Indexer::watermark), except
-/// that it keeps the last known state of quarantined objects. Resyncs are ignored. Failures of
-/// index functions are logged, and returned by [`Indexer::index_failures`].
+/// that it keeps the last known state of quarantined objects, which could not be decoded or
+/// transformed. Resyncs are ignored. Failures of index functions are logged, and returned by
+/// [`Indexer::index_failures`].
 ///
-/// Calls must not overlap, because a store has one writer, which is the reflector here.
+/// The reflector's calls must not overlap, because a store has only one writer.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -41,7 +43,7 @@ pub struct ReflectedStore<K> {
 }
 
 impl<K: Send + Sync + 'static> ReflectedStore<K> {
-    /// Wraps the writer of a store.
+    /// Returns a store that a reflector can fill. `writer` is the writer of the store.
     #[must_use]
     #[expect(clippy::needless_pass_by_value, reason = "the only writer of the store moves here")]
     pub fn new(writer: StoreWriter<K>) -> Self {

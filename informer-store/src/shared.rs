@@ -2,7 +2,8 @@
 //! writer uses.
 //!
 //! Lock order: `write`, then `state`. While `state` is locked, only prepared changes are applied,
-//! so readers wait only for a short time. Neither lock is held while user code runs.
+//! so readers wait only for a short time. While one of the locks is held, no user code runs except
+//! `Hash` and `Eq` of index values.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -30,7 +31,7 @@ impl IndexId {
 pub(crate) struct Shared {
     pub(crate) state: RwLock<State>,
     pub(crate) write: Mutex<WriterNotes>,
-    /// Notified when the construction of an index ends. Used with the lock `write`.
+    /// Notified when the construction of an index ends. Threads wait for it with the lock `write`.
     pub(crate) joined: Condvar,
 }
 

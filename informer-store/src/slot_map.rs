@@ -134,7 +134,8 @@ impl<E: Clone> SlotMap<E> {
         self.entries.get(slot as usize).as_ref()
     }
 
-    /// Returns the entry with this hash for which `is_it` returns `true`, and its slot.
+    /// Returns the entry with this hash for which `is_it` returns `true`, and its slot; `None` if
+    /// there is none.
     pub(crate) fn find(&self, hash: u64, is_it: impl Fn(&E) -> bool) -> Option<(u32, &E)> {
         let tag_sought = tag_of(hash);
         let mut position = tag_sought as usize & self.mask;
@@ -209,9 +210,9 @@ impl<E: Clone> SlotMap<E> {
         }
     }
 
-    /// Returns whether [`compact`](Self::compact) would free more than three quarters of the slots.
-    /// Because of this limit, the cost of compaction is proportional to the number of earlier
-    /// removals.
+    /// Returns whether [`compact`](Self::compact) would free more than three quarters of the slots;
+    /// always `false` for small maps. Because of this limit, the cost of compaction is proportional
+    /// to the number of earlier removals.
     pub(crate) fn is_sparse(&self) -> bool {
         self.next > MAX_SLOTS_NEVER_COMPACTED && self.len * 4 < self.next as usize
     }

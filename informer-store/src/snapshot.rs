@@ -21,21 +21,21 @@ impl<K: 'static> Snapshot<K> {
         Self { state, _type: PhantomData }
     }
 
-    /// Returns the object with this key.
+    /// Returns the object with this key; `None` if the snapshot does not have it.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<Cached<K>> {
         self.state.get(key).map(|(_, object)| object.clone().cast())
     }
 
-    /// Returns the store's own handle to the object. A handle to an encoded object must not be
-    /// dereferenced before it is [cast](Cached::cast).
+    /// Returns the store's own handle to the object; `None` if the snapshot does not have it. A
+    /// handle to an encoded object must not be dereferenced before it is [cast](Cached::cast).
     #[doc(hidden)]
     #[must_use]
     pub fn stored(&self, key: &ObjectKey) -> Option<&Cached<K>> {
         self.state.get(key).map(|(_, object)| object.cast_ref())
     }
 
-    /// Returns the object with this key, given as `namespace/name` or `name`.
+    /// Returns the same as [`get`](Self::get) for a key in the form `namespace/name` or `name`.
     #[must_use]
     pub fn get_by_key(&self, key: &str) -> Option<Cached<K>> {
         self.state.get_by_text(key).map(|object| object.clone().cast())

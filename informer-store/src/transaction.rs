@@ -17,8 +17,9 @@ use crate::slot_map::{Cursor, SlotMap};
 use crate::sync::{MutexGuard, RwLock};
 use crate::{Change, IndexFailure};
 
-/// The maximum number of changes that are applied in place. Applying this number of changes takes a
-/// few hundred microseconds.
+/// The maximum number of changes of a transaction that is applied in place. A larger transaction is
+/// applied to a copy of the state. Applying this number of changes takes a few hundred
+/// microseconds.
 const MAX_IN_PLACE: usize = 256;
 
 /// A transaction that is ready to commit, and that holds the store's write lock. It is created by
@@ -35,7 +36,7 @@ pub struct PreparedTransaction<'a> {
     next: Option<State>,
     is_committed: bool,
     new_failures: Vec<IndexFailure>,
-    /// The failures of the functions of indexes under construction.
+    /// The failures of index functions, for indexes that are under construction.
     joining_failures: Vec<IndexFailure>,
 }
 
@@ -150,7 +151,8 @@ impl<'a> Transaction<'a> {
     }
 
     /// Applies the changes to a copy of the state, if applying them in place would take too long,
-    /// or if the hash tables should be compacted. Returns the copy.
+    /// or if the hash tables should be compacted. Returns the copy; `None` if the changes have not
+    /// been applied.
     fn apply_to_copy(&mut self, state: &RwLock<State>, notes: &mut WriterNotes) -> Option<State> {
         // The logs of indexes under construction contain slots, which compaction would change.
         let may_compact = notes.joining.is_empty();

@@ -27,7 +27,7 @@ pub enum Change<K> {
 }
 
 impl<K: 'static> Change<K> {
-    /// Changes the type of the object, as [`Cached::cast`] does.
+    /// Changes the static type of the object, as [`Cached::cast`] does.
     fn cast<T: 'static>(self) -> Change<T> {
         match self {
             Self::Put(object) => Change::Put(object.cast()),
@@ -62,7 +62,8 @@ pub struct StoreWriter<K> {
 /// The part of the writer that does not depend on the type of the objects.
 struct Writer {
     shared: Arc<Shared>,
-    /// The definitions of the indexes, as of `generation`.
+    /// The definitions of the indexes. They are up to date if `generation` equals
+    /// [`WriterNotes::generation`].
     definitions: Vec<Arc<dyn AnyIndex>>,
     generation: u64,
 }
@@ -118,8 +119,9 @@ impl<K: 'static> StoreWriter<K> {
         &self.writer.shared
     }
 
-    /// Applies all changes and sets the watermark, in one step. If a key is changed twice, the last
-    /// change counts. Without `watermark`, the watermark stays the same.
+    /// Applies all changes and sets the watermark (the resource version that the store has
+    /// reached), in one step. If a key is changed twice, the last change counts. If `watermark` is
+    /// `None`, the watermark stays the same.
     ///
     /// Returns the failures of objects for which an index function fails now and did not fail
     /// before. [`Indexer::index_failures`] returns all current failures.
@@ -155,7 +157,8 @@ impl<K: 'static> StoreWriter<K> {
         self.transaction(vec![Change::Put(object)], None)
     }
 
-    /// Removes and returns the object with this key. The watermark stays the same.
+    /// Removes and returns the object with this key; `None` if the store does not have it. The
+    /// watermark stays the same.
     #[doc(alias = "Delete")]
     pub fn remove(&mut self, key: &ObjectKey) -> Option<Cached<K>> {
         // There is no other writer that could change the object before the transaction.

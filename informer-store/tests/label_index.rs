@@ -176,7 +176,7 @@ fn label_index_can_be_added_twice_and_removed() {
     assert_eq!(indexer.add_label_index(), Ok(()));
     assert_eq!(indexer.add_label_index(), Ok(()), "two users of an informer may both request the index");
     assert!(indexer.index_names().contains(&LABEL_INDEX.to_owned()));
-    let web = parse_selector("app=web").expect("valid");
+    let web = parse_selector("app=web").expect("a selector");
     assert_eq!(Lister::new(indexer.clone()).list(&web).len(), 1);
     indexer.remove_index(LABEL_INDEX).expect("the index exists");
     assert_eq!(Lister::new(indexer).list(&web).len(), 1);
@@ -189,7 +189,7 @@ fn user_index_with_the_label_indexs_name_is_kept() {
     let theirs = indexer.add_index(LABEL_INDEX, |_: &Pod| Some("app".to_owned())).expect("the name is free");
     assert!(matches!(indexer.add_label_index(), Err(IndexError::Duplicate { .. })));
     assert_eq!(theirs.count("app"), 1);
-    assert_eq!(Lister::new(indexer).list(&parse_selector("app=web").expect("valid")).len(), 1);
+    assert_eq!(Lister::new(indexer).list(&parse_selector("app=web").expect("a selector")).len(), 1);
 }
 
 thread_local! {

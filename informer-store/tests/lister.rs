@@ -91,9 +91,9 @@ fn object_is_found_only_in_its_namespace() {
 #[test]
 fn selector_can_be_parsed_from_a_string() {
     let (_writer, pods) = pods();
-    let selector = parse_selector("app=web,tier!=back").expect("valid");
+    let selector = parse_selector("app=web,tier!=back").expect("a selector");
     assert_eq!(keys(&pods.list(&selector)), ["bank/web-1", "shop/web-1"]);
-    let selector = parse_selector("app in (web, db),tier").expect("valid");
+    let selector = parse_selector("app in (web, db),tier").expect("a selector");
     assert_eq!(keys(&pods.namespace("shop").list(&selector)), ["shop/web-1", "shop/web-2"]);
 }
 

@@ -9,7 +9,8 @@ use proptest::test_runner::{Config, TestRunner};
 
 const KEYS: u8 = 2;
 
-/// The possible steps. Versions count the server's events. A UID is the version of the creation.
+/// The steps of a test case. Versions count the server's events. A UID is the version of the
+/// creation.
 #[derive(Debug, Clone)]
 enum Step {
     /// This process creates or updates an object, and records the write now or later.

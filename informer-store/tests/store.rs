@@ -111,7 +111,7 @@ fn i3_readers_see_all_or_nothing_of_a_transaction() {
         writer.replace(objects, &round.into());
     }
     stop.store(true, Ordering::Relaxed);
-    assert!(reader.join().expect("no torn read") > 0);
+    assert!(reader.join().expect("the reader does not panic") > 0);
 }
 
 #[test]
@@ -123,8 +123,8 @@ fn replace_keeps_unchanged_and_removes_unlisted_objects() {
     let before = indexer.get_by_key("same").expect("the object was added");
     writer.replace(vec![item("same", 1, &[]), item("changed", 5, &[7]), item("new", 6, &[])], &9.into());
     assert_eq!(keys(&indexer.list()), set(&["same", "changed", "new"]));
-    assert!(before.ptr_eq(&indexer.get_by_key("same").expect("still there")));
-    assert_eq!(indexer.get_by_key("changed").expect("still there").tags, [7]);
+    assert!(before.ptr_eq(&indexer.get_by_key("same").expect("the object exists")));
+    assert_eq!(indexer.get_by_key("changed").expect("the object exists").tags, [7]);
     assert_eq!(indexer.watermark(), ResourceVersion::from("9"));
 }
 
@@ -753,7 +753,7 @@ fn i9_each_namespace_has_its_own_watermark() {
     let mut apply_next_batch = || {
         let mut next = std::pin::pin!(queue.pop_batch());
         let Poll::Ready(Some(batch)) = next.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
-            panic!("no batch");
+            panic!("the queue has no batch");
         };
         drop(writer.prepare(Vec::new(), batch.watermark(), batch.namespaces()));
     };
@@ -823,8 +823,8 @@ fn decoded_objects_are_freed_with_the_readers_of_a_store() {
         sum(&mut all.iter().map(|item| item.tag)),
         sum(&mut all.to_vec().iter().map(|item| item.tag)),
         sum(&mut all.clone().into_iter().map(|item| item.tag)),
-        sum(&mut all.iter().map(|item| indexer.get(item.key()).expect("it is stored").tag)),
-        sum(&mut (0..=OBJECTS).map(|tag| by_tag.get(&tag).iter().next().expect("it is stored").tag)),
+        sum(&mut all.iter().map(|item| indexer.get(item.key()).expect("an item").tag)),
+        sum(&mut (0..=OBJECTS).map(|tag| by_tag.get(&tag).iter().next().expect("an item").tag)),
     ];
     assert_eq!(readers, [total; 5]);
     assert_eq!(Arc::strong_count(&count), 2 + usize::from(OBJECTS), "`all` keeps the objects");

@@ -41,9 +41,9 @@ enum Step {
 /// The indexes that may exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
-    /// By all tags.
+    /// An index by all tags of an item.
     Tags,
-    /// By the first tag, with a function that may fail or panic.
+    /// An index by the first tag, with a function that may fail or panic.
     Strict,
 }
 
@@ -101,7 +101,7 @@ fn name(n: u8) -> String {
 }
 
 fn item(name: &str, version: u64, tags: &[u16]) -> Cached<Item> {
-    let key = name.parse().expect("a key");
+    let key = name.parse().expect("a valid key");
     Cached::from_parts(key, version.into(), Uid::default(), Item { tags: tags.to_vec() })
 }
 
@@ -164,7 +164,7 @@ impl World {
                     self.model.insert(name(n), (self.version, tags));
                 }
                 None => {
-                    changes.push(Change::Remove(name(n).parse().expect("a key")));
+                    changes.push(Change::Remove(name(n).parse().expect("a valid key")));
                     self.model.remove(&name(n));
                 }
             }
@@ -203,7 +203,7 @@ impl World {
                 self.model.iter().map(|(name, (version, tags))| item(name, *version, tags)).collect();
             self.writer.replace(objects, &self.version.into());
         } else {
-            let remove = |name: &String| Change::Remove(name.parse().expect("a key"));
+            let remove = |name: &String| Change::Remove(name.parse().expect("a valid key"));
             self.writer.transaction(names.iter().map(remove).collect(), Some(&self.version.into()));
         }
     }
@@ -232,7 +232,7 @@ fn keys<'a>(objects: impl IntoIterator<Item = &'a Cached<Item>>) -> Vec<String> 
     keys
 }
 
-/// I3, I7: objects, indexes and lengths all show the same state.
+/// Checks the invariants I3 and I7: objects, indexes and lengths all show the same state.
 fn check_state(
     snapshot: &Snapshot<Item>,
     listed: &Objects<Item>,
@@ -315,7 +315,8 @@ proptest! {
     }
 }
 
-/// The number of histories to try: `INFORMER_CASES`; default: 2,000.
+/// Returns the number of histories to try: the environment variable `INFORMER_CASES`, or 2,000 by
+/// default.
 fn cases() -> u32 {
     std::env::var("INFORMER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000)
 }

@@ -23,7 +23,7 @@ use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// The number of pods.
+/// The number of pods, each with its own key.
 pub(crate) const KEYS: u64 = 10_000;
 /// The number of nodes. Each node has fifty pods.
 const NODES: u64 = 200;
@@ -108,7 +108,7 @@ fn node_name(n: u64) -> String {
     format!("node-{}", n % NODES)
 }
 
-/// Prepared updates, in batches.
+/// Watch events that are prepared before a measurement, one `Vec` for each batch.
 pub(crate) type Round<K> = VecDeque<Vec<WatchEvent<K>>>;
 
 /// Creates updates that visit all keys in turn.
@@ -133,7 +133,8 @@ impl Updates {
     }
 }
 
-/// Lists all keys at version [`KEYS`], then watches: each poll returns the next prepared batch.
+/// A source that lists [`KEYS`] objects at the resource version [`KEYS`]. Each poll of its watch
+/// returns the next prepared batch.
 struct Prepared<K> {
     rounds: Arc<Mutex<mpsc::UnboundedReceiver<Round<K>>>>,
 }

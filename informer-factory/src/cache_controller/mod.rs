@@ -49,8 +49,8 @@ pub struct CacheController<K: 'static> {
     resync: Option<ResyncTimer>,
 }
 
-/// The controller's queue. On drop, the queue is abandoned, so that no caller waits for the initial
-/// list any longer.
+/// The controller's queue. Dropping this value ends all waits for the initial list, because nothing
+/// processes the queue any more.
 struct OwnQueue<K: 'static>(DeltaFifo<K>);
 
 impl<K: 'static> Drop for OwnQueue<K> {

@@ -15,8 +15,8 @@ use kube::core::discovery::{ApiResource, Scope};
 use thiserror::Error;
 use tokio::time::Instant;
 
-/// How long a response is cached. If the cached response lacks the requested resource, a new
-/// request is sent at once.
+/// How long a discovery response is cached. If the cached response lacks the requested resource, a
+/// new request is sent at once.
 const CACHE_TTL: Duration = Duration::from_secs(10 * 60);
 
 /// The requested resource cannot have an informer.

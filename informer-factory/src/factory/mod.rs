@@ -77,7 +77,7 @@ pub use type_options::TypeOptions;
 #[derive(Clone)]
 pub struct SharedInformerFactory {
     inner: Arc<Inner>,
-    /// The scope of this handle.
+    /// The namespaces and selectors of the informers that are requested from this handle.
     scope: Scope,
 }
 

@@ -18,7 +18,7 @@ use super::report::InformerReport;
 use super::scope::Scope;
 use crate::{CacheSync, InformerState, InformerTask, SharedIndexInformer};
 
-/// The identity of an informer.
+/// Identifies an informer in the factory: by object type, resource and scope.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct InformerKey {
     /// The type of the objects.

@@ -33,17 +33,17 @@ pub struct InformerReport {
     /// The number of objects in the store.
     pub objects: usize,
     /// The number of bytes of the stored objects, if they are stored
-    /// [encoded](informer_core::Storage::Encoded). The dictionaries of compressed objects are not
-    /// included.
+    /// [encoded](informer_core::Storage::Encoded); `None` if no encoded object has been stored. The
+    /// dictionaries of compressed objects are not included.
     pub encoded_bytes: Option<usize>,
     /// The resource version that the store has reached.
     pub watermark: ResourceVersion,
     /// The time since the store reached the watermark, or the server confirmed it; `None` if there is
     /// no watermark.
     pub watermark_age: Option<Duration>,
-    /// The number of objects with queued changes.
+    /// The number of objects with queued changes, which the store does not have yet.
     pub queued: usize,
-    /// The numbers of processed batches.
+    /// The numbers of processed batches and of their changed objects.
     pub batches: BatchCounts,
     /// The names and statistics of the handlers and event streams. Several handlers or streams can
     /// have the same name.

@@ -91,8 +91,8 @@ impl Scope {
     }
 }
 
-/// Handles with another scope. Each method returns a handle of the same factory; informers that are
-/// requested from that handle have its scope. Other methods concern all informers of the factory,
+/// Methods that return a handle of the same factory with another scope. Informers that are
+/// requested from such a handle have its scope. Other methods concern all informers of the factory,
 /// whatever the handle: [`start`](SharedInformerFactory::start),
 /// [`shutdown`](SharedInformerFactory::shutdown),
 /// [`wait_for_cache_sync`](SharedInformerFactory::wait_for_cache_sync) and others.

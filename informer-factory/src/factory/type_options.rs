@@ -91,8 +91,9 @@ impl<K: Resource + 'static> TypeOptions<K> {
         self
     }
 
-    /// Sets the form in which objects are stored; see
-    /// [`Reflector::storage`](informer_reflector::Reflector::storage). Default: [`Storage::Decoded`].
+    /// Sets the form in which objects are stored: decoded, or encoded as bytes. See
+    /// [`Reflector::storage`](informer_reflector::Reflector::storage). Default:
+    /// [`Storage::Decoded`].
     ///
     /// ```no_run
     /// # fn build(client: kube::Client) {

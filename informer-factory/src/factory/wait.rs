@@ -19,9 +19,9 @@ impl SharedInformerFactory {
     /// for the other informers. It then returns an error that names the informer, because its store
     /// is empty. client-go ignores informers that were not started.
     ///
-    /// This can take forever: an informer without permission keeps retrying. See
-    /// [`wait_for_cache_sync_within`](Self::wait_for_cache_sync_within). For one informer, use
-    /// [`synced`](crate::SharedIndexInformer::synced); for some, see
+    /// This can take forever: an informer without permission keeps retrying. To limit the wait, use
+    /// [`wait_for_cache_sync_within`](Self::wait_for_cache_sync_within). To wait for one informer,
+    /// use [`synced`](crate::SharedIndexInformer::synced); to wait for some, use
     /// [`wait_for_cache_sync`](crate::wait_for_cache_sync()).
     ///
     /// # Errors
@@ -36,7 +36,7 @@ impl SharedInformerFactory {
         if !informers.is_empty() {
             tracing::warn!(
                 ?informers,
-                "some informers are not started; waiting for the others; call `start`"
+                "some informers cannot sync, because they are not started; call `start`"
             );
         }
         self.wait_for(Entry::is_started).await?;

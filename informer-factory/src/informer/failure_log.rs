@@ -13,13 +13,13 @@ use tokio::time::Instant;
 /// The minimum time between two log lines about the same index.
 const MIN_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Counts the failures of one informer's indexes, and logs them.
+/// Counts the failures of one informer's index functions, and logs them.
 pub(super) struct FailureLog {
     resource: String,
     indexes: BTreeMap<String, Unreported>,
 }
 
-/// The failures of an index since its last log line.
+/// The failures of one index function since the last log line about them.
 #[derive(Default)]
 struct Unreported {
     count: usize,
@@ -29,8 +29,8 @@ struct Unreported {
 }
 
 impl Unreported {
-    /// Returns the number of failures to log now, and one of them; `None` if a log line is not due.
-    /// Resets the number.
+    /// Returns the number of unlogged failures and one of them, and resets the number. Returns
+    /// `None` if there are no failures, or if the last log line is less than [`MIN_INTERVAL`] old.
     fn take(&mut self, now: Instant) -> Option<(usize, IndexFailure)> {
         if self.last_summary.is_some_and(|last| now < last + MIN_INTERVAL) {
             return None;
@@ -55,7 +55,8 @@ impl FailureLog {
         for (failed, IndexFailure { index, key, error, .. }) in self.summaries(new, Instant::now()) {
             tracing::warn!(
                 resource = %self.resource, index, failed, example = %key, error,
-                "index function failed for some objects; `index_failures` returns all failures"
+                "index function failed for some objects, so this index lacks them; \
+                 `Indexer::index_failures` returns all failures"
             );
         }
     }

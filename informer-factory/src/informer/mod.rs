@@ -94,7 +94,7 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
         Self::over(Arc::new(AnySource(lister_watcher)), options)
     }
 
-    /// The same as [`new`](Self::new), for a source whose object type is erased.
+    /// Does the same as [`new`](Self::new), for a source whose object type is erased.
     pub(crate) fn over(
         lister_watcher: Arc<dyn ListerWatcher<AnyObject>>,
         options: InformerOptions<K>,
@@ -103,7 +103,7 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
         (Self::of(shared), task)
     }
 
-    /// Returns a view of the store by namespace, name and label selector.
+    /// Returns a [`Lister`], which reads the store by namespace, name and label selector.
     #[must_use]
     pub fn lister(&self) -> Lister<K> {
         Lister::new(self.indexer().clone())
@@ -121,16 +121,17 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.shared.indexer.cast_ref()
     }
 
-    /// Returns the object with this key.
+    /// Returns the object with this key; `None` if the store does not have it.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<Cached<K>> {
         self.indexer().get(key)
     }
 
-    /// Adds an index, at any time; see [`Indexer::add_index`].
+    /// Adds an index, at any time. `values` returns the index values of an object; see
+    /// [`Indexer::add_index`].
     ///
     /// # Errors
-    /// [`IndexError::Duplicate`] if the name is taken.
+    /// [`IndexError::Duplicate`] if an index with this name exists or is being added.
     #[doc(alias = "AddIndexers")]
     pub fn add_index<V, I>(
         &self,
@@ -154,7 +155,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     }
 
     /// Adds a handler, at any time. The handler first receives the objects of the store and of the
-    /// initial list as initial adds, then every change. Dropping the registration removes the
+    /// initial list as initial adds, and then the changes. While more than 1,024 events are
+    /// pending, the pending changes of an object are merged. Dropping the registration removes the
     /// handler.
     #[doc(alias = "AddEventHandler")]
     pub fn add_event_handler(&self, handler: impl EventHandler<K>) -> HandlerRegistration {
@@ -179,7 +181,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.add_event_handler(build(Handlers::new()))
     }
 
-    /// Adds a handler with its own name, resync period and coalescing threshold.
+    /// Adds a handler. `options` sets its name, its resync period and the number of pending events
+    /// from which events are merged; see [`HandlerOptions`].
     #[doc(alias = "AddEventHandlerWithOptions")]
     #[doc(alias = "AddEventHandlerWithResyncPeriod")]
     pub fn add_event_handler_with(
@@ -197,7 +200,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.add_async_event_handler_with(handler, &HandlerOptions::default())
     }
 
-    /// Adds an async handler with its own name, resync period and coalescing threshold.
+    /// Adds an async handler. `options` sets its name, its resync period and the number of pending
+    /// events from which events are merged; see [`HandlerOptions`].
     pub fn add_async_event_handler_with(
         &self,
         handler: impl AsyncEventHandler<K>,
@@ -264,7 +268,8 @@ impl<K> SharedIndexInformer<K> {
         Self { shared, _type: PhantomData }
     }
 
-    /// Changes the type of the objects, as [`Cached::cast`] does.
+    /// Returns a handle of the same informer whose objects have the static type `T`, as
+    /// [`Cached::cast`] does for one object.
     pub(crate) fn cast<T>(&self) -> SharedIndexInformer<T> {
         SharedIndexInformer::of(Arc::clone(&self.shared))
     }

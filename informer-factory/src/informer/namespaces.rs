@@ -93,8 +93,9 @@ impl<K> SharedIndexInformer<K> {
     /// [released](informer_core::EventHandler::on_release), not as deleted.
     ///
     /// Returns a [`Completion`] that is set when the namespace's reflector has ended and the store
-    /// has no object of the namespace. Handlers can receive the releases later. The completion is
-    /// set at once if the namespace is not watched, and cancelled if the informer stops first.
+    /// has no object of the namespace. Handlers can receive the releases later. If the namespace is
+    /// not watched, this is the completion of an earlier removal that is still in progress, or a
+    /// completion that is already set. The completion is cancelled if the informer stops first.
     ///
     /// # Errors
     /// The errors of [`add_namespace`](Self::add_namespace).

@@ -10,7 +10,7 @@ use super::{InformerState, SharedIndexInformer, StopCause};
 use crate::source::SourceStatus;
 
 impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
-    /// Returns the status of listing and watching.
+    /// Returns the status of the informer's lists and watches.
     #[must_use]
     pub fn status(&self) -> &SourceStatus {
         &self.shared.status
@@ -28,14 +28,15 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.shared.processor.handlers()
     }
 
-    /// Returns the numbers of the informer's batches, and the age of its watermark.
+    /// Returns the numbers of processed batches and of their changed objects, and the age of the
+    /// watermark.
     pub(crate) fn progress(&self) -> &Progress {
         &self.shared.progress
     }
 
-    /// Returns the resource version that the store has reached. For an informer of several
-    /// namespaces, this is the lowest version that the store has reached in any of them, and empty
-    /// until all of them have been listed.
+    /// Returns the resource version that the store has reached; empty until the initial list is in
+    /// the store. For an informer of several namespaces, this is the lowest version that the store
+    /// has reached in any of them, and empty until all of them have been listed.
     #[must_use]
     pub fn watermark(&self) -> ResourceVersion {
         self.shared.indexer.watermark()

@@ -72,8 +72,9 @@ impl<K> InformerOptions<K> {
         self
     }
 
-    /// Sets the form in which objects are stored; see
-    /// [`Reflector::storage`](informer_reflector::Reflector::storage). Default: [`Storage::Decoded`].
+    /// Sets the form in which objects are stored: decoded, or encoded as bytes. See
+    /// [`Reflector::storage`](informer_reflector::Reflector::storage). Default:
+    /// [`Storage::Decoded`].
     pub fn storage(mut self, storage: Storage) -> Self
     where
         K: Serialize + DeserializeOwned + Send + Sync + 'static,

@@ -24,12 +24,13 @@ pub(super) struct Pipeline {
     pub(super) indexer: Indexer<AnyObject>,
     pub(super) processor: SharedProcessor<AnyObject>,
     pub(super) source: Arc<Source<AnyObject>>,
-    /// The store's watermark. A change wakes callers that wait for a resource version.
+    /// Sends the store's watermark, the resource version that the store has reached. A change wakes
+    /// callers that wait for a resource version.
     pub(super) watermark: watch::Sender<ResourceVersion>,
     pub(super) progress: Arc<Progress>,
 }
 
-/// The changes and events of one batch.
+/// The changes of the store and the events for handlers that result from one batch.
 struct Outcome {
     changes: Vec<Change<AnyObject>>,
     events: Vec<Event<AnyObject>>,
@@ -88,7 +89,8 @@ impl Pipeline {
 }
 
 impl Outcome {
-    /// Applies the deltas of one key to the stored object.
+    /// Applies the deltas of one key to the stored object, and adds the resulting events and the
+    /// resulting change of the store.
     fn add(&mut self, pending: &Pending<AnyObject>, stored: Option<&Cached<AnyObject>>) {
         let mut current = stored.cloned();
         for delta in &pending.deltas {
@@ -121,8 +123,8 @@ impl Outcome {
         }
     }
 
-    /// Replaces the current object, unless the new object has the same version. Returns the object
-    /// that is current now.
+    /// Replaces the current object, unless the new object has the same version, and adds the event
+    /// for this. Returns the object that is current now.
     fn put(
         &mut self,
         current: Option<Cached<AnyObject>>,

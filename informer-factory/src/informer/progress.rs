@@ -1,5 +1,5 @@
-//! [`Progress`]: the numbers of an informer's batches, and the time at which the store reached its
-//! watermark.
+//! [`Progress`]: counts an informer's batches and their changed objects, and records the time at
+//! which the store reached its watermark.
 //!
 //! Only the informer's task writes these values. A batch costs at most three relaxed atomic
 //! operations and one reading of the clock.
@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The numbers of batches that an informer has processed since its creation.
+/// The numbers of batches, and of changed objects in them, that an informer has processed since its
+/// creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct BatchCounts {
@@ -19,7 +20,7 @@ pub struct BatchCounts {
     pub items: u64,
 }
 
-/// The counters behind [`BatchCounts`], and the time of the watermark.
+/// The counters behind [`BatchCounts`], and the time at which the store reached its watermark.
 pub(crate) struct Progress {
     created: Instant,
     batches: AtomicU64,
@@ -35,7 +36,8 @@ impl Progress {
         Self { created: Instant::now(), batches, items, watermark }
     }
 
-    /// Records a batch.
+    /// Counts a batch with `items` changed objects. Records the current time if the batch has a
+    /// watermark.
     pub(super) fn record(&self, items: usize, has_watermark: bool) {
         if items > 0 {
             self.batches.fetch_add(1, Ordering::Relaxed);

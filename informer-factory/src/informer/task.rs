@@ -44,9 +44,9 @@ impl InformerTask {
         Self { controller, handlers: Handlers(processor), verifier, verify_period, state }
     }
 
-    /// Updates the informer's store and calls its handlers until `shutdown`. Then stops the
-    /// reflector, the queue, the store and the processor, in this order, and returns. The store can
-    /// still be read.
+    /// Updates the informer's store and calls its handlers until `shutdown` is cancelled. Then
+    /// stops the reflector, the queue, the store and the handlers, in this order, and returns. The
+    /// store can still be read.
     ///
     /// The reflector and the handlers run in separate tokio tasks, which end with this future.
     ///

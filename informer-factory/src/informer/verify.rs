@@ -29,8 +29,8 @@ use super::SharedIndexInformer;
 use crate::source::{Part, Source};
 use listing::{Listed, list, refresh_watch_cache};
 
-/// The maximum number of attempts to compare. Only an attempt that fails because the server has
-/// compacted the compared resource version is repeated.
+/// The maximum number of attempts to compare a store with the server. Only an attempt that fails
+/// because the server has compacted the compared resource version is repeated.
 const MAX_TRIES: usize = 3;
 
 /// The timeout for the response to a request, for each later part of a list, and for a bookmark.
@@ -135,14 +135,15 @@ pub enum VerifyError {
         "the store has no resource version to compare with the server; wait until the informer is synced"
     )]
     NotSynced,
-    /// The server has compacted the store's resource version, and the store did not reach a later
-    /// version in time. This does not mean that the store is wrong; verify again later.
+    /// The server has compacted the compared resource version in each attempt, or the store did not
+    /// reach another version in time for another attempt. This does not mean that the store is
+    /// wrong; verify again later.
     #[error("resource version {resource_version} has expired on the server; verify again later")]
     Expired {
         /// The watermark of the store. The server has compacted this version.
         resource_version: ResourceVersion,
     },
-    /// The request failed.
+    /// A list request to the server failed.
     #[error(transparent)]
     List(#[from] ListWatchError),
 }
@@ -335,8 +336,8 @@ impl Verifier {
     }
 }
 
-/// Returns the resource version that a snapshot has for the objects of this reflector; empty before
-/// the reflector's initial list.
+/// Returns the resource version that a snapshot has reached for the objects of this reflector;
+/// empty before the reflector's initial list.
 fn watermark(snapshot: &Snapshot<AnyObject>, part: &Part<AnyObject>) -> ResourceVersion {
     match &part.namespace {
         Some(namespace) => snapshot.watermarks().get(namespace).cloned().unwrap_or_default(),

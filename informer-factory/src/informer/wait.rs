@@ -1,5 +1,5 @@
 //! Waits until the store has reached a resource version, or has a written object, so that a
-//! controller reads its own writes (I9).
+//! controller reads its own writes (invariant I9 in ARCHITECTURE.md).
 
 use std::time::Duration;
 
@@ -205,7 +205,8 @@ async fn wait(
     }
 }
 
-/// Waits until the watermark of a namespace satisfies `has_reached`, or the namespace is removed.
+/// Waits until the watermark of a namespace satisfies `has_reached`, or the namespace is removed,
+/// at most for `timeout`.
 async fn wait_in(
     namespaces: &Namespaces<AnyObject>,
     namespace: &str,

@@ -38,8 +38,8 @@ impl<K: Resource<DynamicType = ()> + Send + Sync + 'static> StoreReader<K> {
         self.informer.synced().wait().await
     }
 
-    /// Returns the object to which `key` refers. For cluster-scoped resources, the namespace of
-    /// `key` is ignored.
+    /// Returns the object to which `key` refers; `None` if the store does not have it. For
+    /// cluster-scoped resources, the namespace of `key` is ignored.
     #[must_use]
     pub fn get(&self, key: &ObjectRef<K>) -> Option<Cached<K>> {
         let named = self.informer.get(&ObjectKey::new(key.namespace.as_deref(), &key.name));
@@ -52,12 +52,14 @@ impl<K: Resource<DynamicType = ()> + Send + Sync + 'static> StoreReader<K> {
         self.informer.indexer().list().to_vec()
     }
 
-    /// Returns an object for which the predicate is true. The predicate is called without a lock.
+    /// Returns an object for which `predicate` returns `true`; `None` if there is none. No lock of
+    /// the store is held while `predicate` runs.
     pub fn find(&self, predicate: impl Fn(&K) -> bool) -> Option<Cached<K>> {
         self.informer.indexer().list().iter().find(|object| predicate(object)).cloned()
     }
 
-    /// Returns the objects for which the predicate is true. The predicate is called without a lock.
+    /// Returns the objects for which `predicate` returns `true`. No lock of the store is held while
+    /// `predicate` runs.
     #[must_use]
     pub fn state_filter(&self, predicate: impl Fn(&K) -> bool) -> Vec<Cached<K>> {
         self.informer.indexer().list().iter().filter(|object| predicate(object)).cloned().collect()

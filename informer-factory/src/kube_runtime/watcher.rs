@@ -40,18 +40,20 @@ pub fn watcher_events<K: Clone + Send + Sync + 'static>(
     }
 }
 
-/// The stream that [`watcher_events`] returns.
+/// The stream that [`watcher_events`] returns: an informer's events as events of
+/// `kube_runtime::watcher`.
 #[must_use = "a stream does nothing unless it is polled"]
 pub struct WatcherEvents<K> {
     events: EventStream<K>,
-    /// Converted events that the reader has not received.
+    /// Converted events that the reader of the stream has not received yet.
     ready: VecDeque<watcher::Event<K>>,
     /// Objects of the initial list that were deleted before `InitDone`; `None` after `InitDone`.
     early_deletions: Option<BTreeMap<ObjectKey, Cached<K>>>,
 }
 
 impl<K: Clone + Send + Sync + 'static> WatcherEvents<K> {
-    /// Adds `InitDone` and the delayed deletions once the stream has received all initial adds.
+    /// Adds `InitDone` and the delayed deletions to `ready`, once the stream has received all
+    /// initial adds.
     fn finish_initial_list(&mut self) {
         if self.events.registration().has_synced()
             && let Some(gone) = self.early_deletions.take()

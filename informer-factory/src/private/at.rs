@@ -96,7 +96,8 @@ impl<'a, K, T, S> IndexValues<'a> for &'a HashMap<K, T, S> {
     }
 }
 
-/// A map, or an `Option` of a map.
+/// A map, or an `Option` of a map, in which an index path such as `metadata.labels["app"]` looks up
+/// a key.
 pub trait HoldsEntries<'a> {
     /// The type of the values.
     type Item: 'a;
@@ -160,7 +161,7 @@ pub fn call<'a, K, R>(object: &'a K, function: impl FnOnce(&'a K) -> R) -> R {
     function(object)
 }
 
-/// The result of an index function.
+/// The result of an index function: a `Result`, or the index values themselves.
 #[derive(Debug)]
 pub struct Returned<R>(pub R);
 

@@ -17,16 +17,18 @@ use informer_core::{AnyObject, AnySource, ListerWatcher};
 use informer_reflector::KubeListWatch;
 use informer_store::IndexValue;
 
-/// A type with `#[derive(Informer)]`.
+/// The settings of `#[derive(Informer)]`, which the derive implements for its type.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` doesn't derive `Informer`",
     note = "add `#[derive(Informer)]` to this type or, for a custom resource, to its spec"
 )]
 pub trait Derived: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + Sized + 'static {
-    /// The pruned fields, besides `metadata.managedFields`.
+    /// The paths of the fields that are skipped when objects are decoded, besides
+    /// `metadata.managedFields`.
     const PRUNED: &'static [&'static str];
 
-    /// The default resync period.
+    /// The resync period that the derive sets for handlers without their own period; `None` if it
+    /// sets none.
     const DEFAULT_RESYNC: Option<Duration>;
 
     /// Adds the indexes of `#[derive(Informer)]` that the informer does not have.
@@ -34,7 +36,7 @@ pub trait Derived: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync +
 }
 
 /// Returns the factory's informer of a type, and creates it on first use. The settings of the
-/// factory's builder take precedence over those of the derive.
+/// factory's builder take precedence over those of `#[derive(Informer)]`.
 #[must_use]
 pub fn shared_informer<K>(factory: &SharedInformerFactory) -> SharedIndexInformer<K>
 where
@@ -59,8 +61,8 @@ pub fn new_informer<K: Derived>(
     informer_with_defaults(Arc::new(list_watch.cast()), options)
 }
 
-/// Creates an informer and its task from any source, with the settings of `#[derive(Informer)]`,
-/// except pruned fields.
+/// Creates an informer and its task from any source, with the settings of `#[derive(Informer)]`
+/// except the pruned fields: `lister_watcher` decides which fields to decode.
 pub fn new_informer_from<K: Derived>(
     lister_watcher: Arc<dyn ListerWatcher<K>>,
     options: InformerOptions<K>,
@@ -111,7 +113,8 @@ where
     }
 }
 
-/// Returns the longer name of an index. Logs an error, unless an index with the longer name exists.
+/// Returns a longer name for an index whose name is already used. Logs an error, unless an index
+/// with the longer name exists.
 fn longer_name<K: Send + Sync + 'static, V>(informer: &SharedIndexInformer<K>, name: &str) -> String {
     let longer = format!("{name} of {}", type_name::<V>());
     if !informer.indexer().index_names().contains(&longer) {

@@ -22,8 +22,8 @@ pub fn absence_check<K>(
     informer.shared.absence_check(object)
 }
 
-/// Returns the watermark of the object's namespace, or of the whole store if namespaces are not
-/// watched separately.
+/// Returns a receiver of the watermark (the resource version that the store has reached) of the
+/// object's namespace, or of the whole store if namespaces are not watched separately.
 #[must_use]
 pub fn watermark_for<K>(
     informer: &SharedIndexInformer<K>,

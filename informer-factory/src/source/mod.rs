@@ -89,7 +89,7 @@ impl<K: Send + Sync + 'static> Source<K> {
         }
     }
 
-    /// Returns the current reflectors.
+    /// Returns a [`Part`] for each current reflector.
     pub(crate) fn parts(&self) -> Vec<Part<K>> {
         match self {
             Self::Whole(part) => vec![part.clone()],

@@ -2,9 +2,10 @@
 //!
 //! Each namespace has its own reflector and its own feed, which adds the reflector's events to the
 //! queue. One task of the informer runs all reflectors; adding or removing a namespace changes the
-//! set and wakes the task. When a namespace is removed, first its reflector ends, then its objects
-//! are queued as released. If the namespace is added again meanwhile, the new reflector waits until
-//! the release is queued; otherwise the release would include objects that the new reflector listed.
+//! set and wakes the task. When a namespace is removed, first its reflector ends. Then its objects
+//! are queued as released: they leave the store, but were not deleted on the server. If the
+//! namespace is added again meanwhile, the new reflector waits until the release is queued;
+//! otherwise the release would include objects that the new reflector listed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,10 +31,12 @@ mod tests;
 
 pub(crate) use task::NamespacesTask;
 
-/// Creates the source of one namespace.
+/// A function that takes the name of a namespace, and creates the source for lists and watches of
+/// this namespace.
 pub(crate) type MakeSource<K> = Box<dyn Fn(&str) -> Arc<dyn ListerWatcher<K>> + Send + Sync>;
 
-/// The watched namespaces of an informer, and the parts from which more reflectors are created.
+/// The separately watched namespaces of an informer, and the settings with which it creates the
+/// reflectors of further namespaces.
 pub(crate) struct Namespaces<K: 'static> {
     description: Arc<str>,
     make: MakeSource<K>,
@@ -41,7 +44,7 @@ pub(crate) struct Namespaces<K: 'static> {
     ingest: Ingest,
     queue: DeltaFifo<K>,
     state: Mutex<State<K>>,
-    /// Wakes the task when a namespace is added.
+    /// Wakes the informer's task when a namespace is added.
     joined: Notify,
     /// The watched namespaces and their status, for [`SourceStatus`].
     members: watch::Sender<Members>,
@@ -51,7 +54,7 @@ struct State<K: 'static> {
     watched: BTreeMap<Arc<str>, Member<K>>,
     /// Added namespaces whose reflectors do not run yet.
     waiting: Vec<Joining<K>>,
-    /// Removed namespaces, until their objects have been released.
+    /// Removed namespaces whose objects may still be in the store.
     leaving: BTreeMap<Arc<str>, Leaving>,
     /// The names of removed namespaces that were not added again.
     released: ReleasedNames,
@@ -62,20 +65,22 @@ struct State<K: 'static> {
 struct Member<K: 'static> {
     part: Part<K>,
     feed: Arc<NamespaceFeed<K>>,
-    /// The watermark of the namespace; `None` once the informer has ended.
+    /// Sends the namespace's watermark, the resource version that the store has reached; `None`
+    /// once the informer has ended.
     watermark: Option<watch::Sender<ResourceVersion>>,
     /// Cancelled when the namespace is removed.
     removed: CancellationToken,
-    /// Cancelled when the release of the namespace's objects has been queued.
+    /// Cancelled when the queue has the changes that remove the namespace's objects from the store.
     released: CancellationToken,
 }
 
-/// A removed namespace whose objects may not have been released yet.
+/// A removed namespace whose objects may still be in the store.
 struct Leaving {
-    /// Set when the release of the namespace's objects has been processed.
+    /// Set when the store no longer has the namespace's objects.
     gone: Completion,
-    /// Cancelled when the last release of the namespace's objects has been queued; `None` if there
-    /// is no release to wait for, because no reflector of the namespace has started.
+    /// Cancelled when the queue has the changes that remove the namespace's objects from the store;
+    /// `None` if there are no such changes to wait for, because no reflector of the namespace has
+    /// started.
     released: Option<CancellationToken>,
 }
 
@@ -85,15 +90,16 @@ struct Joining<K: 'static> {
     feed: Arc<NamespaceFeed<K>>,
     removed: CancellationToken,
     released: CancellationToken,
-    /// Cancelled when the release of an earlier watch of the same namespace has been queued.
+    /// Cancelled when the queue has the changes that remove the objects of an earlier watch of the
+    /// same namespace; `None` if there are no such changes to wait for.
     before: Option<CancellationToken>,
 }
 
 /// A watched namespace, for callers that wait until its watermark reaches a version.
 pub(crate) struct Place<K> {
     pub(crate) lister_watcher: Arc<dyn ListerWatcher<K>>,
-    /// The watermark of the namespace; closed when the namespace is removed or the informer has
-    /// stopped.
+    /// Receives the namespace's watermark. The channel is closed when the namespace is removed or
+    /// the informer has stopped.
     pub(crate) watermark: watch::Receiver<ResourceVersion>,
     /// Cancelled when the namespace is removed.
     pub(crate) removed: CancellationToken,
@@ -185,8 +191,9 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
         Ok(synced)
     }
 
-    /// Adds a namespace to the set. If another thread has added it before, discards `member` and
-    /// returns the completion of the other thread's member.
+    /// Adds a namespace to the set, and returns `None`. If another thread has added the namespace
+    /// before, discards `member` and `work`, and returns the [`Completion`] of the other thread's
+    /// member.
     fn join(&self, namespace: Arc<str>, mut member: Member<K>, mut work: Joining<K>) -> Option<Completion> {
         let mut state = self.state.lock();
         if let Some(earlier) = state.watched.get(&namespace) {
@@ -240,7 +247,7 @@ impl<K: 'static> Namespaces<K> {
         self.state.lock().watched.get(name).map(|member| member.feed.synced())
     }
 
-    /// Returns whether a namespace is watched.
+    /// Returns whether a namespace is watched, or was removed; see [`NamespaceWatch`].
     pub(crate) fn namespace_watch(&self, name: &str) -> NamespaceWatch {
         let mut state = self.state.lock();
         if let Some(member) = state.watched.get(name) {
@@ -255,8 +262,9 @@ impl<K: 'static> Namespaces<K> {
         NamespaceWatch::Released { watched_again }
     }
 
-    /// Removes a namespace. Returns a [`Completion`] that is set when the release of the
-    /// namespace's objects has been processed; it is already set if the namespace is not watched.
+    /// Removes a namespace. Returns a [`Completion`] that is set when the store no longer has the
+    /// namespace's objects. If the namespace is not watched, this is the completion of an earlier
+    /// removal that is still in progress, or a completion that is already set.
     pub(crate) fn remove(&self, name: &str) -> Result<Completion, NamespaceError> {
         NamespaceError::check_name(name)?;
         Ok(match self.take_out(name) {
@@ -266,8 +274,8 @@ impl<K: 'static> Namespaces<K> {
     }
 
     /// Removes a namespace from the set and returns it, with its work if the task has not started
-    /// the work. If the namespace is not in the set, returns the completion of the namespace's last
-    /// release.
+    /// the work. If the namespace is not in the set, returns the completion of its last removal as
+    /// `Err`; this completion is already set if no removal is in progress.
     fn take_out(&self, name: &str) -> Result<(Member<K>, Option<Joining<K>>), Completion> {
         let mut state = self.state.lock();
         state.leaving.retain(|_, leaving| !leaving.gone.has_synced());
@@ -285,8 +293,9 @@ impl<K: 'static> Namespaces<K> {
         Ok((member, work))
     }
 
-    /// Ends the watch of a namespace that was taken out of the set. Another thread can have added
-    /// the namespace again meanwhile; the new watch is not affected.
+    /// Ends the watch of a namespace that was taken out of the set. Returns a completion that is
+    /// set when the store no longer has the namespace's objects. Another thread can have added the
+    /// namespace again meanwhile; the new watch is not affected.
     fn end_member(&self, member: &Member<K>, work: Option<Joining<K>>) -> Completion {
         member.removed.cancel();
         if work.is_some() {
@@ -297,7 +306,7 @@ impl<K: 'static> Namespaces<K> {
         member.feed.released()
     }
 
-    /// Publishes the set of namespaces.
+    /// Publishes the set of namespaces to `members`, from which [`SourceStatus`] reads it.
     fn publish(&self) {
         // The set is read inside of `send_modify`, so that the last of several concurrent calls
         // publishes the newest set.
@@ -336,7 +345,8 @@ impl<K: 'static> Namespaces<K> {
         })
     }
 
-    /// Sets the watermarks of namespaces, which wakes waiters.
+    /// Sets the watermarks of the namespaces in `progress`. This wakes callers that wait until the
+    /// store has reached a resource version.
     pub(crate) fn set_watermarks(&self, progress: &[NamespaceProgress]) {
         let reached: Vec<_> = {
             let state = self.state.lock();
@@ -353,7 +363,8 @@ impl<K: 'static> Namespaces<K> {
         }
     }
 
-    /// Marks the informer as ended, and ends all waits for its namespaces (I12).
+    /// Marks the informer as ended, and ends all waits for its namespaces (invariant I12 in
+    /// ARCHITECTURE.md).
     fn end(&self) {
         let over = {
             let mut state = self.state.lock();

@@ -28,19 +28,19 @@ enum Inner {
     Namespaces(NamespacesStatus),
 }
 
-/// The status of separately watched namespaces. Each value has its own record of the changes that
+/// The status of separately watched namespaces. Each clone has its own record of the changes that
 /// [`health_changed`](NamespacesStatus::health_changed) has returned.
 #[derive(Clone)]
 struct NamespacesStatus {
     description: Arc<str>,
     members: watch::Receiver<Members>,
-    /// The namespaces at the last update. [`health_changed`](NamespacesStatus::health_changed)
-    /// waits for changes of their health.
+    /// The namespaces when this record was last updated.
+    /// [`health_changed`](NamespacesStatus::health_changed) waits for changes of their health.
     seen: BTreeMap<Arc<str>, MemberStatus>,
     has_ended: bool,
 }
 
-/// The watched namespaces.
+/// The separately watched namespaces of an informer, with their status.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Members {
     pub(super) by_namespace: BTreeMap<Arc<str>, MemberStatus>,
@@ -66,7 +66,7 @@ impl SourceStatus {
         Self { inner: Inner::Namespaces(view) }
     }
 
-    /// Returns the resource and scope for messages.
+    /// Returns the resource and the scope as text for messages, such as `pods in namespace "shop"`.
     #[must_use]
     pub fn description(&self) -> &str {
         match &self.inner {
@@ -115,7 +115,7 @@ impl SourceStatus {
 
     /// Returns the resource version up to which all changes have been queued; empty before the
     /// first list. For several namespaces, this is the lowest of the versions that they have
-    /// reached.
+    /// reached; empty if these versions cannot be compared.
     #[must_use]
     #[doc(alias = "LastSyncResourceVersion")]
     pub fn last_sync_resource_version(&self) -> ResourceVersion {
@@ -149,8 +149,8 @@ impl SourceStatus {
         self.reflectors().iter().flat_map(ReflectorStatus::quarantined).collect()
     }
 
-    /// Returns the number of object versions that have been quarantined so far, in the namespaces
-    /// that are watched now.
+    /// Returns the number of object versions that have been quarantined so far, because they could
+    /// not be decoded or transformed, in the namespaces that are watched now.
     #[must_use]
     pub fn quarantined_total(&self) -> u64 {
         self.reflectors().iter().map(ReflectorStatus::quarantined_total).sum()

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 const EMPTY: &str =
     r#"{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}"#;
 
-/// A server of config maps.
+/// A server that returns an empty list of config maps, and on whose watches the test sends events.
 #[derive(Clone, Default)]
 pub(crate) struct Server {
     watches: Arc<Mutex<Vec<mpsc::UnboundedSender<Bytes>>>>,

@@ -127,7 +127,8 @@ async fn new_informer_without_factory_has_indices_and_prunes() {
     factory.shutdown().await;
 }
 
-/// Returns the seconds, on a paused clock, until an unchanged object is resynced.
+/// Returns the seconds, on a paused clock, until an informer with these options resyncs an
+/// unchanged object.
 async fn first_resync(options: InformerOptions<CronTab>) -> u64 {
     let source = MemorySource::new("cron tabs");
     source

@@ -25,7 +25,7 @@ use crate::{eventually, within};
 /// they create and delete objects and must not change a cluster by accident.
 pub(crate) const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 
-/// The bounds of every object type in these tests.
+/// The trait bounds of every object type in these tests.
 pub(crate) trait Object:
     Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned + Send + Sync + 'static
 {
@@ -36,10 +36,11 @@ impl<K> Object for K where
 {
 }
 
-/// Keys and resource versions, which tests compare.
+/// The resource version of each object, by key. Tests compare these maps.
 pub(crate) type Versions = BTreeMap<String, String>;
 
-/// Returns the configuration of a user, `admin` or `nobody`.
+/// Returns the client configuration of a user of the kubeconfig: `admin`, or `nobody`, who has no
+/// permissions until a test grants them.
 pub(crate) async fn config(user: &str) -> Config {
     let path = std::env::var(KUBECONFIG)
         .unwrap_or_else(|_| panic!("{KUBECONFIG} must name a kubeconfig: run `cargo xtask e2e`"));
@@ -105,7 +106,7 @@ impl Cluster {
             let refusal = match pods.create(&dry_run, &probe).await {
                 Ok(_) => return Some(()),
                 Err(kube::Error::Api(status)) if status.code == 403 => status.message,
-                Err(error) => panic!("{error}"),
+                Err(error) => panic!("failed to create a pod: {error}"),
             };
             assert!(refusal.contains("serviceaccount"), "{refusal}");
             // The server reads service accounts from a cache that can lag, so the next attempt may
@@ -144,7 +145,7 @@ pub(crate) async fn health_that<K: Object>(
     .await
 }
 
-/// Lists the current keys and versions on the server.
+/// Lists the server's objects, and returns their keys and resource versions.
 pub(crate) async fn versions<K: Object>(server: &Api<K>, params: &ListParams) -> Versions {
     let list = server.list(params).await.expect("the server returns a list");
     let version = |object: K| {
@@ -168,7 +169,7 @@ pub(crate) async fn relabel<K: Object>(server: &Api<K>, name: &str, label: &str,
         match server.replace(name, &PostParams::default(), &object).await {
             Ok(updated) => Some(updated),
             Err(kube::Error::Api(status)) if status.code == 409 => None,
-            Err(error) => panic!("{error}"),
+            Err(error) => panic!("failed to update {name}: {error}"),
         }
     })
     .await
@@ -191,7 +192,7 @@ pub(crate) async fn caught_up<K: Object>(server: &Api<K>, version: &ResourceVers
         Ok(_) => Some(()),
         // The watch cache is initializing, or the server's wait for the version timed out.
         Err(kube::Error::Api(status)) if matches!(status.code, 429 | 504) => None,
-        Err(error) => panic!("{error}"),
+        Err(error) => panic!("failed to list the objects: {error}"),
     })
     .await;
 }

@@ -20,8 +20,8 @@ use crate::{TIMEOUT, eventually, within};
 
 const PARENTS: usize = 10;
 
-/// Creates one child per parent, with a server-generated name, and writes the number of children
-/// into the parent.
+/// A controller that creates one child per parent, with a server-generated name, and writes the
+/// number of children into the parent.
 struct OneChildEach {
     parents: SharedIndexInformer<ConfigMap>,
     children: SharedIndexInformer<ConfigMap>,

@@ -30,7 +30,8 @@ pub(crate) struct Widget<const TEST: u8> {
     spec: Value,
 }
 
-/// Distinguishes this run from other runs against the same server.
+/// A number in the names of the API groups. It distinguishes this run from other runs against the
+/// same server.
 static RUN: LazyLock<u64> = LazyLock::new(|| {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
@@ -73,12 +74,12 @@ pub(crate) fn widget<const TEST: u8>(name: &str) -> Widget<TEST> {
     }))
 }
 
-/// Returns the name of the definition.
+/// Returns the name of the CustomResourceDefinition of widgets.
 pub(crate) fn definition<const TEST: u8>() -> String {
     format!("widgets.{}", Widget::<TEST>::group(&()))
 }
 
-/// Returns the served version of a definition.
+/// Returns the version `v1` of the CustomResourceDefinition, as JSON.
 pub(crate) fn served_version() -> Value {
     let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     json!({ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } })
@@ -99,7 +100,7 @@ pub(crate) async fn install<const TEST: u8>(client: &Client) {
     eventually(async || match definitions.create(&PostParams::default(), &definition).await {
         Ok(_) => Some(()),
         Err(kube::Error::Api(status)) if status.code == 409 => None,
-        Err(error) => panic!("{error}"),
+        Err(error) => panic!("failed to create the definition: {error}"),
     })
     .await;
 }

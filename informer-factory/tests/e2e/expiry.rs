@@ -44,7 +44,8 @@ async fn is_dropped<K: Object>(server: &Api<K>, version: &str) -> bool {
     matches!(first, Some(Ok(WatchEvent::Error(status))) if status.code == 410)
 }
 
-/// Changes widgets during an outage, and makes the server drop the history of these changes.
+/// Changes widgets during an outage, and makes the server drop the history of these changes. Checks
+/// that the informer gets the changes with one list.
 async fn check_dropped_history<const TEST: u8>(config: ReflectorConfig) {
     let cluster = Cluster::connect("expiry").await;
     let (interruptions, server) = (Interruptions::default(), cluster.api::<Widget<TEST>>());

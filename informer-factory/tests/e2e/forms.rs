@@ -17,7 +17,7 @@ use crate::objects::{LABEL, config_map};
 use crate::witnesses::Witnesses;
 use crate::{TIMEOUT, eventually};
 
-/// An async handler that yields in each call.
+/// An async handler that yields to other tasks in each call, before it records the event.
 struct Yielding(Replica<ConfigMap>);
 
 #[async_trait::async_trait]

@@ -54,7 +54,7 @@ struct Kind {
     fields: Vec<String>,
 }
 
-/// Kinds by name.
+/// The facts about each kind, by the name of the kind.
 type Kinds = BTreeMap<String, Kind>;
 
 /// Returns the kinds of the Kubernetes version that the data describes, by `apiVersion`.
@@ -122,7 +122,8 @@ fn path(api_version: &str, plural: &str) -> String {
     format!("/{root}/{api_version}/{plural}?limit=1")
 }
 
-/// Returns the columns of a kind's table, or an empty list for the usual columns.
+/// Returns the columns of a kind's table; an empty list if they are only the name and the time of
+/// creation.
 async fn columns(client: &Client, api_version: &str, plural: &str) -> Vec<String> {
     let request = http::Request::get(path(api_version, plural))
         .header("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")

@@ -6,8 +6,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::within;
 
-/// Writes `+name` for an add, `~name` for an update, `-name` for a deletion, `-name (missed)` for a
-/// tombstone, and `^name` for a release.
+/// A handler that writes one line for each event: `+name` for an add, `~name` for an update,
+/// `-name` for a deletion, `-name (missed)` for a deletion that a list revealed, and `^name` for a
+/// release.
 pub(crate) struct Journal {
     lines: UnboundedSender<String>,
 }
@@ -33,7 +34,7 @@ impl Lines {
         next
     }
 
-    /// Returns whether all lines have been read.
+    /// Returns whether all lines that have been written so far have been read.
     pub(crate) fn is_at_end(&self) -> bool {
         self.lines.is_empty()
     }

@@ -123,7 +123,7 @@ async fn i9_store_after_churn_equals_the_server() {
                     verified += 1;
                 }
                 Err(VerifyError::Expired { .. }) => {}
-                Err(error) => panic!("{error}"),
+                Err(error) => panic!("the verification failed: {error}"),
             }
         }
     };

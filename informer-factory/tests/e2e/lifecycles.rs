@@ -31,8 +31,8 @@ async fn each(numbers: impl Iterator<Item = usize>, action: impl AsyncFn(usize))
     stream::iter(numbers).for_each_concurrent(AT_ONCE, |number| action(number)).await;
 }
 
-/// Creates, updates, patches, deletes and recreates objects. One witness joins halfway. Another
-/// witness blocks in its first call until the end.
+/// Creates, updates, patches, deletes and recreates objects. A handler that records its events (a
+/// witness) is added halfway. Another witness blocks in its first call until the end.
 async fn change_objects_in_every_way<K: Object>(
     server: &Api<K>,
     make: impl Fn(&str) -> K,

@@ -33,13 +33,14 @@ const FIRST_FAULT: Duration = Duration::from_secs(13);
 /// The time until the next connection goes dead.
 const SECOND_FAULT: Duration = Duration::from_secs(60);
 
-/// The maximum delay of an object if packets are dropped and the client comes from `connect`.
+/// The maximum time until the informer receives an object after packets are dropped, for a client
+/// of `informer_factory::connect`.
 const DROPPED: Duration = Duration::from_secs(60);
 
-/// The maximum delay of an object if the watch is silent.
+/// The maximum time until the informer receives an object if the watch is silent.
 const SILENCE: Duration = Duration::from_secs(65);
 
-/// The maximum delay of an object if this is the third silent watch in a row.
+/// The maximum time until the informer receives an object if three watches in a row are silent.
 const THIRD_SILENCE: Duration = Duration::from_secs(125);
 
 /// The number of concurrent requests, whose connections stay idle afterwards. They go dead with the

@@ -33,7 +33,7 @@ pub(crate) struct Proxy {
 #[derive(Clone)]
 struct Link {
     server: SocketAddr,
-    /// The bytes that a client receives per second, if limited.
+    /// The number of bytes that a client receives per second; `None` for no limit.
     rate: Option<usize>,
     accepted: Arc<Mutex<Vec<Accepted>>>,
 }

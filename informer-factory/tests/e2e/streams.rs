@@ -20,7 +20,7 @@ fn content<K: Object>(informer: &SharedIndexInformer<K>) -> Versions {
     informer.indexer().list().iter().map(version).collect()
 }
 
-/// Creates many objects concurrently, and returns their latest version.
+/// Creates many objects concurrently, and returns the highest of their resource versions.
 async fn populate(server: &Api<ConfigMap>) -> ResourceVersion {
     let versions = stream::iter(0..700).map(async |number| {
         let created = create(server, &config_map(&format!("map-{number}"))).await;

@@ -34,7 +34,7 @@ struct Witness<K> {
 }
 
 impl<K: Object> Witnesses<K> {
-    /// Adds a first witness.
+    /// Returns the witnesses of an informer: at first one handler that records its events.
     pub(crate) fn new(informer: &SharedIndexInformer<K>, server: &Api<K>, params: ListParams) -> Self {
         let mut witnesses = Self {
             informer: informer.clone(),
@@ -47,7 +47,7 @@ impl<K: Object> Witnesses<K> {
         witnesses
     }
 
-    /// Adds a witness, which first receives the existing objects.
+    /// Adds a witness, a handler that records its events. It first receives the existing objects.
     pub(crate) fn join(&mut self, name: &'static str) {
         let replica = Replica::new();
         let registration = self.informer.add_event_handler(replica.clone());
@@ -77,7 +77,7 @@ impl<K: Object> Witnesses<K> {
         self.gate.open();
     }
 
-    /// Returns the copy of the first witness.
+    /// Returns the copy of the objects that the first witness has.
     pub(crate) fn early(&self) -> &Replica<K> {
         &self.witnesses[0].replica
     }

@@ -45,7 +45,7 @@ impl Witness {
         }
     }
 
-    /// I3: checks that the store has an object before a handler receives the object.
+    /// Checks invariant I3: the store has an object before a handler receives the object.
     fn compare(&self, received: &Cached<Item>) {
         let stored = self.indexer.get(received.key());
         let is_early =
@@ -78,8 +78,8 @@ impl EventHandler<Item> for Witness {
     }
 }
 
-/// Suspends calls at random: briefly, so that other tasks run, or until the next phase if the handler
-/// stalls.
+/// Suspends calls at random: briefly, so that other tasks run, or until the next phase of the test
+/// if the handler stalls.
 pub(crate) struct Pauses {
     pub(crate) random: Mutex<Rng>,
     pub(crate) phase: Option<watch::Receiver<u64>>,
@@ -107,7 +107,7 @@ async fn next_phase(mut phase: watch::Receiver<u64>) {
     _ = phase.wait_for(|phase| *phase != now || now == World::NO_MORE_STALLS).await;
 }
 
-/// An async handler.
+/// An async handler that pauses at random before and after it records an event.
 pub(crate) struct Asynchronous {
     pub(crate) witness: Witness,
     pub(crate) pauses: Pauses,
@@ -170,7 +170,7 @@ impl EventHandler<Item> for Blocking {
 pub(crate) struct Leaver {
     pub(crate) witness: Witness,
     pub(crate) registration: Arc<Mutex<Option<HandlerRegistration>>>,
-    /// The number of calls before the removal.
+    /// The number of calls after which the handler removes itself.
     pub(crate) after: u64,
 }
 

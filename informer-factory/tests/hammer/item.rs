@@ -8,7 +8,7 @@ use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 
-/// The number of buckets of objects.
+/// The number of different values of [`Item::bucket`].
 pub(crate) const BUCKETS: u8 = 8;
 
 /// An object that is counted while it is in memory.
@@ -84,7 +84,7 @@ impl InstanceCounter {
     }
 }
 
-/// A field that makes its struct a counted instance.
+/// A field that counts the instances of the struct that contains it.
 pub(crate) struct Counted(Arc<InstanceCounter>);
 
 impl Counted {

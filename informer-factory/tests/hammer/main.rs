@@ -36,8 +36,8 @@ static ALLOCATED: PeakAlloc = PeakAlloc;
 /// The payload of intended panics.
 struct Intended;
 
-/// The memory that may stay allocated: the output of the test, and permanent per-thread state such
-/// as `parking_lot`'s wait table. Objects and handlers are counted exactly.
+/// The number of bytes that may stay allocated: the output of the test, and permanent per-thread
+/// state such as `parking_lot`'s wait table. Objects and handlers are counted exactly.
 const SLACK: usize = 64 * 1024;
 
 fn setting(name: &str) -> Option<u64> {
@@ -123,7 +123,7 @@ fn i12_informer_stopped_under_load_leaves_nothing() {
     });
 }
 
-/// I12: checks that no task is left after the informer has ended, and that no object and no handler
+/// Checks invariant I12: no task is left after the informer has ended, and no object and no handler
 /// is left after the informer's handles are dropped.
 async fn assert_nothing_is_left(world: Arc<World>, running: JoinHandle<()>, survivors: Vec<Member>) {
     within("the informer to end", running).await.expect("no panic");
@@ -139,8 +139,8 @@ async fn assert_nothing_is_left(world: Arc<World>, running: JoinHandle<()>, surv
     assert_eq!((items.alive(), handlers.alive()), (0, 0), "leaked items and handlers");
 }
 
-/// I12: removes the handlers that may have removed themselves, and checks that only the other
-/// handlers are registered. Returns the registered handlers.
+/// Checks invariant I12: removes the handlers that may have removed themselves, and checks that
+/// only the other handlers are registered. Returns the registered handlers.
 async fn assert_only_survivors_are_registered(world: &World, survivors: Vec<Member>) -> Vec<Member> {
     let (leaving, staying): (Vec<_>, Vec<_>) = survivors.into_iter().partition(Member::leaves_by_itself);
     for member in leaving {
@@ -158,7 +158,7 @@ async fn write_last_object(world: &World) {
     assert!(world.informer.get(last.key()).is_some_and(|stored| stored.same_version(&last)));
 }
 
-/// I9: checks that the store and its indexes equal the server's state.
+/// Checks invariant I9: the store and its indexes equal the server's state.
 fn assert_store_equals_server(world: &World) {
     let of_the_server: BTreeMap<_, _> = world
         .source

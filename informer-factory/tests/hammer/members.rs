@@ -114,8 +114,8 @@ impl Member {
         Self { form, replica, violations, token: weak, hold }
     }
 
-    /// I6: checks that the handler syncs. Does not check handlers that may never sync, or that sync
-    /// only after other tasks have progressed.
+    /// Checks invariant I6: the handler syncs. Does not check handlers that may never sync, or that
+    /// sync only after other tasks have progressed.
     async fn wait_until_synced(&self, world: &World) {
         let synced = match &self.hold {
             _ if self.form.stalls() => return,
@@ -254,7 +254,8 @@ fn some_options(random: &mut Rng, form: Form) -> HandlerOptions {
         .resync(resyncs[random.usize(..resyncs.len())])
 }
 
-/// Spawns all managers; each returns its remaining handlers.
+/// Spawns the managers, the tasks that add and remove handlers. Each returns its remaining
+/// handlers.
 pub(crate) fn spawn_all(world: &Arc<World>) -> JoinSet<Vec<Member>> {
     (0..MANAGERS).map(|number| manage(Arc::clone(world), number)).collect()
 }

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use crate::item::{BUCKETS, Item};
 use crate::world::{World, count, refusal, within};
 
-/// The number of producers.
+/// The number of producers, the tasks that write objects.
 const PRODUCERS: u64 = 8;
 
 /// The number of objects of each producer that no other producer writes.
@@ -34,12 +34,12 @@ enum Visibility {
     Unseen,
 }
 
-/// Spawns all producers.
+/// Spawns all producers, the tasks that write objects.
 pub(crate) fn spawn_all(world: &Arc<World>) -> JoinSet<()> {
     (0..PRODUCERS).map(|number| produce(Arc::clone(world), number)).collect()
 }
 
-/// Writes until `time_is_up`.
+/// Writes objects until [`World::time_is_up`] returns `true`.
 async fn produce(world: Arc<World>, number: u64) {
     let mut random = world.random(number);
     while !world.time_is_up() {
@@ -87,12 +87,12 @@ fn write(world: &World, random: &mut Rng, key: &ObjectKey, visibility: Visibilit
             count(&world.tally.refused);
             Written::Refused
         }
-        Err(other) => panic!("{key}: {other}"),
+        Err(other) => panic!("the write of {key} failed: {other}"),
     }
 }
 
-/// I9: writes an object, and checks that the store has the write once the store has reached the
-/// version of the write.
+/// Checks invariant I9: writes an object, and checks that the store has the write once the store
+/// has reached the version of the write.
 async fn write_and_read(world: &World, random: &mut Rng, number: u64) {
     let key = ObjectKey::new(Some("own"), &format!("{number}-{}", random.u64(..OWN_KEYS)));
     let (version, expected) = match write(world, random, &key, Visibility::Seen) {

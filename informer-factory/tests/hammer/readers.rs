@@ -17,7 +17,7 @@ use crate::world::{World, count};
 /// The number of snapshots kept at a time.
 const KEPT: usize = 8;
 
-/// Spawns all readers.
+/// Spawns the tasks that read the store.
 pub(crate) fn spawn_all(world: &Arc<World>) -> JoinSet<()> {
     let mut readers: JoinSet<_> = (0..2).map(|number| index(Arc::clone(world), number)).collect();
     readers.spawn(keep_snapshots(Arc::clone(world)));
@@ -98,7 +98,7 @@ async fn keep_snapshots(world: Arc<World>) {
     }
 }
 
-/// Returns the version of each object.
+/// Returns the version of each object in a snapshot, by key.
 pub(crate) fn versions(snapshot: &Snapshot<Item>) -> BTreeMap<ObjectKey, ResourceVersion> {
     let entry =
         |object: &informer_core::Cached<Item>| (object.key().clone(), object.resource_version().clone());

@@ -22,7 +22,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 /// would mostly wait for their writes to arrive.
 const BACKOFF: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(50)];
 
-/// The state that all tasks share.
+/// The state that all tasks of a test share.
 pub(crate) struct World {
     pub(crate) source: MemorySource<Item>,
     pub(crate) informer: SharedIndexInformer<Item>,
@@ -36,7 +36,8 @@ pub(crate) struct World {
     pub(crate) shutdown: CancellationToken,
     /// Set when the producers have stopped.
     pub(crate) over: CancellationToken,
-    /// Increases while the producers write; the other tasks wait for it.
+    /// A counter that the producers increase while they write. The other tasks wait for its
+    /// changes.
     pub(crate) progress: watch::Sender<u64>,
     /// Stalled handlers continue when this number changes. At [`World::NO_MORE_STALLS`], handlers
     /// no longer stall.
@@ -47,7 +48,7 @@ pub(crate) struct World {
     pub(crate) tally: Tally,
 }
 
-/// Counters of a run.
+/// Counts what has happened in a test.
 #[derive(Default)]
 pub(crate) struct Tally {
     pub(crate) writes: AtomicU64,

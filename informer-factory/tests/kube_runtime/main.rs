@@ -48,7 +48,7 @@ async fn caught_up(informer: &SharedIndexInformer<ConfigMap>, source: &MemorySou
     assert_eq!(reached, WaitOutcome::Reached);
 }
 
-/// Formats an event.
+/// Formats an event as its type and the name of the object.
 fn shown(event: watcher::Result<Event<ConfigMap>>) -> String {
     let name = |object: ConfigMap| object.metadata.name.unwrap_or_default();
     match event.expect("informers' events have no errors") {

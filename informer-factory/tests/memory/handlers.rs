@@ -8,7 +8,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::{Running, create, source, value_of};
 
-/// Records each event after a short wait.
+/// An async handler that yields once in each call, before it records the event.
 struct Slow(UnboundedSender<String>);
 
 #[async_trait]

@@ -50,7 +50,7 @@ fn odd(objects: Vec<ConfigMap>, mut events: Vec<WatchEvent<ConfigMap>>) -> Runni
     Running::over(Arc::new(Odd { objects, events: Mutex::new(events) }), InformerOptions::new())
 }
 
-/// Returns the events of a handler up to a final marker event.
+/// Adds a handler, and returns the events that it receives before the add of `the-end`.
 async fn events_of(running: &Running) -> Vec<String> {
     let options = HandlerOptions::new().resync(Resync::Never);
     let (_registration, mut recorded) = listen(&running.informer, &options);

@@ -55,7 +55,7 @@ async fn i12_dropped_task_ends_all_waits() {
 
 #[tokio::test(start_paused = true)]
 async fn i12_informer_whose_task_panicked_reports_it() {
-    /// Panics on each request.
+    /// A source that panics on each request.
     struct Broken;
 
     #[async_trait::async_trait]
@@ -106,7 +106,7 @@ async fn several_informers_of_one_type_run_side_by_side() {
 
 type Log = Arc<Mutex<Vec<&'static str>>>;
 
-/// Logs its drop.
+/// Adds its text to a log when it is dropped.
 struct LogsDrop(Log, &'static str);
 
 impl Drop for LogsDrop {
@@ -115,7 +115,8 @@ impl Drop for LogsDrop {
     }
 }
 
-/// Logs its drop. Dropping `_gone` also disconnects the channel, so the receiver stops waiting.
+/// Adds a text to a log when it is dropped. Dropping `_gone` also disconnects the channel, so the
+/// receiver stops waiting.
 struct WatchDrop {
     _log: LogsDrop,
     _gone: mpsc::Sender<Infallible>,

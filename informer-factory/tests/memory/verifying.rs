@@ -215,7 +215,7 @@ async fn store_is_verified_at_the_configured_period() {
     running.stop().await;
 }
 
-/// A server that ignores the requested version.
+/// A server that ignores the resource version that a list requests.
 struct Imprecise(MemorySource<ConfigMap>);
 
 #[async_trait]

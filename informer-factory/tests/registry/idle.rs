@@ -11,7 +11,8 @@ use crate::{builder, keys, synced, with_pods, within};
 
 const IDLE: Duration = Duration::from_secs(600);
 
-/// A factory with an idle period and a synced informer of pods without handles.
+/// Returns a factory that stops idle informers. It has a synced informer of pods that is not in
+/// use.
 async fn with_idle_pods(simulator: &Simulator) -> SharedInformerFactory {
     let factory = builder(simulator).stop_idle_after(IDLE).build();
     drop(factory.core().v1().pods());

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use crate::{builder, factory, keys, synced, with_pods, within};
 
-/// The derive prunes annotations and sets a resync period of ten minutes.
+/// A view of pods whose derive prunes annotations and sets a resync period of ten minutes.
 #[derive(Informer, Deserialize)]
 #[informer(
     group = "",

@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 
 use crate::item::Item;
 
-/// A kind of mistake.
+/// A mistake that a [`BuggySource`] makes, to check that the simulation finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bug {
     /// A deletion is dropped.
@@ -45,7 +45,7 @@ pub(crate) enum Bug {
     WatermarkTooEarly,
 }
 
-/// A source with a bug.
+/// A source that falsifies the responses of the source `inner` in the way of a [`Bug`].
 pub(crate) struct BuggySource {
     inner: KubeListWatch<Item>,
     shared: Arc<Shared>,
@@ -187,7 +187,7 @@ impl Shared {
         }
     }
 
-    /// Stores a version, and returns the previous one.
+    /// Stores the last version of an item, and returns the previous one.
     fn remember(&self, item: &Item) -> Option<Item> {
         let key = format!("{:?}/{:?}", item.meta().namespace, item.meta().name);
         self.memory.lock().last.insert(key, item.clone())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The lines and violations of a run. Clones share them.
+/// The log lines and the violations of a run. Clones share them.
 #[derive(Clone)]
 pub(crate) struct History {
     began: Instant,
@@ -63,7 +63,7 @@ impl History {
         self.print_lines(|_| true)
     }
 
-    /// Formats the lines about one object and those about the run.
+    /// Formats the lines about one object and those about the run; all lines if `key` is `None`.
     pub(crate) fn print_about(&self, key: Option<&str>) -> String {
         self.print_lines(|line| key.is_none() || line.key.is_none() || line.key.as_deref() == key)
     }

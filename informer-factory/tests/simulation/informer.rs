@@ -147,7 +147,8 @@ impl Informer {
         self.members.push(Member { recorder, hold });
     }
 
-    /// Removes a random handler, and waits until it has ended.
+    /// Removes a random handler, waits until it has ended, and returns its recorder; `None` if
+    /// there is no handler.
     pub(crate) async fn leave(&mut self, random: &mut fastrand::Rng) -> Option<Recorder> {
         if self.members.is_empty() {
             return None;
@@ -166,8 +167,8 @@ impl Informer {
         Some(recorder)
     }
 
-    /// I9: checks that the store equals the server's state at its watermark, except for quarantined
-    /// objects.
+    /// Checks invariant I9: the store equals the server's state at its watermark, except for
+    /// quarantined objects.
     pub(crate) fn check_store(&self) {
         if !self.shared.has_synced() {
             return;
@@ -209,8 +210,8 @@ impl Informer {
         }
     }
 
-    /// I10: checks that exactly the invalid objects are quarantined. Call it when no write or fault
-    /// is in progress.
+    /// Checks invariant I10: exactly the invalid objects are quarantined. Call it when no write or
+    /// fault is in progress.
     pub(crate) fn check_quarantined(&self) {
         let quarantined = self.shared.status().quarantined();
         let is_quarantined = |key: &str| {

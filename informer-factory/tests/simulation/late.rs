@@ -9,7 +9,8 @@ use crate::truth::{Observation, Scope, Truth};
 
 /// The objects that existed when a handler joined, and those that it has received.
 pub(crate) struct InitialAdds {
-    /// Keys and resource versions; `None` for a handler that joined before the first list.
+    /// The keys and resource versions of the objects that existed when the handler joined; `None`
+    /// for a handler that joined before the first list.
     present: Option<BTreeMap<String, u64>>,
     scope: Scope,
     truth: Truth,
@@ -62,8 +63,8 @@ impl InitialAdds {
         }
     }
 
-    /// Returns an existing object that the handler has not received although it claims to be
-    /// synced.
+    /// Returns the key of an existing object that the handler has not received, although it is
+    /// synced. Only the first call after the sync checks this; other calls return `None`.
     pub(crate) fn missing(&mut self, is_synced: bool) -> Option<String> {
         if !is_synced || std::mem::replace(&mut self.is_complete, true) {
             return None;

@@ -33,7 +33,7 @@ struct Shared {
     truth: Truth,
     /// The informer's store, which must have each object before its delivery.
     indexer: Indexer<Item>,
-    /// The scope of the store.
+    /// The objects that the store contains.
     stored: Scope,
     notes: Mutex<Notes>,
     initial_adds: Mutex<InitialAdds>,
@@ -115,7 +115,7 @@ impl Recorder {
         self.shared.notes.lock().copy.clone()
     }
 
-    /// Waits until the copy satisfies the predicate.
+    /// Waits until the objects that exist according to the events satisfy the predicate.
     pub(crate) async fn wait_until(&self, is_wanted: impl Fn(&BTreeMap<String, u64>) -> bool) {
         let mut calls = self.shared.calls.subscribe();
         while !is_wanted(&self.copy()) {
@@ -216,7 +216,7 @@ impl Recorder {
         before
     }
 
-    /// I5: checks that a synced handler has received every object that existed when it joined.
+    /// Checks invariant I5: a synced handler has received every object that existed when it joined.
     fn check_initial_adds(&self) {
         let missing = self.shared.initial_adds.lock().missing(self.has_synced());
         if let Some(key) = missing {
@@ -247,7 +247,7 @@ impl Recorder {
         self.shared.history.violation(Some(key), format!("{}: {what}", self.shared.name));
     }
 
-    /// I1, I5: checks that no initial object is missing, and that the received events are
+    /// Checks the invariants I1 and I5: no initial object is missing, and the received events are
     /// observations of the server's history in order.
     pub(crate) fn check_order(&self) {
         self.check_initial_adds();

@@ -51,7 +51,7 @@ pub(crate) struct Outcome {
     pub(crate) recovery: Duration,
 }
 
-/// Runs a seed in this thread, optionally with a planted bug.
+/// Runs the simulation with this seed in this thread, optionally with a planted bug.
 pub(crate) fn run(seed: u64, bug: Option<Bug>) -> Outcome {
     // The reflector draws its jitter from the thread's generator.
     fastrand::seed(seed);
@@ -132,7 +132,7 @@ async fn live(seed: u64, bug: Option<Bug>, history: &History) -> Duration {
     recovery
 }
 
-/// I12: stops the informers after a time, and checks that they end soon.
+/// Checks invariant I12: stops the informers after the time `after`, and checks that they end soon.
 async fn stop(shutdown: &CancellationToken, mut tasks: JoinSet<()>, after: Duration, history: &History) {
     tokio::time::sleep(after).await;
     history.log("the informers are stopped");
@@ -280,13 +280,13 @@ impl World {
         }
     }
 
-    /// I1: checks the order of the received events, even if some are still missing.
+    /// Checks invariant I1: the order of the received events, even if some are still missing.
     fn check_orders(&self) {
         let members = self.informers.iter().flat_map(|informer| &informer.members);
         members.for_each(|member| member.recorder.check_order());
     }
 
-    /// I12: checks that the server has no open watches.
+    /// Checks invariant I12: the server has no open watches.
     fn check_connections(&self) {
         let left = self.simulator.open_watches(&RequestFilter::any());
         if left > 0 {

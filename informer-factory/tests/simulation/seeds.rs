@@ -13,7 +13,7 @@ use crate::run::{Outcome, run};
 /// The maximum number of printed lines of a failing history.
 const SHOWN: usize = 400;
 
-/// Reads a number from the environment.
+/// Returns the number in the environment variable `name`, or `default` if the variable is not set.
 pub(crate) fn from_env(name: &str, default: u64) -> u64 {
     match std::env::var(name) {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}, which is not a number")),
@@ -62,7 +62,8 @@ pub(crate) fn try_all(seeds: Range<u64>) -> String {
     )
 }
 
-/// Returns the first seed that finds a bug. The same seed must pass without the bug.
+/// Returns the first seed that finds a bug; `None` if no seed finds it. Panics if the simulation
+/// with this seed also fails without the bug.
 pub(crate) fn first_to_find(bug: Bug, seeds: Range<u64>) -> Option<u64> {
     let found = seeds.into_iter().find(|seed| !run(*seed, Some(bug)).violations.is_empty())?;
     let without = run(found, None);

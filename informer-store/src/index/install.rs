@@ -23,12 +23,13 @@ use crate::shared::{IndexId, IndexNotes, NamedIndex, Shared};
 use crate::slot_map::Entries;
 use crate::{Change, IndexError, IndexFailure};
 
-/// The maximum number of rounds before the index joins. Each round indexes the objects that have
-/// changed since the previous round; the first round indexes all objects.
+/// The maximum number of rounds before the writer begins to call the index function. Each round
+/// indexes the objects that have changed since the previous round; the first round indexes all
+/// objects.
 const ROUNDS: usize = 3;
 
-/// If a round had to index at most this number of objects, the index joins without another round,
-/// because few objects can have changed during such a short round.
+/// If a round had to index at most this number of objects, it is the last round, because few
+/// objects can have changed during such a short round.
 const MAX_REMAINING_CHANGES: usize = 1_000;
 
 /// Builds an index of the objects in the store, and adds it to the store.

@@ -76,7 +76,7 @@ impl<V: IndexValue> IndexState<V> {
         self.values.find(HASH_SEED.hash_one(value), |entry| (*entry.value).borrow() == value)
     }
 
-    /// Returns the objects with this value.
+    /// Returns the slots of the objects with this value.
     pub(crate) fn posting<Q: Hash + Eq + ?Sized>(&self, value: &Q) -> Posting
     where
         V: Borrow<Q>,

@@ -172,8 +172,9 @@ impl<K: 'static> MutationCache<K> {
         recorded
     }
 
-    /// Returns the object with this key: the stored or the written object, whichever has the later
-    /// version.
+    /// Returns the object with this key: the stored or the recorded object, whichever has the later
+    /// version. Returns `None` if the store does not have the object, unless a write of it is
+    /// recorded and [`include_adds`](MutationCacheOptions::include_adds) is `true`.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<Cached<K>> {
         // The log is read before the store. If the store receives the write between the two reads,
@@ -189,7 +190,7 @@ impl<K: 'static> MutationCache<K> {
         (stored.is_some() || self.shared.options.include_adds).then_some(written)
     }
 
-    /// Returns the object with this key, given as `namespace/name` or `name`.
+    /// Returns the same as [`get`](Self::get) for a key in the form `namespace/name` or `name`.
     #[must_use]
     #[doc(alias = "GetByKey")]
     pub fn get_by_key(&self, key: &str) -> Option<Cached<K>> {
@@ -264,7 +265,8 @@ impl<K: 'static> MutationCache<K> {
     }
 }
 
-/// Returns whether a write is later than a state of the store.
+/// Returns whether a recorded write is later than the watermark of `state` and than the version of
+/// its object in `state`, if any.
 fn is_newer<K: 'static>(state: &Snapshot<K>, written: &Cached<K>) -> bool {
     // I9: the store has all objects up to its watermark, so a missing object has been deleted.
     if state.watermark_for(written.key()).is_at_least(written.resource_version()) {
@@ -274,7 +276,8 @@ fn is_newer<K: 'static>(state: &Snapshot<K>, written: &Cached<K>) -> bool {
     stored.is_none_or(|stored| written.resource_version().is_newer_than(stored.resource_version()))
 }
 
-/// Receives the changes of the store: drops writes that the store has, and records deletions.
+/// Receives the changes of the store: drops recorded writes that the store has, and records
+/// deletions.
 impl<K: Send + Sync + 'static> EventHandler<K> for MutationCache<K> {
     fn on_add(&self, object: &Cached<K>, _is_in_initial_list: bool) {
         self.seen(object);
@@ -290,8 +293,8 @@ impl<K: Send + Sync + 'static> EventHandler<K> for MutationCache<K> {
         drop(forgotten);
     }
 
-    /// Drops the object's write and tombstone. The store no longer contains the namespace, so there
-    /// is no state with which to compare them.
+    /// Drops the recorded write and the recorded deletion of the object. The store no longer
+    /// contains the namespace, so there is no state with which to compare them.
     fn on_release(&self, object: &Cached<K>) {
         let forgotten = self.shared.log.write().released(object.key());
         drop(forgotten);

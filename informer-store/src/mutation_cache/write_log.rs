@@ -10,9 +10,9 @@ use informer_core::{Cached, Deleted, ObjectKey, ResourceVersion, Uid};
 
 use super::recent::Recent;
 
-/// The maximum number of tombstones, as a multiple of the maximum number of writes. It is large
-/// because tombstones are small, and because every deletion adds a tombstone, even if this process
-/// did not write the object.
+/// The maximum number of tombstones (recorded deletions), as a multiple of the maximum number of
+/// writes. It is large because tombstones are small, and because every deletion adds a tombstone,
+/// even if this process did not write the object.
 const TOMBSTONES_PER_WRITE: usize = 10;
 
 pub(super) struct WriteLog<K> {
@@ -77,7 +77,8 @@ impl<K> WriteLog<K> {
         true
     }
 
-    /// Removes and returns the write of an object, if the store has the same or a later version.
+    /// Removes and returns the recorded write of the object `stored`, unless the write is later
+    /// than the stored version. Call this method when the store has a new version of the object.
     pub(super) fn seen(&mut self, stored: &Cached<K>) -> Option<Cached<K>> {
         let (key, version) = (stored.key(), stored.resource_version());
         if let Some(tombstone) = self.tombstones.entry_mut(key)
@@ -109,7 +110,8 @@ impl<K> WriteLog<K> {
         covered.then(|| self.writes.remove(key)).flatten()
     }
 
-    /// Removes the tombstone of an object, and removes and returns its write.
+    /// Removes the tombstone (recorded deletion) of an object, and removes and returns its recorded
+    /// write.
     pub(super) fn released(&mut self, key: &ObjectKey) -> Option<Cached<K>> {
         self.tombstones.remove(key);
         self.writes.remove(key)

@@ -15,10 +15,10 @@ use tokio::time::timeout;
 use super::RESPONSE_TIMEOUT;
 use crate::source::Part;
 
-/// The maximum number of objects in a page.
+/// The maximum number of objects in one page of a list.
 const PAGE_SIZE: u32 = 500;
 
-/// The objects of the server: their keys and versions.
+/// The resource version of each object on the server, by key.
 pub(super) type Listed = HashMap<ObjectKey, ResourceVersion>;
 
 /// Lists the objects that one reflector covers, at exactly this resource version.

@@ -1,17 +1,17 @@
 //! [`ReleasedNames`]: the names of the namespaces that were removed from an informer. It has no
 //! lock and never waits.
 //!
-//! The names distinguish releases from deletions: if the store lacks an object of a removed
-//! namespace, the object was possibly released, and not deleted.
+//! If the store lacks an object of a removed namespace, the object can still exist on the server.
+//! The names make it possible to distinguish this case from a deletion.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use informer_core::Completion;
 
-/// The names of at least this many namespaces are kept: those that were removed last. Older names
-/// are dropped, because each name takes about a hundred bytes, and a program can add and remove
-/// namespaces for years.
+/// The minimum number of names that are kept: those of the namespaces that were removed last. Older
+/// names are dropped, because each name takes about a hundred bytes, and a program can add and
+/// remove namespaces for years.
 const MIN_KEPT_NAMES: u64 = 10_000;
 
 /// The names of the namespaces that were removed from an informer and not added again.
@@ -46,13 +46,13 @@ impl ReleasedNames {
         self.names.remove(name)?.watched_again
     }
 
-    /// Returns a [`Completion`] that is set when the namespace is added again; `None` if the
-    /// namespace was not removed.
+    /// Returns a [`Completion`] that is set when the namespace is added again; `None` if there is
+    /// no record of a removal of the namespace.
     pub(super) fn watched_again(&mut self, name: &str) -> Option<Completion> {
         Some(self.names.get_mut(name)?.watched_again.get_or_insert_with(Completion::new).clone())
     }
 
-    /// Returns the completions of all waiters.
+    /// Returns the completions of all namespaces for which a caller waits.
     pub(super) fn completions(&self) -> Vec<Completion> {
         self.names.values().filter_map(|released| released.watched_again.clone()).collect()
     }

@@ -20,7 +20,8 @@ use crate::source::SourceStatus;
 const MIN_REFUSAL: Duration = Duration::from_secs(10);
 
 impl<K: Send + Sync + 'static> Joining<K> {
-    /// Lists and watches until the namespace is removed, and then releases its objects.
+    /// Lists and watches until the namespace is removed. Then queues the namespace's objects as
+    /// released: they leave the store, but were not deleted on the server.
     async fn run(self) {
         if let Some(before) = self.before {
             before.cancelled().await;

@@ -10,7 +10,7 @@ use super::{Server, stored};
 use crate::listen;
 use crate::log::Log;
 
-/// Longer than the informer waits for a refused namespace.
+/// A time that is longer than the informer waits for a refused namespace before it syncs.
 const LONG: Duration = Duration::from_secs(60);
 
 /// A server with one object in each of `a` and `b` that refuses the first `times` lists of `b`.
