@@ -18,7 +18,7 @@ pub(crate) struct Definition {
     pub(crate) plural: String,
     pub(crate) short: Vec<String>,
     pub(crate) namespaced: bool,
-    /// The versions that the server serves, each with a schema.
+    /// The names of the versions that are served and have a usable schema.
     pub(crate) versions: Vec<String>,
     /// The whole `CustomResourceDefinition`.
     pub(crate) value: Value,
@@ -54,16 +54,17 @@ struct Schema {
     open_api: Option<Value>,
 }
 
-/// The definitions that were read from files.
+/// The `CustomResourceDefinition`s that were read from files.
 #[derive(Debug, Default)]
 pub(crate) struct Definitions {
-    /// The usable definitions.
+    /// The definitions with at least one served version that has a usable schema.
     pub(crate) usable: Vec<Definition>,
-    /// Descriptions of the skipped definitions and versions, each with the reason.
+    /// Descriptions of the skipped definitions, versions and fields, each with the reason.
     pub(crate) left_out: Vec<String>,
 }
 
-/// Reads all definitions in the files, and skips unusable ones. Fails if no definition is usable.
+/// Reads all `CustomResourceDefinition`s in the files, and skips those without a usable version.
+/// Fails if no definition is usable.
 pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<Definitions> {
     if paths.is_empty() {
         bail!("no definitions are given; name at least one file with a CustomResourceDefinition");

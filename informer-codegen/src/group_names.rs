@@ -36,7 +36,8 @@ pub(crate) fn accessors<'a>(groups: &BTreeSet<&'a str>) -> anyhow::Result<BTreeM
     )
 }
 
-/// Returns the first labels of the group in snake case.
+/// Returns a name from the first `labels` labels of the group: with two labels,
+/// `networking.example.com` becomes `networking_example`.
 fn name(group: &str, labels: usize) -> String {
     let labels: Vec<String> = group.split('.').take(labels).map(|label| label.replace('-', "_")).collect();
     let name = labels.join("_");

@@ -82,7 +82,8 @@ fn along(path: &str, root: &str, structs: &BTreeMap<String, &ItemStruct>) -> Opt
     (at == "String" || PLAIN.contains(&at.as_str())).then_some((fields, at))
 }
 
-/// Returns the field with this JSON name, and its type without `Option`.
+/// Returns the Rust name of the field with this JSON name, and the type of the field without
+/// `Option`.
 fn field(item: &ItemStruct, name: &str) -> Option<(String, String)> {
     let Fields::Named(fields) = &item.fields else { return None };
     let of_json = |field: &&syn::Field| {

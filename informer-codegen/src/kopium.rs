@@ -55,7 +55,7 @@ impl Kopium {
         Ok(Self { program: program.to_owned() })
     }
 
-    /// Returns the types of a definition in one version.
+    /// Returns the Rust code of the types of a definition in one version.
     pub(crate) fn types(&self, definition: &Definition, version: &str) -> anyhow::Result<String> {
         let mut value = definition.value.clone();
         plain(&mut value);

@@ -100,13 +100,15 @@ impl Generator {
 pub struct Report {
     /// The number of generated files.
     pub files: usize,
-    /// The number of files that were written, because they were missing or different.
+    /// The number of files that were written, because they were missing or different; zero after
+    /// [`Generator::check`].
     pub written: usize,
-    /// The skipped definitions and versions, each with the reason.
+    /// The skipped definitions, versions and fields, each with the reason.
     pub skipped: Vec<String>,
 }
 
-/// The reason why nothing was generated. The message names the file, the kind and the remedy.
+/// The error of [`Generator::write`] and [`Generator::check`]. The message says what failed and in
+/// which file, and names the remedy.
 pub struct Error(anyhow::Error);
 
 impl fmt::Display for Error {

@@ -21,7 +21,7 @@ pub(crate) struct Lowered {
     pub(crate) modules: Vec<TypesModule>,
 }
 
-/// A folder with the types of one version of a group.
+/// A generated folder with the types of one version of a group.
 #[derive(Debug)]
 pub(crate) struct TypesModule {
     /// The name of the folder, for example `stable_v1`.
@@ -31,7 +31,7 @@ pub(crate) struct TypesModule {
     pub(crate) kinds: Vec<TypesFile>,
 }
 
-/// A file with the types of a kind.
+/// A generated file with the types of a kind.
 #[derive(Debug)]
 pub(crate) struct TypesFile {
     /// The name of the file without `.rs`, for example `cron_tab`.
@@ -41,7 +41,7 @@ pub(crate) struct TypesFile {
 }
 
 impl Lowered {
-    /// Returns the paths of all files.
+    /// Returns the paths of all generated files in the output folder.
     pub(crate) fn files(&self) -> Vec<String> {
         let kinds = |module: &TypesModule| {
             let names: Vec<String> =
@@ -54,13 +54,14 @@ impl Lowered {
 }
 
 impl TypesModule {
-    /// Returns the path of a file in this folder.
+    /// Returns the path of a file of this folder, relative to the output folder. `name` is the name
+    /// of the file without `.rs`.
     pub(crate) fn path(&self, name: &str) -> String {
         format!("{}/{name}.rs", self.name)
     }
 }
 
-/// Assigns the names of all groups, versions and kinds.
+/// Assigns Rust names to the groups, versions and kinds of the definitions, and to their files.
 pub(crate) fn lower(definitions: &[Definition]) -> anyhow::Result<Lowered> {
     let names: BTreeSet<&str> = definitions.iter().map(|definition| definition.group.as_str()).collect();
     let mut lowered = Lowered { groups: Vec::new(), modules: Vec::new() };
@@ -81,7 +82,7 @@ pub(crate) fn lower(definitions: &[Definition]) -> anyhow::Result<Lowered> {
         for (version, indexes) in versions {
             let kinds: Vec<_> = indexes.into_iter().map(|index| (index, &definitions[index])).collect();
             let (accessors, types) = self::version(name, &accessor, version, &kinds)
-                .with_context(|| format!("in `{name}/{version}`"))?;
+                .with_context(|| format!("cannot assign Rust names in `{name}/{version}`"))?;
             group.versions.push(accessors);
             lowered.modules.push(types);
         }

@@ -38,18 +38,19 @@ pub(crate) fn root_name(kind: &str) -> String {
     kind.to_upper_camel_case()
 }
 
-/// The types of a kind in one version.
+/// The generated Rust types of a kind in one version.
 #[derive(Debug)]
 pub(crate) struct Types {
     root: Ident,
     source: String,
     indexes: Vec<Index>,
-    /// The `use` declarations.
+    /// The `use` declarations of the generated file.
     uses: String,
 }
 
 impl Types {
-    /// Parses the output of kopium.
+    /// Parses the output of kopium, and adds the imports, the derive `Informer`, its indexes and
+    /// the types that the output lacks.
     pub(crate) fn parse(definition: &Definition, version: &str, source: &str) -> anyhow::Result<Self> {
         let place = || format!("`{}` ({version}) of {}", definition.kind, definition.path.display());
         // Skip the comments at the start, which contain the command line of kopium.
@@ -98,7 +99,7 @@ impl Types {
         if self.indexes.is_empty() { quote!(#root) } else { quote!({#root, #indexes}) }
     }
 
-    /// Returns the formatted text of the file.
+    /// Returns the formatted text of the generated file.
     pub(crate) fn text(
         &self,
         folder: &Path,
@@ -126,8 +127,9 @@ fn name(item: &syn::Item) -> Option<String> {
     }
 }
 
-/// Adds a variant for unknown values to each enum. Without this variant, an object with a value
-/// that only a newer definition allows could not be decoded.
+/// Adds a variant for unknown values to each enum whose variants have no fields, unless the enum is
+/// `Copy`. Without this variant, an object with a value that only a newer definition allows could
+/// not be decoded.
 fn open_enums(source: &str, file: &syn::File) -> String {
     let mut opened = source.to_owned();
     for item in &file.items {

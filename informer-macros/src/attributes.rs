@@ -29,7 +29,7 @@ const NAMES: [&str; 13] = [
 /// The names that `index(...)` accepts.
 const INDEX_NAMES: [&str; 4] = ["name", "path", "value", "with"];
 
-/// The attributes of one derive; absent attributes are `None`.
+/// The values of all `#[informer(...)]` attributes of one type; absent attributes are `None`.
 #[derive(Default)]
 pub(crate) struct Attributes {
     pub(crate) group: Option<LitStr>,

@@ -43,7 +43,8 @@ pub(crate) struct Segment {
     pub(crate) key: Option<String>,
 }
 
-/// Checks all indexes and returns the valid ones.
+/// Checks all `index(...)` attributes. Adds the invalid ones to `mistakes`, and returns the valid
+/// ones.
 pub(crate) fn indexes(attributes: Vec<IndexAttribute>, mistakes: &mut Mistakes) -> Vec<Index> {
     let mut indexes: Vec<Index> = Vec::new();
     for attribute in attributes {

@@ -33,7 +33,8 @@ impl KubeAttribute {
         attributes.iter().any(is_kube)
     }
 
-    /// Reads the attribute. Returns `None` if kube reports an error in it.
+    /// Reads `#[kube(...)]`. Returns `None` if the attribute has an error, which kube's own derive
+    /// reports.
     pub(crate) fn read(attributes: &[Attribute]) -> Option<Self> {
         let mut read = Read::default();
         for attribute in attributes.iter().filter(|attribute| is_kube(attribute)) {

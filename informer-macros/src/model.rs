@@ -21,7 +21,7 @@ pub(crate) struct Model {
     pub(crate) vis: Visibility,
     /// The object type of the informers.
     pub(crate) object: Ident,
-    /// The path of informer-factory.
+    /// The path of the crate informer-factory in the generated code.
     pub(crate) factory_path: Path,
     /// The data for `kube::Resource`, if the derive implements that trait.
     pub(crate) view: Option<View>,
@@ -39,11 +39,11 @@ pub(crate) struct View {
     pub(crate) kind: String,
     pub(crate) plural: String,
     pub(crate) namespaced: bool,
-    /// The span of the type of the field `metadata`.
+    /// The span of the type of the view's field `metadata`.
     pub(crate) metadata: Span,
 }
 
-/// The checked names of a resource.
+/// The checked group and version of a resource, and the default name of its accessor.
 pub(crate) struct Identity {
     pub(crate) group: LitStr,
     pub(crate) version: LitStr,

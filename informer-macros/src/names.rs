@@ -31,7 +31,7 @@ pub(crate) fn is_built_in_accessor(group: &str, version: &str, accessor: &str) -
     built_in().any(|it| (it.0, it.1) == (group, version) && it.2.contains(&accessor))
 }
 
-/// Returns the built-in group whose accessor has this name.
+/// Returns the built-in group whose accessor on the factory has this name; `None` if there is none.
 pub(crate) fn built_in_behind(accessor: &str) -> Option<&'static str> {
     built_in().map(|(group, ..)| group).find(|group| group_accessor(group) == accessor)
 }

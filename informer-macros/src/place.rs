@@ -31,7 +31,8 @@ pub(crate) enum GroupAccessor {
 }
 
 impl Place {
-    /// Determines the names of the methods. Fails if a name is invalid or already used.
+    /// Determines the names of the methods that select the informer of a kind. Fails if a name is
+    /// invalid or already used.
     pub(crate) fn new(identity: &Identity, attributes: &Attributes) -> Result<Self> {
         let Identity { group, version, .. } = identity;
         let (text, span) = match &attributes.accessor {
@@ -58,9 +59,9 @@ impl Place {
     }
 }
 
-/// Checks an accessor in a built-in group and version. The name of this accessor must differ from
-/// the factory's own accessors in this group and version, because a factory's accessor with the
-/// same name would hide it.
+/// Checks an accessor in a built-in group. The factory must have the version, and the name of the
+/// accessor must differ from the factory's own accessors in this group and version, because a
+/// factory's accessor with the same name would hide it.
 fn check_built_in(group: &str, version: &LitStr, accessor: &str, span: Span) -> Result<()> {
     let (of_group, text) = (names::group_accessor(group), version.value());
     let versions = names::built_in_versions(group);

@@ -5,7 +5,8 @@ use syn::{LitStr, Result};
 
 use crate::mistake::{Mistakes, mistake};
 
-/// Checks all paths and returns the valid ones.
+/// Checks all paths of `prune(...)`. Adds the invalid ones to `mistakes`, and returns the valid
+/// ones.
 pub(crate) fn paths(texts: &[LitStr], mistakes: &mut Mistakes) -> Vec<String> {
     texts.iter().filter_map(|text| mistakes.take(path(text))).collect()
 }
@@ -39,7 +40,7 @@ fn path(text: &LitStr) -> Result<String> {
     Ok(path)
 }
 
-/// Splits `a.b["c.d"].e` into its names.
+/// Splits a path such as `a.b["c.d"].e` into its names; `None` if the path is invalid.
 fn parse(path: &str) -> Option<Vec<&str>> {
     let mut names = Vec::new();
     let mut rest = path;

@@ -40,16 +40,17 @@ use std::sync::LazyLock;
 pub use wire::{Content, Fields, Malformed};
 pub use write::{put_bytes, put_double, put_nested, put_number};
 
-/// The name of fields whose message is inlined.
+/// The name in the table of fields whose message is inlined: in JSON, the fields of this message
+/// are among the fields of the outer message.
 const INLINED: &str = "-";
 
-/// The table. It is a static and not a constant, because the compiler can copy a constant into a
-/// program several times.
+/// The text of the table of messages. It is a static and not a constant, because the compiler can
+/// copy a constant into a program several times.
 static TEXT: &str = include_str!("messages.txt");
 
 static MESSAGES: LazyLock<Messages> = LazyLock::new(|| Messages::parse(TEXT));
 
-/// All messages, with indexes by name and by kind.
+/// The protobuf messages of Kubernetes' built-in kinds, with indexes by name and by kind.
 #[derive(Debug)]
 pub struct Messages {
     kinds: HashMap<(&'static str, &'static str), usize>,
@@ -57,12 +58,12 @@ pub struct Messages {
     messages: Vec<Message>,
 }
 
-/// A message and its fields.
+/// A protobuf message of Kubernetes, with its fields.
 #[derive(Debug)]
 pub struct Message {
-    /// The name, such as `core.v1.PodSpec`.
+    /// The name of the message, such as `core.v1.PodSpec`.
     pub name: &'static str,
-    /// The position in the table, for [`Messages::at`].
+    /// The position of the message in the table, for [`Messages::at`].
     pub index: usize,
     /// Whether the message is a choice: in JSON it is not an object with fields, but the value of
     /// its last field that is present.
@@ -74,27 +75,28 @@ pub struct Message {
     places: Vec<u8>,
 }
 
-/// A field of a message.
+/// A field of a protobuf [`Message`].
 #[derive(Debug)]
 pub struct Field {
-    /// The number in protobuf.
+    /// The field's number in protobuf.
     pub number: u64,
-    /// The name in JSON.
+    /// The field's name in JSON; `-` if the message in the field is inlined.
     pub name: &'static str,
-    /// The position in [`Messages::text`] at which the name begins.
+    /// The position in [`Messages::text`] at which the field's name begins.
     pub name_at: usize,
     /// Whether the value is a message whose fields are, in JSON, among the fields of the outer
     /// message.
     pub is_inlined: bool,
     /// Whether the field has one value or several, and when JSON omits it.
     pub shape: Shape,
-    /// The name of the type of the value, or of each element.
+    /// The name of the value's type in the table, such as `s` or `core.v1.PodSpec`; for a list or a
+    /// map, of the type of each element.
     pub type_name: &'static str,
-    /// The type of the value, or of each element.
+    /// The type of the value; for a list or a map, the type of each element.
     pub value_type: Type,
 }
 
-/// The type of a value.
+/// The type of a field's value, with its forms in protobuf and in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     /// A string.
@@ -156,13 +158,14 @@ impl Messages {
         &MESSAGES
     }
 
-    /// Returns the message of a kind, such as `apps/v1` and `Deployment`.
+    /// Returns the message of a kind, such as `apps/v1` and `Deployment`; `None` if the kind is not
+    /// built in.
     #[must_use]
     pub fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Message> {
         self.kinds.get(&(api_version, kind)).map(|index| self.at(*index))
     }
 
-    /// Returns the message with this name.
+    /// Returns the message with this name, such as `core.v1.PodSpec`.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Message> {
         self.names.get(name).map(|index| self.at(*index))
@@ -213,7 +216,7 @@ impl Messages {
     }
 }
 
-/// Returns whether a line begins a message.
+/// Returns whether a line of the table begins a message.
 fn is_header(line: &str) -> bool {
     !line.starts_with(|first: char| first == '@' || first.is_ascii_digit())
 }
@@ -227,7 +230,7 @@ impl Message {
         Self { name, index, is_choice, fields: Vec::new(), places: Vec::new() }
     }
 
-    /// Returns the field with a number.
+    /// Returns the field with this number; `None` if the message has no such field.
     #[must_use]
     #[inline]
     pub fn field(&self, number: u64) -> Option<&Field> {
@@ -235,7 +238,7 @@ impl Message {
         self.fields.get(usize::from(place).checked_sub(1)?)
     }
 
-    /// Sorts the fields, and makes the index of their numbers.
+    /// Sorts the fields by number, and fills `places`.
     fn complete(&mut self) {
         self.fields.sort_by_key(|field| field.number);
         let numbers = self.fields.last().map_or(0, |field| field.number as usize + 1);
@@ -273,7 +276,8 @@ impl Field {
         Self { number, name, name_at, is_inlined: name == INLINED, shape, type_name, value_type }
     }
 
-    /// Returns the message of the field's type; `None` for other types.
+    /// Returns the message that is the type of the field's value; `None` for all types other than
+    /// [`Type::Message`].
     #[must_use]
     pub fn message(&self) -> Option<&'static Message> {
         match self.value_type {

@@ -8,20 +8,20 @@ pub struct Malformed;
 
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("invalid protobuf")
+        f.write_str("invalid protobuf: the bytes end within a field or are not protobuf")
     }
 }
 
 impl std::error::Error for Malformed {}
 
-/// The content of a field.
+/// The content of a field in the wire format of protobuf.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Content<'b> {
     /// A boolean or an integer. A negative integer is in two's complement with 64 bits.
     Number(u64),
     /// A floating-point number. Kubernetes uses fields of eight bytes for nothing else.
     Double(f64),
-    /// A text, bytes or a message.
+    /// A string, bytes or an encoded message; also the four bytes of a 32-bit field.
     Bytes(&'b [u8]),
 }
 
@@ -54,7 +54,7 @@ impl<'b> Fields<'b> {
         Ok(Some((tag >> 3, content)))
     }
 
-    /// Reads a number with one to ten bytes.
+    /// Reads a number in protobuf's variable-length encoding, which has one to ten bytes.
     ///
     /// # Errors
     /// If the bytes end within the number, or it has more than ten bytes.

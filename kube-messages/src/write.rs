@@ -1,19 +1,19 @@
 //! Writes protobuf's wire format: numbered fields, each with a number or bytes.
 
-/// Appends a field with a number.
+/// Appends to `out` the field with the number `field`, whose content is an integer or a boolean.
 pub fn put_number(out: &mut Vec<u8>, field: u64, number: u64) {
     put_varint(out, field << 3);
     put_varint(out, number);
 }
 
-/// Appends a field with a floating-point number.
+/// Appends to `out` the field with the number `field`, whose content is a floating-point number.
 pub fn put_double(out: &mut Vec<u8>, field: u64, number: f64) {
     put_varint(out, field << 3 | 1);
     out.extend_from_slice(&number.to_le_bytes());
 }
 
-/// Appends a field with a message. `write` appends the encoded message directly to `out`, without a
-/// copy in another buffer.
+/// Appends to `out` the field with the number `field`, whose content is a message. `write` appends
+/// the encoded message directly to `out`, without a copy in another buffer.
 pub fn put_nested(out: &mut Vec<u8>, field: u64, write: impl FnOnce(&mut Vec<u8>)) {
     put_varint(out, field << 3 | 2);
     let start = out.len();
@@ -30,7 +30,8 @@ pub fn put_nested(out: &mut Vec<u8>, field: u64, write: impl FnOnce(&mut Vec<u8>
     out.splice(start..=start, prefix);
 }
 
-/// Appends a field with bytes, which are a string or an encoded message.
+/// Appends to `out` the field with the number `field`, whose content is bytes, a string or an
+/// encoded message.
 pub fn put_bytes(out: &mut Vec<u8>, field: u64, bytes: &[u8]) {
     put_varint(out, field << 3 | 2);
     put_varint(out, bytes.len() as u64);

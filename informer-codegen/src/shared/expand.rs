@@ -6,33 +6,36 @@ use quote::quote;
 use crate::shared::gate::Gate;
 use crate::shared::model::{Group, Kind, Version};
 
-/// The width of documentation in characters, without indentation and slashes.
+/// The maximum width of a line of generated documentation, in characters, without indentation and
+/// slashes.
 const WIDTH: usize = 104;
 
-/// The content of a file.
+/// The content of a generated file.
 #[derive(Debug)]
 pub struct Module {
     /// The documentation at the start of the file.
     pub docs: Vec<String>,
-    /// The items, in the order of the file.
+    /// The parts of the file, in their order.
     pub parts: Vec<Part>,
 }
 
-/// A part of a file. Blank lines separate the parts.
+/// A part of a generated file. Blank lines separate the parts.
 #[derive(Debug)]
 pub enum Part {
-    /// Items without a gate of their own. Inside [`Gated`](Self::Gated), the outer gate applies to them.
+    /// Rust items without a gate (a condition on the Kubernetes version) of their own. Inside a
+    /// [`Gated`](Self::Gated) part, the gate of that part applies to them.
     Items(TokenStream),
-    /// Parts that exist only in the Kubernetes versions of the gate.
+    /// Parts that exist only in the Kubernetes versions that the gate allows.
     Gated(Gate, Vec<Part>),
 }
 
-/// Wraps the parts in the macros of the gate. Without macros, returns the parts unchanged.
+/// Wraps the parts in the `k8s_if_*` macros of the gate. If the gate has no macros, returns the
+/// parts unchanged.
 pub fn gated(gate: &Gate, parts: Vec<Part>) -> Vec<Part> {
     if gate.macros.is_empty() { parts } else { vec![Part::Gated(gate.clone(), parts)] }
 }
 
-/// Returns the factory's accessor method for a group.
+/// Returns the code of the factory's accessor method for a group.
 pub fn on_factory(group: &Group, visibility: &TokenStream) -> TokenStream {
     let Group { accessor, type_name, title, versions, .. } = group;
     let versions: Vec<String> = versions.iter().map(|version| format!("`{}`", version.accessor)).collect();
@@ -46,8 +49,8 @@ pub fn on_factory(group: &Group, visibility: &TokenStream) -> TokenStream {
     }
 }
 
-/// Returns the types of the group and of its versions. `front` is the path of the crate
-/// informer-factory in the generated code.
+/// Returns the code of the types of the group and of its versions, with their accessor methods.
+/// `front` is the path of the crate informer-factory in the generated code.
 pub fn accessors(group: &Group, front: &TokenStream) -> Vec<Part> {
     let Group { type_name, title, versions, .. } = group;
     let doc = doc(&[format!("The informers of {title}, by version.")]);
@@ -186,7 +189,7 @@ pub fn doc(paragraphs: &[String]) -> TokenStream {
     quote!(#(#[doc = #lines])*)
 }
 
-/// Wraps a paragraph into lines.
+/// Splits a paragraph into lines of at most [`WIDTH`] characters.
 pub(crate) fn wrapped(paragraph: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in paragraph.split_whitespace() {

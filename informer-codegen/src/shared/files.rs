@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-/// The content of all generated files, by path in the folder with `/` as separator.
+/// The content of all generated files, by path in the output folder with `/` as separator.
 pub type Files = BTreeMap<String, String>;
 
-/// The reason why a file is stale.
+/// The reason why a file in the output folder is stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stale {
     /// The file does not exist.
     Missing,
-    /// The content of the file differs.
+    /// The content of the file differs from the generated content.
     Different,
-    /// The file is no longer generated.
+    /// The file was generated earlier, but is no longer generated.
     Left,
 }
 
@@ -32,8 +32,9 @@ impl fmt::Display for Stale {
     }
 }
 
-/// Returns the stale files of the folder, by path. A Rust file of the folder that is not in `files`
-/// is stale only if it has the `mark` of generated files.
+/// Returns the files of the folder that are missing, different or no longer generated, by path. A
+/// Rust file of the folder that is not in `files` is stale only if it has the `mark` of generated
+/// files.
 pub fn stale(folder: &Path, files: &Files, mark: &str) -> anyhow::Result<BTreeMap<String, Stale>> {
     let mut stale = BTreeMap::new();
     for (name, text) in files {
@@ -52,8 +53,8 @@ pub fn stale(folder: &Path, files: &Files, mark: &str) -> anyhow::Result<BTreeMa
     Ok(stale)
 }
 
-/// Updates the folder, and returns the files that were stale. Unchanged files are not written, so
-/// that cargo does not rebuild their crate.
+/// Writes and deletes files of the folder so that it matches `files`. Returns the files that were
+/// stale. Unchanged files are not written, so that cargo does not rebuild their crate.
 pub fn update(folder: &Path, files: &Files, mark: &str) -> anyhow::Result<BTreeMap<String, Stale>> {
     let stale = stale(folder, files, mark)?;
     for name in stale.keys() {

@@ -13,7 +13,7 @@ use crate::shared::names::ident;
 pub struct Gate {
     /// The names of the `k8s_if_*` macros, without `!`.
     pub macros: Vec<Ident>,
-    /// The condition in words.
+    /// The condition in words, for documentation; `None` if there is no condition.
     pub title: Option<String>,
 }
 
@@ -23,7 +23,7 @@ impl Gate {
     pub fn new(present: &[String], all: &[String]) -> anyhow::Result<Self> {
         let at = |feature: &String| all.iter().position(|other| other == feature);
         let Some(places) = present.iter().map(at).collect::<Option<Vec<_>>>() else {
-            bail!("{present:?} contains a version that is not among {all:?}; correct it");
+            bail!("the list {present:?} has a version that is not among {all:?}; correct the list");
         };
         let (Some(&first), Some(&last)) = (places.iter().min(), places.iter().max()) else {
             return Ok(Self::default());

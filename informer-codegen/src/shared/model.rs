@@ -7,14 +7,14 @@ use proc_macro2::{Ident, TokenStream};
 
 use crate::shared::gate::Gate;
 
-/// A group with its accessor on the factory.
+/// An API group, with the names of its generated accessor method and type.
 #[derive(Debug)]
 pub struct Group {
     /// The name of the accessor, for example `core`.
     pub accessor: Ident,
-    /// The name of the generated type, for example `Core`.
+    /// The name of the generated type that the accessor returns, for example `Core`.
     pub type_name: Ident,
-    /// The name of the group in documentation.
+    /// The name of the group in documentation, such as "the group `apps`".
     pub title: String,
     /// The Kubernetes versions that have the group.
     pub gate: Gate,
@@ -22,12 +22,12 @@ pub struct Group {
     pub versions: Vec<Version>,
 }
 
-/// A version of a group.
+/// A version of an API group, with the names of its generated accessor method and type.
 #[derive(Debug)]
 pub struct Version {
     /// The name of the accessor, for example `v1`.
     pub accessor: Ident,
-    /// The name of the generated type, for example `CoreV1`.
+    /// The name of the generated type that the accessor returns, for example `CoreV1`.
     pub type_name: Ident,
     /// The `apiVersion`, for example `apps/v1`.
     pub api_version: String,
@@ -37,7 +37,7 @@ pub struct Version {
     pub kinds: Vec<Kind>,
 }
 
-/// A kind with its accessor on the version.
+/// A kind in a version of an API group, with the name of its generated accessor method.
 #[derive(Debug)]
 pub struct Kind {
     /// The name of the accessor, for example `config_maps`.
@@ -46,7 +46,7 @@ pub struct Kind {
     pub path: TokenStream,
     /// The name of the kind, for example `ConfigMap`.
     pub name: String,
-    /// Whether objects belong to namespaces.
+    /// Whether objects of the kind belong to namespaces.
     pub namespaced: bool,
     /// The short names of the resource, which become `doc(alias)`es.
     pub short: Vec<String>,

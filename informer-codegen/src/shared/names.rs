@@ -4,7 +4,7 @@ use anyhow::{Context, bail};
 use heck::ToSnakeCase;
 use proc_macro2::Ident;
 
-/// Returns a name as an identifier.
+/// Returns a name as a Rust identifier. Fails if the name is a keyword or otherwise no identifier.
 pub fn ident(name: &str) -> anyhow::Result<Ident> {
     syn::parse_str(name).with_context(|| format!("`{name}` cannot be a name in Rust; choose another"))
 }
@@ -14,7 +14,7 @@ pub(crate) fn camel(name: &str) -> String {
     name.split('_').map(capitalized).collect()
 }
 
-/// Returns the name of a group in documentation.
+/// Returns the name of a group in documentation, such as "the group `apps`".
 pub fn title(group: &str) -> String {
     if group.is_empty() { "the core group".to_owned() } else { format!("the group `{group}`") }
 }

@@ -91,8 +91,8 @@ impl LeaderElectionConfig {
         self.renew_deadline / 2
     }
 
-    /// Returns the time after which the work is dropped. It counts from the start of the last request
-    /// that acquired or renewed the lease.
+    /// Returns the duration after which the leader's work is dropped. The duration counts from the
+    /// start of the last request that acquired or renewed the lease.
     pub(super) fn work_limit(&self) -> Duration {
         (self.renew_deadline + self.lease_duration) / 2
     }

@@ -46,7 +46,7 @@ pub(super) enum Response {
 /// What a candidate does after a response.
 #[derive(Debug, PartialEq)]
 pub(super) enum Next {
-    /// Another request follows.
+    /// The candidate sends this request next.
     Send(Request),
     /// This candidate leads, and must renew the lease before [`Election::renew_by`].
     Leading,
@@ -64,9 +64,11 @@ pub(super) struct Election {
     /// The lease as last read or written, and the local time at which this candidate first saw this
     /// version of the lease.
     seen: Option<(Lease, Instant)>,
-    /// The claim that this candidate wrote last, or tried to write last.
+    /// The claim (holder and start of a term) that this candidate last wrote, or tried to write,
+    /// into the lease.
     claim: Option<Claim>,
-    /// While leading: the start of the last request that acquired or renewed the lease.
+    /// The start of the last request that acquired or renewed the lease; `None` while this
+    /// candidate does not lead.
     renewed: Option<Instant>,
     /// Whether `seen` is possibly outdated, so that the lease must be read before the next attempt.
     is_seen_outdated: bool,
@@ -77,17 +79,19 @@ impl Election {
         Self { config, seen: None, claim: None, renewed: None, is_seen_outdated: true }
     }
 
-    /// Returns the last known holder of the lease.
+    /// Returns the last known holder of the lease, if there is one.
     pub(super) fn leader(&self) -> Option<&str> {
         self.seen.as_ref().and_then(|(lease, _)| record::holder(lease))
     }
 
-    /// Returns the time by which a leader must renew its lease, or stop its work.
+    /// Returns the time by which this leader must renew its lease, or stop its work; `None` if this
+    /// candidate does not lead.
     pub(super) fn renew_by(&self) -> Option<Instant> {
         Some(self.renewed? + self.config.renew_deadline)
     }
 
-    /// Returns the time after which the work must not run.
+    /// Returns the time after which the leader's work must not run; `None` if this candidate does
+    /// not lead.
     pub(super) fn work_until(&self) -> Option<Instant> {
         Some(self.renewed? + self.config.work_limit())
     }
@@ -97,7 +101,7 @@ impl Election {
         self.renewed = None;
     }
 
-    /// Begins an attempt to acquire or renew the lease.
+    /// Returns the first request of an attempt to acquire or renew the lease.
     pub(super) fn begin(&self, date: Timestamp) -> Request {
         match (&self.seen, &self.claim, self.renewed) {
             (Some((lease, _)), Some(claim), Some(_)) if !self.is_seen_outdated && claim.holds(lease) => {
@@ -107,7 +111,8 @@ impl Election {
         }
     }
 
-    /// Processes the result of a request. `sent` is the time at which the request was started.
+    /// Processes the response to a request, and returns what the candidate does next. `sent` is the
+    /// time at which the request was started.
     pub(super) fn process_response(
         &mut self,
         request: &Request,
@@ -137,7 +142,8 @@ impl Election {
         }
     }
 
-    /// Processes a successful write.
+    /// Records the lease that a successful write returned. This candidate then leads, unless the
+    /// response arrived after the renew deadline.
     fn process_write(&mut self, lease: Lease, sent: Instant, now: Instant) -> Next {
         self.seen = Some((lease, now));
         self.is_seen_outdated = false;
@@ -150,7 +156,8 @@ impl Election {
         Next::Leading
     }
 
-    /// Processes a lease that was read.
+    /// Records a lease that was read, and decides what follows: acquire or renew the lease, wait,
+    /// or report its loss.
     fn process_read(&mut self, lease: Lease, now: Instant, date: Timestamp) -> Next {
         self.is_seen_outdated = true;
         let since = self.observe(lease, now);
@@ -180,9 +187,9 @@ impl Election {
         since
     }
 
-    /// Returns the claim for acquiring a lease. If an earlier attempt has an unknown outcome,
-    /// returns the claim of that attempt, so that the candidate recognizes its lease if the server
-    /// applied the attempt.
+    /// Returns the claim that this candidate writes to acquire the lease. If an earlier attempt has
+    /// an unknown outcome, returns the claim of that attempt, so that the candidate recognizes its
+    /// lease if the server applied the attempt.
     fn claim(&mut self, lease: Option<&Lease>, date: Timestamp) -> Claim {
         let transitions = lease.and_then(|lease| lease.spec.as_ref()?.lease_transitions);
         let transitions = lease.map_or(0, |_| transitions.unwrap_or(0).saturating_add(1));
@@ -200,8 +207,8 @@ impl Election {
         Request::Replace(Box::new(claim.write(lease, self.config.lease_duration, date)))
     }
 
-    /// Begins a release of the lease. Returns `None` if this candidate has made no claim, and so
-    /// does not hold the lease.
+    /// Returns the first request of a release of the lease; `None` if this candidate has made no
+    /// claim, and so does not hold the lease.
     pub(super) fn begin_release(&mut self, date: Timestamp) -> Option<Request> {
         let claim = self.claim.as_ref()?;
         match &self.seen {

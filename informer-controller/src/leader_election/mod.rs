@@ -40,7 +40,7 @@ pub use status::{ElectionProblem, ElectionStatus};
 use election::{Election, Next, Request, Response};
 use status::Reporter;
 
-/// A candidate for leadership. The holder of the `Lease` is the leader.
+/// A candidate in a leader election. The candidate that holds the Kubernetes `Lease` is the leader.
 ///
 /// ```no_run
 /// # async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -85,12 +85,13 @@ pub struct LeaderElector {
 // Not `non_exhaustive`, because there are no other outcomes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeadershipEnd<T> {
-    /// `shutdown` was cancelled before this candidate led.
+    /// The `shutdown` token was cancelled before this candidate became the leader.
     NeverLed,
-    /// The work has ended, by itself or because `shutdown` was cancelled, and this candidate held
-    /// the lease all the time. Contains the output of the work.
+    /// The leader's work has ended, by itself or because `shutdown` was cancelled, and this
+    /// candidate held the lease all the time. Contains the output of the work.
     Finished(T),
-    /// The lease was lost. Contains the output of the work, or `None` if the work was dropped.
+    /// The lease was lost. Contains the output of the leader's work, or `None` if the work was
+    /// dropped.
     Lost(Option<T>),
 }
 
@@ -179,7 +180,7 @@ impl LeaderElector {
         end
     }
 
-    /// Repeats attempts until this candidate leads.
+    /// Repeats attempts to acquire the lease until this candidate leads.
     async fn acquire(&mut self) {
         while self.attempt().await != Outcome::Leading {
             sleep(self.election.pause(fastrand::f64())).await;
@@ -217,7 +218,8 @@ impl LeaderElector {
         }
     }
 
-    /// Repeats attempts until the lease is renewed or lost, or the deadline has passed.
+    /// Repeats attempts to renew the lease until it is renewed or lost, or the time `by` has
+    /// passed.
     async fn renew(&mut self, by: Instant) -> Outcome {
         let tries = async {
             loop {
@@ -266,7 +268,8 @@ impl LeaderElector {
         }
     }
 
-    /// Sends a request. Returns its result and, if it failed, the problem.
+    /// Sends a request about the lease. Also returns the problem if the request failed. A missing
+    /// lease and a conflict do not count as failures.
     async fn send(&self, request: &Request) -> (Response, Option<ElectionProblem>) {
         let params = PostParams::default();
         let response = async {

@@ -69,7 +69,7 @@ pub(super) fn holder(lease: &Lease) -> Option<&str> {
     spec.holder_identity.as_deref().filter(|holder| !holder.is_empty())
 }
 
-/// Returns the duration of the lease, if it has one.
+/// Returns the duration of the lease; `None` if it is missing, zero or negative.
 pub(super) fn duration(lease: &Lease) -> Option<Duration> {
     let seconds = u64::try_from(lease.spec.as_ref()?.lease_duration_seconds?).ok()?;
     Some(Duration::from_secs(seconds)).filter(|duration| !duration.is_zero())

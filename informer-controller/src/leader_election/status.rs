@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// The status of an election.
+/// The data of an [`ElectionStatus`]: the leader, and the last failure.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct ElectionState {
     leader: Option<String>,
@@ -13,7 +13,8 @@ struct ElectionState {
     problem: Option<ElectionProblem>,
 }
 
-/// The failure of a candidate's last attempt. The candidate keeps retrying.
+/// The failure of a candidate's last attempt to acquire, renew or release the lease. The candidate
+/// keeps trying to acquire or renew the lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ElectionProblem {
@@ -36,7 +37,7 @@ impl fmt::Display for ElectionProblem {
     }
 }
 
-/// The status of an election. Clones show the same candidate.
+/// The current status of an election, as one candidate sees it. Clones show the same candidate.
 #[derive(Debug, Clone)]
 pub struct ElectionStatus {
     state: watch::Receiver<ElectionState>,
@@ -60,8 +61,8 @@ impl ElectionStatus {
         self.state.borrow().is_leading
     }
 
-    /// Returns the failure of the last attempt, if it failed. An attempt that finds another leader
-    /// does not count as failed.
+    /// Returns the failure of the last attempt to acquire, renew or release the lease, if it
+    /// failed. An attempt that finds another leader does not count as failed.
     #[must_use]
     pub fn problem(&self) -> Option<ElectionProblem> {
         self.state.borrow().problem.clone()
@@ -80,7 +81,7 @@ impl ElectionStatus {
     }
 }
 
-/// Updates the status and logs changes.
+/// Updates the [`ElectionStatus`] of a candidate, and logs its changes.
 #[derive(Debug, Clone)]
 pub(super) struct Reporter {
     lease: Arc<str>,
@@ -96,7 +97,8 @@ impl Reporter {
         ElectionStatus { state: self.state.subscribe() }
     }
 
-    /// Records the end of an attempt: the holder, and the failure if any.
+    /// Records the outcome of an attempt to acquire, renew or release the lease: the lease's
+    /// holder, and the failure if the attempt failed.
     pub(super) fn record_attempt(&self, leader: Option<&str>, problem: Option<ElectionProblem>) {
         let (lease, now) = (&self.lease, problem.clone());
         let before = self.change(|state| {
@@ -143,7 +145,7 @@ impl Reporter {
     }
 }
 
-/// Records the end of leadership when dropped.
+/// A guard. When it is dropped, it records that this candidate no longer leads.
 #[derive(Debug)]
 pub(super) struct Leading(Reporter);
 

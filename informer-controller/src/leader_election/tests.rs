@@ -14,7 +14,8 @@ use tokio::time::Instant;
 use super::election::{Election, Next, Request, Response};
 use super::{LeaderElectionConfig, record};
 
-/// The true time that passes per step.
+/// The true time that passes in each step of the model. The clocks of candidates can run faster or
+/// slower.
 const STEP: Duration = Duration::from_millis(50);
 
 /// The time for which faults are injected.
@@ -24,7 +25,7 @@ const UNREST: Duration = Duration::from_secs(240);
 /// that no candidate renews, two waits of a candidate, and requests that time out.
 const RECOVERY: Duration = Duration::from_secs(35);
 
-/// A server that has one lease or none.
+/// A model of an API server that stores one lease or none.
 #[derive(Default)]
 struct Server {
     lease: Option<Lease>,
@@ -57,7 +58,8 @@ impl Server {
     }
 }
 
-/// A request in transit, and its response, unless the response is lost.
+/// A request in transit between a candidate and the server, and its response, unless the response
+/// is lost.
 struct Message {
     from: usize,
     id: u64,
@@ -256,7 +258,8 @@ impl World {
     }
 }
 
-/// Returns the number of terms, or the time at which two candidates worked at once.
+/// Runs the model. Returns the number of terms of leadership, or as an error the time at which two
+/// candidates worked at once.
 fn run(seed: u64, rates: &[f64]) -> Result<u32, Duration> {
     let mut world = World::new(seed, rates);
     while world.now < UNREST {

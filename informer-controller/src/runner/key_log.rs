@@ -18,15 +18,15 @@ pub struct ParkedKey {
     pub since: Instant,
 }
 
-/// A key whose last call failed, timed out or panicked.
+/// A key whose last reconcile call failed, timed out or panicked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FailedKey {
     /// The key, in the format of `Debug`.
     pub key: String,
-    /// The outcome of the last call, with its error, as it was logged.
+    /// How the last reconcile call failed, with the error or panic message, as it was logged.
     pub failure: String,
-    /// The number of consecutive failed calls.
+    /// The number of consecutive failed reconcile calls for the key.
     pub failures: u32,
     /// The time of the last failure.
     pub at: Instant,
@@ -34,8 +34,9 @@ pub struct FailedKey {
     pub retry_at: Instant,
 }
 
-/// The recorded keys of a controller. Beyond the maximum, a new failed key replaces the key that
-/// failed the longest time ago, and further parked keys are counted but not recorded.
+/// The parked and the failed keys of a controller, at most [`MAX_KEYS`] of each. Beyond that, a new
+/// failed key replaces the key that failed the longest time ago, and further parked keys are
+/// counted but not recorded.
 #[derive(Debug, Default)]
 pub(super) struct KeyLog {
     parked: HashMap<String, Instant>,

@@ -160,9 +160,9 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         self
     }
 
-    /// Sets the timeout of a call. When the timeout is over, the call's future is dropped at the
-    /// await where it waits, and the call counts as failed. So run work that must not be
-    /// interrupted in a separate task. Default: none.
+    /// Sets the timeout of one reconcile call. When the timeout is over, the call's future is
+    /// dropped at the await where it waits, and the call counts as failed. So run work that must
+    /// not be interrupted in a separate task. Default: no timeout.
     #[doc(alias = "ReconciliationTimeout")]
     pub fn reconcile_timeout(mut self, limit: Duration) -> Self {
         self.reconcile_timeout = Some(limit);
@@ -178,8 +178,8 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         self
     }
 
-    /// Sets how long running calls may continue after shutdown. Default: 30 seconds, as in
-    /// controller-runtime.
+    /// Sets how long running reconcile calls may continue after shutdown. Default: 30 seconds, as
+    /// in controller-runtime.
     #[doc(alias = "GracefulShutdownTimeout")]
     pub fn drain_timeout(mut self, limit: Duration) -> Self {
         self.drain_timeout = limit;
@@ -243,10 +243,10 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
     }
 }
 
-/// Adds a handler to an informer. The handler queues keys.
+/// A function that adds a handler to an informer. The handler queues the keys of changed objects.
 type Feed = Box<dyn FnOnce() -> HandlerRegistration + Send>;
 
-/// Returns a handler that queues keys.
+/// Returns event handlers that add the keys of each changed object to `queue`.
 fn feed<T, K, I>(queue: Workqueue<T>, keys: impl Fn(&Cached<K>) -> I + Send + Sync + 'static) -> Handlers<K>
 where
     T: Hash + Eq + Clone + Send + 'static,

@@ -25,8 +25,9 @@ impl Overdue {
         Self { controller: controller.to_owned(), deadline, logged: Mutex::default() }
     }
 
-    /// Logs that a key of this namespace has been parked for as long as the deadline. `cache`
-    /// returns the description of the cache that the key waits for.
+    /// Logs that a key of this namespace has been parked for as long as the deadline, at most once
+    /// per deadline and namespace. `cache` returns the description of the cache that the key waits
+    /// for.
     pub(super) fn report(&self, namespace: &str, cache: impl FnOnce() -> String) {
         if self.should_log(namespace) {
             tracing::warn!(
@@ -34,8 +35,9 @@ impl Overdue {
                 namespace,
                 cache = cache(),
                 parked_for = ?self.deadline,
-                "keys of a namespace stay parked, because a cache has not listed the namespace. Grant the verbs list and \
-                 watch in the namespace, add it to the informer again, or remove it from all informers of the controller"
+                "keys of a namespace stay parked and are not reconciled, because a cache has not \
+                 listed the namespace. Grant the verbs list and watch in the namespace, add the \
+                 namespace to the informer again, or remove it from all informers of the controller"
             );
         }
     }

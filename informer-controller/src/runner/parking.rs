@@ -12,18 +12,20 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::RunnerMonitor;
 use super::readiness::Readiness;
 
-/// Holds parked keys, and queues each key again when the caches are ready for it.
+/// Holds parked keys, which wait for the caches without occupying a worker. Queues each key again
+/// when the caches are ready for it.
 pub(super) struct ParkingLot<T> {
     pub(super) queue: Workqueue<T>,
     pub(super) readiness: Readiness<T>,
     pub(super) monitor: RunnerMonitor,
     pub(super) arrivals: UnboundedReceiver<(T, Priority)>,
-    /// The parked keys, each with the highest priority with which it has arrived.
+    /// The parked keys, each with the highest priority with which a worker has sent it here.
     pub(super) parked: HashMap<T, Priority>,
 }
 
 impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ParkingLot<T> {
-    /// Receives keys, and queues them again when they are ready, until all senders are dropped.
+    /// Parks the keys that workers send, and queues each key again when the caches are ready for
+    /// it. Returns when all senders are dropped.
     pub(super) async fn run(mut self) {
         let mut waits = FuturesUnordered::new();
         loop {

@@ -19,7 +19,7 @@ use super::overdue::Overdue;
 use crate::{KeyWrites, WriteTracker};
 use informer_factory::{CacheSync, NamespaceWatch};
 
-/// Returns the namespace of a key, if it has one.
+/// A function that returns the namespace of a key, if the key has one.
 pub(super) type NamespaceOf<T> = Arc<dyn Fn(&T) -> Option<&str> + Send + Sync>;
 
 /// A cache that the reconcile function reads.
@@ -37,7 +37,7 @@ pub(super) struct Readiness<T> {
     overdue: Arc<Overdue>,
 }
 
-/// The state of the caches for a namespace.
+/// Whether the caches of a controller have listed a namespace and still watch it.
 enum Coverage {
     /// All caches that watch the namespace have listed it.
     Complete,
@@ -47,11 +47,11 @@ enum Coverage {
         cache: usize,
         /// Set when the cache has listed the namespace, or watches it again.
         complete: Completion,
-        /// One token for each cache that still watches the namespace, cancelled when that cache
-        /// stops watching it.
+        /// If `cache` no longer watches the namespace: one token for each other cache that still
+        /// does, cancelled when that cache stops watching it. Otherwise empty.
         removed: Vec<CancellationToken>,
     },
-    /// All caches with `is_watched` that watched the namespace have stopped watching it.
+    /// All caches that queue keys and watched the namespace have stopped watching it.
     Released,
 }
 
@@ -68,9 +68,10 @@ pub(super) enum Action {
 /// Shows whether the caches watch the namespace of a key that is being reconciled.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NamespaceView {
-    /// Whether a cache had released the namespace before the call.
+    /// Whether a cache had already stopped watching the namespace when this view was created.
     is_released: bool,
-    /// One token for each cache that watches the namespace, cancelled when that cache releases it.
+    /// One token for each cache that watched the namespace when this view was created, cancelled
+    /// when that cache stops watching it.
     removed: Vec<CancellationToken>,
 }
 
@@ -117,8 +118,8 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
         view
     }
 
-    /// Waits until there is no reason to park the key. Returns `false` if the deadline of a write
-    /// ended the wait.
+    /// Waits until the caches are ready for the key, or no longer watch its namespace. Returns
+    /// `false` if the deadline of a write ended the wait.
     pub(super) async fn ready(&self, key: &T) -> bool {
         loop {
             match self.coverage(key) {

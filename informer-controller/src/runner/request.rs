@@ -7,7 +7,8 @@ use informer_core::ObjectKey;
 use super::readiness::NamespaceView;
 use crate::KeyWrites;
 
-/// A key to reconcile.
+/// The argument of a reconcile function: the key to reconcile, the number of its failures, and a
+/// handle for its writes.
 #[derive(Debug)]
 #[doc(alias = "Request")]
 pub struct ReconcileRequest<T = ObjectKey> {
@@ -18,13 +19,13 @@ pub struct ReconcileRequest<T = ObjectKey> {
 }
 
 impl<T> ReconcileRequest<T> {
-    /// Returns the key.
+    /// Returns the key to reconcile.
     #[must_use]
     pub fn key(&self) -> &T {
         &self.key
     }
 
-    /// Returns how often the key has failed since its last success.
+    /// Returns how many reconcile calls of the key have failed since the last success.
     #[must_use]
     #[doc(alias = "NumRequeues")]
     pub fn failures(&self) -> u32 {
@@ -81,13 +82,13 @@ impl<T> ReconcileRequest<T> {
     }
 }
 
-/// The result of a successful reconcile call, which resets the
+/// The result of a successful reconcile call. A success resets the
 /// [failures](ReconcileRequest::failures) of the key.
 // A failed call returns an error instead, and the key is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[doc(alias = "Result")]
 pub enum Reconciled {
-    /// The key is done until its next change.
+    /// The key is not reconciled again until it is queued again, for example by a change.
     #[default]
     Done,
     /// The key is reconciled again after this time, or earlier after a change.

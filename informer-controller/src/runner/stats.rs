@@ -43,32 +43,32 @@ struct MonitorState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct RunnerStats {
-    /// Successful calls, including those that asked to be requeued.
+    /// The number of successful reconcile calls, including those that asked to be requeued.
     pub succeeded: u64,
-    /// Successful calls that asked to be requeued.
+    /// The number of successful reconcile calls that asked to be requeued.
     pub requeued: u64,
-    /// Calls that returned an error.
+    /// The number of reconcile calls that returned an error.
     pub failed: u64,
-    /// Calls that timed out.
+    /// The number of reconcile calls that timed out.
     pub timed_out: u64,
-    /// Calls that panicked.
+    /// The number of reconcile calls that panicked.
     pub panicked: u64,
-    /// Keys that were dropped without a call, because their namespace was
+    /// The number of keys that were dropped without a reconcile call, because their namespace was
     /// [removed](informer_factory::SharedIndexInformer::remove_namespace).
     pub dropped: u64,
     /// How often a key was parked, which means that it had to wait without occupying a worker,
     /// because the caches lacked a write for the key or had not listed its namespace.
     pub parked: u64,
-    /// Parked keys that were queued again although a cache possibly lacked a write for the key:
-    /// the [deadline](crate::WriteTracker::with_deadline) of the write was over.
+    /// How often a parked key was queued again although a cache possibly lacked a write for the
+    /// key, because the [deadline](crate::WriteTracker::with_deadline) of the write was over.
     pub parked_timed_out: u64,
     /// The number of keys that are parked now.
     pub parked_now: usize,
-    /// The number of calls that run now.
+    /// The number of reconcile calls that run now.
     pub active: usize,
-    /// How long the oldest of the running calls has been running.
+    /// How long the oldest of the running reconcile calls has been running; zero if none runs.
     pub longest_active: Duration,
-    /// The duration of the longest completed call.
+    /// The duration of the longest completed reconcile call.
     pub longest: Duration,
 }
 
@@ -107,8 +107,8 @@ impl RunnerMonitor {
         self.state.lock().keys.parked()
     }
 
-    /// Returns the keys whose last call failed, timed out or panicked, the latest failure first. Of
-    /// more than 256 such keys, only those that failed last are returned.
+    /// Returns the keys whose last reconcile call failed, timed out or panicked, the latest failure
+    /// first. Of more than 256 such keys, only those that failed last are returned.
     #[must_use]
     pub fn failed_keys(&self) -> Vec<FailedKey> {
         self.state.lock().keys.failed()
@@ -176,7 +176,8 @@ impl RunnerMonitor {
         self.state.lock().keys.retry_at(&key, Instant::now() + retry_in);
     }
 
-    /// Records a call of `key` that succeeded, or a key that was dropped.
+    /// Removes `key` from the list of failed keys, after its reconcile call succeeded or the key
+    /// was dropped.
     pub(super) fn succeed(&self, key: &impl fmt::Debug) {
         // I8: the key's `Debug` runs without the lock.
         if !self.state.lock().keys.has_failed() {

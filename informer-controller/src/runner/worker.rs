@@ -23,7 +23,7 @@ pub(super) struct Worker<T, F> {
     pub(super) number: usize,
     pub(super) queue: Workqueue<T>,
     pub(super) readiness: Readiness<T>,
-    /// Sends keys to the parking lot.
+    /// Sends keys that must wait for the caches to the `ParkingLot`, which queues them again later.
     pub(super) park: UnboundedSender<(T, Priority)>,
     pub(super) limit: Option<Duration>,
     pub(super) monitor: RunnerMonitor,
@@ -46,8 +46,8 @@ where
     R: Future<Output = Result<Reconciled, E>> + Send,
     E: Into<Box<dyn Error + Send + Sync>>,
 {
-    /// Processes keys until `stop`, or until the queue is shut down and empty. A call that is
-    /// running at `stop` completes.
+    /// Processes keys until `stop` is cancelled, or until the queue is shut down and empty. A
+    /// reconcile call that is running when `stop` is cancelled completes.
     pub(super) async fn run(self, stop: CancellationToken) {
         // The inner `None` is the end of the queue.
         while let Some(Some(item)) = stop.run_until_cancelled(self.queue.get()).await {

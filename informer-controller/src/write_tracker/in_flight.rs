@@ -57,8 +57,8 @@ impl<T: Hash + Eq + Clone> WriteInFlight<T> {
         self.end();
     }
 
-    /// Reports that the request failed with an unknown outcome. The [`Settlement`] determines the
-    /// outcome; without a settlement, the key waits until the deadline.
+    /// Reports that the request failed with an unknown outcome. With a [`Settlement`], a read of
+    /// the object determines the outcome. Otherwise the key waits until the deadline.
     pub(super) fn unknown(mut self, settlement: Option<Settlement>) {
         let Some(settlement) = settlement else { return };
         if let Some((id, _)) = self.condition.take() {

@@ -30,7 +30,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         Self { tracker, key }
     }
 
-    /// Returns the key.
+    /// Returns the key whose writes this handle records.
     #[must_use]
     pub fn key(&self) -> &T {
         &self.key
@@ -228,7 +228,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         self.tracker.first_unmet(&self.key).0.map(|pending| pending.condition.reason())
     }
 
-    /// Drops all writes for the key. Call this if the key will not be reconciled any more.
+    /// Forgets all recorded writes for the key, so that the key no longer waits for them. Call this
+    /// if the key will not be reconciled any more.
     #[doc(alias = "Clear")]
     pub fn clear(&self) {
         let garbage = self.tracker.shared.keys.lock().pending.remove(&self.key);

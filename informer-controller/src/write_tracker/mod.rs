@@ -87,7 +87,7 @@ pub struct WriteTracker<T> {
 struct Shared<T> {
     deadline: Duration,
     keys: Mutex<Keys<T>>,
-    /// The number of waits that a deadline ended.
+    /// The number of writes for which [`KeyWrites::ready`] stopped waiting at the deadline.
     timed_out: AtomicU64,
 }
 
@@ -102,14 +102,14 @@ struct Keys<T> {
 /// store.
 type Garbage = Vec<Arc<Pending>>;
 
-/// The minimum of [`Keys::sweep_at`].
+/// The tracker removes the expired writes of all keys only if at least this many keys have writes.
 const MIN_KEYS_TO_SWEEP: usize = 1_024;
 
-/// The maximum deadline: a year.
+/// The maximum deadline of a tracker: a year. A longer deadline is shortened to a year.
 const MAX_DEADLINE: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl<T: Hash + Eq + Clone> WriteTracker<T> {
-    /// The default deadline: ten seconds.
+    /// The default deadline, after which a write no longer delays its key: ten seconds.
     pub const DEADLINE: Duration = Duration::from_secs(10);
 
     /// Returns a tracker with the [default deadline](Self::DEADLINE).
@@ -131,7 +131,7 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Returns the writes for `key`.
+    /// Returns a handle to the writes for `key`.
     #[must_use]
     pub fn of(&self, key: &T) -> KeyWrites<T> {
         KeyWrites::new(self.clone(), key.clone())
@@ -144,7 +144,7 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         self.shared.keys.lock().pending.len()
     }
 
-    /// Returns the number of waits that a deadline ended.
+    /// Returns the number of writes for which [`KeyWrites::ready`] stopped waiting at the deadline.
     #[must_use]
     pub fn timed_out(&self) -> u64 {
         self.shared.timed_out.load(Ordering::Relaxed)
@@ -167,7 +167,8 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         (id, condition)
     }
 
-    /// Adds a version that a store must reach. For each store, only the latest version is kept.
+    /// Adds a version that a store must reach before the key is ready. For each key and store, only
+    /// the latest version is kept.
     fn add_version(&self, key: &T, watermarks: Watermarks, version: ResourceVersion) {
         let until = self.until();
         let mut keys = self.shared.keys.lock();
@@ -215,8 +216,8 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         drop(self.remove(key, id));
     }
 
-    /// Removes writes that the caches have or whose deadline is over. Returns one of the remaining
-    /// writes, and the number of writes whose deadline was over.
+    /// Removes the key's writes that the caches have or whose deadline is over. Returns one of the
+    /// remaining writes, and the number of writes whose deadline was over.
     fn first_unmet(&self, key: &T) -> (Option<Arc<Pending>>, u64) {
         let Some(all) = self.shared.keys.lock().pending.get(key).cloned() else { return (None, 0) };
         // I8: stores are read without a lock.

@@ -13,7 +13,8 @@ use super::settlement::Settlement;
 use informer_factory::__private::{Visibility, writes};
 use informer_factory::SharedIndexInformer;
 
-/// The watermark of a store; the channel is closed when the informer has stopped.
+/// A channel with the watermark of a store: the resource version up to which the store has all
+/// changes. The channel is closed when the informer has stopped.
 pub(super) type Watermarks = watch::Receiver<ResourceVersion>;
 
 /// A write that a cache possibly lacks, and the condition that ends the wait for it. A `Pending` is
@@ -25,7 +26,7 @@ pub(super) struct Pending {
     pub(super) condition: Condition,
 }
 
-/// The condition that a cache must meet.
+/// The condition that a cache must meet, so that a key no longer waits for a write.
 #[derive(Clone)]
 pub(super) enum Condition {
     /// The cache has reached this version.
@@ -45,8 +46,9 @@ pub(super) enum Condition {
     Outcome(Settlement),
 }
 
-/// Checks one object in a store. `is_absent` returns whether the store lacks the object; `is_known`
-/// also returns `true` if the object in the store has a deletion timestamp.
+/// A function that checks one object in a store. As `is_absent`, it returns whether the store lacks
+/// the object. As `is_known`, it also returns `true` if the object in the store has a deletion
+/// timestamp.
 pub(super) type StoreCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 
 impl Condition {

@@ -24,15 +24,17 @@ const READ_TIMEOUT: Duration = Duration::from_secs(5);
 const MIN_WAIT: Duration = Duration::from_millis(200);
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
-/// Reads the object and returns the condition to wait for; `None` if there is nothing to wait for.
+/// A function that reads an object from the server and returns the condition that the cache must
+/// meet; `None` if there is nothing to wait for.
 type Read = dyn Fn() -> BoxFuture<'static, Result<Option<Condition>, ListWatchError>> + Send + Sync;
 
-/// Determines the outcome of a write by reading its object.
+/// Determines the outcome of a write by reading its object from the server.
 #[derive(Clone)]
 pub(super) struct Settlement(Arc<Read>);
 
 impl Settlement {
-    /// Returns the settlement for writes of `object`, if the object can be read from the server.
+    /// Returns the [`Settlement`] that reads `object`; `None` if the object cannot be read from the
+    /// server.
     pub(super) fn of<K: Resource + Send + Sync + 'static>(
         informer: &SharedIndexInformer<K>,
         object: &ObjectKey,
@@ -54,7 +56,8 @@ impl Settlement {
         })
     }
 
-    /// Repeats the read until the server responds, and returns the condition.
+    /// Repeats the read of the object until the server responds. Returns the condition that the
+    /// cache must meet, if there is one.
     pub(super) async fn settle(&self) -> Option<Condition> {
         let mut wait = MIN_WAIT;
         loop {

@@ -74,7 +74,7 @@ async fn takeover_waits_for_the_end_of_the_leaders_work() {
     assert_eq!(holder(&simulator), "bob");
 }
 
-/// Counts as a working candidate until dropped.
+/// A guard that counts as one working candidate until dropped. There must be at most one.
 struct Working(Arc<AtomicUsize>);
 
 impl Working {

@@ -136,8 +136,8 @@ impl Shared {
     }
 }
 
-/// Returns one label of the selector. A selected pod has all labels of the selector, so one is
-/// enough for the index.
+/// Returns one label of the service's selector. A selected pod has all labels of the selector, so
+/// one is enough for the index.
 fn selected_label(service: &Service) -> Option<Label> {
     let (label, value) = slices::selector(service).into_iter().next()?;
     Some((service.metadata.namespace.clone()?, label, value))

@@ -23,7 +23,7 @@ use workload::Workload;
 
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
-/// The number of changes, half of them while no controller runs.
+/// The number of changes to services and pods, half of them while no controller runs.
 const CHANGES: usize = 400;
 
 #[tokio::test(flavor = "multi_thread")]

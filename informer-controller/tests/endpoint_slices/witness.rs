@@ -54,8 +54,8 @@ impl Witness {
         Ok(*timeout(TIMEOUT, self.made.wait_for(|made| *made >= count)).await??)
     }
 
-    /// Waits until all slices are as expected, and returns their content. Services and pods must
-    /// not change during the wait.
+    /// Waits until the endpoints in all slices are as expected, and returns them. Services and pods
+    /// must not change during the wait.
     pub(crate) async fn settled(&mut self) -> Result<Endpoints, Failure> {
         let expected = self.expected().await?;
         let settled = async {
@@ -81,7 +81,7 @@ impl Witness {
         self.factory.shutdown().await;
     }
 
-    /// Computes the expected content by checking each pod for each service.
+    /// Computes the expected endpoints of each service by checking each pod for each service.
     async fn expected(&self) -> Result<Endpoints, Failure> {
         let services = Api::<Service>::namespaced(self.client.clone(), &self.namespace);
         let pods = Api::<PodEndpoint>::namespaced(self.client.clone(), &self.namespace);

@@ -26,7 +26,7 @@ use tokio::time::Instant;
 use witness::Witness;
 use workload::Workload;
 
-/// The maximum number of pods per node.
+/// The average number of pods per node: the test creates one node for every 50 pods.
 const PODS_PER_NODE: usize = 50;
 
 #[tokio::test(flavor = "multi_thread")]

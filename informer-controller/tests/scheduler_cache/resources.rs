@@ -3,12 +3,13 @@
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, SubAssign};
 
-/// Amounts have 128 bits, because requests have up to 64 bits and sums must not overflow.
+/// The amounts of the resources that pods use or that nodes offer. Amounts have 128 bits, because
+/// requests have up to 64 bits and sums must not overflow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Resources {
-    /// Thousandths of a processor.
+    /// Processor time, in thousandths of a processor.
     pub(crate) cpu: u128,
-    /// Bytes.
+    /// Memory, in bytes.
     pub(crate) memory: u128,
     pub(crate) pods: u128,
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::quantity;
 use crate::resources::Resources;
 
-/// A pod's requests, scheduler, and node.
+/// A view of a pod with only its resource requests, scheduler and node.
 #[derive(Informer, Deserialize, Clone, Debug)]
 #[informer(group = "", version = "v1", kind = "Pod", namespaced)]
 #[informer(prune("metadata.annotations"))]
@@ -52,7 +52,7 @@ struct Amounts {
     pods: u128,
 }
 
-/// A node's resources.
+/// A view of a node with only the resources that the node offers to pods.
 #[derive(Informer, Deserialize, Clone, Debug)]
 #[informer(group = "", version = "v1", kind = "Node", cluster)]
 #[informer(prune("metadata.annotations"))]

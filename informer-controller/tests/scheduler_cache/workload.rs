@@ -61,7 +61,8 @@ impl Workload {
         .await
     }
 
-    /// Deletes the nodes. They are cluster-scoped, so deleting the namespace does not delete them.
+    /// Deletes the nodes of the pool. They are cluster-scoped, so deleting the namespace does not
+    /// delete them.
     pub(crate) async fn remove_nodes(&self) -> Result<(), kube::Error> {
         let api = Api::<Node>::all(self.client.clone());
         let of_pool = ListParams::default().labels(&format!("{POOL}={}", self.namespace));
@@ -101,7 +102,7 @@ fn pod(n: usize) -> Value {
     })
 }
 
-/// Sends requests, up to the first failure.
+/// Sends several requests at a time, and stops at the first failure.
 async fn send_all(
     requests: impl Iterator<Item: Future<Output = Result<(), kube::Error>>>,
 ) -> Result<(), kube::Error> {

@@ -38,7 +38,7 @@ async fn keep_lagging(simulator: &Simulator, replica: &LaggingReplica) {
     }
 }
 
-/// The controller. It creates one child per parent, and writes the number of children into the
+/// A controller that creates one child per parent, and writes the number of children into the
 /// parent's status.
 struct OneChildEach {
     is_tracking: bool,
@@ -144,7 +144,7 @@ async fn churn(simulator: &Simulator, seed: u64) {
     }
 }
 
-/// The writes and errors of a controller during ten seconds of churn.
+/// The writes and errors of a controller while other clients change objects for ten seconds.
 #[derive(Debug)]
 struct Account {
     writes: u32,

@@ -10,7 +10,7 @@ use informer_testing::Simulator;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
-/// The timeout of each step.
+/// The timeout of each wait in these tests.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 async fn simulator() -> Simulator {

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 use super::{Controller, ms, queue, settled, soon, watched};
 use crate::{create, key};
 
-/// How a call fails.
+/// How a reconcile call fails.
 #[derive(Debug, Clone, Copy)]
 enum How {
     Error,

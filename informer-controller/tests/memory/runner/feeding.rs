@@ -148,7 +148,7 @@ async fn resync_queues_every_object_again() {
     running.stop().await;
 }
 
-/// Returns the owner that is named in the object's value.
+/// Returns the key of the object's owner, whose name is the object's value.
 fn named_by_value(object: &Cached<ConfigMap>) -> [ObjectKey; 1] {
     [ObjectKey::namespaced("shop", value_of(object))]
 }
@@ -265,8 +265,8 @@ async fn other_handlers_receive_all_events() {
     running.stop().await;
 }
 
-/// Returns a key function that reports each call and blocks until the sender of `release` is
-/// dropped.
+/// Returns a function for `ControllerRunner::watches` that reports each call and blocks until the
+/// sender of `release` is dropped.
 fn values_once_released(
     called: Sender<()>,
     release: Receiver<()>,

@@ -205,7 +205,7 @@ async fn parked_key_returns_with_its_highest_priority() {
     }
 }
 
-/// Records the changes and the calls of a test.
+/// Records the changes of keys and the reconcile calls in a test.
 #[derive(Default)]
 struct Ledger {
     /// The number of changes of each key.
@@ -216,7 +216,7 @@ struct Ledger {
     in_flight: Vec<ObjectKey>,
 }
 
-/// A controller with random faults.
+/// A controller whose calls fail at random, and whose cache receives some writes late.
 struct FaultyController {
     source: MemorySource<ConfigMap>,
     informer: SharedIndexInformer<ConfigMap>,
@@ -310,7 +310,7 @@ async fn each_change_is_followed_by_a_successful_call() {
     }
 }
 
-/// Runs on several threads: workers pop keys while the parking lot requeues keys.
+/// Runs on several threads: workers take keys from the queue while parked keys are queued again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn parallel_workers_never_share_a_key_and_miss_no_change() {
     const KEYS: u32 = 20;

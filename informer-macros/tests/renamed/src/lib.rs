@@ -10,7 +10,7 @@ pub mod door {
     pub use front as informers;
 }
 
-/// Uses most features of the derive.
+/// A kind that uses most attributes of `#[informer(...)]`.
 #[derive(Informer, Deserialize, Debug)]
 #[informer(crate = front, group = "renamed.example.com", version = "v1", kind = "Engine", namespaced)]
 #[informer(index(name = "by_fuel", path = "spec.fuel"), index(name = "by_name", with = name))]
