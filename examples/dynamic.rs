@@ -14,7 +14,7 @@ use kube::core::{DynamicObject, GroupVersionResource};
 use serde_json::json;
 use server::Server;
 
-/// Parses `apps/v1/deployments`, or `v1/configmaps` for the core group.
+/// Parses the name of a resource: `apps/v1/deployments`, or `v1/configmaps` for the core group.
 fn parse(text: &str) -> Option<GroupVersionResource> {
     let parts: Vec<_> = text.split('/').collect();
     match parts[..] {

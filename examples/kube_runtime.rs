@@ -31,7 +31,7 @@ struct Context {
     done: UnboundedSender<()>,
 }
 
-/// Creates a secret for every config map that requests one.
+/// Creates a secret for a config map, if the config map has the label `wants-secret`.
 async fn reconcile(map: Arc<ConfigMap>, context: Arc<Context>) -> Result<Action, kube::Error> {
     if !map.labels().contains_key("wants-secret") {
         return Ok(Action::await_change());

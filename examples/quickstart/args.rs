@@ -27,7 +27,7 @@ pub(crate) struct Args {
     pub(crate) pods: usize,
     pub(crate) nodes: usize,
     pub(crate) rate: u32,
-    /// The port of the inspector, zero for any free port; `None` without the inspector.
+    /// The port of the inspector's web page, zero for any free port; `None` without `--inspect`.
     pub(crate) inspect: Option<u16>,
 }
 
@@ -35,14 +35,14 @@ pub(crate) struct Args {
 #[derive(Debug, PartialEq)]
 pub(crate) enum Cluster {
     Simulated,
-    /// The cluster of a kubeconfig file; `None` means the default file.
+    /// The cluster of a kubeconfig file; `None` means `$KUBECONFIG` or `~/.kube/config`.
     Kubeconfig(Option<PathBuf>),
     /// The cluster that the program runs in.
     Own,
 }
 
 impl Args {
-    /// Parses the command line. Returns `None` if it asks for help.
+    /// Parses the command line of this process. Returns `None` if `--help` is one of its arguments.
     pub(crate) fn parse() -> Result<Option<Self>, String> {
         let cluster = Cluster::Simulated;
         let mut args = Self { run_for: None, cluster, pods: 2_000, nodes: 50, rate: 20, inspect: None };

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{ContainerStatus, Node, NodeCondition, Pod, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-/// An object with a short description.
+/// An object whose location and changes can be described in a few words.
 pub(crate) trait Describe {
     /// Returns the location of the object with a leading space, such as ` on node-1`; empty if the object has no
     /// location.
@@ -94,7 +94,7 @@ fn phase(pod: &Pod) -> &str {
     pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or("none")
 }
 
-/// Returns the ready and total numbers of containers, in kubectl's format.
+/// Returns the ready and total numbers of containers in kubectl's format, such as `1/2`.
 fn ready(pod: &Pod) -> String {
     let all = pod.spec.as_ref().map_or(0, |spec| spec.containers.len());
     format!("{}/{all}", containers(pod).iter().filter(|container| container.ready).count())

@@ -13,7 +13,7 @@ use crate::describe::Describe;
 /// Maximum number of printed events per second, so that the output stays readable.
 const LINES_PER_SECOND: u64 = 10;
 
-/// Returns a handler and its output lines.
+/// Returns an event handler, and the receiver of the lines that the handler prints.
 ///
 /// Handlers run on the async runtime and must not block, but writing to a terminal can block. So the handler sends its
 /// lines to a channel, and the main loop writes them.
@@ -24,17 +24,18 @@ pub(crate) fn printer() -> (Printer, Lines) {
     (printer, Lines { tally, lines: receiver, seconds: interval(Duration::from_secs(1)) })
 }
 
-/// Counters of events.
+/// Counters of the events that a [`Printer`] has received.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) added: AtomicU64,
     pub(crate) updated: AtomicU64,
     pub(crate) deleted: AtomicU64,
-    /// Events in the current second.
+    /// The number of events in the current second, for the limit of printed lines.
     this_second: AtomicU64,
 }
 
-/// Handles the events of any kind of object with a description.
+/// An event handler for objects of any type that implements [`Describe`]. It counts all events, and
+/// prints some of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Printer {
     tally: Arc<Tally>,
@@ -47,7 +48,8 @@ impl Printer {
         Arc::clone(&self.tally)
     }
 
-    /// Sends a line, unless the limit per second is reached.
+    /// Sends a line to the main loop, unless [`LINES_PER_SECOND`] events have occurred in this
+    /// second.
     fn print(&self, line: impl FnOnce() -> String) {
         if self.tally.this_second.fetch_add(1, Ordering::Relaxed) < LINES_PER_SECOND {
             // Sending fails only when the program ends.
@@ -77,7 +79,7 @@ impl<K: Describe + 'static> EventHandler<K> for Printer {
     }
 }
 
-/// The output lines of a [`Printer`].
+/// Receives the lines that a [`Printer`] sends, so that the main loop can write them.
 #[derive(Debug)]
 pub(crate) struct Lines {
     tally: Arc<Tally>,
@@ -86,7 +88,8 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Waits for the next line. Cancel safe: dropping the future loses no line.
+    /// Waits for the next line, which can be a line about the number of events that were not
+    /// printed. Cancel safe: dropping the future loses no line.
     pub(crate) async fn next(&mut self) -> String {
         loop {
             tokio::select! {

@@ -123,7 +123,7 @@ async fn follow(report: &mut Report, lines: &mut Lines, by_node: &Index<Pod, Str
     }
 }
 
-/// Looks up the pods of the first node that has pods.
+/// Describes the pods of one node: of the nodes with pods, the one whose name sorts first.
 fn pods_of_one_node(by_node: &Index<Pod, String>) -> String {
     let Some(node) = by_node.values().into_iter().min() else {
         return "no pod has a node".to_owned();

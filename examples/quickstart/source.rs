@@ -27,8 +27,8 @@ struct Simulation {
 }
 
 impl Source {
-    /// Creates a client for the server on the command line, and starts the server if it is simulated. Sends nothing to a
-    /// real server.
+    /// Creates a client for the API server that the command line selects, and starts this server if
+    /// it is simulated. Sends nothing to a real server.
     pub(crate) async fn connect(args: &Args) -> Result<Self, Box<dyn Error>> {
         let (config, simulation) = match &args.cluster {
             Cluster::Simulated => {

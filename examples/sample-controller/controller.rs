@@ -38,8 +38,8 @@ pub(crate) struct FooController {
     events: Recorder,
 }
 
-/// Watches a namespace, and reconciles while this process is the leader. Before it becomes the leader, it only keeps
-/// its caches up to date.
+/// Watches the `Foo`s and Deployments of a namespace, and reconciles the `Foo`s while this process
+/// is the leader. Before the process becomes the leader, it only keeps its caches up to date.
 pub(crate) async fn run(
     client: Client,
     namespace: &str,
@@ -122,8 +122,8 @@ impl FooController {
         Ok(())
     }
 
-    /// Removes the entry in the directory, and then the finalizer. The garbage collector deletes the
-    /// Deployment, because the `Foo` owns the Deployment.
+    /// Removes the entry of a deleted `Foo` from the directory, and then the finalizer. The garbage
+    /// collector deletes the Deployment, because the `Foo` owns the Deployment.
     async fn clean_up(
         &self,
         foo: &Cached<Foo>,
@@ -139,8 +139,8 @@ impl FooController {
         Ok(Reconciled::Done)
     }
 
-    /// Writes the finalizers with the resource version of the cached object, so that the write fails if the object on
-    /// the server is newer than the cached one.
+    /// Writes the finalizers of a `Foo` with the resource version of the cached object, so that the
+    /// write fails if the object on the server is newer than the cached one.
     async fn set_finalizers(
         &self,
         foo: &Cached<Foo>,
@@ -183,8 +183,8 @@ impl FooController {
         Ok(Some(writes.track(&self.deployments, &*deployment, patch).await?))
     }
 
-    /// Writes the status if it has changed. Before the write, sends an event for users if the problem or the
-    /// generation has changed.
+    /// Writes the status of a `Foo` if the status has changed. Before the write, sends a Kubernetes
+    /// event if the problem or the generation in the status has changed.
     async fn report(
         &self,
         foo: &Cached<Foo>,

@@ -5,7 +5,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The desired state: a Deployment with this name and number of replicas.
+/// The desired state of a `Foo`: a Deployment with this name and this number of replicas.
 #[derive(CustomResource, Informer, Deserialize, Serialize, Clone, Debug, JsonSchema)]
 #[kube(group = "sample.example.com", version = "v1alpha1", kind = "Foo", namespaced, status = "FooStatus")]
 #[informer(index(name = "by_deployment", path = "spec.deployment_name"))]
@@ -15,13 +15,13 @@ pub(crate) struct FooSpec {
     pub(crate) replicas: i32,
 }
 
-/// The state that the controller reports.
+/// The state of a `Foo` that the controller reports.
 #[derive(Deserialize, Serialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct FooStatus {
     /// The generation of the `Foo` that this status describes.
     pub(crate) observed_generation: i64,
     pub(crate) available_replicas: i32,
-    /// The reason why the desired state cannot be reached.
+    /// The reason why the desired state of the `Foo` cannot be reached; `None` without a problem.
     pub(crate) problem: Option<String>,
 }

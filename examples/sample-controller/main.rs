@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
-/// The environment variable with the kubeconfig of a test cluster, as in `cargo xtask e2e`.
+/// The environment variable with the path of a test cluster's kubeconfig, as in `cargo xtask e2e`.
 const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 
 /// The name of the lease that the leader holds.

@@ -23,7 +23,7 @@ use crate::controller::{DIRECTORY, available};
 use crate::foo::{Foo, FooSpec};
 use crate::{Failure, LEASE, deployments};
 
-/// The number of `Foo`s.
+/// The number of `Foo`s that the scenario creates.
 const FOOS: usize = 100;
 
 /// The number of Deployments at which the first leader is killed. It is much smaller than [`FOOS`], so that the leader
@@ -106,7 +106,8 @@ impl Scenario {
         Ok(Process { name, child: command.spawn()? })
     }
 
-    /// Kills the leader during its work, and checks that the final state is complete.
+    /// Runs the scenario: kills the leader during its work, and checks that the next leader brings
+    /// all `Foo`s into their desired state.
     async fn run(&self) -> Result<(), Failure> {
         let (foos, params) = (self.api::<Foo>(), PostParams::default());
         let directory = serde_json::from_value(json!({ "metadata": { "name": DIRECTORY } }))?;
@@ -143,7 +144,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Kills the leader process once some Deployments exist. Returns its name.
+    /// Kills the leader process once some Deployments exist. Returns the name of this process.
     async fn kill_leader(&self, processes: &mut Vec<Process>) -> Result<&'static str, Failure> {
         let factory = SharedInformerFactory::new(self.client.clone()).in_namespace(&self.namespace);
         let (sender, mut made) = unbounded_channel();
@@ -251,7 +252,7 @@ fn foo(number: usize) -> Foo {
     Foo::new(&format!("foo-{number}"), spec)
 }
 
-/// Returns a Deployment without an owner.
+/// Returns a Deployment that no `Foo` owns.
 fn deployment(name: &str) -> Result<Deployment, serde_json::Error> {
     let labels = json!({ "app": "intruder" });
     let pod = json!({ "containers": [{ "name": "main", "image": "nginx" }] });
@@ -262,8 +263,9 @@ fn deployment(name: &str) -> Result<Deployment, serde_json::Error> {
     }))
 }
 
-/// Polls a condition until it is true. Polling is necessary, because other processes do the work, and only
-/// the server shows their results.
+/// Polls a condition until it is true. After a timeout, returns an error that contains `what`.
+/// Polling is necessary, because other processes do the work, and only the server shows their
+/// results.
 async fn until(what: &str, mut condition: impl AsyncFnMut() -> Result<bool, Failure>) -> Result<(), Failure> {
     let mut ticks = tokio::time::interval(Duration::from_millis(20));
     let polling = async {

@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-/// The environment variable that selects a real server.
+/// The environment variable that selects a real server: its value is the path of a kubeconfig.
 const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 
 /// Returns whether the examples use a real server and not the simulator.
@@ -48,7 +48,7 @@ impl Server {
         Ok(Self { client, namespace: namespace.name_any(), simulator })
     }
 
-    /// Creates an object in the namespace, from the object or from its JSON.
+    /// Creates an object in the namespace of this program. `object` is the object or its JSON.
     pub(crate) async fn create<K>(&self, object: impl Serialize) -> Result<K, Box<dyn Error>>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,

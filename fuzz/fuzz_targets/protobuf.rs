@@ -22,7 +22,8 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(listed, list::<FromTape>(&[body]));
 });
 
-/// A pod that is decoded through a tape. Only the types of frequent kinds, such as `Pod`, are decoded directly.
+/// A pod that is decoded through a tape, which is a flat list of tokens. Only the types of frequent
+/// kinds, such as `Pod` itself, are decoded without a tape.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct FromTape(Pod);
@@ -33,7 +34,7 @@ impl fmt::Debug for FromTape {
     }
 }
 
-/// An object whose content can be compared.
+/// A decoded object whose content can be written as text, so that it can be compared.
 trait Object: DeserializeOwned + fmt::Debug + Send + Sync + 'static {}
 
 impl<K: DeserializeOwned + fmt::Debug + Send + Sync + 'static> Object for K {}

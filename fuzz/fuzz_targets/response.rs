@@ -43,7 +43,8 @@ fn gzip(piece: &[u8]) -> Bytes {
     encoder.finish().expect("a write to memory").into()
 }
 
-/// Returns everything that a list or watch reads from this response.
+/// Reads a list or watch from a response whose body consists of `pieces`. Returns the items or
+/// events as text.
 fn read(is_watch: bool, encoding: &'static str, pieces: Vec<Bytes>) -> Result<String, ListWatchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     runtime.block_on(async {

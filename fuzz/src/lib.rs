@@ -8,8 +8,9 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-/// Returns the body in an input, and its pieces. The first byte of the input, modulo 8, is the number of cuts. The next
-/// bytes are the positions of the cuts, and the rest is the body.
+/// Splits a fuzz input into a body and the pieces of this body. The first byte of the input, modulo
+/// 8, is the number of cuts. The next bytes are the positions of the cuts, and all bytes after them
+/// are the body. Returns `None` if the input is too short for its cuts.
 pub fn split(input: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     let (&count, rest) = input.split_first()?;
     let (cuts, body) = rest.split_at_checked(usize::from(count % 8))?;
@@ -26,8 +27,8 @@ pub fn split(input: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     Some((body, pieces))
 }
 
-/// Returns whether the JSON is an object without duplicate fields. Two decoders can treat duplicates differently, so
-/// their results for such objects are not compared.
+/// Returns whether `json` is an object whose top-level fields have no duplicates. Two decoders can
+/// treat duplicates differently, so their results for an object with duplicates are not compared.
 pub fn has_unique_fields(json: &[u8]) -> bool {
     serde_json::from_slice::<UniqueFields>(json).is_ok()
 }
@@ -59,7 +60,7 @@ impl<'de> Visitor<'de> for UniqueFields {
     }
 }
 
-/// The labels of the server's pods, by name.
+/// The pods of a [`Server`]: the name and the labels of each pod.
 pub const PODS: [(&str, &[(&str, &str)]); 4] = [
     ("a", &[("app", "web"), ("tier", "front")]),
     ("b", &[("app", "db")]),
@@ -67,7 +68,7 @@ pub const PODS: [(&str, &[(&str, &str)]); 4] = [
     ("d", &[]),
 ];
 
-/// A server with a few pods, and its runtime.
+/// A simulated API server with the pods in [`PODS`], and the async runtime for its requests.
 pub struct Server {
     runtime: Runtime,
     client: Client,
@@ -75,7 +76,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the server.
+    /// Starts a simulated API server, and creates the pods in [`PODS`].
     #[expect(clippy::missing_panics_doc, reason = "fuzzing needs the server")]
     #[must_use]
     pub fn start() -> Self {
@@ -97,7 +98,8 @@ impl Server {
         Self { runtime, client, _simulator: simulator }
     }
 
-    /// Lists pods with this parameter. Returns the status code of the response, and the names of the listed pods.
+    /// Lists at most two pods, with this parameter in the query of the URL. Returns the status code
+    /// of the response, and the names of the listed pods.
     #[expect(clippy::missing_panics_doc, reason = "a panic is a finding")]
     pub fn list(&self, parameter: &str, value: &[u8]) -> (u16, Vec<String>) {
         let value: String = value.iter().map(|byte| format!("%{byte:02X}")).collect();

@@ -64,16 +64,18 @@ impl InformerMetrics {
     }
 }
 
-/// An informer at the time of a request.
+/// The state of an informer at the time of a request for the metrics.
 struct Informer {
     report: InformerReport,
     counts: ReflectorCounts,
-    /// The handlers by name. The statistics of handlers with the same name are summed.
+    /// The statistics of the informer's handlers, by the name of the handler. Handlers with the
+    /// same name share an entry with their sums, and with the duration of the longest call of them
+    /// all.
     handlers: BTreeMap<String, HandlerStats>,
 }
 
 type Labels<'a> = Vec<(&'a str, &'a str)>;
-/// Returns a number, or `None` if the metric has no value now.
+/// A function that returns the current value of a metric, or `None` if the metric has no value now.
 type Number<T> = fn(&T) -> Option<f64>;
 type Numbers = fn(&Informer) -> Vec<(&'static str, f64)>;
 

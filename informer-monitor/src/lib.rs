@@ -50,7 +50,7 @@ pub use queues::QueueMetrics;
 #[cfg(feature = "router")]
 pub use router::router;
 
-/// Compiles the example in the README.
+/// Compiles the examples in the README of this crate as doctests.
 #[cfg(all(doctest, feature = "inspector"))]
 #[doc = include_str!("../README.md")]
 mod readme {}
@@ -81,8 +81,9 @@ fn write<L: EncodeLabelSet>(
     Ok(())
 }
 
-/// Returns the name of a type without its path and its parameters. The path contains the version of
-/// Kubernetes, so a label with the path would begin new series after an update.
+/// Returns the name of a Rust type without its path and its type parameters. The path of a type of
+/// k8s-openapi contains the version of Kubernetes. So a metric label with the path would begin new
+/// series after an update of that version.
 fn short(type_name: &str) -> &str {
     let name = type_name.split('<').next().unwrap_or(type_name);
     name.rsplit("::").next().unwrap_or(name)

@@ -22,7 +22,7 @@ use crate::write;
 /// The metrics of any number of work queues. A clone is another handle to the same metrics.
 ///
 /// Names and buckets are client-go's, so dashboards and alerts for controllers in Go work
-/// unchanged. Each series has the label `name` for the queue.
+/// unchanged. Each series has the label `name` with the name of the queue.
 ///
 /// ```
 /// use informer_monitor::QueueMetrics;
@@ -65,7 +65,8 @@ struct Followed {
 #[derive(Default)]
 struct Gauges {
     depth: u64,
-    /// The unfinished work of the queues; `None` if the queues record no times.
+    /// The unfinished work of the queues; `None` if the queues record no times, because they were
+    /// built without metrics.
     unfinished: Option<UnfinishedWork>,
 }
 
@@ -101,8 +102,9 @@ impl Default for Numbers {
 }
 
 impl Numbers {
-    /// Returns the number of queued keys. If no gauge is available, computes the number from the
-    /// reported adds and takes.
+    /// Returns the number of queued keys: the depth in `gauges`, if there is one. For queues that
+    /// were not passed to [`QueueMetrics::follow`], this is the difference between the reported
+    /// adds and takes.
     fn depth(&self, gauges: Option<&Gauges>) -> u64 {
         let reported = if self.is_followed { 0 } else { self.adds.saturating_sub(self.takes) };
         gauges.map_or(reported, |gauges| gauges.depth)
@@ -142,7 +144,8 @@ impl QueueMetrics {
         change(queues.entry(queue.to_owned()).or_default());
     }
 
-    /// Reads the gauges of the queues that have not been dropped.
+    /// Reads the gauges of the followed queues that have not been dropped, and sums them by the
+    /// name of the queue.
     fn gauges(&self) -> BTreeMap<String, Gauges> {
         let mut followed = self.shared.followed.lock();
         let mut found = BTreeMap::<String, Gauges>::new();

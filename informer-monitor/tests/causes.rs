@@ -33,7 +33,7 @@ struct World {
     factory: SharedInformerFactory,
     informer: SharedIndexInformer<ConfigMap>,
     registry: Registry,
-    /// Receives a message after each failure has been counted.
+    /// Receives a message after the metrics have counted a failed request of the informer.
     failures: UnboundedReceiver<()>,
 }
 
@@ -65,7 +65,7 @@ impl World {
         within(self.simulator.wait_for_watches(&RequestFilter::any(), 1)).await;
     }
 
-    /// Returns the samples of a counter with the label `cause`.
+    /// Returns the value of the label `cause` and the count of each series of the counter `metric`.
     fn by_cause(&self, metric: &str) -> Vec<(String, String)> {
         let mut page = String::new();
         encode(&mut page, &self.registry).expect("a string");

@@ -96,7 +96,7 @@ async fn metrics_follow_an_informer_from_its_list_to_its_end() {
     let patch = Patch::Merge(json!({ "data": { "colour": "red" } }));
     api.patch("a", &PatchParams::default(), &patch).await.expect("the object exists");
     let handler = ["resource=\"configmaps\"", "handler=\"colours\""];
-    until("the handler gets all events", || {
+    until("timed out: the handler did not get all events", || {
         number("informer_handler_delivered_events_total", &handler) == Some(3.0)
     })
     .await;

@@ -32,7 +32,8 @@ pub struct Replica<K> {
 
 struct State<K> {
     copy: Mutex<Contents<K>>,
-    /// The number of calls. Each call increases the number, which wakes waiters.
+    /// The number of calls that the handler has received. Each call increases the number, which
+    /// wakes waiters.
     calls: watch::Sender<u64>,
 }
 
@@ -67,7 +68,8 @@ impl<K> Replica<K> {
     }
 
     /// Returns a description of each invalid call: an add of an object that exists, an update,
-    /// delete or release of an object that does not exist, or an update to an older version.
+    /// delete or release of an object that does not exist, an update to an older version, or an
+    /// update or release whose old object is not that of the last event.
     #[must_use]
     pub fn violations(&self) -> Vec<String> {
         self.state.copy.lock().violations.clone()

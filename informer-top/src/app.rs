@@ -14,12 +14,12 @@ use crate::table::{Column, Order, Row};
 /// Determines what the reader task requests from the inspector.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Wanted {
-    /// The identifier of the selected informer.
+    /// The identifier of the selected informer; `None` if no informer is selected.
     pub(crate) informer: Option<String>,
     pub(crate) is_paused: bool,
 }
 
-/// A result of the reader task.
+/// A response of the inspector, or the failure of a request, from the reader task.
 #[derive(Debug)]
 pub(crate) enum Update {
     Overview(Result<Overview, Failure>),
@@ -35,7 +35,7 @@ pub(crate) struct App {
     pub(crate) memory: Option<u64>,
     /// The details of one informer, or the reason why they are missing.
     details: Option<(String, Result<Details, Text>)>,
-    /// The reason why the last request failed.
+    /// The reason why the last request for the overview failed; `None` if the request succeeded.
     pub(crate) lost: Option<Text>,
     history: History,
     read_at: Option<Instant>,
@@ -122,13 +122,14 @@ impl App {
         }
     }
 
-    /// Returns the time since the last overview was received.
+    /// Returns the time since the last overview was received; zero before the first one.
     pub(crate) fn age(&self) -> Duration {
         self.read_at.map_or(Duration::ZERO, |at| at.elapsed())
     }
 
-    /// Returns the rows that match the filter, in order. As on the inspector's page, each word of the filter
-    /// must be in the name, the type of the objects, the health or the state.
+    /// Returns the rows that match the filter, in the selected order. As on the inspector's page,
+    /// each word of the filter must be in the name, the type of the objects, the health or the
+    /// state.
     pub(crate) fn visible(&self) -> Vec<&Row> {
         let filter = self.filter.to_lowercase();
         let is_match = |row: &&Row| {
@@ -150,7 +151,8 @@ impl App {
         found.or((!visible.is_empty()).then_some(0))
     }
 
-    /// Returns the selected row, with its details if they have been read.
+    /// Returns the selected row, with its details, or the reason why they are missing, if they have
+    /// been requested. Returns `None` if no row is visible.
     pub(crate) fn selected(&self) -> Option<(Row, Option<&Result<Details, Text>>)> {
         let visible = self.visible();
         let row = visible[self.position(&visible)?];
@@ -163,7 +165,7 @@ impl App {
         Wanted { informer, is_paused: self.is_paused }
     }
 
-    /// Moves the selection by a number of rows.
+    /// Moves the selection down by a number of visible rows, or up if the number is negative.
     fn step(&mut self, rows: isize) {
         let visible = self.visible();
         let Some(position) = self.position(&visible) else { return };

@@ -35,7 +35,7 @@ const RETRY: &str = "try again, and check the log of the program that serves the
 /// The address of an inspector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Address {
-    /// The host and the port.
+    /// The host and the port, such as `127.0.0.1:8080`.
     Tcp(String),
     #[cfg(unix)]
     Unix(std::path::PathBuf),
@@ -60,7 +60,7 @@ impl Address {
         if !["", "/", "/inspect", "/inspect/"].contains(&uri.path()) {
             return Err("the path of an inspector is always /inspect/; use http://HOST:PORT".to_owned());
         }
-        let host = uri.host().filter(|host| !host.is_empty()).ok_or("the host is missing")?;
+        let host = uri.host().filter(|host| !host.is_empty()).ok_or("no host; use HOST:PORT")?;
         Ok(Self::Tcp(format!("{host}:{}", uri.port_u16().unwrap_or(80))))
     }
 }
@@ -75,7 +75,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// The reason why a document could not be read.
+/// The reason why a document could not be read from the inspector, and a remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     /// The problem, such as `no inspector`.
@@ -99,7 +99,8 @@ impl Failure {
         Self::new("no valid response from the inspector", reason, RETRY)
     }
 
-    /// Returns the message for an address: the problem, the reason and the remedy.
+    /// Returns the message about this failure of an inspector at `address`: the problem, the reason
+    /// and the remedy.
     pub(crate) fn at(&self, address: &Address) -> String {
         format!("{} at {address}: {}; {}", self.what, &*self.reason, self.remedy)
     }
@@ -109,12 +110,14 @@ impl Failure {
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
     address: Address,
-    /// The value of the header with the token, marked as sensitive.
+    /// The value of the header `Authorization` with the token, marked as sensitive so that it is
+    /// not logged; `None` without a token.
     authorization: Option<HeaderValue>,
 }
 
 impl Client {
-    /// Returns a client that sends this token.
+    /// Returns a client that sends this token with each request. Returns an error if no HTTP header
+    /// can contain the token.
     pub(crate) fn new(address: Address, token: Option<&str>) -> Result<Self, String> {
         let header = |token: &str| {
             let mut value = HeaderValue::from_str(&format!("Bearer {token}"))

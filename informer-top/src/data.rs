@@ -53,7 +53,7 @@ impl<'de> Deserialize<'de> for Text {
 /// The document of `/inspect/api/overview`. A document without the required fields is not from an inspector.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Overview {
-    /// The age of the inspector in milliseconds.
+    /// The time since the inspector was created, in milliseconds.
     pub(crate) at: u64,
     #[serde(default)]
     pub(crate) memory: Option<u64>,
@@ -139,7 +139,8 @@ pub(crate) struct FailedKey {
     pub(crate) retry_ms: f64,
 }
 
-/// The part of the document of `/inspect/api/informer` that the overview lacks.
+/// The fields of the document of `/inspect/api/informer` that this program shows and the overview
+/// lacks.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Details {
@@ -193,7 +194,8 @@ impl Informer {
         }
     }
 
-    /// Returns the health with its reason in words.
+    /// Returns the health of a running informer with its reason in words, or the state of an
+    /// informer that does not run, such as `stopped`.
     pub(crate) fn health_words(&self) -> String {
         let quarantined = match self.quarantined {
             0 => String::new(),
@@ -212,20 +214,21 @@ impl Informer {
         self.handlers.iter().map(|handler| handler.pending).max().unwrap_or(0)
     }
 
-    /// Returns the age of the last event or bookmark in words.
+    /// Returns the age of the last event or bookmark in words; `None` unless the informer is live.
     pub(crate) fn last_event(&self) -> Option<String> {
         self.last_event_ms.map(duration)
     }
 }
 
-/// The rates of an informer per second; `None` until two overviews of the same process have been read.
+/// The events and the handler calls of an informer per second; `None` until two overviews of the
+/// same process have been read.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Rates {
     pub(crate) events: Option<f64>,
     pub(crate) calls: Option<f64>,
 }
 
-/// The counters of the previous overview.
+/// The time and the counters of the previous overview, from which rates are computed.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     at: u64,
@@ -253,7 +256,7 @@ impl History {
     }
 }
 
-/// Returns the numbers of events and of handler calls.
+/// Returns the total numbers of an informer's events, without bookmarks, and of its handler calls.
 fn totals(informer: &Informer) -> [u64; 2] {
     let events = &informer.events;
     let calls = informer.handlers.iter().map(|handler| handler.delivered).sum();

@@ -7,12 +7,13 @@ use crate::data::{Controller, Details, Text};
 use crate::format::{NONE, bytes, count, counted, duration, rate, table, wrap};
 use crate::table::Row;
 
-/// Maximum number of failing keys, and of parked keys, that are shown for each controller.
+/// Maximum number of failing keys that are shown for each controller, and of parked keys, which
+/// wait for a cache.
 const MAX_KEYS: usize = 3;
 /// Maximum number of quarantined objects that are shown.
 const MAX_QUARANTINED: usize = 5;
 
-/// Returns the state, the handlers and the details of the selected informer.
+/// Returns the lines of the pane of the selected informer: its state, its handlers and its details.
 pub(crate) fn informer(
     row: &Row,
     details: Option<&Result<Details, Text>>,
@@ -28,7 +29,7 @@ pub(crate) fn informer(
     lines
 }
 
-/// Breaks texts into lines.
+/// Breaks texts into lines of at most `columns` columns.
 fn plain(texts: &[String], columns: usize) -> Vec<Line<'static>> {
     texts.iter().flat_map(|text| wrap(text, columns)).map(Line::raw).collect()
 }
@@ -50,7 +51,8 @@ fn headed<const N: usize>(rows: &[[String; N]]) -> Vec<Line<'static>> {
     lines
 }
 
-/// Returns the full health text, which can be cut in the table, and the facts that have no column.
+/// Returns the texts about an informer for its pane: the full health text, which can be cut in the
+/// table, and the values that have no column in the table.
 fn facts(row: &Row) -> Vec<String> {
     let informer = &row.informer;
     let mut health = informer.health_words();
@@ -152,7 +154,7 @@ fn first(mut lines: Vec<String>, most: usize) -> Vec<String> {
     lines
 }
 
-/// Returns a table of the controllers, and their failing and parked keys.
+/// Returns the lines of a table of the controllers, and of texts about failing and parked keys.
 pub(crate) fn controllers(controllers: &[Controller], columns: usize) -> Vec<Line<'static>> {
     if controllers.is_empty() {
         return Vec::new();
@@ -172,7 +174,8 @@ fn name(controller: &Controller) -> &str {
     if controller.name.is_empty() { "controller" } else { &controller.name }
 }
 
-/// Returns the failing and the parked keys of a controller.
+/// Returns a text for each failing and parked key of a controller: for at most [`MAX_KEYS`] of
+/// each, and then the number of the others.
 fn keys(controller: &Controller) -> Vec<String> {
     let name = name(controller);
     let failed = controller.failed_keys.iter().map(|it| {

@@ -46,7 +46,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
     format!("{number:.decimals$} {}", units[unit])
 }
 
-/// Writes a duration in one unit.
+/// Writes a duration, given in milliseconds, with one unit, such as `1.5 s`.
 pub(crate) fn duration(ms: f64) -> String {
     let seconds = ms / 1000.0;
     match ms {
@@ -81,20 +81,21 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
     short
 }
 
-/// Cuts a text, or fills it with spaces on its right.
+/// Makes a text `columns` wide: cuts the text, or adds spaces on its right.
 pub(crate) fn left(text: &str, columns: usize) -> String {
     let text = cut(text, columns);
     let spaces = columns.saturating_sub(width(&text));
     text + &" ".repeat(spaces)
 }
 
-/// Cuts a text, or fills it with spaces on its left.
+/// Makes a text `columns` wide: cuts the text, or adds spaces on its left.
 pub(crate) fn right(text: &str, columns: usize) -> String {
     let text = cut(text, columns);
     " ".repeat(columns.saturating_sub(width(&text))) + &text
 }
 
-/// Joins parts, and begins a new line where the next part does not fit.
+/// Joins parts to lines of at most `columns` columns. A part that does not fit begins a new line,
+/// and is cut if it is longer than a line.
 pub(crate) fn flow<'a>(
     parts: impl IntoIterator<Item = &'a str>,
     separator: &str,
@@ -113,7 +114,7 @@ pub(crate) fn flow<'a>(
     lines
 }
 
-/// Breaks a text into lines between its words.
+/// Breaks a text between its words into lines of at most `columns` columns.
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     flow(text.split(' '), " ", columns)
 }

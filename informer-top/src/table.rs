@@ -6,22 +6,22 @@ use std::collections::BTreeMap;
 use crate::data::{Informer, Rates};
 use crate::format::{NONE, count, cut, left, rate, right, width};
 
-/// Minimum widths of the two columns that are always shown.
+/// Minimum width of the column of names. This column and the column of health are always shown.
 const MIN_NAME: usize = 16;
 const MIN_HEALTH: usize = 20;
 /// The space between two columns.
 const GAP: &str = "  ";
 
-/// An informer with the values that this program computes.
+/// A row of the table: an informer, and the name and rates that this program computes for it.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
-    /// The description; the identifier if several informers have the same description.
+    /// The informer's description, or its identifier if several informers have this description.
     pub(crate) name: String,
     pub(crate) informer: Informer,
     pub(crate) rates: Rates,
 }
 
-/// A column of the table, in the order on the screen.
+/// A column of the table. The variants are in the order of the columns on the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Column {
     Name,
@@ -77,7 +77,8 @@ impl Column {
         }
     }
 
-    /// Returns the column to the right, or to the left; after the last column comes the first.
+    /// Returns the next column to the right, or to the left if `is_right` is `false`. After the
+    /// last column comes the first.
     pub(crate) fn next(self, is_right: bool) -> Self {
         let index = Self::ALL.iter().position(|other| *other == self).unwrap_or(0);
         let step = if is_right { 1 } else { Self::ALL.len() - 1 };
@@ -129,7 +130,8 @@ impl Column {
     }
 }
 
-/// The order of the rows.
+/// The column by which rows are sorted, and whether the default direction of this column is
+/// reversed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Order {
     pub(crate) column: Column,
@@ -216,7 +218,7 @@ impl Layout {
     }
 }
 
-/// Returns the width of the longest text of a column.
+/// Returns the width of the longest text of a column, including its title.
 fn longest(rows: &[&Row], column: Column) -> usize {
     let widths = rows.iter().map(|row| width(&column.text(row)));
     widths.max().unwrap_or(0).max(column.title().len())
@@ -231,7 +233,7 @@ fn fill(column: Column, text: &str, width: usize) -> String {
     }
 }
 
-/// Describes the health of all informers.
+/// Describes the health of all informers, such as `2 of 3 informers live, 1 forbidden`.
 pub(crate) fn health(rows: &[Row]) -> String {
     let mut others = BTreeMap::<&str, usize>::new();
     for Row { informer, .. } in rows {

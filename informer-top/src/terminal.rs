@@ -36,7 +36,8 @@ pub(crate) async fn run(mut app: App, client: Client, interval: Duration) -> Res
     outcome
 }
 
-/// Returns the events of the terminal. Reading blocks, so it has its own thread, which ends with the program.
+/// Returns the events of the terminal, such as pressed keys. Reading events blocks, so a separate
+/// thread reads them until the program ends.
 fn events() -> mpsc::Receiver<Event> {
     let (sender, events) = mpsc::channel(16);
     std::thread::spawn(move || {

@@ -30,12 +30,12 @@ const HELP: [&str; 18] = [
     "p                  pause or continue reading",
     "",
     "EVENTS/S           changes from the server, without bookmarks",
-    "QUEUED             keys in the queue before the store",
+    "QUEUED             objects with changes that are not in the store yet",
     "LAG                events that the slowest handler has not received yet",
     "LAST EVENT         age of the last event or bookmark",
-    "QUARANTINED        objects that could not be decoded, transformed or indexed",
+    "QUARANTINED        objects that could not be decoded or transformed",
     "LISTS              complete lists: the first one, and each relist",
-    "FAILURES           failed requests",
+    "FAILURES           failed requests and interrupted watches",
     "",
     "Any key closes this help.",
 ];
@@ -86,7 +86,7 @@ fn table_height(app: &App, body: Rect, informer: usize, controllers: usize) -> u
     if free - height < MIN_PANE { body } else { height }
 }
 
-/// Returns the lines of a pane, below a line with its title.
+/// Returns the lines of a pane below a line with its title, or nothing if the pane has no lines.
 fn pane(title: &str, lines: Vec<Line<'static>>, columns: usize) -> Vec<Line<'static>> {
     if lines.is_empty() {
         return lines;
@@ -106,7 +106,8 @@ fn shortened(mut lines: Vec<Line<'static>>, height: usize) -> Vec<Line<'static>>
     lines
 }
 
-/// Returns the lines about the connection and all informers.
+/// Returns the first lines of the screen: the address and the state of the connection, and totals
+/// of all informers.
 pub(crate) fn header(app: &App, columns: usize) -> Vec<String> {
     let age = match app.age().as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),
@@ -177,7 +178,8 @@ fn color(row: &Row) -> Style {
     }
 }
 
-/// Returns the state of all informers and controllers as plain text, without the limits of a screen.
+/// Returns the state of all informers and controllers as plain text, which is not cut to the size
+/// of a screen.
 pub(crate) fn plain(app: &App) -> String {
     let visible = app.visible();
     let layout = Layout::complete(&visible);

@@ -74,7 +74,7 @@ fn printed(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Returns the error of a program that could not start.
+/// Checks that the program failed and printed no table, and returns its error message.
 #[track_caller]
 fn refused(output: &Output) -> String {
     assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));

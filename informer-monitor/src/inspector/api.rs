@@ -19,11 +19,12 @@ use super::query::Query;
 use super::search::search;
 use super::view::View;
 
-/// The default and the maximum number of objects in one document.
+/// The number of objects on a page of search results if the request has no `limit`. [`MAX_LIMIT`]
+/// is the maximum.
 const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 500;
 
-/// The files of the page, with their types.
+/// The files of the inspector's web page: the name, the content type and the text of each.
 const FILES: [(&str, &str, &str); 8] = [
     ("", "text/html", include_str!("page/index.html")),
     ("style.css", "text/css", include_str!("page/style.css")),
@@ -97,7 +98,7 @@ async fn blocking(shown: Arc<Shown>, function: impl FnOnce(&Shown) -> Answer + S
     }
 }
 
-/// The parameters of a request.
+/// The query parameters in the URL of a request.
 struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
@@ -134,7 +135,7 @@ fn view<'a>(informer: &Informer<'a>) -> Result<&'a View, (StatusCode, String)> {
     informer.view.ok_or_else(|| missing(reason.to_owned()))
 }
 
-/// Returns a page of objects.
+/// Returns the JSON document with one page of the objects that match the request's search text.
 fn page(shown: &Shown, parameters: &Parameters) -> Answer {
     let informer = find(shown, parameters)?;
     let view = view(&informer)?;
@@ -167,7 +168,8 @@ fn page(shown: &Shown, parameters: &Parameters) -> Answer {
     }))
 }
 
-/// Returns one object with its last changes. A deleted object has changes and no value.
+/// Returns the JSON document with one object and its last changes. A deleted object has changes and
+/// no value.
 fn one(shown: &Shown, parameters: &Parameters) -> Answer {
     let informer = find(shown, parameters)?;
     let view = view(&informer)?;

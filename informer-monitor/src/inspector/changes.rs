@@ -10,15 +10,16 @@ use informer_core::{AnyObject, Cached, Deleted, EventHandler, ObjectKey};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Maximum number of changes of one informer that are kept. Each keeps the old state of an object
-/// in memory.
+/// Maximum number of changes that the inspector keeps for one informer. Each change keeps the old
+/// state of an object in memory.
 const MAX_CHANGES: usize = 200;
 
 /// A change of an object.
 #[derive(Debug, Clone)]
 pub(super) struct Change {
     pub(super) at: Instant,
-    /// `added`, `updated`, `deleted` or `released`.
+    /// `added`, `updated`, `deleted` or `released`. An object is released when it leaves the
+    /// informer's scope without being deleted.
     pub(super) kind: &'static str,
     pub(super) key: ObjectKey,
     pub(super) old: Option<Cached<AnyObject>>,
@@ -48,13 +49,13 @@ impl Changes {
         self.changes.lock().iter().rev().filter(|change| change.key.as_str() == key).cloned().collect()
     }
 
-    /// Returns the newest changes of all objects, newest first.
+    /// Returns the last `count` changes of all objects, newest first.
     pub(super) fn newest(&self, count: usize) -> Vec<Change> {
         self.changes.lock().iter().rev().take(count).cloned().collect()
     }
 }
 
-/// The handler that records changes.
+/// The event handler that records the changes of an informer's objects.
 #[derive(Debug)]
 pub(super) struct Recorder(pub(super) Arc<Changes>);
 

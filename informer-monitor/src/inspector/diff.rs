@@ -10,14 +10,15 @@ use serde_json::Value;
 
 use super::mask::{MASKED, Remaining, hide};
 
-/// Maximum number of differences of one change.
+/// Maximum number of differences that are shown for one change of an object.
 const MAX_DIFFERENCES: usize = 100;
-/// Maximum number of characters of a value.
+/// Maximum number of characters that are shown of a value that differs; longer values are cut.
 const MAX_TEXT: usize = 240;
-/// Fields that change with every write and are shown elsewhere, or not at all.
+/// The paths of fields that are not compared, because they change with every write.
 const SKIPPED: [&str; 2] = ["metadata.managedFields", "metadata.resourceVersion"];
 
-/// A field that differs. `None` means that the field does not exist in that state.
+/// A field that differs between two states of an object. An `old` or `new` of `None` means that the
+/// field does not exist in the old or the new state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Difference {
     pub(super) path: String,
@@ -32,7 +33,8 @@ pub(super) fn diff(old: &Value, new: &Value, mask: &Remaining<'_>) -> Vec<Differ
     found
 }
 
-/// Compares two values at `path`. A `mask` of `None` means that the whole value is masked.
+/// Compares the old and the new value of the field `path`, and adds their differences to `found`. A
+/// `mask` of `None` means that the whole value is masked.
 fn compare(
     path: &str,
     old: Option<&Value>,

@@ -13,13 +13,14 @@ pub(super) const MASKED: &str = "•••••";
 /// The annotation in which `kubectl apply` repeats the whole object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The masked paths of all objects. The data of Secrets is always masked.
+/// The paths of the fields whose values the inspector hides. In all objects, these are the paths
+/// that the program has added; in Secrets, also the data.
 #[derive(Debug, Clone)]
 pub(super) struct Mask {
     paths: Vec<Path>,
     of_secrets: [Path; 3],
     last_applied: Path,
-    /// The names of indexes that are not searched.
+    /// The names of the indexes that a search must not use.
     indexes: Vec<String>,
 }
 
@@ -31,7 +32,7 @@ impl Default for Mask {
     }
 }
 
-/// The parts of masked paths that remain below a field.
+/// The masked paths below one field of an object, without the segments that lead to this field.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Remaining<'a>(Vec<&'a [Segment]>);
 
@@ -62,7 +63,7 @@ impl Mask {
         Remaining(paths)
     }
 
-    /// Returns whether the annotation of `kubectl apply` contains a masked field.
+    /// Returns whether the annotation of `kubectl apply` contains a masked field, or is not JSON.
     fn repeats_masked_field(&self, object: &Value) -> bool {
         if self.paths.is_empty() {
             return false;

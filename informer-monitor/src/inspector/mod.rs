@@ -30,13 +30,14 @@ use view::View;
 pub use path::PathError;
 pub use serve::InspectorError;
 
-/// Maximum number of searches at the same time. Further searches wait, so that they do not occupy
-/// all blocking threads of the runtime.
+/// Maximum number of object searches that run at the same time. Further searches wait, so that
+/// searches do not occupy all blocking threads of the runtime.
 const MAX_SEARCHES: usize = 2;
 
-/// A web page that shows the informers of a factory while they run: health, watermark, queue, events
-/// per second, handlers with their lag, quarantined objects, recent lists and their causes, and
-/// controllers. The page is read-only.
+/// A web page that shows the informers of a factory while they run: health, the resource version
+/// that the store has reached, queue, events per second, handlers with their lag, objects that
+/// can't be decoded or transformed, recent lists and their causes, and controllers. The page is
+/// read-only.
 ///
 /// The page shows the objects of an informer only if the program [registers](Self::objects) the
 /// informer. The values in `data` and `stringData` of Secrets are always masked;
@@ -66,9 +67,9 @@ const MAX_SEARCHES: usize = 2;
 ///
 /// # Costs
 ///
-/// Without a reader, the inspector costs a handler per registered informer, which keeps the last 200
-/// changes with the old states of their objects. The inspector keeps the factory and the registered
-/// informers alive until it is dropped.
+/// While nobody reads the page, the inspector costs one handler per registered informer. The
+/// handler keeps the last 200 changes with the old states of their objects. The inspector keeps the
+/// factory and the registered informers alive until it is dropped.
 #[must_use = "an inspector shows nothing until it is served"]
 pub struct Inspector {
     shown: Shown,
@@ -102,8 +103,8 @@ impl Inspector {
         Self { shown }
     }
 
-    /// Shows the objects of an informer of the factory, and their last changes. Encoded objects are
-    /// decoded only while they are read.
+    /// Shows the objects of an informer of the factory, and their last changes. If the informer
+    /// stores its objects encoded, an object is decoded only while a request reads the object.
     pub fn objects<K>(mut self, informer: &SharedIndexInformer<K>) -> Self
     where
         K: Resource + Serialize + Send + Sync + 'static,
@@ -112,8 +113,9 @@ impl Inspector {
         self
     }
 
-    /// Shows a controller: its queue, parked keys, failed keys and their errors. `monitor` is the
-    /// result of [`ControllerRunner::monitor`](informer_controller::ControllerRunner::monitor).
+    /// Shows a controller: its queue, failed keys with their errors, and parked keys, which wait
+    /// until a cache has the data that they need. `monitor` is the result of
+    /// [`ControllerRunner::monitor`](informer_controller::ControllerRunner::monitor).
     pub fn controller(mut self, monitor: RunnerMonitor) -> Self {
         self.shown.controllers.push(monitor);
         self
@@ -131,13 +133,13 @@ impl Inspector {
     /// [`hide_index`](Self::hide_index).
     ///
     /// # Errors
-    /// [`PathError`] if the text is not a path.
+    /// [`PathError`] if `path` is not a valid path of field names.
     pub fn mask(mut self, path: &str) -> Result<Self, PathError> {
         self.shown.mask.add(path)?;
         Ok(self)
     }
 
-    /// Excludes the indexes with this name from searches.
+    /// Excludes the indexes with this name, of all informers, from the searches of the page.
     pub fn hide_index(mut self, name: &str) -> Self {
         self.shown.mask.add_index(name);
         self

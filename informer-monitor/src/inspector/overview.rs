@@ -17,22 +17,23 @@ use tokio::time::Instant;
 use super::Shown;
 use super::view::View;
 
-/// Maximum number of quarantined objects in a document.
+/// Maximum number of quarantined objects, which can't be decoded or transformed, in the JSON
+/// document of an informer, and of failures of index functions.
 const MAX_QUARANTINED: usize = 200;
-/// The number of last changes in the document of an informer.
+/// Maximum number of last changes in the JSON document of an informer.
 const NEWEST_CHANGES: usize = 30;
 
 /// An informer of the factory.
 pub(super) struct Informer<'a> {
-    /// The identifier in requests, such as `pods (Pod)`.
+    /// The identifier of the informer in requests to the inspector, such as `pods (Pod)`.
     pub(super) id: String,
     pub(super) report: InformerReport,
-    /// `None` if the objects are not shown.
+    /// Reads the objects of the informer; `None` if the page does not show its objects.
     pub(super) view: Option<&'a View>,
 }
 
 impl Shown {
-    /// Returns the informers, ordered by description.
+    /// Returns all informers of the factory, ordered by description.
     pub(super) fn informers(&self) -> Vec<Informer<'_>> {
         let mut seen = HashMap::<String, usize>::new();
         let reports = self.factory.informers().into_iter();
@@ -49,7 +50,7 @@ impl Shown {
         informers.collect()
     }
 
-    /// Returns the document that the page polls.
+    /// Returns the JSON document about all informers and controllers, which the page polls.
     pub(super) fn overview(&self) -> Value {
         let informers: Vec<_> = self.informers().iter().map(Informer::summary).collect();
         let controllers: Vec<_> = self.controllers.iter().map(controller).collect();
@@ -100,7 +101,8 @@ impl Informer<'_> {
         })
     }
 
-    /// Returns the document of the page of one informer.
+    /// Returns the JSON document for the page of this informer: its summary, and its recent lists,
+    /// failures, quarantined objects and last changes.
     pub(super) fn details(&self) -> Value {
         let status = &self.report.status;
         let lists = status.recent_lists();
@@ -210,7 +212,7 @@ pub(super) fn ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Returns the resident memory of the process in bytes, on Linux.
+/// Returns the resident memory of this process in bytes; `None` on systems other than Linux.
 fn resident_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -10,7 +10,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-/// A parsed path.
+/// A parsed path of field names, such as `spec.containers.image`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Path {
     segments: Vec<Segment>,
@@ -22,7 +22,8 @@ pub(super) enum Segment {
     Any,
 }
 
-/// The error for text that is not a path.
+/// The error for text that is not a valid path of field names. A valid path is
+/// `spec.containers.image`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathError {
     path: String,
@@ -38,8 +39,8 @@ impl fmt::Display for PathError {
 impl std::error::Error for PathError {}
 
 impl Path {
-    /// Parses a path. Rejects notations of other path languages, so that a mask never silently
-    /// matches nothing.
+    /// Parses a path. Rejects notations of other path languages, such as `$.spec` and `a[0].b`, so
+    /// that a mask never silently matches nothing.
     pub(super) fn parse(text: &str) -> Result<Self, PathError> {
         let error = |reason| PathError { path: text.to_owned(), reason };
         let mut segments = Vec::new();
@@ -55,7 +56,7 @@ impl Path {
             }
             let is_number = segment.bytes().all(|byte| byte.is_ascii_digit());
             if segments.last().is_some() && is_number || is_bracket && segment == "*" {
-                return Err(error("a list has no segment: write containers.image, not containers[0].image"));
+                return Err(error("in lists, write containers.image, not containers[0].image"));
             }
             segments.push(match segment {
                 "*" => Segment::Any,
@@ -71,7 +72,7 @@ impl Path {
         Ok(Self { segments })
     }
 
-    /// Returns the path of these fields.
+    /// Returns the path with these field names, from the outermost field to the innermost.
     pub(super) fn of_fields(fields: &[&str]) -> Self {
         Self { segments: fields.iter().map(|field| Segment::Field((*field).to_owned())).collect() }
     }
@@ -86,8 +87,9 @@ impl Path {
     }
 }
 
-/// Returns the segments below a field, or `None` if the path does not contain the field. Several
-/// segments can match one field with dots in its name, so that a mask without brackets masks it too.
+/// Removes the first segments of a path if they match the name `field`, and returns the segments
+/// after them. Returns `None` if the path does not begin with this field. Several segments can
+/// match one field with dots in its name, so `data.tls.key` also masks the field `tls.key`.
 pub(super) fn below<'a>(segments: &'a [Segment], field: &str) -> Option<&'a [Segment]> {
     if let [Segment::Any, rest @ ..] = segments {
         return Some(rest);

@@ -17,11 +17,11 @@ use serde_json::Value;
 use super::mask::Mask;
 use super::path::Path;
 
-/// A parsed search text.
+/// A parsed search text, which the user of the page has typed.
 #[derive(Debug, Default)]
 pub(super) struct Query {
     words: Vec<String>,
-    /// Names and values of indexes.
+    /// The index terms of the search text: the name of an index, and the value to find in it.
     pub(super) indexes: Vec<(String, String)>,
     labels: Vec<(String, Option<String>)>,
     fields: Vec<(Path, Option<String>)>,
@@ -57,7 +57,8 @@ impl Query {
         Ok(query)
     }
 
-    /// Returns whether the objects must be read, which takes longer than comparing keys.
+    /// Returns whether a search with this query must read the objects, which takes longer than
+    /// comparing keys.
     pub(super) fn reads_objects(&self) -> bool {
         self.has_labels() || self.has_fields()
     }
@@ -76,7 +77,8 @@ impl Query {
         })
     }
 
-    /// Returns whether the labels match. A masked label matches nothing.
+    /// Returns whether `labels` match all label terms of this query. A masked label matches no
+    /// term.
     pub(super) fn matches_labels(&self, labels: &BTreeMap<String, String>, mask: &Mask) -> bool {
         self.labels.iter().all(|(name, value)| {
             !mask.hides_label(name)
@@ -84,7 +86,8 @@ impl Query {
         })
     }
 
-    /// Returns whether the fields match. `object` must be masked.
+    /// Returns whether the fields of `object` match all field terms of this query. The caller must
+    /// mask `object` before this call.
     pub(super) fn matches_fields(&self, object: &Value) -> bool {
         self.fields.iter().all(|(path, value)| {
             path.any(object, &|found| value.as_ref().is_none_or(|value| is_text(found, value)))
@@ -101,7 +104,8 @@ fn is_text(found: &Value, text: &str) -> bool {
     }
 }
 
-/// Splits `name=value`. An equals sign in brackets belongs to the name.
+/// Splits `rest`, the part of a term after its colon, into a name and a value at the equals sign.
+/// Without an equals sign, the value is `None`. An equals sign in brackets belongs to the name.
 fn named(term: &str, rest: &str) -> Result<(String, Option<String>), String> {
     let after_bracket = rest.rfind(']').map_or(0, |bracket| bracket + 1);
     let first = rest.find('=').filter(|at| !rest[..*at].contains('['));
@@ -116,7 +120,7 @@ fn named(term: &str, rest: &str) -> Result<(String, Option<String>), String> {
     Ok((name.to_owned(), value))
 }
 
-/// Splits text at spaces outside of quotes, and removes the quotes.
+/// Splits a search text into terms, at spaces outside of quotes, and removes the quotes.
 fn terms(text: &str) -> Vec<String> {
     let mut terms = vec![String::new()];
     let mut is_quoted = false;
@@ -186,7 +190,7 @@ mod tests {
         for (text, part) in [
             ("index:node", "write index:node=VALUE"),
             ("label:=web", "no name"),
-            ("field:spec.containers[0].image=a", "a list has no segment"),
+            ("field:spec.containers[0].image=a", "in lists, write"),
         ] {
             assert!(Query::parse(text).expect_err(text).contains(part), "{text}");
         }

@@ -14,27 +14,30 @@ use super::mask::Mask;
 use super::query::Query;
 use super::view::View;
 
-/// The time after which a page ends, even if it is not full.
+/// The time after which a search returns its page of objects, even if the page is not full.
 const MAX_TIME: Duration = Duration::from_millis(250);
 
-/// A page of objects.
+/// One page of the objects that a search has found.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     pub(super) objects: Vec<Cached<AnyObject>>,
     /// The key after which the next page begins; `None` for the last page.
     pub(super) next: Option<ObjectKey>,
-    /// The number of objects that match the query; `None` if objects must be read to find out.
+    /// The number of objects that match the query; `None` if the query has labels or fields,
+    /// because a page reads only some objects.
     pub(super) matches: Option<usize>,
-    /// The number of candidates: objects with matching keys and index values.
+    /// The number of candidates on all pages: objects with matching keys and index values.
     pub(super) candidates: usize,
-    /// The number of candidates up to the end of this page.
+    /// The number of candidates from the first page to the end of this page.
     pub(super) examined: usize,
 }
 
-/// Returns the first `limit` matching objects after a key.
+/// Returns a page of objects that match `query` and whose keys come after the key `after`. The page
+/// has at most `limit` objects, and fewer if the search takes longer than [`MAX_TIME`].
 ///
 /// # Errors
-/// A message for the user of the page, if an index can't be searched.
+/// A message for the user of the page, if an index in the query does not exist or can't be
+/// searched.
 pub(super) fn search(
     view: &View,
     query: &Query,
@@ -70,7 +73,8 @@ pub(super) fn search(
     Ok(page)
 }
 
-/// Returns the objects with matching keys and index values, in no particular order.
+/// Returns the objects whose keys and index values match `query`, in no particular order. Labels
+/// and fields are not compared.
 fn candidates(view: &View, query: &Query, mask: &Mask) -> Result<Vec<Cached<AnyObject>>, String> {
     let Some(((name, value), others)) = query.indexes.split_first() else {
         return Ok(with_key(view.indexer.list(), query));

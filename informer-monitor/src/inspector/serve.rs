@@ -28,7 +28,8 @@ use super::{Inspector, Shown, api};
 const MIN_TOKEN: usize = 16;
 /// The name of the cookie with the token.
 const COOKIE_NAME: &str = "informer-inspector";
-/// The page loads nothing from other hosts, and no other page can embed it.
+/// The value of the header `Content-Security-Policy`: the page loads nothing from other hosts, and
+/// no other page can embed it.
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -46,7 +47,8 @@ const HEADERS: [(HeaderName, &str); 6] = [
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum InspectorError {
-    /// The address is not a loopback address, so others can reach it, and there is no token.
+    /// The inspector has no token, and its address is unknown or not a loopback address, so other
+    /// machines could read the page.
     TokenRequired {
         /// The address of the listener; `None` for a router, whose address is not known.
         address: Option<SocketAddr>,
@@ -54,7 +56,7 @@ pub enum InspectorError {
     /// The token is shorter than 16 characters, or has other characters than ASCII letters, digits,
     /// `-`, `_`, `.` and `~`.
     InvalidToken,
-    /// The listener or the socket failed.
+    /// The listener failed, or the file of the Unix socket could not be created or replaced.
     Io(io::Error),
 }
 
@@ -98,8 +100,8 @@ impl Inspector {
     ///
     /// # Errors
     /// [`InspectorError::TokenRequired`] if the listener's address is not a loopback address and
-    /// there is no [token](Self::token); the other errors if the token is invalid or the listener
-    /// fails.
+    /// there is no [token](Self::token); [`InspectorError::InvalidToken`] if the token is invalid;
+    /// [`InspectorError::Io`] if the listener fails.
     ///
     /// # Cancel safety
     /// After the future is dropped, no more connections are accepted. Open connections continue until
@@ -113,12 +115,13 @@ impl Inspector {
         Ok(())
     }
 
-    /// Serves the page on a Unix socket that only this user can connect to. A socket that another
-    /// process left behind is replaced. `ssh -L 8080:PATH HOST` makes it available to a browser.
+    /// Serves the page on a Unix socket that only the user of this process can connect to. A socket
+    /// at `path` that no process listens on is replaced. `ssh -L 8080:PATH HOST` makes the page
+    /// available to a browser on another machine.
     ///
     /// # Errors
     /// [`InspectorError::Io`] if the path exists and is not a socket, or a process listens on it;
-    /// [`InspectorError::InvalidToken`].
+    /// [`InspectorError::InvalidToken`] if the token is invalid.
     ///
     /// # Cancel safety
     /// The same as for [`serve`](Self::serve). The file of the socket is not removed.
@@ -154,7 +157,8 @@ impl Inspector {
     ///
     /// # Errors
     /// [`InspectorError::TokenRequired`] without a [token](Self::token), because the inspector can't
-    /// see on which address the router is served; [`InspectorError::InvalidToken`].
+    /// see on which address the router is served; [`InspectorError::InvalidToken`] if the token is
+    /// invalid.
     pub fn into_router(self) -> Result<Router, InspectorError> {
         if self.shown.token.is_none() {
             return Err(InspectorError::TokenRequired { address: None });
@@ -196,7 +200,8 @@ async fn guard(State(shown): State<Arc<Shown>>, request: Request, next: Next) ->
     response
 }
 
-/// Checks a request. Returns the cookie to set, or the reason why the request is refused.
+/// Checks whether a request may read the inspector. Returns the cookie that the response must set,
+/// if any, or the status and the reason with which the request is refused.
 fn access(shown: &Shown, request: &Request) -> Result<Option<HeaderValue>, (StatusCode, &'static str)> {
     if request.method() != Method::GET {
         let message = "the inspector is read-only: use GET\n";

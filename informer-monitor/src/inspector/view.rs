@@ -18,12 +18,12 @@ use super::changes::{Changes, Recorder};
 use super::mask::Mask;
 use super::query::Query;
 
-/// The number of objects that are read to estimate the size of all objects.
+/// The number of objects that are read to estimate the size of all objects of an informer.
 const SAMPLE: usize = 24;
-/// The time for which an estimate of the size is used.
+/// The time for which an estimate of the mean size of an informer's objects is reused.
 const SIZE_VALID: Duration = Duration::from_secs(15);
 
-/// A registered informer.
+/// An informer whose objects the page shows, because the program has registered the informer.
 pub(super) struct View {
     description: String,
     object: &'static str,
@@ -33,19 +33,20 @@ pub(super) struct View {
     pub(super) changes: Arc<Changes>,
     is_secret: bool,
     reader: Box<dyn Reader>,
-    /// The mean size of an object as JSON, and the time of the estimate.
+    /// The time of the last estimate, and the estimated mean size of an object as JSON, in bytes;
+    /// `None` before the first estimate.
     size: Mutex<Option<(Instant, usize)>>,
     _recorder: HandlerRegistration,
 }
 
-/// The metadata that a row of the list of objects shows.
+/// The metadata of an object that its row in a list of objects shows.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     pub(super) labels: BTreeMap<String, String>,
     pub(super) created: Option<String>,
 }
 
-/// Reads objects of one type.
+/// Reads objects of one type through handles that do not name the type.
 trait Reader: Send + Sync {
     fn value(&self, object: &Cached<AnyObject>) -> Result<Value, serde_json::Error>;
     fn facts(&self, object: &Cached<AnyObject>) -> Facts;
@@ -116,7 +117,7 @@ impl View {
         self.reader.value(object)
     }
 
-    /// Returns the object as JSON with masked values.
+    /// Returns the object as JSON, in which the values of masked fields are replaced.
     pub(super) fn masked(&self, object: &Cached<AnyObject>, mask: &Mask) -> Result<Value, serde_json::Error> {
         let mut value = self.reader.value(object)?;
         let paths = mask.of(&[&value], self.is_secret);
@@ -128,14 +129,16 @@ impl View {
         self.reader.facts(object)
     }
 
-    /// Returns whether the labels and fields of an object match. Masked values match nothing.
+    /// Returns whether the labels and fields of an object match the label and field terms of
+    /// `query`. Masked values match no term.
     pub(super) fn matches(&self, object: &Cached<AnyObject>, query: &Query, mask: &Mask) -> bool {
         (!query.has_labels() || self.reader.matches_labels(object, query, mask))
             && (!query.has_fields()
                 || self.masked(object, mask).is_ok_and(|object| query.matches_fields(&object)))
     }
 
-    /// Returns whether the objects are Secrets, even if their type has no `kind`.
+    /// Returns whether the informer's objects are Secrets. The name of the resource decides,
+    /// because the JSON of some types has no `kind`.
     pub(super) fn is_secret(&self) -> bool {
         self.is_secret
     }
@@ -149,7 +152,8 @@ impl View {
         names
     }
 
-    /// Returns the estimated size of all objects as JSON, in bytes, from a sample.
+    /// Returns the size of all objects as JSON in bytes, estimated from a sample; `None` if there
+    /// is no object for a sample.
     pub(super) fn size(&self) -> Option<usize> {
         let count = self.indexer.len();
         let known = *self.size.lock();

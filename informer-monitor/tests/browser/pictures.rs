@@ -14,7 +14,7 @@ use super::webdriver::Browser;
 use super::world::World;
 use super::{NARROW, open, open_informer};
 
-/// Waits until the plots have this number of values, one per second.
+/// Waits until the plots on the page have `count` values. The page adds one value per second.
 async fn wait_for_values(browser: &Browser, count: usize) {
     let path = "document.querySelector('#tiles .line').getAttribute('d')";
     // There are several waits, because one wait for all values could exceed the time limit of `until`.

@@ -84,13 +84,13 @@ impl Browser {
         self.command("url", json!({ "url": url })).await;
     }
 
-    /// Returns the value of an expression on the page.
+    /// Returns the value of a JavaScript expression on the page.
     pub(crate) async fn eval(&self, expression: &str) -> Value {
         self.command("execute/sync", json!({ "script": format!("return {expression}"), "args": [] })).await
     }
 
-    /// Waits until an expression is true. It is evaluated after each change of the page, so nothing
-    /// polls.
+    /// Waits until a JavaScript expression is true. The page evaluates the expression after each of
+    /// its changes, so nothing polls.
     pub(crate) async fn until(&self, expression: &str) {
         let script = format!(
             "const done = arguments[0];
@@ -118,7 +118,7 @@ impl Browser {
         .await;
     }
 
-    /// Sets the colour scheme that the page prefers.
+    /// Sets the colour scheme that the browser reports as the user's preference, such as `dark`.
     pub(crate) async fn prefer(&self, scheme: &str) {
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         let command = json!({ "cmd": "Emulation.setEmulatedMedia", "params": { "features": features } });
@@ -138,7 +138,8 @@ fn request(method: &str, path: &str, body: &Value) -> String {
     format!("{head}Content-Length: {}\r\n\r\n{body}", body.len())
 }
 
-/// Reads a response, and returns its body. The driver keeps the connection open.
+/// Reads an HTTP response, and returns its body. The header `Content-Length` tells the length of
+/// the body, because the driver keeps the connection open.
 async fn response(stream: TcpStream) -> std::io::Result<Vec<u8>> {
     let mut stream = BufReader::new(stream);
     let (mut line, mut length) = (String::new(), 0);

@@ -50,7 +50,7 @@ fn map(name: &str, colour: &str) -> Value {
     })
 }
 
-/// Rejects config maps of an unknown colour, so that one is quarantined.
+/// Rejects config maps whose colour is `unknown`, so that the informer quarantines one config map.
 fn check(map: &mut ConfigMap) -> Result<(), String> {
     let colour = map.data.as_ref().and_then(|data| data.get("colour"));
     if colour.is_some_and(|colour| colour == "unknown") {

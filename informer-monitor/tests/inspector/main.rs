@@ -34,7 +34,7 @@ async fn send(router: &Router, request: Request<Body>) -> Response {
     Response { status, headers, body: String::from_utf8_lossy(&body).into_owned() }
 }
 
-/// Requests a document of the API with the token.
+/// Requests a JSON document of the inspector's API, with the valid token.
 async fn get(router: &Router, path: &str, parameters: &[(&str, &str)]) -> Response {
     let query: String = form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
     let request = Request::builder()
@@ -72,7 +72,8 @@ async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), future).await.expect("it takes less than a minute")
 }
 
-/// Waits until a document meets a condition, and returns it.
+/// Requests a JSON document of the inspector's API until the document meets a condition, and
+/// returns the document.
 async fn until(
     router: &Router,
     path: &str,
@@ -93,7 +94,7 @@ async fn until(
     soon(wait).await
 }
 
-/// Returns the keys of a page of objects.
+/// Returns the keys of the objects on a page of search results.
 fn keys(page: &Value) -> Vec<&str> {
     let rows = page["objects"].as_array().expect("rows");
     rows.iter().map(|row| row["key"].as_str().expect("a key")).collect()

@@ -66,7 +66,7 @@ async fn search_combines_key_label_index_and_field() {
     for (query, message) in [
         ("index:zone=a", "there is no index \"zone\""),
         ("index:containers=1", "its values are not text"),
-        ("field:spec[0]=1", "a list has no segment"),
+        ("field:spec[0]=1", "in lists, write"),
     ] {
         let response = get(&router, "objects", &[PODS, ("query", query)]).await;
         assert_eq!(response.status, StatusCode::BAD_REQUEST);

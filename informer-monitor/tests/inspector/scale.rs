@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use super::*;
 
 const INFORMERS: usize = 100;
-/// The number of objects of the first informer; the others have 100 each.
+/// The number of objects of the first informer; each of the other 99 informers has 100 objects.
 const LARGE: usize = 100_000 - (INFORMERS - 1) * SMALL;
 const SMALL: usize = 100;
 

@@ -14,7 +14,7 @@ fn map(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "namespace": "shop", "name": name } })
 }
 
-/// Returns a factory that rejects the object named `bad`.
+/// Returns a factory whose informer of config maps rejects the config map named `bad`.
 fn rejecting(simulator: &Simulator) -> SharedInformerFactory {
     let reject = |map: &mut ConfigMap| {
         if map.metadata.name.as_deref() == Some("bad") { Err("the name is bad") } else { Ok(()) }

@@ -77,7 +77,8 @@ impl<K: Resource + Clone + Send + Sync + 'static> ListerWatcher<PartialObjectMet
     }
 }
 
-/// Returns the existing objects as watch events.
+/// Returns the objects of a list as `ADDED` events. If `ends_with_bookmark` is `true`, the bookmark
+/// that ends a streaming list follows.
 fn initial_events<K: Clone + Send + Sync + 'static>(
     listed: &Listed<K>,
     ends_with_bookmark: bool,
@@ -100,7 +101,8 @@ struct Watch<K> {
 
 type Piece<K> = Result<Vec<WatchEvent<K>>, ListWatchError>;
 
-/// Returns the available events, or waits for one. The stream ends after an error.
+/// Returns the next item of a watch's stream: all available events, or an error, after which the
+/// stream ends. Waits if no event is available.
 async fn next<K: Clone + Send + Sync + 'static>(
     watch: Option<Watch<K>>,
 ) -> Option<(Piece<K>, Option<Watch<K>>)> {
@@ -131,7 +133,8 @@ fn event<K: Clone + Send + Sync + 'static>(log_event: LogEvent<K>) -> WatchEvent
     }
 }
 
-/// Returns a copy of the error for another watch.
+/// Returns a copy of an error that ends several watches. [`ListWatchError`] is not `Clone`, so the
+/// copy contains only the text of some causes.
 fn copy_of(error: &ListWatchError) -> ListWatchError {
     match error {
         ListWatchError::Status { status, retry_after } => {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use informer_core::{Cached, ListWatchError};
 
-/// One entry of the history.
+/// One entry in the history of a source: a change of an object, or an event for open watches.
 pub(super) struct Entry<K> {
     /// The version of the change, or the latest version if the entry is not a change. Versions
     /// never decrease.
@@ -21,12 +21,13 @@ pub(super) enum Content<K> {
     Change {
         kind: ChangeKind,
         object: Cached<K>,
-        /// Whether the change is sent to the watches that are open when the change is made.
+        /// Whether the change is sent to the watches that are open when the change is made. A later
+        /// watch from an older version always receives the change.
         seen: bool,
     },
     /// A bookmark for watches that are open when the entry is added.
     Bookmark,
-    /// The end of watches that are open when the entry is added.
+    /// The end, without an error, of watches that are open when the entry is added.
     Closed,
     /// An error that ends watches that are open when the entry is added.
     Failed(Arc<ListWatchError>),
@@ -45,9 +46,9 @@ pub(super) enum LogEvent<K> {
     Bookmark(u64),
 }
 
-/// The result of a read.
+/// The result of reading the log for one watch.
 pub(super) enum Reading<K> {
-    /// The available events, possibly none.
+    /// The events that the watch has not sent yet, possibly none.
     Events(Vec<LogEvent<K>>),
     Closed,
     Failed(Arc<ListWatchError>),
@@ -58,9 +59,9 @@ pub(super) struct ReaderId(u64);
 
 /// The position of an open watch in the log.
 struct Reader {
-    /// The number of the next entry to read.
+    /// The number of the log entry that this watch reads next.
     cursor: u64,
-    /// The number of the first entry after the watch was opened.
+    /// The number of the first log entry that was added after the watch was opened.
     opened: u64,
     /// The version at which the watch starts. The watch skips changes up to this version. If this
     /// version is higher than the latest one, the watch also skips changes that are made later,
@@ -91,7 +92,7 @@ impl<K> Log<K> {
         self.first + self.entries.len() as u64
     }
 
-    /// Opens a watch of all changes after a version.
+    /// Opens a watch of all changes after a resource version.
     pub(super) fn open_after(&mut self, version: u64, bookmarks: bool) -> ReaderId {
         let older = self.entries.partition_point(|entry| entry.version <= version);
         let cursor = self.first + older as u64;
@@ -109,7 +110,8 @@ impl<K> Log<K> {
         self.readers.len()
     }
 
-    /// Returns all events since the last read of this watch, up to the end of the watch.
+    /// Returns all events since the last call for this watch. If the watch ends after these events,
+    /// the next call returns the end.
     pub(super) fn read(&mut self, id: ReaderId) -> Reading<K> {
         let Some(reader) = self.readers.get_mut(&id) else { return Reading::Closed };
         let mut events = Vec::new();

@@ -33,8 +33,8 @@ use state::State;
 ///
 /// Clones share all state: give one clone to the informer, and change objects through another. Each
 /// change sets a new `metadata.resourceVersion`, and a `metadata.uid` if the object has none.
-/// Versions are decimal numbers that count all changes. The resource version of a written object is
-/// ignored: the last write wins.
+/// Versions are decimal numbers, which each change or bookmark increases by one. The resource
+/// version of a written object is ignored: the last write wins.
 ///
 /// The source differs from most API servers in the following points, but a real server can behave in
 /// the same way. A list has one page, whatever its limit. Lists at exactly an older version, and
@@ -82,11 +82,11 @@ struct Shared<K> {
     description: String,
     can_stream: AtomicBool,
     state: Mutex<State<K>>,
-    /// Wakes watches without pending events, and tests that wait for watches.
+    /// Wakes watches that wait for events, and tests that wait for a number of open watches.
     changed: watch::Sender<()>,
 }
 
-/// The required state of an object before a change.
+/// Whether an object must be absent or present before a change. Otherwise, the change is refused.
 #[derive(Clone, Copy)]
 enum Before {
     Absent,
@@ -241,7 +241,7 @@ impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
 
 /// Methods that query objects and count requests.
 impl<K> MemorySource<K> {
-    /// Returns the object with this key.
+    /// Returns the object with this key; `None` if the source has no such object.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<Cached<K>> {
         self.shared.state.lock().objects.get(key).cloned()
@@ -293,13 +293,13 @@ impl<K> MemorySource<K> {
 
 /// Methods that simulate failures and other events of a server.
 impl<K> MemorySource<K> {
-    /// Ends the open watches without an error, after all earlier events.
+    /// Ends the open watches without an error, after each has sent all earlier events.
     #[doc(alias = "ResetWatch")]
     pub fn disconnect(&self) {
         self.send_to_open_watches(Content::Closed);
     }
 
-    /// Ends the open watches with an error, after all earlier events.
+    /// Ends the open watches with an error, after each has sent all earlier events.
     ///
     /// Each watch receives a copy of the error. In the copy of an
     /// [`Unreachable`](ListWatchError::Unreachable) or [`Interrupted`](ListWatchError::Interrupted)
@@ -357,7 +357,8 @@ fn key_of<K: Resource>(object: &K) -> Result<ObjectKey, Refusal> {
     }
 }
 
-/// Sets the metadata that a server would set.
+/// Sets the resource version of an object, and its UID if it has none: the UID of the object
+/// `before` the write, or a new one.
 fn stamp<K: Resource>(object: &mut K, version: u64, before: Option<&K>) {
     let meta = object.meta_mut();
     meta.resource_version = Some(version.to_string());

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::app::{App, Update};
 use crate::view::draw;
 
-/// Returns the entry of a live informer in the overview.
+/// Returns the JSON of a live informer in the inspector's overview.
 fn informer(name: &str) -> Value {
     json!({
         "id": format!("{name} (Pod)"), "description": name, "object": "Pod", "state": "running", "synced": true,
@@ -24,7 +24,7 @@ fn informer(name: &str) -> Value {
     })
 }
 
-/// Returns an informer with other values in some fields.
+/// Returns the JSON of an informer as from [`informer`], but with the values of `fields`.
 fn with(name: &str, fields: &Value) -> Value {
     let mut informer = informer(name);
     for (field, value) in fields.as_object().expect("an object") {
@@ -55,14 +55,14 @@ fn type_text(app: &mut App, text: &str) {
     press(app, &text.chars().map(KeyCode::Char).collect::<Vec<_>>());
 }
 
-/// Draws the screen, and returns it.
+/// Draws the screen of this size in memory, and returns the drawn screen.
 fn drawn(app: &mut App, columns: u16, lines: u16) -> TestBackend {
     let mut terminal = Terminal::new(TestBackend::new(columns, lines)).expect("infallible");
     terminal.draw(|frame| draw(frame, app, true)).expect("infallible");
     terminal.backend().clone()
 }
 
-/// Returns the lines of the screen without trailing spaces.
+/// Draws the screen of this size, and returns its lines without trailing spaces.
 fn lines(app: &mut App, columns: u16, lines: u16) -> Vec<String> {
     text(&drawn(app, columns, lines))
 }
@@ -75,7 +75,7 @@ fn text(screen: &TestBackend) -> Vec<String> {
     rows.map(|cells| line(cells).trim_end().to_owned()).collect()
 }
 
-/// Returns the names in the table, in order.
+/// Draws the screen, and returns the names of the informers in the order of the table.
 fn names(app: &mut App) -> Vec<String> {
     let screen = lines(app, 120, 40);
     let rows = screen.iter().skip_while(|line| !line.starts_with("INFORMER")).skip(1);
