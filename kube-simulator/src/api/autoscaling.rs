@@ -13,8 +13,9 @@ use crate::kinds::{Facts, ResourceKind};
 
 const KIND: &str = "HorizontalPodAutoscaler";
 
-/// For each field that only v2 has: the part of the object, the field in that part, and the
-/// annotation that contains the field's value in v1.
+/// The autoscaler fields that exist only in `autoscaling/v2`. Each entry contains the part of the
+/// object (`spec` or `status`), the field in that part, and the annotation that contains the
+/// field's value in v1.
 const ANNOTATIONS: [(&str, &str, &str); 4] = [
     ("spec", "metrics", "autoscaling.alpha.kubernetes.io/metrics"),
     ("spec", "behavior", "autoscaling.alpha.kubernetes.io/behavior"),
@@ -123,7 +124,7 @@ const CURRENT: [Source; 5] = [
 ];
 
 /// Returns the kind of horizontal pod autoscalers in `autoscaling/v1`, if `kind` is their kind in
-/// `autoscaling/v2`.
+/// `autoscaling/v2`. Returns `None` for all other kinds.
 pub(crate) fn v1_kind(kind: &ResourceKind) -> Option<ResourceKind> {
     let is_v2 = kind.group == "autoscaling" && kind.kind == KIND && kind.version == "v2";
     is_v2.then(|| {
@@ -136,7 +137,7 @@ pub(crate) fn is_converted(kind: &ResourceKind) -> bool {
     kind.group == "autoscaling" && kind.kind == KIND && kind.version == "v1"
 }
 
-/// Converts a stored object to v1.
+/// Converts a stored horizontal pod autoscaler (`autoscaling/v2`) to `autoscaling/v1`.
 pub(crate) fn to_v1(body: &mut Body) {
     let metrics = remove_field(body, "spec", "metrics");
     let (cpu, others): (Vec<_>, Vec<_>) =
@@ -166,7 +167,8 @@ pub(crate) fn to_v1(body: &mut Body) {
     }
 }
 
-/// Converts an object of v1 to the stored version.
+/// Converts a horizontal pod autoscaler from `autoscaling/v1` to the stored version,
+/// `autoscaling/v2`.
 pub(crate) fn to_v2(body: &mut Body) {
     for (part, field, annotation) in ANNOTATIONS {
         let annotations = body.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations"));
@@ -208,7 +210,8 @@ fn change_first_letters(value: Value, letter: fn(&char) -> char) -> Value {
     }
 }
 
-/// Removes a field from a part of an object, and returns its value unless it is null.
+/// Removes a field from a part of an object, such as `spec`. Returns the value of the field, or
+/// `None` if the field is absent or null.
 fn remove_field(body: &mut Body, part: &str, field: &str) -> Option<Value> {
     body.get_mut(part)?.as_object_mut()?.remove(field).filter(|value| !value.is_null())
 }

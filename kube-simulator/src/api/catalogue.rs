@@ -12,8 +12,8 @@ use crate::storage::Table;
 /// A resource in one version. The versions of a resource share their objects.
 #[derive(Clone, Debug)]
 pub(crate) struct Served {
-    /// The resource in this version. `table.kind` describes the version in which objects are
-    /// stored.
+    /// The description of the resource in the served version. `table.kind` describes the version in
+    /// which objects are stored.
     pub(crate) kind: Arc<ResourceKind>,
     pub(crate) table: Arc<Table>,
     /// Cancelled when this version of the resource is no longer served. The cancellation ends the

@@ -12,10 +12,11 @@ use crate::api::writes::{Body, WriteOptions, WriteSource, Writer};
 /// The namespaces of every cluster.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// The port of the `kubernetes` service if the server has no socket.
+/// The target port of the `kubernetes` service if the server has no socket.
 const DEFAULT_PORT: u16 = 6443;
 
-/// Creates the initial objects whose kinds are served.
+/// Creates the initial objects of a cluster, such as the namespace `default`. Omits objects whose
+/// kinds are not served.
 pub(crate) fn create(api: &Api, port: Option<u16>) {
     for name in NAMESPACES {
         create_object(api, "/api/v1/namespaces", None, json!({ "metadata": { "name": name } }));

@@ -222,7 +222,7 @@ fn initializing(retry_after_seconds: u32) -> Refusal {
     too_many_requests("storage is (re)initializing", retry_after_seconds)
 }
 
-/// Returns an error that requests a later retry.
+/// Returns a 429 error, after which the client should retry after the given number of seconds.
 pub(crate) fn too_many_requests(message: impl Into<String>, retry_after_seconds: u32) -> Refusal {
     let mut refusal = failure(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
     refusal.details = Some(StatusDetails { retry_after_seconds, ..details("", "", "") });

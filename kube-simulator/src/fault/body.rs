@@ -10,16 +10,16 @@ use tokio_util::sync::CancellationToken;
 use super::gate::Gate;
 use crate::http::ResponseBody;
 
-/// What happens after the allowed number of bytes of a body.
+/// What happens after the allowed number of bytes of a response body has been sent.
 #[derive(Clone, Debug)]
 pub(super) enum Then {
     Close,
     Abort,
-    /// Sends the rest after the gate is released.
+    /// Sends the rest of the body after the gate is released.
     Stall(Gate),
 }
 
-/// A body that is truncated or stalled after some bytes.
+/// A response body that is truncated or stalled after some bytes.
 struct Cut {
     body: ResponseBody,
     /// The number of bytes that are still sent before the body is cut.

@@ -17,7 +17,8 @@ impl Gate {
         Self::default()
     }
 
-    /// Releases all current and later waiters. The gate cannot be closed again.
+    /// Releases all stalled responses, including those that would stall later. The gate cannot be
+    /// closed again.
     pub fn release(&self) {
         self.0.cancel();
     }

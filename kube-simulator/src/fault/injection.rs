@@ -20,19 +20,19 @@ pub struct WatchInjection {
     pub(crate) ending: Option<Ending>,
 }
 
-/// The injected content.
+/// The content that an injection sends.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
     Bytes(Bytes),
-    /// An `ERROR` event.
+    /// An `ERROR` event with this `Status`.
     Error(Box<Status>),
-    /// A framed event that cannot be decoded.
+    /// A message with correct framing (such as a whole line of JSON) that is not a valid event.
     InvalidEvent,
     /// The first half of the event that the injection replaces.
     HalfOfEvent,
 }
 
-/// An injection with its position among the events.
+/// An injection with its position among the events of a watch.
 #[derive(Clone, Debug)]
 pub(crate) struct PlacedInjection {
     pub(crate) injection: WatchInjection,
@@ -40,7 +40,7 @@ pub(crate) struct PlacedInjection {
     pub(crate) after: u64,
 }
 
-/// The way in which an injection ends the stream.
+/// The way in which an injection ends a watch stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     Close,
@@ -55,7 +55,8 @@ impl WatchInjection {
         Self::of(Content::Bytes(bytes.into()))
     }
 
-    /// Sends a framed event that cannot be decoded.
+    /// Sends a message with correct framing (such as a whole line of JSON) that is not a valid
+    /// event.
     pub(crate) fn invalid_event() -> Self {
         Self::of(Content::InvalidEvent)
     }

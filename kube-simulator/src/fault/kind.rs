@@ -34,7 +34,7 @@ enum Kind {
     Respond(CannedResponse),
     Refuse,
     Stall(Gate),
-    /// The real answer, up to this many bytes of its body.
+    /// The real answer, whose body is cut or stalled after this many bytes.
     Cut(u64, Then),
 }
 

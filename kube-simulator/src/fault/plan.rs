@@ -174,8 +174,8 @@ fn draw(random: &mut fastrand::Rng, options: &FaultPlanOptions) -> Option<Planne
     Some(PlannedFault { at: Duration::from_millis(at), duration: Duration::from_millis(duration), fault })
 }
 
-/// Draws small numbers more often than large ones: clients are more likely to mishandle a body that
-/// is cut near its beginning.
+/// Draws a number of bytes. Small numbers are more likely, because clients are more likely to
+/// mishandle a body that is cut near its beginning.
 fn draw_bytes(random: &mut fastrand::Rng) -> u64 {
     let most = *random.choice(&[0, 40, 400, 4_000]).unwrap_or(&0);
     random.u64(0..=most)

@@ -8,23 +8,23 @@ use super::kind::Fault;
 use crate::http::Server;
 use crate::http::{RecordedRequest, RequestFilter};
 
-/// The faults that wait for matching requests, in the order in which they were added. A request gets
-/// the first fault whose filter matches. A fault for several requests therefore hides later faults
-/// until it is used up.
+/// The faults that wait for matching requests, in the order in which they were added. A request
+/// gets the first fault whose filter matches. A fault for several requests therefore hides later
+/// faults until it is used up.
 #[derive(Debug, Default)]
 pub(crate) struct FaultQueue(Mutex<Waiting>);
 
 #[derive(Debug, Default)]
 struct Waiting {
     faults: Vec<Entry>,
-    /// The next identifier. A guard finds its entry by the identifier.
+    /// The identifier of the next fault. A [`FaultGuard`] removes its fault by this identifier.
     next: u64,
 }
 
 #[derive(Debug)]
 struct Entry {
     id: u64,
-    /// The remaining number of requests; `None` means no limit.
+    /// The number of requests that still get the fault; `None` means no limit.
     remaining: Option<usize>,
     filter: RequestFilter,
     fault: Fault,
@@ -51,7 +51,8 @@ impl FaultQueue {
         self.0.lock().faults.retain(|entry| entry.id != id);
     }
 
-    /// Takes the fault for this request, if any.
+    /// Returns the fault for this request, if any. After its last request, a fault is removed from
+    /// the queue.
     pub(crate) fn take(&self, request: &RecordedRequest) -> Option<Fault> {
         let faults = &mut self.0.lock().faults;
         let position = faults.iter().position(|entry| entry.filter.matches(request))?;

@@ -78,7 +78,7 @@ impl CannedResponse {
         self
     }
 
-    /// Sets a header, and replaces an existing one.
+    /// Sets a header, and replaces an existing header with the same name.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);

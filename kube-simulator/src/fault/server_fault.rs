@@ -136,7 +136,8 @@ impl ServerFault {
         ActiveFault { simulator, effect }
     }
 
-    /// Returns the injection into open watches, if any.
+    /// Returns the injection that causes this fault in open watches. Returns `None` if the fault is
+    /// not caused by an injection.
     fn injection(self) -> Option<WatchInjection> {
         Some(match self {
             Self::CloseWatches => WatchInjection::close(),
@@ -153,8 +154,9 @@ impl ServerFault {
         })
     }
 
-    /// Starts a fault that is not an injection into watches. Returns the effect to undo when the fault
-    /// ends; [`Effect::Nothing`] for a fault that happens at once, such as a restart.
+    /// Starts a fault that is not an injection into watches. Returns the effect to undo when the
+    /// fault ends, which is [`Effect::Nothing`] for a fault that happens at once, such as a
+    /// restart.
     fn start_lasting(self, simulator: &Simulator, requests: &RequestFilter) -> Effect {
         let fail = |fault: Fault| simulator.fail_while(requests.clone(), fault);
         let gate = Gate::new();

@@ -14,7 +14,7 @@ use crate::http::request::RecordedRequest;
 use crate::http::shape::Form;
 use crate::kinds::ResourceKind;
 
-/// The form and encoding of a response.
+/// The form (whole objects, metadata or a table) and the encoding of a response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Accepted {
     pub(super) form: Form,
@@ -23,7 +23,7 @@ pub(super) struct Accepted {
     of_list: bool,
 }
 
-/// The forms and encodings that a path supports.
+/// The forms (whole objects, metadata or tables) and the encodings that a URL path supports.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Endpoint {
     /// Whether whole objects are available in protobuf.
@@ -31,8 +31,9 @@ pub(super) struct Endpoint {
     pub(super) cbor: bool,
     /// Whether objects are also available as tables and as metadata only.
     pub(super) forms: bool,
-    /// Whether at least one offer must name a supported media type or be `*/*`: `application/*`
-    /// alone is not enough. This is `true` for kinds for which the real server has Go types.
+    /// Whether at least one offer of the `Accept` header must name a supported media type or be
+    /// `*/*`: `application/*` alone is not enough. This is `true` for kinds for which the real
+    /// server has Go types.
     pub(super) exact: bool,
 }
 
@@ -43,8 +44,8 @@ struct Offer<'a> {
     parameters: Vec<(&'a str, &'a str)>,
 }
 
-/// Selects the form and the encoding of the response: those of the best offer that the server
-/// supports.
+/// Selects the form and the encoding of the response: those of the best offer of the `Accept`
+/// header that the server supports.
 pub(super) fn negotiate(request: &RecordedRequest, endpoint: Endpoint) -> Result<Accepted, Refusal> {
     let offers = offers(&request.headers);
     let encodings = Encoding::served(endpoint.cbor);
@@ -140,7 +141,7 @@ impl Accepted {
         Self { form: Form::Full, encoding, of_list: false }
     }
 
-    /// Returns an error for an encoding that cannot be streamed.
+    /// Returns an error if the selected encoding cannot be streamed, as a watch requires.
     pub(super) fn check_stream(self, cbor: bool) -> Result<(), Refusal> {
         if self.encoding.stream_media_type().is_some() {
             return Ok(());

@@ -21,7 +21,7 @@ use crate::storage::Revision;
 
 pub(super) struct Call {
     pub(super) server: Arc<Server>,
-    /// The resource version that the receiving API server has reached.
+    /// The resource version that the API server (the simulator or a lagging replica) has reached.
     pub(super) revision: Revision,
     pub(super) recorded: Arc<RecordedRequest>,
     pub(super) accepted: Accepted,
@@ -31,7 +31,8 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// Parses the body as an object of a kind.
+    /// Parses the body of the request as an object. `kind` is the expected kind, for error
+    /// messages.
     pub(super) fn object(&self, kind: &str) -> Result<Body, Refusal> {
         let unrecognized = |error: String| {
             status::bad_request(format!(
@@ -64,12 +65,12 @@ impl Call {
         DeleteOptions::parse(&self.body, &self.recorded.query)
     }
 
-    /// Parses the body as a patch of an object of a kind.
+    /// Parses the body of the request as a patch for an object of this kind.
     pub(super) fn patch(&self, kind: &ResourceKind) -> Result<Patch, Refusal> {
         patch::parse(kind, self.content_type(), &self.body, self.takes_cbor())
     }
 
-    /// Returns the shape in which the client requests objects of a resource.
+    /// Returns the shape (form and encoding) in which the client requests objects of a resource.
     pub(super) fn shape(&self, served: &Served) -> Result<Shape, Refusal> {
         let text = self.recorded.parameter("includeObject").unwrap_or_default();
         let include = Include::parse(&text).ok_or_else(|| {
@@ -83,7 +84,7 @@ impl Call {
     }
 
     /// Returns an error for an invalid field manager or an unsupported `dryRun` value. `options` is
-    /// the type name in the error.
+    /// the type of the options in the error message, such as `CreateOptions`.
     pub(super) fn check_options(&self, options: &str) -> Result<(), Refusal> {
         let errors = manager::check(&self.recorded.parameter("fieldManager").unwrap_or_default());
         if !errors.is_empty() {

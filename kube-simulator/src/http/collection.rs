@@ -81,8 +81,8 @@ fn create(call: &Call, served: &Served, namespace: Option<&str>) -> Result<HttpR
     Ok(unchecked::warn(response, warnings, &served.kind, created.object()))
 }
 
-/// Deletes the matching objects one by one. Other writes can happen in between, as on a real
-/// server.
+/// Deletes the objects that the request selects, one by one. Other writes can happen in between, as
+/// on a real server.
 async fn delete(call: &Call, served: &Served, namespace: Option<&str>) -> Result<HttpResponse, Refusal> {
     let delete_options = call.delete_options()?;
     let options = ListOptions::parse(&call.recorded.query)?;

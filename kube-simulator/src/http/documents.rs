@@ -14,7 +14,7 @@ use crate::http::discovery::{self, Review};
 use crate::http::encoding::Encoding;
 use crate::http::openapi;
 
-/// Answers a request for a document.
+/// Answers a request for a discovery or `OpenAPI` document.
 pub(super) fn answer(call: &Call, document: &Document) -> Result<HttpResponse, Refusal> {
     if call.recorded.method != Method::GET {
         return Err(status::method_not_allowed());

@@ -16,7 +16,7 @@ const CONTINUATION: u8 = 9;
 /// The flag on the last frame of a header block.
 const END_HEADERS: u8 = 4;
 
-/// The state of the frames that have arrived since the preface.
+/// The state of the HTTP/2 frames that have arrived from a client since the connection preface.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     header: [u8; HEADER_LENGTH],

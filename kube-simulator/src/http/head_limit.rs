@@ -29,7 +29,7 @@ const BUSY: u8 = 2;
 /// The connection has become a WebSocket, so no more heads follow.
 const UNLIMITED: u8 = 3;
 
-/// The state of a connection. Clones share the state.
+/// The state of a connection: `READING`, `IDLE`, `BUSY` or `UNLIMITED`. Clones share the state.
 #[derive(Clone, Debug)]
 pub(super) struct Progress(Arc<AtomicU8>);
 

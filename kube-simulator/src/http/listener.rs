@@ -79,7 +79,7 @@ impl Port {
                 // The process is out of file descriptors, or the client has disconnected. The next
                 // connection may succeed.
                 Err(error) => {
-                    tracing::warn!(%error, "failed to accept a connection");
+                    tracing::warn!(%error, "failed to accept a connection; the simulator retries");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
@@ -90,7 +90,7 @@ impl Port {
     async fn serve_connection(self, stream: TcpStream) {
         // Watch events are small; Nagle's algorithm would delay them.
         if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "failed to set TCP_NODELAY");
+            tracing::debug!(%error, "failed to set TCP_NODELAY on the connection of a client");
         }
         let Some(tls) = self.service.server.tls.clone() else { return self.serve(stream).await };
         let secured = tokio::select! {

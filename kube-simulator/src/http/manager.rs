@@ -5,10 +5,11 @@
 
 use crate::api::status::FieldError;
 
-/// Maximum length of a name in bytes.
+/// Maximum length of a field manager's name, in bytes.
 const MAX_LENGTH: usize = 128;
 
-/// Returns the errors of a name. An empty name is valid, because it counts as absent.
+/// Returns the validation errors of a field manager's name. An empty name is valid, because it
+/// counts as absent.
 pub(super) fn check(name: &str) -> Vec<FieldError> {
     if name.len() > MAX_LENGTH {
         return vec![FieldError::too_long("fieldManager", MAX_LENGTH)];
@@ -21,7 +22,8 @@ pub(super) fn check(name: &str) -> Vec<FieldError> {
     unprintable.map(error).collect()
 }
 
-/// Returns the default name for a `User-Agent`: the printable characters before the first slash.
+/// Returns the default field manager for a `User-Agent` header: the printable characters before the
+/// first slash.
 pub(super) fn of_user_agent(agent: &str) -> String {
     let mut name = String::new();
     for character in agent.split('/').next().unwrap_or_default().chars().filter(|next| is_printable(*next)) {

@@ -28,9 +28,10 @@ pub enum Verb {
     Patch,
     /// Deletes one object.
     Delete,
-    /// Deletes a collection.
+    /// Deletes the objects of a collection.
     DeleteCollection,
-    /// A request outside the registered resources, such as `/version`.
+    /// Any other request: outside the served resources, such as `/version`, or with an unsupported
+    /// method.
     Other,
 }
 
@@ -38,7 +39,7 @@ pub enum Verb {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RecordedRequest {
-    /// The verb.
+    /// The verb in Kubernetes terms.
     pub verb: Verb,
     /// The HTTP version.
     pub version: http::Version,
@@ -53,7 +54,8 @@ pub struct RecordedRequest {
 }
 
 impl RecordedRequest {
-    /// Returns the decoded value of a query parameter, or `None` if the request lacks it.
+    /// Returns the decoded (first) value of a query parameter, or `None` if the request lacks the
+    /// parameter.
     #[must_use]
     pub fn parameter(&self, name: &str) -> Option<String> {
         let mut pairs = form_urlencoded::parse(self.query.as_bytes());
@@ -72,7 +74,7 @@ impl RecordedRequest {
 pub struct RequestFilter {
     verb: Option<Verb>,
     path: Option<String>,
-    /// Parameters with their required values; `None` accepts any value.
+    /// Query parameters with their required values; `None` accepts any value.
     parameters: Vec<(String, Option<String>)>,
 }
 
@@ -123,7 +125,7 @@ impl RequestFilter {
     }
 }
 
-/// The latest requests, oldest first.
+/// The latest requests that the simulator has received, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct RequestLog {
     requests: Mutex<VecDeque<Arc<RecordedRequest>>>,

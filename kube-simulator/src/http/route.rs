@@ -36,7 +36,7 @@ pub(super) enum Route {
     Unknown,
 }
 
-/// The health checks.
+/// The health check that a path requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Health {
     /// Whether the server runs (`/livez`).
@@ -47,7 +47,7 @@ pub(super) enum Health {
     NotShuttingDown,
 }
 
-/// An object or one of its subresources.
+/// An object (`Whole`) or one of its subresources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subresource {
     Whole,
@@ -76,7 +76,7 @@ pub(super) enum Document {
     OpenApi(String),
 }
 
-/// Finds the target of a path.
+/// Finds the target of a URL path.
 pub(super) fn route(server: &Server, path: &str) -> Route {
     // Segments are decoded after splitting, because an encoded slash is part of a name.
     let decode = |segment| percent_decode_str(segment).decode_utf8_lossy();
@@ -114,7 +114,8 @@ fn unknown_path(server: &Server, segments: &[&str]) -> Route {
     if server.api.catalogue.all().iter().any(is_its_own) { Route::Missing } else { Route::Unknown }
 }
 
-/// Finds the target of the segments after group and version.
+/// Finds the target of a path from its segments after group and version. `prefix` is the part of
+/// the path before these segments. Returns `None` for an unknown path.
 fn within(server: &Server, prefix: &str, segments: &[&str]) -> Option<Route> {
     let served = |plural: &str| server.api.catalogue.at(&format!("/{prefix}/{plural}"));
     let namespaced = |plural: &str| served(plural).filter(|served| served.kind.namespaced);

@@ -54,8 +54,8 @@ pub(crate) struct Server {
     pub(crate) tls: Option<Tls>,
     /// Cancelled and replaced at a restart, to end the watches.
     until_restart: Mutex<CancellationToken>,
-    /// The answer to new requests while this server is shutting down. Lagging replicas are not
-    /// affected.
+    /// The answer to new requests while this server is shutting down; `None` at other times.
+    /// Lagging replicas are not affected.
     shutdown: Mutex<Option<ShutdownAnswer>>,
     /// The lagging replicas: other API servers on the same storage.
     replicas: Mutex<Vec<Revision>>,
@@ -111,8 +111,9 @@ impl Server {
         self.api.stop.is_cancelled() || self.shutdown.lock().is_some()
     }
 
-    /// Returns the answer to new requests if the server is shutting down. Exempt requests, such as
-    /// health checks, are served until the server stops.
+    /// Returns the answer to a new request while the server is shutting down; `None` if the request
+    /// is served as usual. Exempt requests, such as health checks, are served until the server
+    /// stops.
     pub(crate) fn shutdown_answer(&self, exempt: bool) -> Option<ShutdownAnswer> {
         if self.api.stop.is_cancelled() {
             return Some(ShutdownAnswer::ServiceUnavailable);

@@ -174,7 +174,8 @@ where
     respond::classified(answered.unwrap_or_else(|refusal| refused(&refusal)))
 }
 
-/// Returns the forms and encodings in which a kind or a subresource is available.
+/// Returns the forms (whole objects, metadata or tables) and the encodings in which a kind or a
+/// subresource is available.
 fn endpoint(kind: &ResourceKind, subresource: Option<Subresource>, cbor: bool) -> Endpoint {
     // `Scale` has a protobuf message, whatever the kind of the scaled object.
     let protobuf = subresource == Some(Subresource::Scale) || Encoding::Protobuf.supports(kind);

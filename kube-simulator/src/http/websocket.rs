@@ -90,7 +90,7 @@ impl WebSocketWatch {
                 },
             };
             if let Err(error) = outcome {
-                return tracing::debug!(%error, "a WebSocket ended with an error");
+                return tracing::debug!(%error, "a watch over a WebSocket ended with an error");
             }
         }
     }

@@ -145,8 +145,8 @@ impl Strategy {
         Self { returns_deleted: true, ..self }
     }
 
-    /// Sets the sources of selectable fields whose value is not at the path that the field's name
-    /// denotes.
+    /// Sets the sources of selectable fields whose name is not the path of their value, or whose
+    /// value is not an empty string if the field is absent.
     const fn sources(self, sources: &'static [FieldSource]) -> Self {
         Self { sources, ..self }
     }

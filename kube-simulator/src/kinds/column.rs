@@ -11,7 +11,8 @@ pub(crate) struct Column {
     /// 0 for columns that are always shown; higher for columns that only `kubectl get -o wide`
     /// shows.
     pub(crate) priority: i64,
-    /// The path of the value in custom resources, such as `.spec.replicas`.
+    /// The path of the value in a custom resource, such as `.spec.replicas`. `None` for other
+    /// columns, such as all columns of built-in kinds.
     pub(crate) json_path: Option<String>,
 }
 

@@ -24,18 +24,19 @@ struct Document {
     types: HashMap<String, Value>,
 }
 
-/// The schemas, in which references are replaced by their targets.
+/// The schemas of a [`Document`], in which references are replaced by their targets.
 struct Schemas {
     kinds: HashMap<String, Value>,
     metadata: Value,
 }
 
-/// Returns the schema of a built-in kind.
+/// Returns the schema that determines how lists and maps of a built-in kind are merged; `None` for
+/// other kinds.
 pub(crate) fn of_kind(api_version: &str, kind: &str) -> Option<&'static Value> {
     SCHEMAS.kinds.get(&format!("{api_version} {kind}"))
 }
 
-/// Returns the schema of the metadata of all kinds.
+/// Returns the schema that determines how lists and maps in the metadata of all kinds are merged.
 pub(crate) fn of_metadata() -> &'static Value {
     &SCHEMAS.metadata
 }

@@ -41,13 +41,13 @@ pub struct ResourceKind {
     /// The data that every API server publishes about a built-in kind, such as its verbs and short
     /// names; `None` for other kinds.
     pub(crate) facts: Option<&'static Facts>,
-    /// The columns of tables.
+    /// The columns of the tables that `kubectl get` prints.
     pub(crate) columns: Vec<Column>,
     /// The structural schema of a custom resource, if it has one.
     pub(crate) schema: Option<Arc<Value>>,
     /// Whether changes of an object increase `metadata.generation`. Changes of the metadata do not
-    /// increase the generation. Changes of `status` increase it only for custom resources without
-    /// the subresource `/status`.
+    /// increase the generation, except for the fields in `counted_metadata`. Changes of `status`
+    /// increase it only for custom resources without the subresource `/status`.
     pub(crate) counts_generations: bool,
     /// The metadata fields whose changes also increase the generation.
     pub(crate) counted_metadata: &'static [&'static str],
@@ -74,7 +74,7 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// Returns the fields of `/scale` that all built-in kinds have.
+    /// Returns the fields of `/scale`, which are the same for all built-in kinds.
     pub(crate) fn of_built_in() -> Self {
         Self {
             spec_replicas: "spec.replicas".to_owned(),
@@ -235,7 +235,7 @@ impl ResourceKind {
         self.version == "v1" && kinds.contains(&(self.group.as_str(), self.plural.as_str()))
     }
 
-    /// Returns whether an update of a missing object creates it.
+    /// Returns whether an update (PUT) of a missing object creates the object.
     pub(crate) fn is_created_by_update(&self) -> bool {
         match self.group.as_str() {
             "" => ["endpoints", "events", "limitranges", "services"].contains(&self.plural.as_str()),

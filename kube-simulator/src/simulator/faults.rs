@@ -99,7 +99,8 @@ impl Simulator {
         self.server.api.compact();
     }
 
-    /// Restarts the server without downtime: all watches end, and nothing else changes. A client
+    /// Restarts the server without downtime: all watches end, a [shutdown](Self::begin_shutdown)
+    /// ends, and the counters in `/metrics` are reset. The objects and the history remain. A client
     /// that moves to another API server observes the same.
     pub fn restart(&self) {
         self.server.restart();

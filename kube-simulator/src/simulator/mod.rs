@@ -34,7 +34,7 @@ use crate::kinds::ResourceKind;
 #[derive(Debug)]
 pub struct Simulator {
     server: Arc<Server>,
-    /// `None` without a socket, and after `shutdown`.
+    /// Serves the socket. `None` without a socket, and after `shutdown`.
     listener: Option<Listener>,
     address: SocketAddr,
 }
@@ -163,7 +163,7 @@ impl Simulator {
     /// # Errors
     ///
     /// [`Error::UnknownResource`] if the kind of the object is not served, [`Error::Refused`] if
-    /// the object exists or has no name.
+    /// the object exists or has no name, [`Error::Conversion`] if it cannot be serialized.
     pub fn create(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         let (store, body) = ObjectStore::of_object(&self.server, object)?;
         store.create_body(body)
@@ -175,7 +175,7 @@ impl Simulator {
     ///
     /// [`Error::UnknownResource`] if the kind of the object is not served, [`Error::Refused`] if
     /// there is no such object or if the given `resourceVersion` differs from that of the stored
-    /// object.
+    /// object, [`Error::Conversion`] if the given object cannot be serialized.
     pub fn update(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         let (store, body) = ObjectStore::of_object(&self.server, object)?;
         store.update_body(body)
@@ -186,7 +186,7 @@ impl Simulator {
     /// # Errors
     ///
     /// [`Error::UnknownResource`] if the kind of the object is not served, [`Error::Refused`] if
-    /// the object has no name.
+    /// the object has no name, [`Error::Conversion`] if it cannot be serialized.
     pub fn apply(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         let (store, body) = ObjectStore::of_object(&self.server, object)?;
         store.apply_body(body)

@@ -144,19 +144,19 @@ impl ObjectStore {
         Ok(self.served.table.get(key).map(StoredObject).ok_or_else(missing)?)
     }
 
-    /// Lists all objects in key order.
+    /// Lists all stored objects of the kind in key order.
     #[must_use]
     pub fn list(&self) -> Vec<StoredObject> {
         self.served.table.snapshot().0.into_iter().map(StoredObject).collect()
     }
 
-    /// Returns the number of objects.
+    /// Returns the number of stored objects of the kind.
     #[must_use]
     pub fn len(&self) -> usize {
         self.served.table.len()
     }
 
-    /// Returns whether there are no objects.
+    /// Returns whether no object of the kind is stored.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -201,13 +201,13 @@ impl StoredObject {
         self.0.namespace()
     }
 
-    /// Returns the name.
+    /// Returns the name of the object.
     #[must_use]
     pub fn name(&self) -> &str {
         self.0.name()
     }
 
-    /// Returns the UID.
+    /// Returns the UID of the object.
     #[must_use]
     pub fn uid(&self) -> &str {
         &self.0.uid

@@ -69,10 +69,10 @@ pub(crate) enum ReaderError {
 /// The position of a reader of a history.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader {
-    /// The number of the next event to read.
+    /// The sequence number of the next event to read.
     pub(crate) cursor: u64,
-    /// The number of the first event after the creation of the reader. Older events do not count as
-    /// lag.
+    /// The sequence number of the first event after the creation of the reader. Older events do not
+    /// count as lag.
     pub(crate) joined: u64,
     pub(crate) slow_watch_limit: SlowWatchLimit,
 }
@@ -80,18 +80,19 @@ pub(crate) struct Reader {
 /// The latest events of one resource: the events that etcd still holds. The newest of them are also
 /// in the API server's watch cache.
 ///
-/// Events are numbered without gaps. A reader's cursor is the number of its next event.
+/// Events have sequence numbers without gaps. A reader's cursor is the sequence number of its next
+/// event.
 #[derive(Debug)]
 pub(crate) struct History {
     events: VecDeque<Arc<Event>>,
-    /// The number of the oldest event.
+    /// The sequence number of the oldest event.
     first: u64,
-    /// The number of the first event since the last reset.
+    /// The sequence number of the first event since the last reset.
     began: u64,
     /// The lowest resource version whose objects can be reconstructed from the stored events. A
     /// compaction does not change this version until the events are removed.
     reachable: u64,
-    /// The events in the watch cache.
+    /// The range of the latest events that the watch cache holds.
     window: Window,
     /// New readers cannot start before this resource version.
     compacted_to: u64,
@@ -175,12 +176,12 @@ impl History {
         self.window.channel_size(most)
     }
 
-    /// Returns the number of the next event to be pushed.
+    /// Returns the sequence number of the next event to be pushed.
     pub(crate) fn end(&self) -> u64 {
         self.first + self.events.len() as u64
     }
 
-    /// Returns the number of the first event after a resource version.
+    /// Returns the sequence number of the first event after a resource version.
     pub(crate) fn cursor_after(&self, resource_version: u64) -> u64 {
         let older = self.events.partition_point(|event| event.resource_version() <= resource_version);
         self.first + older as u64

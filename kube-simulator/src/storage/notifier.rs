@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// Wakes all listeners.
+/// Wakes all listeners in the order of their creation.
 #[derive(Debug, Default)]
 pub(crate) struct Notifier(Mutex<Vec<Weak<Notify>>>);
 

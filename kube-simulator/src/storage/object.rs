@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use crate::kinds::ResourceKind;
 
 pub(crate) struct Object {
-    /// `namespace/name`, or only the name for a cluster-scoped object.
+    /// The storage key: `namespace/name`, or only the name for a cluster-scoped object.
     pub(crate) key: String,
     pub(crate) uid: Box<str>,
     pub(crate) resource_version: u64,
@@ -39,7 +39,7 @@ impl Object {
     /// Serializes a version of an object, and sets its resource version unless `version` is 0.
     ///
     /// The JSON keys are in the real server's order: `kind`, `apiVersion`, `metadata`, then the
-    /// rest.
+    /// other fields.
     pub(crate) fn encode(
         kind: &ResourceKind,
         key: String,

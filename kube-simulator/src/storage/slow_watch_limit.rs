@@ -9,7 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The maximum time budget of a resource.
+/// The maximum time budget of a resource for its slow watches.
 const MAX_BUDGET: Duration = Duration::from_millis(100);
 
 /// The seconds that are added to the budget per second.

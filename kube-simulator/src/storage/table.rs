@@ -208,7 +208,8 @@ impl State {
         }
     }
 
-    /// Updates `dependants` after a write.
+    /// Updates `dependants` after a write that replaced `before` by `after`. `None` means that the
+    /// object did not exist before the write, or does not exist after it.
     pub(super) fn note_owners(&mut self, before: Option<&Object>, after: Option<&Object>) {
         for (object, owner) in owners(before) {
             if let Some(keys) = self.dependants.get_mut(owner) {

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::error::ReadError;
 
-/// Maximum `Retry-After`, in seconds.
+/// Maximum `Retry-After` of the error for a cache that is not ready, in seconds.
 const MAX_RETRY_AFTER: u32 = 30;
 
 /// The exponential growth rate of `Retry-After`, per second of the time since the cache became

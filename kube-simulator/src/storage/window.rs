@@ -12,8 +12,9 @@ use tokio::time::Instant;
 
 use super::history::Event;
 
-/// The ring buffer grows rather than drop events younger than this. A client can thus resume from
-/// its last bookmark, which the server sends every minute.
+/// The watch cache does not drop events younger than this: its ring buffer grows instead, up to the
+/// maximum capacity. A client can thus resume from its last bookmark, which the server sends every
+/// minute.
 const FRESH: Duration = Duration::from_secs(75);
 
 /// Minimum capacity of a server's ring buffer.
@@ -40,7 +41,7 @@ pub(super) struct Window {
     retention: Retention,
     /// The current maximum number of events.
     capacity: usize,
-    /// The number of events.
+    /// The current number of events.
     len: usize,
     /// The window contains all events after this resource version.
     floor: u64,

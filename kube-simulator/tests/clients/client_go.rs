@@ -14,16 +14,17 @@ use tempfile::NamedTempFile;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
-/// The environment variable with the path of the informer program, `xtask/clientgo/follow`.
+/// The environment variable with the path of the program that runs an informer of client-go,
+/// `xtask/clientgo/follow`.
 const FOLLOW: &str = "INFORMER_E2E_CLIENT_GO";
 
 /// The environment variable with the path of the program that compares encodings,
 /// `xtask/clientgo/forms`.
 const FORMS: &str = "INFORMER_E2E_CLIENT_GO_FORMS";
 
-/// The encodings. Each run accepts exactly one of them, without a fallback. Components of Kubernetes
-/// request protobuf, most other programs request JSON, and programs with client-go's feature gate for
-/// CBOR request CBOR.
+/// The encodings that the Go programs request. Each run accepts exactly one of them, without a
+/// fallback. Components of Kubernetes request protobuf, most other programs request JSON, and
+/// programs with client-go's feature gate for CBOR request CBOR.
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const JSON: &str = "application/json";
 const CBOR: &str = "application/cbor";
@@ -60,7 +61,7 @@ impl InformerProgram {
     async fn wait_until_equal(&mut self, simulator: &Simulator) {
         let wanted = state(simulator);
         let reached = async {
-            while let Some(line) = self.states.next_line().await.expect("readable") {
+            while let Some(line) = self.states.next_line().await.expect("readable output") {
                 if line == wanted {
                     return;
                 }

@@ -5,7 +5,7 @@
 
 use crate::kubectl::{Kubectl, simulator};
 
-/// The commands, in order.
+/// The arguments of each `kubectl` command of the session, in order.
 const SESSION: &str = "
     apply -f deployment.yaml
     get deployment web -o jsonpath={.spec.template.spec.containers[*].image}

@@ -11,7 +11,8 @@ use tokio::process::{Child, Command};
 /// The environment variable with the path of the real server's kubeconfig.
 const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 
-/// A generous limit, because a run includes discovery and a watch on a possibly busy server.
+/// Maximum time for one run of `kubectl`. It is long, because a run includes discovery and a watch
+/// on a possibly busy server.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Starts a simulator that requires existing namespaces, like the real server.
@@ -66,7 +67,7 @@ impl Kubectl {
         kubectl
     }
 
-    /// Runs a command to its end.
+    /// Runs `kubectl` with these arguments, and waits for its end.
     pub(crate) async fn run(&self, args: &[&str]) -> Answer {
         let running = self.command(args).output();
         let output = tokio::time::timeout(TIMEOUT, running).await.expect("kubectl ends in time");
@@ -75,12 +76,12 @@ impl Kubectl {
         Answer { success: output.status.success(), text: normalize(&String::from_utf8_lossy(&text)) }
     }
 
-    /// Runs a command given as one line of words.
+    /// Runs `kubectl` with arguments that are given as one line of words.
     pub(crate) async fn line(&self, line: &str) -> Answer {
         self.run(&line.split_whitespace().collect::<Vec<_>>()).await
     }
 
-    /// Starts a command; the caller reads its output.
+    /// Starts `kubectl` with these arguments. The caller reads its output.
     pub(crate) fn start(&self, args: &[&str]) -> Child {
         let mut command = self.command(args);
         command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("kubectl is on the PATH")

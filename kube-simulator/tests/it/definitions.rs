@@ -12,7 +12,8 @@ const DEFINITION: &str =
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/crontabs.stable.example.com";
 const CRON_TABS: &str = "/apis/stable.example.com/v1/namespaces/a/crontabs";
 
-/// Returns a definition with two versions. Only the first version has subresources, and a schema with fields.
+/// Returns a custom resource definition with two versions. Only the first version has subresources,
+/// and a schema with fields.
 pub(crate) fn cron_tabs() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",

@@ -47,7 +47,7 @@ async fn read(mut body: ResponseBody) -> (Vec<u8>, bool) {
     (read, true)
 }
 
-/// Returns the next frame of a watch. Each event is one frame.
+/// Returns the next frame of the body of a watch. Each event is one frame.
 async fn piece(body: &mut ResponseBody) -> Bytes {
     body.frame().await.expect("the stream continues").expect("no error").into_data().expect("data")
 }

@@ -12,7 +12,7 @@ use crate::support::{Lines, MAPS, config_map, event, get, names, pod, request, s
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
-/// Longer than a server keeps an event in its watch cache.
+/// A time after which the watch cache of a server can drop an event.
 const LONG: Duration = Duration::from_secs(76);
 
 fn start(configure: impl FnOnce(SimulatorBuilder) -> SimulatorBuilder) -> Simulator {
@@ -117,7 +117,7 @@ async fn continue_token_expires_after_ten_minutes() {
     assert_eq!(get(&simulator, &next).await.0, StatusCode::GONE);
 }
 
-/// More events than the channels of a watch hold.
+/// A number of events that is larger than the capacity of a watch's channels.
 const TOO_MANY: u64 = 100;
 
 /// Opens a watch on a server that has run for a while, and writes `events` times without reading.

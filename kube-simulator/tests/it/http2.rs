@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use crate::support::{MAPS, WATCH, config_map, connect, simulator};
 
-/// A connection and its task, which ends with the connection.
+/// An HTTP/2 connection of a client, and its task, which ends with the connection.
 struct Connection {
     sender: SendRequest<Bytes>,
     ended: JoinHandle<Result<(), h2::Error>>,

@@ -11,7 +11,7 @@ use crate::support::{body_of, get, send, simulator};
 /// Encodes a length-delimited field. All fields of these tests are short, so their length fits into
 /// one byte.
 fn bytes(number: u8, content: &[u8]) -> Vec<u8> {
-    [&[number << 3 | 2, u8::try_from(content.len()).expect("short")], content].concat()
+    [&[number << 3 | 2, u8::try_from(content.len()).expect("short content")], content].concat()
 }
 
 fn text(number: u8, content: &str) -> Vec<u8> {

@@ -23,7 +23,7 @@ async fn get(replica: &LaggingReplica, path_and_query: &str) -> (StatusCode, Val
 
 /// Returns the object names in the next frame of a watch.
 async fn next_names(body: &mut ResponseBody) -> Vec<String> {
-    let frame = body.frame().await.expect("not the end").expect("no error").into_data().expect("data");
+    let frame = body.frame().await.expect("a frame").expect("no error").into_data().expect("data");
     let lines = serde_json::Deserializer::from_slice(&frame).into_iter::<Value>();
     lines.map(|line| line.unwrap()["object"]["metadata"]["name"].as_str().unwrap().to_owned()).collect()
 }

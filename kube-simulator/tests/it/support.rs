@@ -140,7 +140,8 @@ impl Lines {
         Some(serde_json::from_slice(&line).expect("an event"))
     }
 
-    /// Returns the type, object name and resource version of the next event.
+    /// Returns the type, object name and resource version of the next event, or `None` at the clean
+    /// end of the stream.
     pub(crate) async fn brief(&mut self) -> Option<(String, String, u64)> {
         let event = self.next().await?;
         let metadata = &event["object"]["metadata"];

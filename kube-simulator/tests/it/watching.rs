@@ -199,7 +199,7 @@ async fn concurrent_writes_reach_a_watch_in_order_and_without_loss() {
     assert!(versions.eq((1_001..=2_000).map(|version: u64| version.to_string())));
 }
 
-/// Returns the remaining events of a watch in short form.
+/// Returns the remaining events of a watch, each as its type and the name of its object.
 async fn rest(mut watch: Lines) -> Vec<String> {
     let mut rest = Vec::new();
     while let Some((event, name, _)) = watch.brief().await {

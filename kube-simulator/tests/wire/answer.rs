@@ -27,7 +27,7 @@ impl Answer {
         self.headers.get(name).map_or("", |value| value.to_str().expect("a readable header"))
     }
 
-    /// Asserts a success with this code, and returns the body.
+    /// Asserts that the response has this status code, and returns the body.
     #[track_caller]
     pub(crate) fn expect(self, code: u16) -> Value {
         assert_eq!(self.code, code, "{}", self.text());
@@ -42,7 +42,8 @@ impl Answer {
         refusal
     }
 
-    /// Asserts an error whose message contains `part`.
+    /// Asserts an error: a `Status` with this code, this reason, and a message that contains
+    /// `part`.
     #[track_caller]
     pub(crate) fn refused_with(self, code: u16, reason: &str, part: &str) -> Refusal {
         let refusal = self.assert_error(code, reason);
@@ -72,7 +73,7 @@ impl Answer {
 pub(crate) struct Refusal(pub(crate) Value);
 
 impl Refusal {
-    /// Asserts the common fields of all errors.
+    /// Asserts that the error is a `Status` with this code and reason.
     #[track_caller]
     pub(crate) fn is_status(&self, code: u16, reason: &str) {
         let Self(status) = self;
@@ -92,7 +93,7 @@ impl Refusal {
         &self.0["details"]
     }
 
-    /// Asserts the object that the error is about.
+    /// Asserts the group, kind and name of the object that the error is about.
     #[track_caller]
     pub(crate) fn is_about(&self, group: &str, kind: &str, name: &str) {
         let given = |field: &str| self.details()[field].as_str().unwrap_or_default();

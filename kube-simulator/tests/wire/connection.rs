@@ -20,7 +20,7 @@ use crate::target::Target;
 pub(crate) struct Connection {
     sender: SendRequest<Bytes>,
     origin: String,
-    /// The user's token, on a real server.
+    /// The bearer token of the user on a real server; `None` on the simulator.
     token: Option<String>,
 }
 
@@ -42,7 +42,7 @@ impl Connection {
         let host = config.cluster_url.host().expect("a host").to_owned();
         let name = host.try_into().expect("a name");
         let stream = TlsConnector::from(Arc::new(tls)).connect(name, connect(&origin).await).await;
-        let sender = begin(stream.expect("both agree on TLS")).await;
+        let sender = begin(stream.expect("the TLS handshake succeeds")).await;
         Self { sender, origin, token: Some(token_of(server.target, user)) }
     }
 
@@ -77,7 +77,7 @@ impl Connection {
 }
 
 async fn begin(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> SendRequest<Bytes> {
-    let (sender, connection) = handshake(stream).await.expect("both speak HTTP/2");
+    let (sender, connection) = handshake(stream).await.expect("the HTTP/2 handshake succeeds");
     tokio::spawn(connection);
     sender
 }

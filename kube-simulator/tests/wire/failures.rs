@@ -33,7 +33,7 @@ pub(crate) const FLOW_SCHEMA: &str = "x-kubernetes-pf-flowschema-uid";
 /// The path of the flow control API.
 const FLOW_CONTROL: &str = "/apis/flowcontrol.apiserver.k8s.io/v1";
 
-/// Failures of the storage.
+/// Methods that cause failures of the storage.
 impl Server {
     /// Compacts etcd at this resource version, as an API server does every few minutes.
     pub(crate) async fn compact(&self, version: u64) {
@@ -124,7 +124,7 @@ impl<'a> UnreadyWidgets<'a> {
     }
 }
 
-/// Failures of requests.
+/// Methods that cause failures of requests.
 impl Server {
     /// Lists the namespace's secrets as a user whose requests flow control rejects.
     pub(crate) async fn list_until_rejected(&self) -> Answer {
@@ -247,8 +247,8 @@ impl Server {
     }
 }
 
-/// Replaces an object by invalid bytes. The server treats these bytes as encrypted data for which it has no
-/// key.
+/// Replaces an object in etcd by invalid bytes. The server treats these bytes as encrypted data for
+/// which it has no key.
 async fn store_invalid_bytes(key: &str) {
     put(key, "k8s:enc:nonsense").await;
 }

@@ -28,7 +28,8 @@ use libtest_mimic::{Arguments, Trial};
 
 use crate::scenario::Place;
 
-/// Scenarios mostly wait for the server, so many run concurrently.
+/// The number of scenarios that run concurrently. It is high, because scenarios mostly wait for the
+/// server.
 const CONCURRENT_SCENARIOS: usize = 16;
 
 fn main() -> ExitCode {

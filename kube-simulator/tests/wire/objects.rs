@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-/// Returns a secret. Scenarios use secrets, because no component of a cluster creates, changes or deletes
-/// secrets on its own.
+/// Returns a secret. Scenarios use secrets, because no component of a cluster creates, changes or
+/// deletes secrets on its own.
 pub(crate) fn secret(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name } })
 }

@@ -1,6 +1,6 @@
 //! [`Message`]: a protobuf reader without a schema.
 
-/// The fields of a message, in order.
+/// The fields of a protobuf message, in order, each with its field number.
 #[derive(Debug)]
 pub(crate) struct Message(Vec<(u64, Content)>);
 
@@ -10,7 +10,7 @@ enum Content {
     Bytes(Vec<u8>),
 }
 
-/// An object with its envelope.
+/// A Kubernetes object in protobuf, with the type from its envelope.
 #[derive(Debug)]
 pub(crate) struct Document {
     pub(crate) api_version: String,

@@ -32,17 +32,17 @@ pub(crate) enum Place {
 
 type Run = dyn Fn(Server) -> Pin<Box<dyn Future<Output = ()>>> + Send + Sync;
 
-/// One row: a behavior of a server that clients can observe.
+/// One row of the suite: a behavior of a server that clients can observe.
 pub(crate) struct Scenario {
-    /// The name of the function.
+    /// The name of the scenario's function.
     pub(crate) name: &'static str,
-    /// The name of the function's module.
+    /// The name of the module of the scenario's function.
     pub(crate) subject: &'static str,
     run: Arc<Run>,
-    /// The difference between the real server and the simulator. The scenario asserts both
-    /// behaviors.
+    /// The difference between the real server and the simulator, if there is one. The scenario
+    /// asserts both behaviors.
     pub(crate) difference: Option<&'static str>,
-    /// The place where the scenario cannot run, and the reason.
+    /// The place where the scenario cannot run, and the reason; `None` if it runs in both places.
     pub(crate) left_out: Option<(Place, &'static str)>,
     /// Whether the scenario disturbs other scenarios on the same server.
     alone: bool,
@@ -51,11 +51,11 @@ pub(crate) struct Scenario {
     over_a_socket: bool,
     /// Whether the scenario needs a controller-manager on a real server.
     needs_controllers: bool,
-    /// The server for the scenario.
+    /// The kind of server that the scenario needs.
     pub(crate) target: Target,
 }
 
-/// Creates a row for a function.
+/// Creates a row of the suite from the function of a scenario.
 pub(crate) fn scenario<F, R>(run: F) -> Scenario
 where
     F: Fn(Server) -> R + Send + Sync + 'static,
@@ -84,7 +84,7 @@ impl Scenario {
         Self { difference: Some(how), ..self }
     }
 
-    /// Excludes the simulator.
+    /// Excludes the simulator, for the reason `why`.
     pub(crate) fn only_on_the_server(self, why: &'static str) -> Self {
         Self { left_out: Some((Place::Simulator, why)), ..self }
     }
@@ -137,7 +137,7 @@ impl Scenario {
         };
         let test = move || {
             if on_the_server && lacks_controllers {
-                eprintln!("skipped: needs --with controller-manager");
+                eprintln!("skipped: run `cargo xtask e2e --with controller-manager`");
                 return Ok(());
             }
             runtime(place == Place::Simulator && !over_a_socket).block_on(async {
@@ -160,8 +160,8 @@ impl Scenario {
     }
 }
 
-/// Returns the runtime of a scenario. On a paused clock, the simulator's waits take no real time. The real
-/// server's clock cannot be paused.
+/// Returns the runtime of a scenario. On a paused clock, the simulator's waits take no real time.
+/// The real server's clock cannot be paused.
 fn runtime(paused: bool) -> Runtime {
     let mut builder = Builder::new_current_thread();
     builder.enable_all().start_paused(paused);

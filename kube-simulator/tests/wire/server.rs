@@ -39,7 +39,7 @@ pub(crate) const STREAMING: [(&str, &str); 3] = [
     ("allowWatchBookmarks", "true"),
 ];
 
-/// An API server, and a namespace that only this scenario uses.
+/// The API server of a scenario, and a namespace that only this scenario uses.
 pub(crate) struct Server {
     client: Client,
     pub(crate) namespace: String,
@@ -112,14 +112,15 @@ impl Server {
     }
 }
 
-/// Paths.
+/// Methods that return paths.
 impl Server {
     /// Returns the path of a core resource in the scenario's namespace.
     pub(crate) fn core(&self, plural: &str) -> String {
         format!("/api/v1/namespaces/{}/{plural}", self.namespace)
     }
 
-    /// Returns the path of a resource of a group version, such as `apps/v1`, in the scenario's namespace.
+    /// Returns the path of a resource of a group version, such as `apps/v1`, in the scenario's
+    /// namespace.
     pub(crate) fn group(&self, group_version: &str, plural: &str) -> String {
         format!("/apis/{group_version}/namespaces/{}/{plural}", self.namespace)
     }
@@ -185,7 +186,7 @@ impl Server {
         self.watch_path(&self.secrets(), parameters).await
     }
 
-    /// Opens a watch with these parameters.
+    /// Opens a watch of the collection at this path, with these query parameters.
     pub(crate) async fn watch_path(&self, path: &str, parameters: &[(&str, &str)]) -> Watch {
         let parameters = [&[("watch", "true")], parameters].concat();
         Watch::new(self.send(Method::GET, &with_query(path, &parameters), &[], &[]).await)
@@ -254,7 +255,7 @@ impl Server {
     }
 }
 
-/// Initial objects.
+/// Methods that create and label the initial objects of a scenario.
 impl Server {
     /// Creates an object, and returns it as stored.
     pub(crate) async fn create(&self, path: &str, object: &Value) -> Value {
@@ -277,7 +278,7 @@ impl Server {
     }
 }
 
-/// Reads the kubeconfig of a real server.
+/// Reads the configuration of a context (such as `admin`) from the kubeconfig of a real server.
 pub(crate) async fn config(target: Target, context: &str) -> Config {
     let variable = target.kubeconfig();
     let path = std::env::var(variable)
@@ -293,7 +294,7 @@ fn client_of(mut config: Config) -> Client {
     Client::try_from(config).expect("a well-formed configuration")
 }
 
-/// Appends encoded parameters to a path.
+/// Appends query parameters to a path, in their encoded form.
 pub(crate) fn with_query(path: &str, parameters: &[(&str, &str)]) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
     query.extend_pairs(parameters);

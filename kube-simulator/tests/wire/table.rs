@@ -9,7 +9,7 @@ use libtest_mimic::{Failed, Trial};
 use crate::scenario::{Place, Scenario};
 use crate::target::Target;
 
-/// If this environment variable is set, the file is written instead of compared.
+/// If this environment variable is set, `docs/wire-scenarios.md` is written instead of compared.
 const WRITE: &str = "INFORMER_WRITE_WIRE_TABLE";
 
 const HEAD: &str = "\

@@ -3,10 +3,10 @@
 
 use kube_simulator::{SimulatorBuilder, StreamingLists};
 
-/// Set if a controller-manager runs on the real servers.
+/// The environment variable that is set if a controller-manager runs on the real servers.
 const CONTROLLERS: &str = "INFORMER_E2E_CONTROLLERS";
 
-/// The server of a scenario.
+/// The kind of server that a scenario needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// A server with default settings.
@@ -15,8 +15,8 @@ pub(crate) enum Target {
     OtherGates,
     /// A server with a shutdown delay. The suite has one such server, for one scenario.
     WithShutdownDelay,
-    /// A server without a shutdown delay, which is the default of a kube-apiserver. The suite has one
-    /// such server, for one scenario.
+    /// A server without a shutdown delay, which is the default of a kube-apiserver. The suite has
+    /// one such server, for one scenario.
     WithoutShutdownDelay,
 }
 
@@ -47,7 +47,7 @@ impl Target {
         self.kubeconfig().replace("KUBECONFIG", "PID")
     }
 
-    /// Returns the storage prefix of the real server.
+    /// Returns the prefix of all keys of the real server in etcd.
     pub(crate) fn prefix(self) -> &'static str {
         if self == Self::OtherGates { "/other-gates" } else { "/registry" }
     }

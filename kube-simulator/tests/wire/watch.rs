@@ -105,7 +105,7 @@ impl Watch {
         Some(event["object"].take())
     }
 
-    /// Reads events in short form: type and name.
+    /// Reads `number` events, and returns them in short form: type and name.
     pub(crate) async fn briefs(&mut self, number: usize) -> Vec<String> {
         let mut briefs = Vec::new();
         while briefs.len() < number {

@@ -22,7 +22,7 @@ const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 /// An open WebSocket.
 pub(crate) struct WebSocketWatch(WebSocketStream<TokioIo<Upgraded>>);
 
-/// Requests a watch over a WebSocket with these headers.
+/// Requests a watch of secrets over a WebSocket, with these query parameters and headers.
 pub(crate) async fn request_watch(
     server: &Server,
     parameters: &[(&str, &str)],
@@ -34,7 +34,7 @@ pub(crate) async fn request_watch(
 }
 
 impl WebSocketWatch {
-    /// Opens a watch.
+    /// Opens a watch of secrets with these query parameters and additional headers.
     pub(crate) async fn open(server: &Server, parameters: &[(&str, &str)], headers: &[(&str, &str)]) -> Self {
         let response = request_watch(server, parameters, &[&[KEY, VERSION, ORIGIN], headers].concat()).await;
         Self::of(response).await

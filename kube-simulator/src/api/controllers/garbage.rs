@@ -25,8 +25,8 @@ use crate::storage::Object;
 pub(crate) struct Collecting(Mutex<BTreeMap<Box<str>, bool>>);
 
 impl Collecting {
-    /// Begins the passes over an owner's dependants. If a pass is already in progress, requests
-    /// another pass and returns `false`.
+    /// Begins a pass that deletes an owner's dependants, and returns `true`. If a pass for this
+    /// owner is already in progress, requests another pass instead and returns `false`.
     fn begin(&self, owner: &str) -> bool {
         match self.0.lock().entry(owner.into()) {
             Entry::Vacant(entry) => {
@@ -40,7 +40,8 @@ impl Collecting {
         }
     }
 
-    /// Ends a pass over an owner's dependants. Returns `true` unless another pass was requested.
+    /// Ends a pass that deletes an owner's dependants. Returns `false` if another pass was
+    /// requested in the meantime and must follow, and `true` otherwise.
     fn end(&self, owner: &str) -> bool {
         let mut owners = self.0.lock();
         let is_done = !owners.get_mut(owner).is_some_and(std::mem::take);
@@ -51,8 +52,8 @@ impl Collecting {
     }
 }
 
-/// Deletes the dependants of a removed object, and continues the deletion of owners that waited for
-/// the removal.
+/// Deletes the dependants of a removed object unless another owner keeps them. Then continues the
+/// deletion of owners that waited for the removal.
 pub(super) fn after_removal(api: &Api, object: &Object) {
     for (served, dependant) in staying_dependants(api, object) {
         if is_held(api, &dependant, &object.uid) {
@@ -149,7 +150,8 @@ fn unblock(api: &Api, served: &Served, dependant: &Object) {
     });
 }
 
-/// Changes an object's owner references, if `change` returns true.
+/// Changes an object's owner references with `change`, and stores the result if `change` returns
+/// true.
 fn edit_references(api: &Api, served: &Served, object: &Object, change: impl Fn(&mut Vec<Value>) -> bool) {
     super::edit(api, served, &object.key, |body| {
         let metadata = writes::metadata_mut(body);
@@ -180,7 +182,7 @@ fn dependants(api: &Api, object: &Object) -> Vec<(Arc<Served>, Arc<Object>)> {
     found
 }
 
-/// Returns the dependants that are not being deleted yet.
+/// Returns the dependants of an object that are not being deleted yet.
 fn staying_dependants(api: &Api, object: &Object) -> Vec<(Arc<Served>, Arc<Object>)> {
     let mut found = dependants(api, object);
     found.retain(|(_, dependant)| !dependant.terminating);

@@ -52,7 +52,8 @@ fn delete(api: &Api, served: &Served, object: &Object, policy: Propagation) {
     }
 }
 
-/// Changes an object, if it exists and `change` returns true.
+/// Changes an object with `change`, and stores the result if `change` returns true. Does nothing if
+/// the object does not exist.
 fn edit(api: &Api, served: &Served, key: &str, change: impl Fn(&mut Body) -> bool) {
     while let Some(object) = served.table.get(key) {
         let mut body = object.decode();

@@ -19,7 +19,7 @@ pub(super) struct ContinueToken {
     /// The resource version of the first page, or -1 for the latest state.
     #[serde(rename = "rv")]
     pub(super) resource_version: i64,
-    /// The key to start from, relative to the scope of the list.
+    /// The storage key at which the next page starts, relative to the scope of the list.
     start: String,
 }
 
@@ -67,14 +67,14 @@ impl ContinueToken {
         Ok(token)
     }
 
-    /// Returns the key to start from, relative to the scope of the list.
+    /// Returns the storage key at which the next page starts, relative to the scope of the list.
     pub(super) fn start(&self) -> &str {
         self.start.strip_prefix('/').unwrap_or(&self.start)
     }
 }
 
-/// Returns a storage key as it appears in a token: relative to the scope. Keys from the watch cache
-/// begin with a slash; keys from etcd do not.
+/// Returns a storage key as it appears in a token: relative to the scope of the list. Keys from the
+/// watch cache begin with a slash; keys from etcd do not.
 fn relative(cached: bool, filter: &Filter, key: &str) -> String {
     let relative = key.strip_prefix(filter.key_prefix().as_str()).unwrap_or(key);
     if cached { format!("/{relative}") } else { relative.to_owned() }

@@ -46,8 +46,8 @@ impl ListOptions {
         Ok(options)
     }
 
-    /// Returns the minimum resource version in the query of a get. A get ignores the other
-    /// parameters of lists.
+    /// Returns the minimum resource version in the query of a get, or `None` if the client gives
+    /// none. A get ignores the other parameters of lists.
     pub(crate) fn version_of_get(query: &str) -> Result<Option<u64>, Refusal> {
         let mut parameters = form_urlencoded::parse(query.as_bytes());
         let given = parameters.find(|(name, _)| name == "resourceVersion").map(|(_, value)| value);
@@ -87,7 +87,7 @@ impl ListOptions {
         }
     }
 
-    /// Returns the resource version of a list or get as a number, if one is given.
+    /// Returns the resource version of a list as a number, or `None` if the client gives none.
     pub(crate) fn parsed_resource_version(&self) -> Result<Option<u64>, Refusal> {
         if self.resource_version.is_empty() {
             return Ok(None);

@@ -127,7 +127,7 @@ fn walk<'v>(schema: Option<&Value>, value: &'v Value, path: Path, found: &mut Fo
     }
 }
 
-/// Returns the step that identifies a list element by the values of its key fields.
+/// Returns the path step (`k:{…}`) that identifies a list element by the values of its key fields.
 pub(super) fn key_of(element: &Value, keys: &[String]) -> String {
     let mut named = Map::new();
     for key in keys {

@@ -8,8 +8,8 @@ use super::Body;
 use super::leaves::{Path, from_fields_v1, leaves, to_fields_v1};
 use crate::kinds::ResourceKind;
 
-/// The operation of a manager. The fields that a program applies and the fields that it updates
-/// have separate entries.
+/// The operation of a field manager. The fields that a program applies and the fields that it
+/// updates have separate entries in `managedFields`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Apply,
@@ -21,12 +21,13 @@ pub(crate) enum Operation {
 pub(crate) struct Manager<'a> {
     pub(crate) name: &'a str,
     pub(crate) operation: Operation,
-    /// `status`, `scale` or `finalize`; empty for a write to the object itself.
+    /// The written subresource (`status`, `scale` or `finalize`). Empty for a write to the object
+    /// itself.
     pub(crate) subresource: &'a str,
     pub(crate) now: &'a str,
 }
 
-/// One entry: a manager and the fields that it owns.
+/// An entry of `managedFields`: a manager and the fields that it owns.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     name: String,
@@ -95,8 +96,8 @@ pub(super) fn read(body: &Body) -> Vec<Entry> {
         .collect()
 }
 
-/// Writes the non-empty entries into an object: the entries of `Apply`, sorted by time, and then the
-/// entries of `Update`, sorted by time.
+/// Writes the non-empty entries into an object's `managedFields`: the entries of `Apply`, sorted by
+/// time, and then the entries of `Update`, sorted by time.
 pub(super) fn write(body: &mut Body, entries: &[Entry]) {
     let mut entries: Vec<&Entry> = entries.iter().filter(|entry| !entry.fields.is_empty()).collect();
     entries.sort_by_key(|entry| {

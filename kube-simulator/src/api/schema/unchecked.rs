@@ -53,7 +53,7 @@ const FORMATS: [&str; 22] = [
 /// Maximum number of fields that the warning about one keyword names.
 const MAX_NAMED: usize = 3;
 
-/// The fields to which a keyword applies.
+/// The fields of an object to which an unchecked keyword of the schema applies.
 #[derive(Default)]
 struct Fields {
     named: BTreeSet<String>,

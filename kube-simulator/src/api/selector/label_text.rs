@@ -18,8 +18,8 @@ enum Token<'a> {
     End,
 }
 
-/// All signs. A longer sign precedes its prefixes, because the parser takes the first sign that
-/// fits.
+/// All signs of the grammar of label selectors. A longer sign precedes its prefixes, because the
+/// parser takes the first sign that fits.
 const SIGNS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
 
 impl<'a> Token<'a> {

@@ -21,11 +21,11 @@ const MAX_GENERATED_NAME: usize = 63;
 /// The source of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteSource {
-    /// A client, over HTTP. The server alone sets UID, creation time, generation and initial
-    /// status.
+    /// A client that sends an HTTP request. The server alone sets UID, creation time, generation
+    /// and initial status.
     Client,
-    /// A test, by a call instead of a request. The given values are stored, and only missing fields
-    /// are filled in.
+    /// A test that calls a method of the simulator. The given values are stored, and only missing
+    /// fields are filled in.
     Test,
 }
 
@@ -105,8 +105,9 @@ fn check_name(kind: &ResourceKind, name: &str, source: WriteSource) -> Result<()
     Err(status::invalid(&kind.group, &kind.kind, name, wrong.iter().map(error).collect()))
 }
 
-/// Converts a client's body, whose type and name have been checked, into a new object. Removes
-/// fields that only the server sets, and then adds the server's values and the schema's defaults.
+/// Converts a body, whose type and name have been checked, into a new object. For a client, removes
+/// fields that only the server sets, and adds the server's values and the schema's defaults. For a
+/// test, adds only missing values such as the UID.
 pub(super) fn prepare(
     kind: &ResourceKind,
     body: &mut Body,

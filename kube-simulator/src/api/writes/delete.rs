@@ -122,8 +122,7 @@ impl DeleteOptions {
         Ok(options)
     }
 
-    /// Returns an error if both the deprecated and the current option set the policy for
-    /// dependants.
+    /// Returns an error if both `propagationPolicy` and the deprecated `orphanDependents` are set.
     fn check_one_policy(&self) -> Result<(), Refusal> {
         match (self.propagation_policy, self.orphan_dependents) {
             (Some(policy), Some(_)) => {
@@ -150,7 +149,7 @@ impl DeleteOptions {
         self.preconditions.check(kind, old)
     }
 
-    /// Removes the version precondition.
+    /// Removes the precondition on the resource version.
     pub(super) fn of_any_version(mut self) -> Self {
         self.preconditions.resource_version = None;
         self
@@ -164,7 +163,8 @@ impl DeleteOptions {
     }
 }
 
-/// Deletes an object, or marks it as being deleted.
+/// Deletes an object. If something blocks the removal, such as a finalizer, only marks the object
+/// with a deletion timestamp.
 pub(super) fn delete(writer: &Writer<'_>, name: &str, options: &DeleteOptions) -> Result<Outcome, Refusal> {
     let kind = &*writer.served.kind;
     let key = writer.key(name);
@@ -203,7 +203,7 @@ pub(super) fn delete(writer: &Writer<'_>, name: &str, options: &DeleteOptions) -
     })
 }
 
-/// Sets the finalizers that the options and the kind require.
+/// Sets the finalizers that the delete options and the kind require.
 fn add_required_finalizers(kind: &ResourceKind, body: &mut Body, options: &DeleteOptions) {
     let mut held: Vec<String> = finalizers(body).into_iter().map(str::to_owned).collect();
     let wanted = match options.policy() {

@@ -210,7 +210,8 @@ fn note_eviction(writer: &Writer<'_>, name: &str, options: &DeleteOptions) -> Re
     })
 }
 
-/// Sets a condition. If the status of the condition does not change, its transition time is kept.
+/// Adds or replaces a condition in an object's status. If the status of the condition does not
+/// change, its transition time is kept.
 fn set_condition(status: &mut Body, mut condition: Value) {
     let conditions = status.entry("conditions").or_insert_with(|| json!([]));
     let Value::Array(conditions) = conditions else {

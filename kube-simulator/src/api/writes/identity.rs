@@ -83,7 +83,7 @@ fn another_type(kind: &ResourceKind, api_version: &str, given: &str) -> Refusal 
     status::bad_request(message)
 }
 
-/// Returns the message of a real server for a kind for which it has no Go type.
+/// Returns the error message that a real server sends for a kind for which it has no Go type.
 pub(super) fn unknown_kind(kind: &str, api_version: &str) -> String {
     format!(
         "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\""

@@ -52,7 +52,7 @@ pub(super) fn too_deep() -> Refusal {
     ))
 }
 
-/// Returns the number of levels of a value; a scalar has one.
+/// Returns the number of nesting levels of a value. A scalar has one level.
 pub(super) fn depth(value: &Value) -> usize {
     let inner = match value {
         Value::Array(elements) => elements.iter().map(depth).max(),

@@ -98,7 +98,8 @@ impl Writer<'_> {
         self.run_controllers(patch::patch(self, name, patch, part))
     }
 
-    /// Deletes an object, or marks it as being deleted.
+    /// Deletes an object. If something blocks the removal, such as a finalizer, only marks the
+    /// object with a deletion timestamp.
     pub(crate) fn delete(&self, name: &str, options: &DeleteOptions) -> Result<Outcome, Refusal> {
         self.run_controllers(delete::delete(self, name, options))
     }

@@ -41,7 +41,7 @@ pub(super) fn set_spec_finalizers(namespace: &mut Body, finalizers: Vec<String>)
     }
 }
 
-/// Adds the finalizer of the namespace controller.
+/// Adds the finalizer of the namespace controller to the spec of a namespace.
 pub(super) fn add_finalizer(namespace: &mut Body) {
     let mut held = spec_finalizers(namespace);
     if !held.iter().any(|finalizer| finalizer == CONTROLLER) {
@@ -50,7 +50,8 @@ pub(super) fn add_finalizer(namespace: &mut Body) {
     set_spec_finalizers(namespace, held);
 }
 
-/// Removes the finalizer of the namespace controller, and returns whether it was present.
+/// Removes the finalizer of the namespace controller from the spec of a namespace, and returns
+/// whether it was present.
 pub(crate) fn remove_finalizer(namespace: &mut Body) -> bool {
     let mut held = spec_finalizers(namespace);
     let before = held.len();

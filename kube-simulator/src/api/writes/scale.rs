@@ -14,7 +14,7 @@ use crate::storage::Object;
 /// A write to `/scale`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Rescale<'a> {
-    /// A whole `Scale`.
+    /// A whole `Scale`, which replaces the current one (PUT).
     Put(&'a Body),
     Patch(&'a Patch),
 }
@@ -26,7 +26,7 @@ pub(super) fn get(writer: &Writer<'_>, name: &str) -> Result<Value, Refusal> {
     get_from(&writer.served.kind, &object)
 }
 
-/// Returns the `Scale` of an object, as it is in the given version of the object.
+/// Returns the `Scale` of one version of an object.
 pub(super) fn get_from(kind: &ResourceKind, object: &Object) -> Result<Value, Refusal> {
     Ok(show(paths(kind)?, &Value::Object(object.decode())))
 }

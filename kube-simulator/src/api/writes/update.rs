@@ -64,7 +64,7 @@ pub(super) fn update(
     })
 }
 
-/// Creates the missing object of a PUT.
+/// Creates the object that a PUT would replace, because the object does not exist.
 fn create_instead(writer: &Writer<'_>, name: &str, mut body: Body) -> Result<Outcome, Refusal> {
     if let Some(uid) = metadata_str(&body, "uid") {
         let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
@@ -108,7 +108,8 @@ fn is_removed_now(writer: &Writer<'_>, body: &Body, part: Part) -> bool {
         && !waits_for_content
 }
 
-/// Copies a missing UID and creation time from the old version.
+/// Copies the UID and the creation time from the old version of an object if the new version lacks
+/// them.
 fn keep_identity(old: &Object, body: &mut Body) {
     let given = metadata_mut(body);
     let missing: Vec<_> =
@@ -137,8 +138,8 @@ impl Change {
     }
 }
 
-/// Replaces `old`, whose content is `before`, with the new version in `change`. The rules for writes
-/// of clients apply, unlike in [`update_verbatim`].
+/// Replaces `old`, whose content is `before`, with the new version in `change`. The rules for
+/// writes of clients apply, unlike in [`update_verbatim`].
 pub(super) fn replace(
     transaction: &mut Transaction<'_>,
     writer: &Writer<'_>,
@@ -289,8 +290,8 @@ fn keep_server_owned(before: &Body, after: &mut Body) {
 }
 
 /// Increments the generation, if the kind has one, when a field outside the metadata has changed.
-/// For some kinds, changes of certain metadata fields count, too. Changes of `status` count only for
-/// custom resources without the subresource `/status`.
+/// For some kinds, changes of certain metadata fields count, too. Changes of `status` count only
+/// for custom resources without the subresource `/status`.
 fn count_generation(kind: &ResourceKind, before: &Body, after: &mut Body, part: Part) {
     if !kind.counts_generations || part == Part::Status {
         return;

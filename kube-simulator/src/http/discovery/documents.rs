@@ -45,7 +45,8 @@ pub(crate) fn group(server: &Server, name: &str) -> Option<Value> {
     Some(group)
 }
 
-/// Returns the document of `/api/VERSION` or `/apis/GROUP/VERSION`.
+/// Returns the document of `/api/VERSION` or `/apis/GROUP/VERSION`, which lists the resources.
+/// Returns `None` if the version is not served.
 pub(crate) fn resources(server: &Server, path: &str) -> Option<Value> {
     let version = group_versions(server).into_iter().find(|version| version.path() == path)?;
     let mut resources: Vec<Value> = Vec::new();

@@ -100,7 +100,8 @@ impl Encoding {
         }
     }
 
-    /// Returns a frame that is complete but not a valid event.
+    /// Returns a message that is complete but not a valid event. The message has no length prefix,
+    /// which [`append_framed`](Self::append_framed) adds.
     pub(crate) fn invalid_event(self) -> &'static [u8] {
         match self {
             Self::Json | Self::Indented | Self::Yaml => b"{\"type\":7}\n",
@@ -110,7 +111,7 @@ impl Encoding {
         }
     }
 
-    /// Appends an event to a buffer, with its length if the encoding needs one.
+    /// Appends an encoded event to a buffer. In protobuf, the length of the event precedes it.
     pub(crate) fn append_framed(self, buffer: &mut BytesMut, event: &[u8]) {
         if self == Self::Protobuf {
             // Events larger than 4 GiB cannot occur, because requests have a size limit.

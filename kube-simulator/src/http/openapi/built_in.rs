@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 use crate::http::encoding::protobuf::{FieldType, fields_of, message_of};
 use crate::kinds::ResourceKind;
 
-/// Returns the schemas of a kind's fields, or `None` if the kind has no message. Adds the schemas
-/// of all messages in these fields to `schemas`.
+/// Returns the schemas of a kind's fields, or `None` if the kind has no protobuf message. Adds the
+/// schemas of all messages in these fields to `schemas`.
 pub(super) fn properties(kind: &ResourceKind, schemas: &mut Map<String, Value>) -> Option<Value> {
     let message = message_of(&kind.api_version(), &kind.kind).filter(|_| kind.is_built_in())?;
     Some(describe_fields(message, schemas))
@@ -57,7 +57,7 @@ fn describe_type(type_name: &str, schemas: &mut Map<String, Value>) -> Value {
     }
 }
 
-/// Returns the schema name of a message, as in the real documents.
+/// Returns the schema name of a protobuf message, as in the `OpenAPI` documents of a real server.
 fn component(message: &str) -> String {
     match message.strip_prefix("meta.") {
         Some(meta) => format!("io.k8s.apimachinery.pkg.apis.meta.{meta}"),

@@ -20,7 +20,7 @@ const VERSION: &str = "v1.36.0";
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-/// Returns the index of the documents. There is one document per group version.
+/// Returns the index of the `OpenAPI` documents. There is one document per group version.
 pub(crate) fn index(server: &Server) -> Value {
     let mut paths = Map::new();
     for version in group_versions(server) {
@@ -49,13 +49,14 @@ pub(crate) fn v2(in_protobuf: bool) -> (&'static str, Vec<u8>) {
 }
 
 /// Returns the document of a group version, and its hash, which is the same in each run. `path` is
-/// the path of the group version, such as `apis/apps/v1`.
+/// the path of the group version, such as `apis/apps/v1`. Returns `None` if the group version is
+/// not served.
 pub(crate) fn document(server: &Server, path: &str) -> Option<(Value, String)> {
     let version = group_versions(server).into_iter().find(|version| version.path() == path)?;
     Some((describe(&version), hash(&version)))
 }
 
-/// Returns a hash of all content that can change in a document.
+/// Returns a hash of all content that can change in the document of a group version.
 fn hash(version: &GroupVersion) -> String {
     let mut hasher = DefaultHasher::new();
     for served in &version.served {
@@ -89,7 +90,8 @@ fn describe(version: &GroupVersion) -> Value {
     })
 }
 
-/// Returns the name of a kind's schema as in the real documents: in reversed domain order.
+/// Returns the name of a kind's schema, as in the documents of a real server: with the domain in
+/// reversed order, such as `com.example.v1.Cache`.
 fn component(kind: &ResourceKind) -> String {
     if kind.is_built_in() {
         let group = kind.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");

@@ -36,7 +36,7 @@ pub(crate) enum Form {
     Table(&'static str),
 }
 
-/// The form of the objects in one response.
+/// The form and the encoding of the objects in one response.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     kind: Arc<ResourceKind>,

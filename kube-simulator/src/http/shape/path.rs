@@ -14,7 +14,7 @@ enum Step {
     Field(String),
     Index(usize),
     Each,
-    /// The elements whose value at the path is this string.
+    /// The list elements whose value at the path is this string.
     Where(JsonPath, String),
 }
 
@@ -83,7 +83,8 @@ fn parse_field(text: &str) -> (Step, &str) {
     (Step::Field(name), "")
 }
 
-/// Returns the position of the closing bracket. Brackets in quotes and nested brackets are skipped.
+/// Returns the position of the closing bracket in the text after an opening bracket. Brackets in
+/// quotes and nested brackets are skipped.
 fn closing_bracket(text: &str) -> Option<usize> {
     let (mut depth, mut quote) = (0, None);
     for (at, character) in text.char_indices() {

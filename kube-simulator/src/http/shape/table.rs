@@ -17,7 +17,7 @@ pub(crate) enum Include {
 }
 
 impl Include {
-    /// Parses the `includeObject` parameter.
+    /// Parses the `includeObject` parameter. Returns `None` for an invalid value.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         match text {
             "None" => Some(Self::None),

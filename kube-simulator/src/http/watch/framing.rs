@@ -9,7 +9,8 @@ use crate::api::status;
 use crate::http::shape::Shape;
 use crate::storage::Object;
 
-/// Approximate size of a piece of the body, in bytes, unless each event is a separate piece.
+/// Approximate size of a piece of a watch response's body, in bytes, unless each event is a
+/// separate piece.
 const PIECE: usize = 64 * 1024;
 
 /// Encodes the events of one watch.
@@ -58,7 +59,7 @@ impl Framing {
         self.append(buffer, &bookmark);
     }
 
-    /// Appends a complete frame that is not a valid event.
+    /// Appends a message with correct framing that is not a valid event.
     pub(super) fn append_invalid_event(&self, buffer: &mut BytesMut) {
         self.append(buffer, self.shape.encoding().invalid_event());
     }

@@ -27,12 +27,13 @@ pub(crate) struct WatchRegistry {
 #[derive(Debug, Default)]
 struct Open {
     streams: BTreeMap<u64, OpenWatch>,
-    /// The time at which new streams end, while the server is shutting down.
+    /// The time at which newly opened streams end; `None` unless a shutdown ends all watches.
     end: Option<Instant>,
 }
 
-/// The settings of bookmarks for all watches. An open watch reads them when its next bookmark is due.
-/// Then `lost` applies to that bookmark, and the other fields to the time after it.
+/// The settings of bookmarks for all watches. An open watch reads them when its next bookmark is
+/// due. Then `lost` determines whether that bookmark is sent, and the other fields determine the
+/// time until the following bookmark.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BookmarkRule {
     /// The time between two bookmarks, unless they are delayed.
@@ -112,8 +113,8 @@ impl WatchRegistry {
         self.open.lock().streams.values().filter(|watch| filter.matches(&watch.request)).count()
     }
 
-    /// Sends an injection to all streams whose requests match, and returns the number of these
-    /// streams.
+    /// Sends an injection to all streams whose requests match the filter, and returns the number of
+    /// these streams.
     pub(crate) fn inject(&self, filter: &RequestFilter, injection: &PlacedInjection) -> usize {
         let open = self.open.lock();
         let matching = open.streams.values().filter(|watch| filter.matches(&watch.request));

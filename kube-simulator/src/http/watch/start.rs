@@ -91,11 +91,11 @@ pub(crate) struct Opening {
     pub(crate) gone: CancellationToken,
 }
 
-/// The start of a watch.
+/// The events or objects with which a new watch starts.
 enum Start {
-    /// The events after a resource version.
+    /// The events after this resource version.
     After(u64),
-    /// All current objects, once this resource version is reached.
+    /// All current objects, after the server has reached the resource version `not_before`.
     Everything { not_before: u64 },
     /// Only the events after the opening of the watch.
     Now,
@@ -144,7 +144,8 @@ fn start(revision: &Revision, options: &ListOptions) -> Result<Start, Refusal> {
     })
 }
 
-/// Returns the error message for an expired version, in the wording of the watch cache or of etcd.
+/// Returns the error message for an expired resource version, in the wording of the watch cache or
+/// of etcd.
 fn too_old(table: &Table, version: u64, floor: u64) -> String {
     if table.kind.is_cached() {
         return format!("too old resource version: {version} ({floor})");

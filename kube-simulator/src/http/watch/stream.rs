@@ -75,7 +75,7 @@ pub(super) struct WatchStream {
     pub(super) registration: Registration,
 }
 
-/// The current objects, which are sent first.
+/// The initial objects of a watch, which are sent before all events.
 #[derive(Debug, Default)]
 pub(super) struct Initial {
     pub(super) objects: std::vec::IntoIter<Arc<Object>>,
@@ -86,13 +86,13 @@ pub(super) struct Initial {
 /// The bookmark that ends the initial list of a streaming list.
 #[derive(Debug)]
 pub(super) struct EndBookmark {
-    /// The resource version of the objects. If events precede the bookmark, the bookmark has a
-    /// later version.
+    /// The resource version of the initial objects. If events precede the bookmark, the bookmark
+    /// has a later version.
     pub(super) version: u64,
     pub(super) due: Instant,
 }
 
-/// The schedule of bookmarks.
+/// The schedule of a watch's periodic bookmarks.
 #[derive(Debug)]
 pub(super) struct Bookmarks {
     interval: Duration,
@@ -140,7 +140,8 @@ impl WatchStream {
         stream::unfold(self, |mut watch| async move { watch.next().await.map(|bytes| (bytes, watch)) })
     }
 
-    /// Returns the next piece of the body.
+    /// Waits for the next piece of the response body. Returns `None` after the clean end of the
+    /// watch.
     async fn next(&mut self) -> Option<std::io::Result<Bytes>> {
         loop {
             let mut buffer = BytesMut::new();
@@ -317,7 +318,8 @@ impl WatchStream {
         }
     }
 
-    /// Sends an injection, which can replace an event.
+    /// Sends an injection. `event` is the encoded event that the injection replaces; empty if it
+    /// replaces none.
     fn send(&mut self, buffer: &mut BytesMut, injection: &WatchInjection, event: &[u8]) {
         match &injection.content {
             Content::Bytes(bytes) => buffer.extend_from_slice(bytes),

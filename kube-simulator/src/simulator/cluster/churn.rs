@@ -12,8 +12,8 @@ use crate::simulator::Error;
 /// The time between two bursts of changes.
 const TICK: Duration = Duration::from_millis(10);
 
-/// The maximum size of a burst: the number of changes that become due in this time, but at least one
-/// change.
+/// The maximum size of a burst: the number of changes that become due in this time, but at least
+/// one change.
 const MAX_BURST: Duration = Duration::from_millis(100);
 
 /// A change that [`Churn::step`] has made.
@@ -50,7 +50,7 @@ pub struct Churn {
     starting: VecDeque<(PodRef, Stage)>,
 }
 
-/// The next step of a new pod.
+/// The next step of a new pod: its assignment to a node, or its start on that node.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     Node,

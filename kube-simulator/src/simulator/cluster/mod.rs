@@ -38,7 +38,7 @@ pub struct ClusterSpec {
     pub pods: usize,
     /// The number of namespaces. Default: 8; at least 1.
     pub namespaces: usize,
-    /// The seed. The same seed gives the same cluster. Default: 0.
+    /// The seed of all random choices. The same seed gives the same cluster. Default: 0.
     pub seed: u64,
 }
 

@@ -83,7 +83,7 @@ impl Node {
     }
 }
 
-/// Updates the heartbeat time of all conditions.
+/// Updates the heartbeat time of all conditions of a node.
 pub(super) fn heartbeat(node: &mut Value, now: &str) {
     if let Some(conditions) = node["status"]["conditions"].as_array_mut() {
         for condition in conditions {

@@ -114,7 +114,7 @@ async fn watch(server: &Server, parameters: &[(&str, &str)]) -> Answer {
     let path = with_query(&server.secrets(), &parameters);
     let mut open = server.send(http::Method::GET, &path, &[("accept-encoding", "gzip")], &[]).await;
     let first =
-        open.body_mut().frame().await.expect("a beginning").expect("no error").into_data().expect("data");
+        open.body_mut().frame().await.expect("first frame").expect("no error").into_data().expect("data");
     server.create_secrets(&["b"]).await;
     let mut answer = Answer::read(open).await;
     server.delete(&server.secrets()).await.expect(200);

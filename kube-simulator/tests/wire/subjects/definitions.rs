@@ -31,7 +31,7 @@ async fn an_undefined_resource_is_not_found(server: Server) {
     assert_eq!((answer.code, answer.text().as_str()), (404, "404 page not found\n"));
 }
 
-/// Returns the status of each condition of a definition.
+/// Returns the type and the status of each condition of a custom resource definition.
 fn conditions(definition: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let conditions = definition["status"]["conditions"].as_array().cloned().unwrap_or_default();

@@ -53,7 +53,7 @@ async fn the_groups_are_listed_with_their_versions(server: Server) {
     let list = server.get("/apis").await.expect(200);
     assert_eq!((&list["kind"], &list["apiVersion"]), (&json!("APIGroupList"), &json!("v1")));
     let groups = list["groups"].as_array().expect("groups");
-    is_apps(groups.iter().find(|group| group["name"] == "apps").expect("apps"));
+    is_apps(groups.iter().find(|group| group["name"] == "apps").expect("the group `apps`"));
     assert!(groups.iter().all(|group| group["name"] != ""), "the core group must not be listed: {list}");
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// Creates running pods that are ready or not.
+/// Creates running pods. Each entry of `pods` is a name, and whether the pod is ready.
 async fn run(server: &Server, pods: &[(&str, bool)]) {
     for (name, ready) in pods {
         let mut pod = pod(name);

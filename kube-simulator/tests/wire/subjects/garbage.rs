@@ -41,7 +41,7 @@ fn reference(owner: &Value, blocks: bool) -> Value {
     json!({ "apiVersion": "v1", "kind": "Secret", "name": name, "uid": uid, "blockOwnerDeletion": blocks })
 }
 
-/// Adds or removes a finalizer of a secret.
+/// Adds a finalizer to a secret if `hold` is true, or removes it.
 async fn hold(server: &Server, secret: &str, hold: bool) {
     let finalizers = if hold { json!(["example.com/wait"]) } else { Value::Null };
     let patch = json!({ "metadata": { "finalizers": finalizers } });
@@ -147,7 +147,8 @@ async fn foreground_deletion_keeps_objects_with_another_owner(server: Server) {
     assert!(owners(&child) == [uid(&two)] && !is_marked(&child), "{child}");
 }
 
-/// Reads a watch until the object `last` is deleted. Returns all deleted objects in order.
+/// Reads a watch until the object `last` is deleted. Returns the names of all deleted objects in
+/// order.
 async fn ends_up_to(watch: &mut Watch, last: &str) -> Vec<String> {
     let mut ends = Vec::new();
     while ends.last().is_none_or(|end| end != last) {

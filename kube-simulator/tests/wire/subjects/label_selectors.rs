@@ -51,7 +51,8 @@ async fn select(server: &Server, selector: &str) -> String {
     names(&list).concat()
 }
 
-/// Asserts the selected secrets of each selector, as a string of their names.
+/// Asserts the selected secrets. Each case is a selector, and the names of the selected secrets in
+/// one string.
 async fn all_select(server: Server, cases: &[(&str, &str)]) {
     make(&server).await;
     for (selector, expected) in cases {

@@ -42,8 +42,8 @@ fn path(server: &Server) -> String {
     format!("/api/v1/namespaces/{}", server.namespace)
 }
 
-/// Deletes the namespace. A namespaced object with a finalizer keeps a controller from removing the
-/// namespace before the next request.
+/// Deletes the namespace of the scenario. A namespaced object with a finalizer keeps a controller
+/// from removing the namespace before the next request.
 async fn terminating(server: &Server) -> Value {
     let mut object = secret("a");
     object["metadata"]["finalizers"] = json!(["wire.test/hold"]);

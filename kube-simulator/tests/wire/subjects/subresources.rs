@@ -85,7 +85,7 @@ async fn status_write_keeps_metadata_of_volume_attachments(server: Server) {
     server.delete(&path).await.expect(200);
 }
 
-/// Returns the status of an Ingress.
+/// Returns the status of an Ingress with these load balancer addresses.
 fn balanced(addresses: &[&str]) -> Value {
     let ingress: Vec<Value> = addresses.iter().map(|address| json!({ "ip": address })).collect();
     json!({ "loadBalancer": { "ingress": ingress } })

@@ -121,7 +121,8 @@ async fn a_cache_that_has_become_ready_has_everything(server: Server) {
     assert_eq!(watch.briefs(3).await, ["ADDED a", "ADDED b", "ADDED c"]);
 }
 
-/// The delay grows as e^(0.06 t), with t in seconds: 2 after 11.6 seconds, 3 after 18.4.
+/// The delay in `Retry-After` grows as e^(0.06 t), with t in seconds: 2 after 11.6 seconds, 3 after
+/// 18.4.
 async fn retry_after_grows_while_the_cache_is_unready(server: Server) {
     let begun = Instant::now();
     let widgets = UnreadyWidgets::with(&server, &THREE).await;

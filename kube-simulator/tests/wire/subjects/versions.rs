@@ -40,7 +40,8 @@ fn list_of(answer: Answer) -> (Vec<String>, Value) {
     (names(&list).into_iter().map(str::to_owned).collect(), list)
 }
 
-/// Creates `a` and `b`, records the version, and replaces `a` by `c`.
+/// Creates the secrets `a` and `b`, then deletes `a` and creates `c`. Returns the version before
+/// the deletion.
 async fn with_a_past(server: &Server) -> String {
     let then = version(&server.create_secrets(&["a", "b"]).await).to_string();
     server.delete(&server.secret_path("a")).await.expect(200);

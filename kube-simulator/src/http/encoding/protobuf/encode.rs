@@ -232,7 +232,7 @@ fn put_choice(
     Ok(())
 }
 
-/// Encodes a message with one string field.
+/// Encodes field `number`, whose value is a message with one string field, `inner_number`.
 fn put_text(out: &mut Vec<u8>, number: u64, inner_number: u64, text: &str) {
     put_nested(out, number, |inner| put_bytes(inner, inner_number, text.as_bytes()));
 }

@@ -34,7 +34,7 @@ impl From<&Field> for FieldType {
     }
 }
 
-/// Returns the name of the protobuf message of a kind.
+/// Returns the name of the protobuf message of a kind, or `None` if the kind has no message.
 pub(crate) fn message_of(api_version: &str, kind: &str) -> Option<&'static str> {
     Messages::all().of_kind(api_version, kind).map(|message| message.name)
 }

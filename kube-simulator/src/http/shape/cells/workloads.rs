@@ -40,7 +40,8 @@ pub(super) fn of_workload(kind: &str, column: &str, object: &Value) -> Option<Va
     })
 }
 
-/// Returns the owner that is the controller of an object, such as `deployment.apps/web`.
+/// Returns the owner that is the controller of an object, such as `deployment.apps/web`, or an
+/// empty string if the object has no controller.
 fn controller(object: &Value) -> String {
     let owners = elements(&object["metadata"]["ownerReferences"]);
     let Some(owner) = owners.iter().find(|owner| owner["controller"] == true) else {
@@ -119,7 +120,8 @@ pub(super) fn of_autoscaler(column: &str, autoscaler: &Value) -> Option<Value> {
     })
 }
 
-/// Returns the current and the wanted value of each metric.
+/// Returns the current and the wanted value of each metric of an autoscaler, as `kubectl get`
+/// prints them.
 fn targets(spec: &Value, status: &Value) -> String {
     let percent = |value: &Value, otherwise: &str| {
         value.as_i64().map_or_else(|| otherwise.to_owned(), |value| format!("{value}%"))
