@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::groups::CustomGroups as _;
 use crate::groups::gateway_v1::{Gateway, GatewayClass, HttpRoute, ReferenceGrant};
 
-/// Timeout of each wait; a working program never reaches it.
+/// Timeout of each wait for a store or for the server. A working program never reaches it.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 type Failure = Box<dyn Error>;
@@ -89,7 +89,7 @@ async fn main() -> Result<(), Failure> {
         println!("{} routes to {:?}", route.key(), backends.map(|backend| &backend.name).collect::<Vec<_>>());
     }
     if by_host.get("shop.example.com").len() != 1 {
-        return Err("the index by host does not contain the route".into());
+        return Err("the index `host` does not have one HTTPRoute for shop.example.com".into());
     }
     println!("{installed} kinds of Gateway API are installed and watched by generated informers");
     drop((others, more));
@@ -97,7 +97,7 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Creates an object from JSON, and checks that the store contains it.
+/// Creates an object from JSON on the server, and checks that the informer's store contains it.
 async fn created<K>(informer: &SharedIndexInformer<K>, api: Api<K>, mut object: Value) -> Result<(), Failure>
 where
     K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Serialize,
@@ -118,8 +118,8 @@ where
     Ok(())
 }
 
-/// Installs the custom resource definitions in the files that the command line names, and waits until the server serves
-/// their kinds.
+/// Installs the custom resource definitions in the files that the command line names, and waits
+/// until the server serves their kinds. Returns the number of definitions.
 async fn install(client: &Client) -> Result<usize, Failure> {
     let definitions = Api::<CustomResourceDefinition>::all(client.clone());
     let mut names = Vec::new();

@@ -11,7 +11,7 @@ use crate::process;
 use crate::signals::Signals;
 use crate::workspace;
 
-/// Interval between checks that the servers still run.
+/// Interval between checks that the servers of the control plane still run.
 const CHECK: Duration = Duration::from_millis(500);
 
 /// Arguments of `cargo xtask apiserver`.
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     options: Options,
 
-    /// Only build the programs, and print their paths
+    /// Only build the programs of the control plane, and print their paths
     #[arg(long, conflicts_with = "command")]
     build_only: bool,
 
@@ -29,7 +29,8 @@ pub(crate) struct Args {
     command: Vec<String>,
 }
 
-/// Starts the servers, and stops them when the command ends or the user interrupts this program.
+/// Starts a control plane, and stops it when the command of `args` ends or the user presses Ctrl-C.
+/// With `--build-only`, starts nothing, and prints the paths of the programs.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let programs = Programs::find(&args.options, signals)?;
     if args.build_only {
@@ -57,7 +58,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Starts a cluster and prints the time that the start took.
+/// Starts a control plane, and prints the time that the start took.
 pub(crate) fn start(options: &Options, programs: &Programs, signals: &Signals) -> anyhow::Result<Cluster> {
     let began = Instant::now();
     let cluster = Cluster::start(options, programs, signals)?;
@@ -65,7 +66,8 @@ pub(crate) fn start(options: &Options, programs: &Programs, signals: &Signals) -
     Ok(cluster)
 }
 
-/// Runs `command` with KUBECONFIG set, and with kubectl on its PATH if the options include kubectl.
+/// Runs `command` with KUBECONFIG set for `cluster`, and with kubectl on its PATH if `programs`
+/// include kubectl. Stops the command with an error if a server of the cluster ends first.
 pub(crate) fn run_against(
     cluster: &mut Cluster,
     programs: &Programs,
@@ -77,7 +79,7 @@ pub(crate) fn run_against(
         let path = std::env::var_os("PATH").unwrap_or_default();
         let folders = std::iter::once(folder.to_path_buf()).chain(std::env::split_paths(&path));
         let path = std::env::join_paths(folders)
-            .with_context(|| format!("the folder {} cannot be added to PATH", folder.display()))?;
+            .with_context(|| format!("cannot add kubectl's folder {} to PATH", folder.display()))?;
         command.env("PATH", path);
     }
     let status = process::run(command, signals, || cluster.check())?;

@@ -32,7 +32,7 @@ enum Step {
     Deny,
     /// `cargo xtask compat`, with all checks.
     Compat,
-    /// Clippy on informer-factory with the features of a Kubernetes version.
+    /// Clippy on informer-factory, compiled for this version of Kubernetes.
     Kubernetes(&'static str),
     /// `cargo xtask loom`.
     Loom,
@@ -48,7 +48,7 @@ enum Step {
     Fuzz,
     /// `cargo xtask definitions`.
     Definitions(&'static definitions::Args),
-    /// The examples against the simulator.
+    /// All examples, each of which runs against the simulator.
     Examples,
     /// `cargo xtask e2e` with controllers, a scheduler and nodes.
     E2e,
@@ -56,7 +56,8 @@ enum Step {
     LongE2e,
 }
 
-/// Clippy on the workspace, with the features of the quickstart. No other step compiles these features.
+/// The arguments of `cargo` that run Clippy on the workspace, with the features of the example
+/// `quickstart`. No other step compiles these features.
 const CLIPPY: &[&str] = &[
     "clippy",
     "--workspace",
@@ -68,10 +69,11 @@ const CLIPPY: &[&str] = &[
     "warnings",
 ];
 
-/// The README's first command.
+/// The arguments of `cargo` in the first command of README.md, with `--for` to end the program.
 const QUICKSTART: &[&str] = &["run", "-p", "quickstart", "--example", "quickstart", "--", "--for", "15s"];
 
-/// Clippy on the tests of the inspector, which `--all-targets` omits because only `cargo xtask inspector` runs them.
+/// The arguments of `cargo` that run Clippy on the inspector's tests in a browser. The step
+/// `clippy` omits these tests, because their manifest leaves them to `cargo xtask inspector`.
 const BROWSER_CLIPPY: &[&str] = &[
     "clippy",
     "-p",
@@ -130,9 +132,10 @@ const LONG_STEPS: [(&str, Step); 9] = [
 /// Arguments of `cargo xtask ci`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Also run the end-to-end tests that take minutes, five minutes of fuzzing, ten thousand simulation seeds, code
-    /// generation from more definitions, the tests with planted bugs, and the checks of packages, dependencies and
-    /// compatibility; takes about 80 minutes more
+    /// Also run the end-to-end tests that take minutes, the tests in Miri, five minutes of fuzzing,
+    /// ten thousand simulation seeds, code generation from more definitions, the tests with planted
+    /// bugs, and the checks of packages, dependencies and compatibility; takes about 80 minutes
+    /// more
     #[arg(long)]
     long: bool,
 }

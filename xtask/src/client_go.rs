@@ -7,7 +7,8 @@ use anyhow::bail;
 use crate::signals::Signals;
 use crate::{controlplane, process, workspace};
 
-/// Builds one program as `target/NAME`. Returns `None` if Go is not installed.
+/// Builds the Go package `package` of `xtask/clientgo` as `target/NAME`, and returns its path.
+/// Returns `None` if Go is not installed.
 pub(crate) fn build(package: &str, name: &str, signals: &Signals) -> anyhow::Result<Option<PathBuf>> {
     if !controlplane::has_go() {
         return Ok(None);
@@ -17,8 +18,9 @@ pub(crate) fn build(package: &str, name: &str, signals: &Signals) -> anyhow::Res
     command.args(["build", "-trimpath", "-buildvcs=false", "-o"]).arg(&path).arg(package);
     if !process::run(&mut command, signals, || Ok(()))?.success() {
         bail!(
-            "`go build` failed, see its message above; it needs Go 1.26 or newer and access to a Go module proxy. \
-             `cargo xtask bench --without-go` measures only this workspace"
+            "`go build {package}` failed, see its message above; it needs Go 1.26 or newer and \
+             access to a Go module proxy. `cargo xtask bench --without-go` measures only this \
+             workspace"
         );
     }
     Ok(Some(path))

@@ -10,22 +10,22 @@ use crate::signals::Signals;
 use crate::tools::Tool;
 use crate::{process, workspace};
 
-/// The program that compares interfaces.
+/// The program that compares the public interfaces of crates with those of the last release.
 const SEMVER_CHECKS: Tool = Tool { name: "cargo-semver-checks", version: "0.51.0", args: &[] };
 
-/// The folder of compiled crates, relative to the workspace's root.
+/// The folder of the crates that the checks compile, relative to the workspace's root.
 const TARGET: &str = "target/compat";
 
 /// A check of `cargo xtask compat`. The user can select checks by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Check {
-    /// Each crate alone, with each set of its features
+    /// Compile each crate alone, with each set of its features
     Features,
-    /// All crates with the Rust version in `[workspace.package]`
+    /// Compile all crates with the Rust version in `[workspace.package]`
     Msrv,
-    /// All crates with the lowest versions that Cargo.toml allows
+    /// Compile all crates with the lowest versions of their dependencies that Cargo.toml allows
     MinimalVersions,
-    /// The public interfaces, compared with the last release
+    /// Compare the public interfaces with those of the last release
     Semver,
 }
 
@@ -34,7 +34,7 @@ enum Check {
 pub(crate) struct Args {
     /// The checks to run; all by default
     checks: Vec<Check>,
-    /// The commit or tag with which `semver` compares; by default the last tag `v…`
+    /// The commit or tag that the check `semver` compares with; by default the newest tag `v…`
     #[arg(long, value_name = "REV")]
     baseline: Option<String>,
 }
@@ -74,7 +74,7 @@ fn features(package: &Package, signals: &Signals) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns each set of the features, from none to all.
+/// Returns all subsets of `features`, from the empty set to the full set.
 fn subsets(features: &[String]) -> Vec<Vec<&str>> {
     features.iter().fold(vec![Vec::new()], |sets, feature| {
         let with = sets.iter().map(|set| [set.as_slice(), &[feature.as_str()]].concat());
@@ -116,7 +116,9 @@ fn minimal_versions(packages: &Packages, signals: &Signals) -> anyhow::Result<()
     run_step(&mut command, "all crates with the lowest versions", signals)
 }
 
-/// Compares public interfaces with those of the last release. The version in Cargo.toml must allow the differences.
+/// Compares public interfaces with those of `baseline`, a commit or a tag. `None` means the newest
+/// tag of a release; without such a tag, nothing is compared. The version in Cargo.toml must allow
+/// the differences.
 fn semver(packages: &Packages, baseline: Option<&str>, signals: &Signals) -> anyhow::Result<()> {
     let root = workspace::root();
     let Some(baseline) = baseline.map_or_else(last_release, |baseline| Ok(Some(baseline.to_owned())))? else {

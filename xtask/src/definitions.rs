@@ -19,7 +19,7 @@ use crate::workspace;
 /// Arguments of `cargo xtask definitions`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// Only generate and compile; run nothing on a server
+    /// Only generate and compile the code; run nothing on a server
     #[arg(long)]
     compile_only: bool,
     /// Use only the definitions of Gateway API; the others take minutes to compile
@@ -28,16 +28,16 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The arguments for `cargo xtask ci` without `--long`.
+    /// The arguments for the step of `cargo xtask ci` that runs with and without `--long`.
     pub(crate) const CI: Self = Self { compile_only: false, gateway_api_only: true };
-    /// The arguments for `cargo xtask ci --long`.
+    /// The arguments for the step that `--long` adds to `cargo xtask ci`.
     pub(crate) const LONG: Self = Self { compile_only: true, gateway_api_only: false };
 }
 
 /// A Go module with its version, and the folder in it that contains the definitions.
 type Module = (&'static str, &'static str);
 
-/// Gateway API, in a version that the Go version of `xtask/controlplane` supports.
+/// The Go module of Gateway API, in a version that the Go version of `xtask/controlplane` supports.
 const GATEWAY_API: Module = ("sigs.k8s.io/gateway-api@v1.6.2", "config/crd/standard");
 
 /// Further Go modules with `CustomResourceDefinition`s. The code for these definitions is only generated and compiled.
@@ -56,11 +56,13 @@ const MAIN: &str = include_str!("../definitions/main.rs");
 /// The handwritten part of the library for the broad collection of definitions, which is only compiled.
 const LIBRARY: &str = "//! Types and accessors for a broad collection of definitions.\n\npub mod groups;\n";
 
-/// The manifest of the program and of the library. It has the dependencies of a user's program. Neither package is a
-/// member of the workspace.
+/// The `Cargo.toml` of both generated packages: the program that watches the kinds of Gateway API,
+/// and the library for the broad collection of definitions. It has the dependencies of a user's
+/// program. Neither package is a member of the workspace.
 const MANIFEST: &str = include_str!("../definitions/manifest.toml");
 
-/// Generates and compiles the code, and runs the program on a real server. The arguments can omit parts of this.
+/// Generates and compiles the code, and runs the program that watches the kinds of Gateway API on a
+/// real server. The options in `args` can omit parts of this.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let folder = workspace::root().join("target/definitions");
     let program = Package { folder: folder.join("program"), file: "main.rs", text: MAIN };
@@ -82,7 +84,8 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     apiserver::run_against(&mut cluster, &programs, &mut command, signals)
 }
 
-/// Generates and compiles a library from these definitions and from those of the other modules.
+/// Generates and compiles a library from the definitions in `collection` and from those of the
+/// modules in [`OTHERS`].
 fn check_collection(folder: &Path, mut collection: Vec<PathBuf>, signals: &Signals) -> anyhow::Result<()> {
     let all = Package { folder: folder.join("collection"), file: "lib.rs", text: LIBRARY };
     all.write()?;
@@ -93,7 +96,7 @@ fn check_collection(folder: &Path, mut collection: Vec<PathBuf>, signals: &Signa
     all.cargo("check", &[], signals)
 }
 
-/// A package with generated code.
+/// A cargo package with generated code, below `target/definitions`.
 struct Package {
     folder: PathBuf,
     /// The path of the handwritten file below `src`.
@@ -102,7 +105,7 @@ struct Package {
 }
 
 impl Package {
-    /// Writes the files of the crate that are not generated.
+    /// Writes the files of the package that are not generated.
     fn write(&self) -> anyhow::Result<()> {
         let source = self.folder.join("src");
         fs::create_dir_all(&source)
@@ -129,16 +132,21 @@ impl Package {
     }
 }
 
-/// Downloads a module with Go, and returns its files with definitions. Go runs in `folder`.
+/// Downloads a Go module, and returns the paths of its YAML files with `CustomResourceDefinition`s.
+/// Go runs in `folder`.
 fn definitions((module, path): Module, folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let found = definitions_in(&download(module, folder)?.join(path))?;
     if found.is_empty() {
-        bail!("there are no definitions in {path} of {module}; correct xtask/src/definitions.rs");
+        bail!(
+            "the folder {path} of the Go module {module} has no CustomResourceDefinitions; correct \
+             the folder in xtask/src/definitions.rs"
+        );
     }
     Ok(found)
 }
 
-/// Downloads a module with Go, which runs in `folder`, and returns the module's folder.
+/// Downloads a Go module with `go`, which runs in `folder`. Returns the folder of the downloaded
+/// module.
 fn download(module: &str, folder: &Path) -> anyhow::Result<PathBuf> {
     let output = Command::new("go")
         .args(["mod", "download", "-json", module])

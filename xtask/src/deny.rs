@@ -9,8 +9,8 @@ use crate::{process, workspace};
 /// The program that checks dependencies.
 const CARGO_DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2", args: &[] };
 
-/// The checks that need only packages. The check of advisories also downloads a database from a Git
-/// repository.
+/// The checks of cargo-deny that always run. They need only the packages of the dependencies. The
+/// check of advisories also downloads a database from a Git repository.
 const CHECKS: [&str; 3] = ["bans", "licenses", "sources"];
 
 /// Arguments of `cargo xtask deny`.
@@ -21,7 +21,8 @@ pub(crate) struct Args {
     advisories: bool,
 }
 
-/// Checks the dependencies. Fails if a dependency breaks a rule; a second version of a package is only a warning.
+/// Checks all dependencies. Fails if a dependency breaks a rule of `deny.toml`. A second version of
+/// a package is only a warning.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let root = workspace::root();
     let mut command = Command::new(CARGO_DENY.ensure(&root, signals)?);

@@ -13,8 +13,8 @@ use crate::process;
 use crate::signals::Signals;
 use crate::workspace;
 
-/// The environment variable with the kubeconfig of the tests. The tests create and delete objects, so they do not use
-/// KUBECONFIG, which can name the user's current cluster.
+/// The environment variable with the path of the kubeconfig for the tests. The tests create and
+/// delete objects, so they do not use KUBECONFIG, which can name the user's current cluster.
 const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 
 /// The environment variable with the URL of etcd. The wire scenarios (`kube-simulator/tests/wire`) use it to compact
@@ -25,7 +25,8 @@ const ETCD: &str = "INFORMER_E2E_ETCD";
 /// runs.
 const CONTROLLERS: &str = "INFORMER_E2E_CONTROLLERS";
 
-/// Flags that make the servers send a `GOAWAY` from time to time, and allow the deletion of unreadable objects.
+/// Flags that make the API servers send a `GOAWAY` from time to time, and allow the deletion of
+/// unreadable objects.
 const SERVER_FLAGS: [&str; 2] =
     ["--goaway-chance=0.02", "--feature-gates=AllowUnsafeMalformedObjectDeletion=true"];
 
@@ -57,7 +58,8 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Returns arguments with all controllers: Deployments get pods, pods get nodes, and nodes run pods.
+    /// Returns arguments that also start kube-controller-manager, kube-scheduler and KWOK with five
+    /// nodes: Deployments get pods, pods get nodes, and the simulated nodes run pods.
     pub(crate) fn all_controllers() -> Self {
         let with =
             vec![OptionalProgram::ControllerManager, OptionalProgram::Scheduler, OptionalProgram::Kwok];
@@ -70,7 +72,8 @@ impl Args {
     }
 }
 
-/// Builds the tests, starts a control plane and runs the tests against it.
+/// Builds the end-to-end tests, starts a control plane, and runs the tests against it. Without a
+/// test filter, also runs the examples and two larger controllers against it.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     // Build first, so that build errors appear before the servers start.
     let status = process::run(tests().arg("--no-run"), signals, || Ok(()))?;
@@ -122,8 +125,8 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Returns the command that runs the tests `scheduler_cache` and `endpoint_slices`, which are large controllers. In
-/// `cargo test`, these tests run against the simulator.
+/// Returns the command that runs the tests `scheduler_cache` and `endpoint_slices`, each of which
+/// is a large controller. In `cargo test`, these tests run against the simulator.
 fn controllers() -> Command {
     let mut command = workspace::cargo();
     command.args([
@@ -145,7 +148,8 @@ fn tests() -> Command {
     command
 }
 
-/// Returns the arguments for a run with the tests that take minutes, which print their measurements.
+/// Returns the arguments of the test program for a run with the tests that take minutes, which
+/// print their measurements.
 fn long_form() -> Vec<&'static str> {
     let lists_rules = Command::new("iptables").args(["-w", "-S", "INPUT"]).output();
     let mut arguments = vec!["--show-output"];
@@ -162,7 +166,8 @@ fn variables(which: AdditionalServer) -> [String; 2] {
     ["KUBECONFIG", "PID"].map(|what| format!("INFORMER_E2E_{name}_{what}"))
 }
 
-/// Adds the programs and flags that the tests need: kubectl, additional API servers, and `GOAWAY`.
+/// Returns `options` with the additions that the tests need: kubectl, additional API servers, and
+/// [`SERVER_FLAGS`].
 fn for_tests(options: &Options) -> Options {
     let mut options = Options { additional_servers: AdditionalServer::ALL.to_vec(), ..options.clone() };
     options.apiserver_arg.extend(SERVER_FLAGS.map(str::to_owned));

@@ -24,7 +24,8 @@ const NAMES: [&str; 13] = [
     "store_alone",
 ];
 
-/// Other examples: `custom-groups` has its own step, and the rest runs until Ctrl-C.
+/// The examples that [`each`] does not run. The example `custom-groups` has its own step in CI, and
+/// the other three run until Ctrl-C.
 #[cfg(test)]
 const OTHERS: [&str; 4] = ["async_handler", "controller", "custom-groups", "event_stream"];
 
@@ -33,7 +34,7 @@ pub(crate) fn run(signals: &Signals) -> anyhow::Result<ExitCode> {
     each(|command| Ok(process::exit_code(process::run(command, signals, || Ok(()))?)))
 }
 
-/// Runs each example, up to the first failure.
+/// Calls `run` with the command of each example, up to the first failure.
 pub(crate) fn each(
     mut run: impl FnMut(&mut Command) -> anyhow::Result<ExitCode>,
 ) -> anyhow::Result<ExitCode> {

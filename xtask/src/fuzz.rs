@@ -11,10 +11,10 @@ use anyhow::{Context, bail};
 use crate::signals::Signals;
 use crate::{process, workspace};
 
-/// The targets, each a file in `fuzz/fuzz_targets`.
+/// The fuzz targets, each a file in `fuzz/fuzz_targets`.
 const TARGETS: [&str; 6] = ["list", "watch", "protobuf", "response", "continue_token", "selector"];
 
-/// Compiler flags for edge counters and comparison tracing.
+/// Compiler flags that add the edge counters and comparison tracing that libFuzzer needs.
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
                      -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
                      -Cllvm-args=-sanitizer-coverage-pc-table \
@@ -33,7 +33,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The arguments of `cargo xtask ci --long`.
+    /// The arguments for the fuzzing step of `cargo xtask ci --long`.
     pub(crate) const LONG: Self = Self { seconds: 300, targets: Vec::new() };
 }
 
@@ -56,7 +56,8 @@ fn folder() -> PathBuf {
     workspace::root().join("target").join("fuzz")
 }
 
-/// Builds all targets and returns their folder. The flags affect every crate, so the target folder is separate.
+/// Builds all fuzz targets, and returns the folder of the programs. [`FLAGS`] affect every crate,
+/// so cargo has a separate target folder.
 fn build(signals: &Signals) -> anyhow::Result<PathBuf> {
     let host = host()?;
     let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
@@ -82,7 +83,7 @@ fn host() -> anyhow::Result<String> {
     host.map(str::to_owned).context("`rustc -vV` printed no host")
 }
 
-/// Runs one target.
+/// Runs one fuzz target for `seconds`. Fails if it finds a failing input.
 fn fuzz(target: &str, programs: &Path, seconds: u64, signals: &Signals) -> anyhow::Result<()> {
     let (found, failing) = (folder().join("corpus").join(target), folder().join("failing"));
     for folder in [&found, &failing] {
@@ -101,7 +102,8 @@ fn fuzz(target: &str, programs: &Path, seconds: u64, signals: &Signals) -> anyho
     let status = process::run(&mut command, signals, || Ok(()))?;
     if !status.success() {
         bail!(
-            "`{target}` found a failing input, see {}; write a test with the input, and fix the bug",
+            "the fuzz target `{target}` found a failing input and wrote it to the folder {}; write \
+             a test with the input, and fix the bug",
             failing.display()
         );
     }

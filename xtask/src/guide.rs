@@ -14,12 +14,13 @@ use crate::signals::Signals;
 use crate::tools::Tool;
 use crate::workspace;
 
-/// The program that builds the book. It is built without its web server, because a browser can open the
-/// files.
+/// The program that builds the guide as a book. It is built without its web server, because a
+/// browser can open the files.
 const MDBOOK: Tool =
     Tool { name: "mdbook", version: "0.5.4", args: &["--no-default-features", "--features", "search"] };
 
-/// The built book, relative to the workspace's root. `docs/guide/book.toml` has the same path.
+/// The folder of the built book, relative to the workspace's root. `docs/guide/book.toml` has the
+/// same path.
 const BOOK: &str = "target/guide";
 
 /// Arguments of `cargo xtask guide`.
@@ -30,7 +31,7 @@ pub(crate) struct Args {
     open: bool,
 }
 
-/// Builds the book. Fails if a link of a page leads nowhere.
+/// Builds the guide as a book. Fails if a relative link of a page points to no file or heading.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let root = workspace::root();
     let mut command = Command::new(MDBOOK.ensure(&root, signals)?);
@@ -47,7 +48,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
         eprintln!("{link}");
     }
     if !dead.is_empty() {
-        bail!("the guide has {} dead links", dead.len());
+        bail!("the guide has {} dead links, which are listed above", dead.len());
     }
     eprintln!("guide: {} pages in {BOOK}", pages.len());
     Ok(ExitCode::SUCCESS)
@@ -86,7 +87,7 @@ fn dead_links(pages: &BTreeMap<String, String>, exists: impl Fn(&str) -> bool) -
                 None => !exists(file),
             };
             if is_dead {
-                dead.push(format!("docs/guide: the link `{link}` of {name} leads nowhere"));
+                dead.push(format!("docs/guide: {name} links to `{link}`, which does not exist"));
             }
         }
     }
@@ -94,7 +95,7 @@ fn dead_links(pages: &BTreeMap<String, String>, exists: impl Fn(&str) -> bool) -
     dead
 }
 
-/// Returns the values of an attribute in a page.
+/// Returns the values of an attribute, such as `href`, in an HTML page.
 fn values<'h>(html: &'h str, attribute: &str) -> impl Iterator<Item = &'h str> {
     let start = format!(" {attribute}=\"");
     html.match_indices(&start)

@@ -31,7 +31,8 @@ pub(crate) struct Args {
     filter: Vec<String>,
 }
 
-/// Runs the tests of requests, then those in the browser.
+/// Runs the inspector's tests: first those that send requests without a browser, then those in a
+/// browser.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let missing =
         missing(on_path("chromedriver") || env::var_os(DRIVER).is_some(), BROWSERS.into_iter().any(on_path));

@@ -40,7 +40,7 @@ struct Cli {
     command: Command,
 }
 
-/// The commands.
+/// The subcommands of `cargo xtask`.
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run a real etcd and kube-apiserver on loopback, until Ctrl-C or until a command ends

@@ -8,10 +8,11 @@ use anyhow::{Context, bail};
 use crate::signals::Signals;
 use crate::{process, workspace};
 
-/// Only a nightly toolchain has Miri.
+/// The Rust toolchain that runs Miri. Only a nightly toolchain has Miri.
 const TOOLCHAIN: &str = "nightly";
 
-/// Runs the tests of all code that uses `unsafe`, with several orders of threads. rustup installs Miri if necessary.
+/// Runs in Miri the tests of all code that uses `unsafe`, each with 16 seeds for the order of
+/// threads. rustup installs Miri if necessary.
 pub(crate) fn run(signals: &Signals) -> anyhow::Result<ExitCode> {
     let has_miri = Command::new("rustup").args(["run", TOOLCHAIN, "cargo-miri", "--version"]).output();
     if !has_miri.context("cannot start `rustup`, which installs Miri")?.status.success() {

@@ -8,10 +8,10 @@ use anyhow::Context;
 
 use crate::signals::Signals;
 
-/// Interval between checks for the end of a command.
+/// Interval between checks that a command has ended or that a condition holds.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Time for a command to end after a termination request.
+/// Time for a command to end after SIGTERM. Then it receives SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Puts the command in its own process group, so that the terminal's Ctrl-C does not reach it.
@@ -76,8 +76,8 @@ impl Drop for Running {
     }
 }
 
-/// Sends a signal, by name, to the process or to its group. It runs the program `kill`, because the standard library
-/// can only kill a single process.
+/// Sends a signal, such as `TERM`, to the process or, if `group` is `true`, to its process group.
+/// It runs the program `kill`, because the standard library can only kill a single process.
 fn signal(child: &Child, group: bool, name: &str) {
     let target = format!("{}{}", if group { "-" } else { "" }, child.id());
     let status = Command::new("kill").args(["-s", name, "--", &target]).stderr(Stdio::null()).status();

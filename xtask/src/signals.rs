@@ -26,7 +26,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Installs the signal handlers. Works once per process.
+    /// Installs the signal handlers. Fails if this process has already installed them.
     pub(crate) fn install() -> anyhow::Result<Self> {
         let (sender, receiver) = mpsc::channel();
         // Sending fails only while the process ends, when no receiver is left.

@@ -9,7 +9,7 @@ use crate::process;
 use crate::signals::Signals;
 use crate::workspace;
 
-/// A program from crates.io.
+/// A developer program that `cargo install` builds from crates.io.
 #[derive(Debug)]
 pub(crate) struct Tool {
     /// The name of the package, and of its program.

@@ -21,8 +21,8 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// Removes the variables that `cargo run` sets for this package. Some build scripts read them, and would run again
-/// whenever a variable changes.
+/// Removes from `command` the environment variables that `cargo run` sets for this package. Some
+/// build scripts read them, and would run again whenever a variable changes.
 pub(crate) fn remove_package_variables(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         let is_package_variable = name.to_str().is_some_and(|name| {
@@ -36,7 +36,8 @@ pub(crate) fn remove_package_variables(command: &mut Command) {
     }
 }
 
-/// Removes the variables that `cargo xtask` sets for its own toolchain, so that a command can run another toolchain.
+/// Removes from `command` the environment variables that `cargo xtask` sets for its own toolchain,
+/// so that the command can run another toolchain.
 pub(crate) fn remove_toolchain_variables(command: &mut Command) {
     for variable in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"] {
         command.env_remove(variable);
@@ -44,13 +45,13 @@ pub(crate) fn remove_toolchain_variables(command: &mut Command) {
     remove_package_variables(command);
 }
 
-/// Copies the files that git tracks. Unchanged files in the copy keep their modification time, so that cargo does not
-/// rebuild them.
+/// Copies all files that git tracks into the folder `copy`. Unchanged files in the copy keep their
+/// modification time, so that cargo does not rebuild them.
 pub(crate) fn copy_sources(copy: &Path) -> anyhow::Result<()> {
     let root = root();
     let listed = Command::new("git").current_dir(&root).args(["ls-files", "-z"]).output();
     let listed = listed.context("cannot start `git`, which lists the sources; install git")?;
-    let names = String::from_utf8(listed.stdout).context("a file's name is not UTF-8")?;
+    let names = String::from_utf8(listed.stdout).context("a tracked file's name is not UTF-8")?;
     for name in names.split_terminator('\0') {
         let (from, to): (PathBuf, PathBuf) = (root.join(name), copy.join(name));
         // Git lists a deleted file until the deletion is committed.

@@ -9,12 +9,12 @@ use kube::Client;
 use kube::client::Body;
 use tokio::task::JoinHandle;
 
-/// An encoding: its file extension, its media type, and its framing.
+/// An encoding of responses: its file extension, its media type, and its division into frames.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Encoding {
     name: &'static str,
     media_type: &'static str,
-    /// Returns the length of the first frame, if it is complete.
+    /// Returns the length of the first frame of the bytes, or `None` if the frame is incomplete.
     frame: fn(&[u8]) -> Option<usize>,
 }
 
@@ -27,7 +27,8 @@ fn line(bytes: &[u8]) -> Option<usize> {
     Some(bytes.iter().position(|byte| *byte == b'\n')? + 1)
 }
 
-/// Returns the length of the first frame, including the four bytes before it that contain its length.
+/// Returns the length of the first frame, including the four bytes before it that contain its
+/// length. Returns `None` if the frame is incomplete.
 fn length_prefixed(bytes: &[u8]) -> Option<usize> {
     let (length, _) = bytes.split_first_chunk::<4>()?;
     let end = 4 + usize::try_from(u32::from_be_bytes(*length)).ok()?;
@@ -45,13 +46,14 @@ impl Recorder {
         Self { client, folder }
     }
 
-    /// Records a list.
+    /// Records the response to a list of all pods in the file `list` of this encoding.
     pub(crate) async fn list(&self, encoding: &Encoding) -> anyhow::Result<()> {
         let body = self.body("/api/v1/pods", encoding).await?.collect().await?.to_bytes();
         self.write(&format!("list.{}", encoding.name), &body)
     }
 
-    /// Records a streaming list: a frame for each object, and the bookmark.
+    /// Records a streaming list of `objects` pods in the file `initial` of this encoding: a frame
+    /// for each pod, and the bookmark.
     pub(crate) async fn initial(&self, encoding: &Encoding, objects: usize) -> anyhow::Result<()> {
         let path = "/api/v1/pods?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan\
             &allowWatchBookmarks=true";
@@ -59,7 +61,8 @@ impl Recorder {
         self.write(&format!("initial.{}", encoding.name), &body)
     }
 
-    /// Starts a watch without initial objects, and returns a task that records its next `count` events.
+    /// Starts a watch of pods without initial objects, and returns a task that records its next
+    /// `count` events in the file `events` of this encoding.
     pub(crate) async fn events(
         &self,
         encoding: &Encoding,
@@ -91,7 +94,7 @@ impl Recorder {
     }
 }
 
-/// Reads `count` frames of the body.
+/// Returns the first `count` frames of the body. Fails if the body ends before.
 async fn frames(body: Body, encoding: &Encoding, count: usize) -> anyhow::Result<Vec<u8>> {
     let mut chunks = body.into_data_stream();
     let (mut bytes, mut end, mut complete) = (Vec::new(), 0, 0);

@@ -46,7 +46,8 @@ struct SlimStatus {
     host_ip: Option<String>,
 }
 
-/// Runs the client.
+/// Runs a client with an informer of this workspace, in the storage form that the arguments of the
+/// process select. Returns only if it fails.
 pub(crate) fn main() -> anyhow::Result<()> {
     let plan = Plan::from_args()?;
     let runtime = tokio::runtime::Runtime::new().context("cannot start a runtime")?;
@@ -65,7 +66,7 @@ pub(crate) fn main() -> anyhow::Result<()> {
             "slim, compressed" => {
                 run(&plan, stored::<SlimPod>(builder, Storage::Compressed), slim_pods).await
             }
-            form => bail!("unknown form {form}"),
+            form => bail!("the argument FORM is unknown: {form}"),
         }
     })
 }

@@ -61,7 +61,8 @@ async fn run(plan: &Plan, prune: fn(&mut Pod)) -> anyhow::Result<()> {
     std::future::pending().await
 }
 
-/// Feeds the store, and counts events after the store has applied them.
+/// Applies the events of the watcher to the store, and counts each update in `meter` after the
+/// store has applied it. Sends the number of objects to `synced` after the first complete list.
 async fn follow(
     events: impl Stream<Item = watcher::Result<Event<Pod>>> + Send,
     meter: Arc<Meter>,

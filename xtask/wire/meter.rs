@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use crate::protocol::{Plan, now};
 
-/// The counters of all handlers.
+/// Counts the events that all handlers of a client receive.
 #[derive(Debug)]
 pub(crate) struct Meter {
     last_pass: u64,
@@ -17,7 +17,8 @@ pub(crate) struct Meter {
     /// The number of last states that handlers have not received yet. Each handler receives the last state of each
     /// object, so this number is at first the number of objects times the number of handlers.
     missing: AtomicUsize,
-    /// Version and time of each event; `None` if times are not recorded.
+    /// The resource version and the time of each event of the first handler; `None` if times are
+    /// not recorded.
     times: Option<Mutex<Vec<(u64, u64)>>>,
     done: Notify,
 }
@@ -33,7 +34,8 @@ impl Meter {
         }
     }
 
-    /// Counts an event that a handler has received. `version` is the resource version of the object.
+    /// Counts an event that the handler with the number `handler` has received. `version` is the
+    /// resource version of the object.
     pub(crate) fn observe(&self, handler: usize, version: u64) {
         self.received.fetch_add(1, Ordering::Relaxed);
         if let Some(times) = self.times.as_ref().filter(|_| handler == 0)
@@ -46,13 +48,16 @@ impl Meter {
         }
     }
 
-    /// Waits until all handlers have the last state of each object, and returns the number of events.
+    /// Waits until all handlers have received the last state of each object. Returns the number of
+    /// events that all handlers received.
     pub(crate) async fn done(&self) -> usize {
         self.done.notified().await;
         self.received.load(Ordering::Relaxed)
     }
 
-    /// Writes the recorded times, each as two numbers of eight bytes in little-endian order: version and nanoseconds.
+    /// Writes the recorded times to the file `times` of the plan, each as two numbers of eight
+    /// bytes in little-endian order: resource version and nanoseconds. Does nothing if times are
+    /// not recorded.
     pub(crate) fn write_times(&self, plan: &Plan) -> anyhow::Result<()> {
         let (Some(times), Some(path)) = (&self.times, &plan.times) else {
             return Ok(());

@@ -12,14 +12,14 @@ pub(crate) const NAMESPACES: usize = 50;
 /// The number of pods of one `ReplicaSet`.
 const REPLICAS: usize = 20;
 
-/// The number of pods of one node.
+/// The approximate number of pods on one node.
 const PODS_PER_NODE: usize = 40;
 
 pub(crate) fn namespace(number: usize) -> String {
     format!("team-{number:02}")
 }
 
-/// The content of one pod.
+/// The content of one generated pod.
 #[derive(Debug)]
 pub(crate) struct Recipe {
     application: Application,
@@ -60,7 +60,8 @@ impl Recipe {
         format!("{}-{}", self.application.replica_set(), self.suffix)
     }
 
-    /// Returns the pod as its controller creates it, and with the node that the scheduler assigns.
+    /// Returns the pod as its controller creates it, but already with the node that a scheduler
+    /// would assign.
     pub(crate) fn pod(&self) -> Value {
         let application = &self.application;
         let containers = application.containers.iter().map(|spec| container(spec, &self.volume));
@@ -134,7 +135,7 @@ impl Recipe {
 }
 
 impl Application {
-    /// Returns the application with this number.
+    /// Returns the common content of the pods of the `ReplicaSet` with this number.
     fn new(number: usize) -> Self {
         let mut random = Rng::with_seed(number as u64);
         let name = format!(

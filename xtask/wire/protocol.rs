@@ -21,10 +21,11 @@ pub(crate) struct Plan {
     pub(crate) is_list: bool,
     pub(crate) objects: usize,
     pub(crate) handlers: usize,
-    /// The resource version of the first event of the last pass. In a pass, each object is updated once. So an object
-    /// has its last state if it has this version or a later one.
+    /// The resource version of the first event of the last pass over the objects. In a pass, each
+    /// object is updated once. So an object has its last state if it has this version or a later
+    /// one.
     pub(crate) last_pass: u64,
-    /// The file for the time of each event.
+    /// The file for the time of each event; `None` if times are not recorded.
     pub(crate) times: Option<PathBuf>,
 }
 

@@ -5,11 +5,13 @@
 pub(crate) struct Case {
     pub(crate) title: &'static str,
     pub(crate) unit: Unit,
-    /// The name in the output of client-go's program; `None` if client-go has no such feature.
+    /// The name of the case in the output of the program that measures client-go
+    /// (`xtask/clientgo`). `None` if that program does not measure the case.
     pub(crate) client_go: Option<&'static str>,
-    /// The name in the output of our program or, if it uses criterion, the name of criterion's benchmark.
+    /// The name of the case in the output of our benchmark program or, if the program uses
+    /// criterion, the name of criterion's benchmark.
     pub(crate) ours: &'static str,
-    /// The goal, in `unit`.
+    /// The value that our measurement should reach, in `unit`. `None` if the case has no goal.
     pub(crate) goal: Option<f64>,
 }
 
@@ -38,7 +40,8 @@ impl Unit {
         }
     }
 
-    /// Returns the number of nanoseconds in one unit of time; `None` for other units.
+    /// Returns the number of nanoseconds in this unit of time. Returns `None` if the unit does not
+    /// measure time.
     pub(crate) fn nanoseconds(self) -> Option<f64> {
         match self {
             Self::Nanoseconds => Some(1.0),
@@ -53,14 +56,16 @@ impl Unit {
     }
 }
 
-/// The cases that one of our programs measures, with the corresponding cases of client-go's program.
+/// One of our benchmark programs, with filters that select the corresponding cases of the program
+/// that measures client-go.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) package: &'static str,
     pub(crate) bench: &'static str,
     /// Whether the program uses criterion, which has its own arguments and result files.
     pub(crate) is_criterion: bool,
-    /// The filters for client-go's program. It runs the cases whose name contains one of these texts.
+    /// The filters for the program that measures client-go. It runs the cases whose name contains
+    /// one of these texts.
     pub(crate) client_go: &'static [&'static str],
 }
 

@@ -15,7 +15,8 @@ use crate::{process, workspace};
 /// The crates that also work for plain structs, without the types of Kubernetes.
 const PLAIN: [&str; 2] = ["informer-core", "informer-store"];
 
-/// Compiles each crate with an empty target folder, and prints a table.
+/// Compiles each published crate with an empty target folder. Prints a table of dependencies and
+/// compile times.
 pub(super) fn run(signals: &Signals) -> anyhow::Result<()> {
     println!("| crate | dependencies | CPU time | time |\n|---|---|---|---|");
     for package in &Packages::load()?.in_order {
@@ -46,7 +47,8 @@ fn print(name: &str, variant: &str, features: &[&str], signals: &Signals) -> any
     Ok(())
 }
 
-/// Returns the number of direct and indirect dependencies, with those of build scripts and without those of tests.
+/// Returns the number of direct and indirect dependencies of the crate `name`. Counts the
+/// dependencies of build scripts, but not those of tests.
 fn dependencies(name: &str, features: &[&str]) -> anyhow::Result<usize> {
     let output = workspace::cargo()
         .args(["tree", "--package", name, "--edges", "normal,build", "--prefix", "none"])

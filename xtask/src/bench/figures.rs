@@ -21,7 +21,7 @@ enum Figure {
     Plain(f64),
 }
 
-/// Returns the median of at least one value.
+/// Returns the median of `values`. Panics if there are no values.
 pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
@@ -42,13 +42,15 @@ struct Estimate {
 }
 
 impl Figures {
-    /// Returns the median of a case in this unit; `None` if the case was not measured.
+    /// Returns the median of a case over all rounds. Converts times to `unit`. Returns `None` if
+    /// the case was not measured.
     pub(crate) fn median(&self, case: &str, unit: Unit) -> Option<f64> {
         let figures = self.by_case.get(case)?;
         Some(median(figures.iter().map(|figure| figure.value(unit))))
     }
 
-    /// Records the printed figures of a program: `bench: CASE = VALUE UNIT`, or `CASE: DURATION`.
+    /// Records the figures in the output of a program. A figure is a line
+    /// `bench: CASE = VALUE UNIT` or `CASE: DURATION`.
     pub(crate) fn take_output(&mut self, output: &str) {
         for (case, figure) in output.lines().filter_map(read_line) {
             self.by_case.entry(case.to_owned()).or_default().push(figure);
@@ -63,7 +65,7 @@ impl Figures {
 
     fn take_folder(&mut self, folder: &Path, group: &str) -> anyhow::Result<()> {
         let entries = std::fs::read_dir(folder)
-            .with_context(|| format!("criterion has written nothing to {}", folder.display()))?;
+            .with_context(|| format!("cannot read criterion's results in {}", folder.display()))?;
         for entry in entries {
             let path = entry?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -101,7 +103,7 @@ fn read_line(line: &str) -> Option<(&str, Figure)> {
     Some((case, Figure::Nanoseconds(read_duration(duration)?)))
 }
 
-/// Parses a duration in Rust's debug format: `1.5ms`.
+/// Parses a duration in Rust's debug format, such as `1.5ms`, and returns it in nanoseconds.
 fn read_duration(text: &str) -> Option<f64> {
     // Longer units first, because each of them ends in `s`.
     let units = [("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::workspace;
 
-/// The environment of a measurement.
+/// The machine, the versions of the programs, and the date of a measurement.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Machine {

@@ -55,7 +55,7 @@ pub(crate) struct Args {
     json: Option<PathBuf>,
 }
 
-/// Other measurements.
+/// The subcommands of `cargo xtask bench`.
 #[derive(Debug, clap::Subcommand)]
 enum Other {
     /// Replay recorded responses of a real API server to our informers, client-go, kube-rs and fabric8, and compare
@@ -63,7 +63,8 @@ enum Other {
     Wire(wire::Args),
 }
 
-/// Builds everything, measures round by round, and prints the table.
+/// Builds the benchmark programs, runs them in several rounds, and prints a table of medians. With
+/// `wire`, `--types` or `--crates`, makes that other measurement instead.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     if let Some(Other::Wire(args)) = &args.other {
         return wire::run(args, signals);
@@ -92,7 +93,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
         }
     }
     for case in CASES.iter().filter(|case| our_figures.median(case.ours, case.unit).is_none()) {
-        eprintln!("no benchmark of ours is called \"{}\": correct xtask/src/bench/cases.rs", case.ours);
+        eprintln!("our benchmarks lack \"{}\"; correct xtask/src/bench/cases.rs", case.ours);
     }
     let machine = Machine::here(client_go.is_some())?;
     println!("{machine}\n\n{}", table::markdown(&CASES, &our_figures, &their_figures));

@@ -77,7 +77,7 @@ pub(crate) struct ClientGo {
 }
 
 impl ClientGo {
-    /// Builds the program. Returns `None` if Go is not installed.
+    /// Builds the program that measures client-go. Returns `None` if Go is not installed.
     pub(crate) fn build(signals: &Signals) -> anyhow::Result<Option<Self>> {
         let path = client_go::build(".", "clientgobench", signals)?;
         if path.is_none() {
@@ -88,7 +88,7 @@ impl ClientGo {
         Ok(path.map(|path| Self { path }))
     }
 
-    /// Runs the cases of a part and records their figures.
+    /// Runs the client-go cases of `part`, and records their figures in `figures`.
     pub(crate) fn measure(
         &self,
         part: &Part,

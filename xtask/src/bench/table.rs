@@ -6,7 +6,8 @@ use super::cases::{Case, Unit};
 use super::figures::Figures;
 use super::machine::Machine;
 
-/// A case with its figures.
+/// A benchmark case, with the medians of client-go and of this workspace. A median is `None` if it
+/// was not measured.
 struct Row<'a> {
     case: &'a Case,
     client_go: Option<f64>,
@@ -26,7 +27,8 @@ fn rows<'a>(
 }
 
 impl Row<'_> {
-    /// Returns the factor by which our figure is better than client-go's.
+    /// Returns the factor by which our figure is better than client-go's. Returns `None` if one of
+    /// the two figures is missing.
     fn ratio(&self) -> Option<f64> {
         let (ours, client_go) = (self.ours?, self.client_go?);
         let ratio = if self.case.unit.more_is_better() { ours / client_go } else { client_go / ours };
@@ -39,7 +41,7 @@ impl Row<'_> {
     }
 }
 
-/// Formats the table as Markdown.
+/// Formats the figures of all cases as a Markdown table.
 pub(crate) fn markdown(cases: &[Case], ours: &Figures, client_go: &Figures) -> String {
     let mut lines =
         vec!["| | client-go | ours | times better | goal |".to_owned(), "|---|---|---|---|---|".to_owned()];
@@ -58,7 +60,7 @@ pub(crate) fn markdown(cases: &[Case], ours: &Figures, client_go: &Figures) -> S
     lines.join("\n")
 }
 
-/// Formats the figures as JSON.
+/// Formats the machine and the figures of all cases as JSON.
 pub(crate) fn json(machine: &Machine, cases: &[Case], ours: &Figures, client_go: &Figures) -> Value {
     let rows: Vec<Value> = rows(cases, ours, client_go)
         .map(|row| {
@@ -81,7 +83,7 @@ fn shown(value: f64, unit: Unit) -> String {
     format!("{} {}", three_digits(value), unit.name())
 }
 
-/// Rounds to three digits, the precision of these measurements.
+/// Formats a number with three significant digits, the precision of these measurements.
 pub(super) fn three_digits(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return value.to_string();

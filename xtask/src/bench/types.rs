@@ -15,7 +15,8 @@ use crate::process;
 use crate::signals::Signals;
 use crate::workspace;
 
-/// The number of types in each program.
+/// The numbers of Kubernetes types, one for each measured program. A program has an informer for
+/// each of its types.
 const TYPES: [usize; 3] = [1, 5, 40];
 
 const MANIFEST: &str = r#"[package]
@@ -39,7 +40,7 @@ struct Cost {
     bytes: f64,
 }
 
-/// Builds each program several times, and prints the medians.
+/// Builds each program `rounds` times, and prints the medians of CPU time and size.
 pub(super) fn run(rounds: u8, signals: &Signals) -> anyhow::Result<()> {
     let package = workspace::root().join("target/types");
     fs::create_dir_all(package.join("src"))
@@ -74,8 +75,8 @@ pub(super) fn run(rounds: u8, signals: &Signals) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the paths of enough types for all programs, without alpha and beta versions. Types that most real programs
-/// use come first.
+/// Returns the Rust paths of all Kubernetes types in stable API versions. Types that most real
+/// programs use come first.
 fn types() -> anyhow::Result<Vec<String>> {
     let data = data::read(&workspace::root())?;
     let mut types: Vec<String> = ["Pod", "Node", "Service", "ConfigMap"]

@@ -11,20 +11,22 @@ use informer_codegen::__private::{Files, Stale, source, stale_files, update_file
 use super::kubernetes::{self, Kubernetes};
 use super::{data, direct, expand, facts, lower, merging, methods, refresh};
 
-/// The folder of the generated files, relative to the workspace's root. All files in it are generated.
+/// The folder of informer-factory's generated accessors, relative to the workspace's root. All
+/// files in it are generated.
 const FOLDER: &str = "informer-factory/src/groups";
 
-/// The folder that contains the derive's list of built-in accessors. The other files in this folder are not generated.
+/// The folder that contains the list of built-in accessors for `#[derive(Informer)]`. The other
+/// files in this folder are not generated.
 const DERIVE_FOLDER: &str = "informer-macros/src";
 
-/// The file with the derive's list of built-in accessors.
+/// The file with the list of built-in accessors for `#[derive(Informer)]`.
 const DERIVE_FILE: &str = "built_in.rs";
 
-/// The folder that contains informer-codegen's list of taken accessor names. The other files in this folder are not
-/// generated.
+/// The folder that contains informer-codegen's list of names that accessors of custom groups cannot
+/// have. The other files in this folder are not generated.
 const CODEGEN_FOLDER: &str = "informer-codegen/src";
 
-/// The file with informer-codegen's list of taken accessor names.
+/// The file with informer-codegen's list of names that accessors of custom groups cannot have.
 const CODEGEN_FILE: &str = "taken.rs";
 
 /// The folder that contains the simulator's table of built-in kinds. The other Rust files in this folder are not
@@ -40,10 +42,10 @@ const DIRECT_FOLDER: &str = "informer-reflector/src/decode/direct";
 /// The file with the decoders of frequent kinds.
 const DIRECT_FILE: &str = "messages.rs";
 
-/// The protobuf messages of built-in kinds.
+/// The file that describes the protobuf messages of built-in kinds.
 const MESSAGES: &str = "kube-messages/src/messages.txt";
 
-/// The rules for merging lists and maps of built-in kinds, which the simulator reads.
+/// The file with the rules for merging lists and maps of built-in kinds, which the simulator reads.
 const MERGING: &str = "kube-simulator/src/kinds/merging.json";
 
 /// The text that marks generated files, in a comment at the start of the file.
@@ -87,13 +89,14 @@ let evictions = factory.lifecycle().v1alpha1();
 
 For custom resources, informer-codegen generates groups, and `factory.informer::<K>()` works without them.";
 
-/// Updates the generated files.
+/// Writes missing and changed generated files, removes those that are no longer generated, and
+/// prints their names.
 pub(crate) fn write(root: &Path) -> anyhow::Result<()> {
     let (mut written, mut count) = (0, 0);
     for (folder, files) in generate(root)? {
         let updated = update_files(&root.join(folder), &files, MARK)?;
         for (name, why) in &updated {
-            eprintln!("updated {folder}/{name}, which was {why}");
+            eprintln!("codegen: corrected {folder}/{name}, which was {why}");
         }
         written += updated.values().filter(|why| **why != Stale::Left).count();
         count += files.len();
@@ -115,8 +118,8 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Updates the data from the sources of k8s-openapi and of Kubernetes. With `check`, changes nothing, and fails if the
-/// data differs from the sources.
+/// Updates `xtask/groups.json`, [`MESSAGES`] and [`MERGING`] from the sources of k8s-openapi and of
+/// Kubernetes. With `check`, changes nothing, and fails if the data differs from the sources.
 pub(crate) fn refresh(root: &Path, check: bool) -> anyhow::Result<()> {
     let kubernetes = Kubernetes::read()?;
     if let Some(kubernetes) = &kubernetes {

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-/// The file with the facts, relative to the workspace's root.
+/// The file with the facts about Kubernetes' kinds, relative to the workspace's root.
 pub(crate) const FILE: &str = "xtask/groups.json";
 
 /// The content of `xtask/groups.json`.
@@ -49,7 +49,7 @@ pub(crate) struct Group {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Version {
     pub(crate) version: String,
-    /// The path of the module of k8s-openapi with the types.
+    /// The path of the module of k8s-openapi that contains the Rust types of this version.
     pub(crate) module: String,
     pub(crate) kinds: Vec<Kind>,
 }
@@ -62,18 +62,19 @@ pub(crate) struct Kind {
     /// The name of the resource, as in URLs.
     pub(crate) plural: String,
     pub(crate) namespaced: bool,
-    /// kubectl's short names.
+    /// The short names of the resource in kubectl, such as `po` for pods.
     #[serde(default)]
     pub(crate) short: Vec<String>,
-    /// A short description.
+    /// A short description of the kind, for the documentation of the kind's accessor.
     pub(crate) what: String,
     /// The version features of k8s-openapi that have the kind; empty if all have it.
     #[serde(default)]
     pub(crate) features: Vec<String>,
     #[serde(default)]
     pub(crate) categories: Vec<String>,
-    /// The verbs; empty for the usual eight. [`Facts`](super::kubernetes::Facts) describes the format of this field
-    /// and of the next ones.
+    /// The verbs of the resource; empty for the eight verbs that most resources have.
+    /// [`Facts`](super::kubernetes::Facts) describes the format of `verbs`, `subresources` and
+    /// `columns`.
     #[serde(default)]
     pub(crate) verbs: Vec<String>,
     #[serde(default)]
@@ -102,7 +103,8 @@ fn parse(text: &str) -> anyhow::Result<Data> {
 }
 
 impl Data {
-    /// Returns the text of the file, with one kind per line, so that diffs are easy to read.
+    /// Returns the text of `xtask/groups.json`. Each kind begins on a new line, so that diffs are
+    /// easy to read.
     pub(crate) fn text(&self) -> anyhow::Result<String> {
         let lines = self.about.iter().map(|line| Ok(format!("    {}", json(line)?)));
         let excepted = self.not_watched.iter().map(|NotWatched { group, kind }| {
@@ -139,7 +141,8 @@ impl Version {
 }
 
 impl Kind {
-    /// Returns whether a version feature of k8s-openapi has the kind.
+    /// Returns whether the kind exists in the Kubernetes version of `feature`, a version feature of
+    /// k8s-openapi such as `v1_36`.
     pub(crate) fn is_in(&self, feature: &str) -> bool {
         self.features.is_empty() || self.features.iter().any(|known| known == feature)
     }

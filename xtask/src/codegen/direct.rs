@@ -17,7 +17,7 @@ use quote::quote;
 
 use super::refresh::sources;
 
-/// The messages of the frequent kinds.
+/// The protobuf messages of the frequent kinds, for which decoders are generated.
 const KINDS: [&str; 9] = [
     "apps.v1.ReplicaSet",
     "coordination.v1.Lease",
@@ -76,7 +76,8 @@ pub(crate) fn module() -> anyhow::Result<Module> {
     Ok(Module { docs: vec![DOCS.to_owned()], parts: vec![Part::Items(items)] })
 }
 
-/// Returns the frequent kinds, and the messages in their fields.
+/// Returns the messages of the frequent kinds, and all messages that are values of their fields,
+/// directly or indirectly.
 fn reachable(types: &Types) -> Vec<&'static Message> {
     let mut next: Vec<_> = KINDS.iter().filter_map(|name| Messages::all().find(name)).collect();
     let mut found = BTreeMap::new();
@@ -125,7 +126,8 @@ fn arms(outer: &Message, message: &Message, types: &Types) -> Vec<TokenStream> {
     fields.filter_map(|field| arm(outer, field, types).or_else(|| left_out(field))).collect()
 }
 
-/// Returns whether a field with a zero value counts as absent. Go writes such fields even if they are zero.
+/// Returns whether the generated decoder treats a zero value of `field` as absent. Go writes such
+/// fields even if they are zero.
 fn is_absent_if_zero(field: &Field) -> bool {
     let is_always_present = matches!(field.value_type, Type::Message(_) | Type::Quantity | Type::IntOrString);
     field.shape == Shape::Plain && !is_always_present
@@ -154,7 +156,8 @@ fn arm(outer: &Message, field: &Field, types: &Types) -> Option<TokenStream> {
     Some(quote!(#number => #read,))
 }
 
-/// Returns the field of the Rust type of `outer`, if all versions have it and the decoder supports its type.
+/// Returns the field of the Rust type of `outer` that corresponds to `field`. Returns `None` if a
+/// Kubernetes version lacks it or the decoder does not support its type.
 fn member<'t>(outer: &Message, field: &Field, types: &'t Types) -> Option<&'t Member> {
     let is_supported = match field.value_type {
         Type::Message(_) => field
@@ -212,7 +215,8 @@ fn intersection(mut common: Types, types: &Types) -> Types {
     common
 }
 
-/// Adds the types in the files of a folder.
+/// Adds to `types` the structs in the files of a folder of k8s-openapi. `module` is the path of the
+/// folder's Rust module.
 fn read_module(folder: &Path, module: &str, types: &mut Types) -> anyhow::Result<()> {
     let context = || format!("cannot read {}", folder.display());
     for entry in fs::read_dir(folder).with_context(context)? {

@@ -9,9 +9,9 @@ use quote::quote;
 /// The names that accessors must not have, because a method with the same name would hide the accessor.
 #[derive(Debug)]
 pub(crate) struct Taken {
-    /// The methods of the factory.
+    /// The methods of `SharedInformerFactory`.
     pub(crate) factory: BTreeSet<String>,
-    /// The methods of an informer.
+    /// The methods of `SharedIndexInformer`.
     pub(crate) informer: BTreeSet<String>,
 }
 
@@ -46,8 +46,8 @@ pub(crate) fn built_in(group: &Group) -> Module {
     Module { docs: vec![docs], parts: gated(&group.gate, parts) }
 }
 
-/// Returns the list of all accessors, for the derive. It includes accessors that only some Kubernetes versions have,
-/// because a name must be free in all versions.
+/// Returns the module with the list of all accessors, for `#[derive(Informer)]`. It includes
+/// accessors that only some Kubernetes versions have, because a name must be free in all versions.
 pub(crate) fn list(groups: &[Group], taken: &Taken) -> Module {
     let versions: Vec<&Version> = groups.iter().flat_map(|group| &group.versions).collect();
     let count = Literal::usize_unsuffixed(versions.len());
@@ -64,7 +64,8 @@ pub(crate) fn list(groups: &[Group], taken: &Taken) -> Module {
     Module { docs: vec![docs.to_owned()], parts }
 }
 
-/// Returns the names that custom groups cannot have, for informer-codegen.
+/// Returns the module with the accessor names that groups of custom resources cannot have, for
+/// informer-codegen.
 pub(crate) fn taken(groups: &[Group], taken: &Taken) -> Module {
     let names: Vec<String> = groups.iter().map(|group| group.accessor.to_string()).collect();
     let count = Literal::usize_unsuffixed(names.len());

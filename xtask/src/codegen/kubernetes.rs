@@ -17,7 +17,7 @@ use crate::workspace;
 const ALL_VERBS: [&str; 8] =
     ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
-/// The facts of one version of Kubernetes.
+/// The facts about the built-in kinds of one version of Kubernetes.
 #[derive(Debug)]
 pub(crate) struct Kubernetes {
     /// The version feature of k8s-openapi, such as `v1_36`.
@@ -32,7 +32,7 @@ pub(crate) struct Kubernetes {
 pub(crate) struct Facts {
     pub(crate) short: Vec<String>,
     pub(crate) categories: Vec<String>,
-    /// The verbs; empty for the usual eight.
+    /// The verbs of the resource; empty for the eight verbs that most resources have.
     pub(crate) verbs: Vec<String>,
     /// One string per subresource: name, `apiVersion`, kind and verbs, separated by spaces.
     pub(crate) subresources: Vec<String>,
@@ -92,7 +92,8 @@ struct Column {
 }
 
 impl Kubernetes {
-    /// Reads all facts, or returns `None` if Go is not installed. Go downloads the module if necessary.
+    /// Reads all facts about built-in kinds, or returns `None` if Go is not installed. Go downloads
+    /// the module of Kubernetes if necessary.
     pub(crate) fn read() -> anyhow::Result<Option<Self>> {
         if !controlplane::has_go() {
             return Ok(None);
@@ -129,7 +130,7 @@ impl Kubernetes {
         serde_json::from_str(&text).with_context(|| format!("{} is not JSON", path.display()))
     }
 
-    /// Returns the facts about a kind, unless this version of Kubernetes lacks it.
+    /// Returns the facts about a kind, or `None` if this version of Kubernetes lacks the kind.
     pub(crate) fn facts(&self, group: &str, version: &str, kind: &str) -> Option<&Facts> {
         self.kinds.get(&[group, version, kind].map(str::to_owned))
     }

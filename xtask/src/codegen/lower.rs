@@ -9,7 +9,8 @@ use informer_codegen::__private::{Gate, Group, Kind, Version, capitalized, ident
 
 use super::data::{self, Data};
 
-/// Assigns all names. The result is sorted by name, whatever the order of the data.
+/// Converts the data to groups with the names of the Rust code. The result is sorted by name,
+/// whatever the order of the data.
 pub(crate) fn lower(data: &Data) -> anyhow::Result<Vec<Group>> {
     let groups = data.groups.iter().map(|other| group(other, &data.features));
     let mut groups = groups.collect::<anyhow::Result<Vec<_>>>()?;

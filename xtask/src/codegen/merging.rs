@@ -11,8 +11,9 @@ const PREFIXES: [&str; 2] = ["io.k8s.api.", "io.k8s."];
 
 const REFERENCE: &str = "#/definitions/";
 
-/// Returns the content of `merging.json`. Its field `kinds` has the type of each kind, by `apiVersion` and kind. Its
-/// field `types` has a schema of each type, reduced to the fields that determine how objects are merged.
+/// Returns the content of `merging.json`. Its field `kinds` has the type of each kind of a stable
+/// version, by `apiVersion` and kind. Its field `types` has a schema of each type, reduced to the
+/// fields that determine how objects are merged.
 pub(crate) fn text(document: &Value) -> anyhow::Result<String> {
     let definitions =
         document["definitions"].as_object().context("Kubernetes' swagger.json has no `definitions`")?;

@@ -8,10 +8,11 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use syn::{FnArg, ImplItem, Item, Type, Visibility};
 
-/// The methods that many types have from traits.
+/// The names of methods that many types have from traits.
 const OF_TRAITS: [&str; 4] = ["borrow", "clone", "fmt", "to_owned"];
 
-/// Returns the public methods of a type in the sources of informer-factory.
+/// Returns the names of the public methods of a type in the sources of informer-factory, and of
+/// [`OF_TRAITS`].
 pub(crate) fn of(root: &Path, type_name: &str) -> anyhow::Result<BTreeSet<String>> {
     let mut methods = BTreeSet::new();
     collect(&root.join("informer-factory/src"), type_name, &mut methods)?;

@@ -23,10 +23,11 @@ use crate::signals::Signals;
 use crate::tools::Tool;
 use crate::workspace;
 
-/// The folder of the example with generated groups, relative to the workspace's root.
+/// The folder of the example with generated accessors for custom resources, relative to the
+/// workspace's root.
 const EXAMPLE: &str = "examples/custom-groups";
 
-/// The program that generates types from schemas.
+/// The program that generates Rust types from the schemas of custom resource definitions.
 const KOPIUM: Tool = Tool { name: "kopium", version: KOPIUM_VERSION, args: &[] };
 
 /// Arguments of `cargo xtask codegen`.
@@ -50,11 +51,11 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The arguments of `--check`.
+    /// The arguments of `cargo xtask codegen --check`.
     pub(crate) const CHECK: Self = Self { check: true, refresh: false, crd: Vec::new(), out: None };
 }
 
-/// Generates code from files with custom resource definitions, like `--crd`.
+/// Generates types and accessors from files with custom resource definitions, like `--crd`.
 pub(crate) fn for_definitions(definitions: &[PathBuf], out: &Path, signals: &Signals) -> anyhow::Result<()> {
     custom(definitions, out, false, signals)
 }
@@ -83,7 +84,7 @@ fn custom(definitions: &[PathBuf], out: &Path, check: bool, signals: &Signals) -
     Ok(())
 }
 
-/// Updates the generated files, or fails if they are stale.
+/// Updates the generated files. With `--check`, writes nothing, and fails if a file is stale.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     if let Some(out) = &args.out {
         custom(&args.crd, out, args.check, signals)?;

@@ -26,8 +26,8 @@ struct Fact {
     namespaced: bool,
 }
 
-/// Returns the data, updated from the sources of k8s-openapi and of Kubernetes. If `kubernetes` is `None`, the old
-/// facts from Kubernetes are kept.
+/// Returns the data of `xtask/groups.json`, updated from the sources of k8s-openapi and of
+/// Kubernetes. If `kubernetes` is `None`, the old facts from Kubernetes are kept.
 pub(crate) fn refresh(old: &Data, kubernetes: Option<&Kubernetes>) -> anyhow::Result<Data> {
     let (folder, features) = sources()?;
     let mut facts: BTreeMap<Fact, Vec<String>> = BTreeMap::new();
@@ -50,7 +50,7 @@ pub(crate) fn refresh(old: &Data, kubernetes: Option<&Kubernetes>) -> anyhow::Re
     Ok(data)
 }
 
-/// Returns the folder of the crate, and its version features.
+/// Returns the folder of the crate k8s-openapi, and its version features, such as `v1_36`.
 pub(crate) fn sources() -> anyhow::Result<(PathBuf, Vec<String>)> {
     let output = workspace::cargo().args(["metadata", "--format-version", "1", "--locked"]).output()?;
     if !output.status.success() {
@@ -72,7 +72,8 @@ pub(crate) fn sources() -> anyhow::Result<(PathBuf, Vec<String>)> {
     Ok((folder, features.into_iter().collect()))
 }
 
-/// Returns all types that can be listed, in a folder and its subfolders.
+/// Returns the facts about all types that can be listed, from the Rust files in a folder and its
+/// subfolders. `root` is the folder of the Rust module `k8s_openapi`.
 fn scan(folder: &Path, root: &Path) -> anyhow::Result<Vec<Fact>> {
     let context = || format!("cannot read {}", folder.display());
     let mut facts = Vec::new();
@@ -94,7 +95,7 @@ fn scan(folder: &Path, root: &Path) -> anyhow::Result<Vec<Fact>> {
     Ok(facts)
 }
 
-/// Returns the facts about the type in a file, if objects of the type can be listed.
+/// Returns the facts about the Rust type in a file, or `None` if its objects cannot be listed.
 fn fact(text: &str, module: String) -> anyhow::Result<Option<Fact>> {
     if !text.contains("impl crate::ListableResource for ") {
         return Ok(None);
@@ -120,7 +121,8 @@ fn fact(text: &str, module: String) -> anyhow::Result<Option<Fact>> {
     }))
 }
 
-/// Assembles the data from sorted facts, and adds the parts of the old data that are kept.
+/// Assembles the data from `facts`, each with the version features that have it, and keeps those
+/// parts of `old` that the sources of k8s-openapi lack.
 fn assemble(old: &Data, features: Vec<String>, facts: BTreeMap<Fact, Vec<String>>) -> Data {
     let mut groups: Vec<Group> = Vec::new();
     for (fact, present) in facts {
@@ -156,8 +158,8 @@ fn assemble(old: &Data, features: Vec<String>, facts: BTreeMap<Fact, Vec<String>
     Data { features, groups, ..old.clone() }
 }
 
-/// Replaces the facts about each kind with those of Kubernetes. If this version of Kubernetes lacks a kind, the facts
-/// about the kind are removed.
+/// Replaces the facts about each kind with those of Kubernetes. If this version of Kubernetes lacks
+/// a kind, the facts about the kind are removed, except its short names.
 fn add_facts(data: &mut Data, kubernetes: &Kubernetes) {
     data.kubernetes.clone_from(&kubernetes.feature);
     for group in &mut data.groups {
@@ -178,7 +180,8 @@ fn add_facts(data: &mut Data, kubernetes: &Kubernetes) {
     }
 }
 
-/// Returns the accessor of a group: the old one, or the first label of the group's name.
+/// Returns the name of a group's accessor: the one in `old` or, for a new group, the first label of
+/// the group's name.
 fn name(old: &Data, group: &str) -> String {
     let known = old.groups.iter().find(|known| known.group == group).map(|known| known.name.clone());
     known.unwrap_or_else(|| group.split('.').next().unwrap_or_default().replace('-', "_"))

@@ -19,7 +19,7 @@ pub(crate) enum AdditionalServer {
 impl AdditionalServer {
     pub(crate) const ALL: [Self; 3] = [Self::OtherGates, Self::WithShutdownDelay, Self::WithoutShutdownDelay];
 
-    /// Returns the name for use in file names.
+    /// Returns the name of this server in file names and environment variables.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::OtherGates => "other-gates",
@@ -34,7 +34,8 @@ impl AdditionalServer {
         self != Self::OtherGates
     }
 
-    /// Returns the command line of a server that listens on `port`.
+    /// Returns the arguments of a server that listens on `port`. `main` are the inputs for the main
+    /// API server.
     pub(crate) fn flags(self, main: &Flags, options: &Options, port: u16) -> Vec<String> {
         let mut flags = Flags { api_port: port, ..main.clone() }.apiserver(options);
         let own: &[&str] = match self {

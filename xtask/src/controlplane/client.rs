@@ -13,10 +13,10 @@ use serde_json::Value;
 
 use super::credentials::Credentials;
 
-/// Timeout of one request.
+/// Timeout of each read and each write of a request.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Sends requests to the API server as the admin.
+/// A client that sends requests to the API server as the user `admin`.
 #[derive(Debug)]
 pub(crate) struct Client {
     port: u16,
@@ -46,7 +46,8 @@ impl Client {
         matches!(self.request("GET", path, ""), Ok((200, _)))
     }
 
-    /// Gets `path` as JSON.
+    /// Sends a GET for `path`, and returns the JSON of the response. Fails if the status is not
+    /// 200.
     pub(crate) fn get(&self, path: &str) -> anyhow::Result<Value> {
         let (status, body) = self.request("GET", path, "")?;
         if status != 200 {
@@ -55,7 +56,7 @@ impl Client {
         serde_json::from_str(&body).with_context(|| format!("GET {path} did not return JSON"))
     }
 
-    /// Posts `object` to `path`.
+    /// Creates `object` with a POST to `path`. Fails if the status is not 201.
     pub(crate) fn create(&self, path: &str, object: &Value) -> anyhow::Result<()> {
         let (status, body) = self.request("POST", path, &object.to_string())?;
         if status != 201 {

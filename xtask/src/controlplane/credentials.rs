@@ -94,7 +94,8 @@ fn serving_params() -> anyhow::Result<CertificateParams> {
     Ok(params)
 }
 
-/// Returns a random token. Other users of the machine can reach the port, so the token must not be guessable.
+/// Returns a random token. Other users of the machine can reach the API server's port, so the token
+/// must not be guessable.
 fn random_token() -> anyhow::Result<String> {
     let mut bytes = [0; 16];
     std::fs::File::open("/dev/urandom")

@@ -9,12 +9,12 @@ use super::credentials::{
 use super::{OptionalProgram, Options};
 use crate::workspace;
 
-/// The inputs of the command lines.
+/// The paths and ports from which the command line of each server is made.
 #[derive(Clone, Debug)]
 pub(crate) struct Flags {
     /// The folder of this control plane.
     pub(crate) dir: PathBuf,
-    /// The admin's kubeconfig.
+    /// The path of the kubeconfig of the user `admin`.
     pub(crate) kubeconfig: PathBuf,
     /// The port where etcd listens for clients.
     pub(crate) etcd_port: u16,
@@ -99,8 +99,8 @@ impl Flags {
         ]
     }
 
-    /// Returns the flags that the controllers share. Each controller has one replica, and no client connects to it, so
-    /// it needs no leader election and no port.
+    /// Returns the flags that kube-controller-manager and kube-scheduler share. Each of them has
+    /// one replica, and no client connects to it, so it needs no leader election and no port.
     fn controller(&self) -> Vec<String> {
         vec![
             format!("--kubeconfig={}", self.kubeconfig.display()),

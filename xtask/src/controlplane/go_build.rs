@@ -14,22 +14,24 @@ use crate::process;
 use crate::signals::Signals;
 use crate::workspace;
 
-/// The program KWOK. It is built from its own Go module, because it needs other versions of the Kubernetes modules.
+/// The name of the program KWOK, which simulates nodes. It is built from its own Go module, because
+/// it needs other versions of the Kubernetes modules.
 pub(crate) const KWOK: &str = "kwok";
 
-/// The package and version of KWOK.
+/// The Go package and the version of KWOK.
 const KWOK_PACKAGE: &str = "sigs.k8s.io/kwok/cmd/kwok@v0.8.0";
 
 /// The environment variable with the folder of built programs.
 const CACHE: &str = "INFORMER_CONTROLPLANE_CACHE";
 
-/// Interval between checks for the end of another build.
+/// Interval between checks that another process has finished its build.
 const LOCK_POLL: Duration = Duration::from_millis(200);
 
-/// The error if Go is not installed.
-const NO_GO: &str = "no programs for etcd and kube-apiserver: KUBEBUILDER_ASSETS is not set, and Go, which \
-    builds them, is not installed. Install Go 1.26 or newer (https://go.dev/doc/install), or set \
-    KUBEBUILDER_ASSETS to the folder that `setup-envtest use -p path` prints";
+/// The message of the error if Go is necessary but not installed.
+const NO_GO: &str = "Go, which builds the programs of the control plane, is not installed. \
+    Install Go 1.26 or newer (https://go.dev/doc/install). If you need only etcd, kube-apiserver \
+    and kubectl, you can instead set KUBEBUILDER_ASSETS to the folder that \
+    `setup-envtest use -p path` prints";
 
 /// Returns the folder of the programs `names`, after building missing ones.
 pub(crate) fn ensure(names: &[&str], signals: &Signals) -> anyhow::Result<PathBuf> {
@@ -134,7 +136,7 @@ pub(crate) fn go(module: &Path) -> Command {
     command
 }
 
-/// Returns the Kubernetes version that the module requires.
+/// Returns the version of Kubernetes that the `go.mod` in the folder `module` requires.
 fn kubernetes_version(module: &Path) -> anyhow::Result<String> {
     let path = module.join("go.mod");
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -176,8 +178,8 @@ fn cache_root() -> anyhow::Result<PathBuf> {
     std::path::absolute(&root).with_context(|| format!("cannot make the path {} absolute", root.display()))
 }
 
-/// Returns a hash of everything that determines the programs: the module's files, the Go version, the platform, KWOK's
-/// version, and the linker flags.
+/// Returns a hash of all inputs that determine the programs: the files of the Go module, the Go
+/// version, the platform, KWOK's version, and the linker flags.
 fn fingerprint(module: &Path) -> anyhow::Result<String> {
     let output = go(module).args(["env", "GOVERSION", "GOOS", "GOARCH"]).output().context(NO_GO)?;
     if !output.status.success() {

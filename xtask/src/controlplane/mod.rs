@@ -32,10 +32,12 @@ use self::watchdog::Watchdog;
 use crate::process::wait_until;
 use crate::signals::Signals;
 
-/// Timeout for the servers to become ready. They need about three seconds on two cores.
+/// Timeout for each server to become ready. All servers together need about three seconds on two
+/// cores.
 const READY_DEADLINE: Duration = Duration::from_secs(90);
 
-/// Number of attempts to start, in case another process takes a port that was free before.
+/// Number of attempts to start a control plane, in case another process takes a port that was free
+/// before.
 const PORT_ATTEMPTS: usize = 3;
 
 /// Optional programs besides etcd and kube-apiserver.
@@ -76,7 +78,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Returns whether the options include `extra`, by name or by implication.
+    /// Returns whether these options include the program `extra`. `nodes` above 0 includes KWOK.
     pub(crate) fn wants(&self, extra: OptionalProgram) -> bool {
         self.with.contains(&extra) || (extra == OptionalProgram::Kwok && self.nodes > 0)
     }
@@ -102,7 +104,7 @@ impl Cluster {
         loop {
             match Self::start_once(options, programs, signals) {
                 Err(error) if attempt < PORT_ATTEMPTS && port_was_taken(&error) => {
-                    eprintln!("another process took a port that was free; starting over");
+                    eprintln!("another process took a port of the control plane; trying others");
                     attempt += 1;
                 }
                 result => return result,
@@ -110,7 +112,8 @@ impl Cluster {
         }
     }
 
-    /// Returns the kubeconfig file. The current context `admin` has all permissions, and the context `nobody` has none.
+    /// Returns the path of the kubeconfig. Its current context `admin` has all permissions, and its
+    /// context `nobody` has none.
     pub(crate) fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
@@ -131,7 +134,8 @@ impl Cluster {
         format!("http://127.0.0.1:{}", self.etcd_port)
     }
 
-    /// Fails with the end of the log if one of the servers has ended.
+    /// Fails, with the end of its log, if a server has ended. Ignores additional servers that tests
+    /// may stop.
     pub(crate) fn check(&mut self) -> anyhow::Result<()> {
         let must_last = self.additional_servers.iter_mut().filter(|(which, _)| !which.can_be_stopped());
         let mut all = self.servers.iter_mut().chain(must_last.map(|(_, server)| server));
@@ -142,7 +146,7 @@ impl Cluster {
         checked
     }
 
-    /// Keeps the folder, because an error refers to the logs in it.
+    /// Keeps the folder of the control plane on drop, because an error refers to the logs in it.
     fn keep_logs(&mut self) {
         self.dir.disable_cleanup(true);
     }
@@ -293,7 +297,7 @@ impl Cluster {
     }
 }
 
-/// Returns distinct free ports on loopback.
+/// Returns `N` distinct free ports on loopback.
 fn free_ports<const N: usize>() -> anyhow::Result<[u16; N]> {
     let mut ports = [0; N];
     // All sockets stay bound until the end, so that no port is returned twice.

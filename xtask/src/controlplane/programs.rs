@@ -15,7 +15,7 @@ const ASSETS: &str = "KUBEBUILDER_ASSETS";
 /// The programs that the folder `KUBEBUILDER_ASSETS` contains by convention.
 const IN_ASSETS: [&str; 3] = ["etcd", "kube-apiserver", "kubectl"];
 
-/// The programs to start, by name.
+/// The paths of the programs of a control plane, by name.
 #[derive(Debug)]
 pub(crate) struct Programs {
     paths: BTreeMap<&'static str, PathBuf>,
@@ -49,7 +49,7 @@ impl Programs {
         Ok(path)
     }
 
-    /// Returns all programs with their names.
+    /// Returns the name and the path of each program.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static str, &Path)> {
         self.paths.iter().map(|(name, path)| (*name, path.as_path()))
     }

@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 
 use crate::process::own_group;
 
-/// Number of log lines in an error message.
+/// Number of lines from the end of a server's log in an error message.
 const TAIL_LINES: usize = 20;
 
 /// A server process. Dropping it kills the process.

@@ -10,8 +10,8 @@ use anyhow::Context;
 
 use crate::process::own_group;
 
-/// Collects process IDs until the pipe closes, at the end of this program. Then it kills the processes and removes their
-/// folder.
+/// A shell script that reads process IDs from a pipe until the pipe closes, at the end of this
+/// program. Then it kills these processes and removes their folder.
 const SCRIPT: &str = r#"
 pids=
 while read -r pid; do pids="$pids $pid"; done

@@ -18,7 +18,7 @@ use crate::{process, simulate, workspace};
 /// Timeout of one run of the simulation, or of a test, with a planted bug.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The seeds of the simulation for each bug.
+/// The arguments of the simulation for each planted bug: the first 200 seeds.
 const SEEDS: simulate::Args = simulate::Args::of(200, 0);
 
 /// Arguments of `cargo xtask mutants`.
@@ -38,7 +38,8 @@ enum FoundBy {
         package: &'static str,
         /// The cargo arguments that select the test's target, such as `--lib`.
         target: &'static [&'static str],
-        /// The name of the test with its modules. The function's name begins with the invariant.
+        /// The name of the test with its modules. The name of its function begins with the number
+        /// of the invariant, such as `i9_`.
         name: &'static str,
     },
 }
@@ -52,7 +53,7 @@ struct Mutant {
     becomes: &'static str,
 }
 
-/// The result for one bug.
+/// The result of the test or of the simulation with one planted bug.
 #[derive(Debug, PartialEq, Eq)]
 enum TestResult {
     Found,
@@ -60,7 +61,7 @@ enum TestResult {
     Missed,
 }
 
-/// Plants each bug in turn. Fails if one is not found.
+/// Plants each selected bug in turn, and runs its test. Fails if a bug is not found.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let copy = workspace::root().join("target").join("mutants").join("source");
     workspace::copy_sources(&copy)?;
@@ -89,7 +90,8 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
 }
 
 impl FoundBy {
-    /// Returns the cargo command of the tests, without a filter.
+    /// Returns the cargo command that runs the test or the simulation, without the arguments of the
+    /// test program.
     fn command(&self) -> Command {
         match self {
             Self::Simulation => simulate::tests(&SEEDS),
@@ -101,7 +103,7 @@ impl FoundBy {
         }
     }
 
-    /// Returns the arguments of the test program.
+    /// Returns the arguments of the test program that select the test or the simulation.
     fn filter(&self) -> Vec<&'static str> {
         match self {
             Self::Simulation => vec!["i9_"],

@@ -53,7 +53,8 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Checks everything that needs no compiler.
+/// Checks the metadata, the files and the README of each crate, and packages the crates without
+/// compiling them.
 fn check(root: &Path, packages: &Packages, signals: &Signals) -> anyhow::Result<()> {
     let mut problems = Vec::new();
     for package in &packages.in_order {
@@ -65,7 +66,7 @@ fn check(root: &Path, packages: &Packages, signals: &Signals) -> anyhow::Result<
         eprintln!("{problem}");
     }
     if !problems.is_empty() {
-        bail!("{} problems would break a release", problems.len());
+        bail!("{} problems, which are listed above, would break a release", problems.len());
     }
     // Writes the archives into `target/package`. Fails if a dependency lacks a version.
     let mut command = workspace::cargo();
@@ -81,7 +82,8 @@ fn check(root: &Path, packages: &Packages, signals: &Signals) -> anyhow::Result<
     Ok(())
 }
 
-/// Fails if the version cannot be published yet.
+/// Fails if the workspace has no repository URL, or CHANGELOG.md has no section for the version of
+/// a crate.
 fn check_version(root: &Path, packages: &Packages) -> anyhow::Result<()> {
     if packages.repository.is_empty() {
         bail!("set `repository` in `[workspace.package]` of Cargo.toml to the URL of the public repository");
@@ -96,7 +98,8 @@ fn check_version(root: &Path, packages: &Packages) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs `cargo publish`, which compiles each package and uploads the packages in the order of their dependencies.
+/// Runs `cargo publish` with these additional arguments. It compiles each package, and uploads the
+/// packages in the order of their dependencies.
 fn publish(packages: &Packages, args: &[&str], signals: &Signals) -> anyhow::Result<()> {
     let mut command = workspace::cargo();
     command.arg("publish").args(args).args(packages.arguments());

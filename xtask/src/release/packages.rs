@@ -7,17 +7,17 @@ use serde_json::Value;
 
 use crate::workspace;
 
-/// Limits of crates.io.
+/// The maximum number of keywords of a crate on crates.io.
 const MAX_KEYWORDS: usize = 5;
 const MAX_KEYWORD: usize = 20;
 const MAX_CATEGORIES: usize = 5;
 
-/// The published crates.
+/// The crates of the workspace that can be published on crates.io.
 #[derive(Debug)]
 pub(crate) struct Packages {
     /// `repository` in `[workspace.package]`; empty until the project has a public repository.
     pub(crate) repository: String,
-    /// Each crate comes after the crates that it depends on.
+    /// The crates, each of which comes after the crates that it depends on.
     pub(crate) in_order: Vec<Package>,
 }
 
@@ -33,8 +33,8 @@ pub(crate) struct Package {
     pub(crate) docs_features: Vec<String>,
     /// `cargo-args` in `[package.metadata.docs.rs]`.
     pub(crate) docs_args: Vec<String>,
-    /// The dependencies that a published manifest contains. Development dependencies without a version are
-    /// left out.
+    /// The names of the dependencies that must be published before this crate. Development
+    /// dependencies count only if they are crates of the workspace with a version.
     dependencies: Vec<String>,
     /// Whether the package has a library, which can have documentation and an interface.
     pub(crate) has_library: bool,
@@ -121,7 +121,7 @@ impl Package {
         }
     }
 
-    /// Returns a package without a name.
+    /// Returns a package that has only a version.
     #[cfg(test)]
     pub(super) fn of_version(version: &str) -> Self {
         Self { version: version.to_owned(), ..Self::default() }

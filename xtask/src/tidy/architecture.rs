@@ -61,18 +61,19 @@ fn section(text: &str) -> Vec<(usize, &str)> {
     std::iter::once(heading).chain(rest).collect()
 }
 
-/// Returns the strings between backticks.
+/// Returns the strings between backticks in a line.
 fn names(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
-/// Returns whether a name in the map is a folder of this workspace: `informer-core` or `examples/`.
+/// Returns whether a name in the code map has the form of a folder name, such as `informer-core` or
+/// `examples/`.
 fn is_folder(name: &str) -> bool {
     let plain = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_/.".contains(c));
     plain && (name.ends_with('/') || (name.starts_with("informer-") && !name.contains('.')))
 }
 
-/// Returns the members in the workspace's manifest.
+/// Returns the members of the workspace in the text of its Cargo.toml.
 fn members(manifest: &str) -> Vec<&str> {
     let list = manifest.split_once("members = [").map(|(_, rest)| rest);
     let list = list.and_then(|rest| rest.split_once(']'));

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Finding;
 use super::sources::{Source, comment};
 
-/// The number of invariants.
+/// The number of the invariants of this project, which are named I1 to I12.
 const COUNT: u32 = 12;
 
 /// Checks that every invariant that code cites has a test.

@@ -3,10 +3,10 @@
 use super::Finding;
 use super::sources::{Source, code};
 
-/// One phrase per line, in lower case. `#` begins a comment.
+/// The forbidden phrases: one per line, in lower case. `#` begins a comment.
 const PHRASES: &str = include_str!("phrases.txt");
 
-/// Checks one Rust file or document.
+/// Checks the phrases and the function names in one Rust file or document.
 pub(crate) fn check(source: &Source) -> Vec<Finding> {
     let mut findings = check_phrases(source);
     findings.extend(source.lines().filter(|(_, line)| is_mutating_question(code(line))).map(

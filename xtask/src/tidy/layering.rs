@@ -11,7 +11,7 @@ use crate::workspace;
 #[derive(Debug)]
 struct Layer {
     name: &'static str,
-    /// Arguments of cargo that select features.
+    /// The arguments of cargo that select features of the crate.
     features: &'static [&'static str],
     /// The crates that are forbidden as direct and as indirect dependencies.
     never: &'static [&'static str],
@@ -99,7 +99,7 @@ const LAYERS: [Layer; 9] = [
     },
 ];
 
-/// Checks the dependencies of each layer with `cargo tree`.
+/// Checks the dependencies of each crate in [`LAYERS`] with `cargo tree`.
 pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for layer in &LAYERS {

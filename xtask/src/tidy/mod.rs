@@ -50,7 +50,8 @@ pub(crate) struct TidyArgs {
     sample: Option<u64>,
 }
 
-/// Prints every finding; fails if there is one.
+/// Prints every broken rule, and fails if there is one. With `--sample`, prints a sample of texts
+/// instead.
 pub(crate) fn run(args: &TidyArgs) -> anyhow::Result<ExitCode> {
     if let Some(seed) = args.sample {
         sample::print(&Source::tracked(&workspace::root(), "*.rs")?, seed);

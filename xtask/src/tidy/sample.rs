@@ -25,7 +25,7 @@ const MESSAGE_CALLS: [&str; 13] = [
     "eprintln!(",
 ];
 
-/// The minimum length of a message. Shorter literals are names of fields and formats.
+/// The minimum length of a message in bytes. Shorter literals are names of fields and formats.
 const MIN_MESSAGE: usize = 12;
 
 /// A doc comment or a message, and its place in the sources.
@@ -41,7 +41,7 @@ impl fmt::Display for Text {
     }
 }
 
-/// Prints the texts that `seed` selects.
+/// Prints the doc comments and messages that `seed` selects.
 pub(crate) fn print(sources: &[Source], seed: u64) {
     let sources = || sources.iter().filter(|source| !source.is_test_file() && !source.is_generated());
     println!("# {DOC_COMMENTS} doc comments\n");

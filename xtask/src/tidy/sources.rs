@@ -11,7 +11,7 @@ const NOT_LIBRARY: [&str; 2] = ["xtask", "examples"];
 /// The mark in the first lines of a generated file.
 const GENERATED: &str = "@generated";
 
-/// One Rust file or document.
+/// One Rust file or Markdown document.
 #[derive(Debug)]
 pub(crate) struct Source {
     /// The path relative to the workspace's root.
@@ -22,7 +22,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Returns every file that git tracks and that matches the pattern.
+    /// Returns every file that git tracks and that matches `pattern`, such as `*.rs`.
     pub(crate) fn tracked(root: &Path, pattern: &str) -> anyhow::Result<Vec<Self>> {
         let output = Command::new("git")
             .current_dir(root)
@@ -35,7 +35,7 @@ impl Source {
                 String::from_utf8_lossy(&output.stderr).trim()
             );
         }
-        let names = String::from_utf8(output.stdout).context("a file's name is not UTF-8")?;
+        let names = String::from_utf8(output.stdout).context("a tracked file's name is not UTF-8")?;
         if names.is_empty() {
             // Without files, all checks would pass.
             bail!("git tracks no {pattern} here; run this in a clone of the repository");
@@ -82,12 +82,12 @@ impl Source {
         self.tests_from == 0
     }
 
-    /// Returns whether a program wrote the file.
+    /// Returns whether one of the first five lines marks the file as generated.
     pub(crate) fn is_generated(&self) -> bool {
         self.text.lines().take(5).any(|line| line.contains(GENERATED))
     }
 
-    /// Returns whether the file is part of a library.
+    /// Returns whether the file is part of a library, and not of xtask, an example or a test.
     pub(crate) fn is_library(&self) -> bool {
         let first = self.path.components().next();
         let spared = first.is_some_and(|first| NOT_LIBRARY.iter().any(|name| first.as_os_str() == *name));

@@ -17,7 +17,7 @@ const FORBIDDEN: [(&str, &str); 4] = [
     (concat!("```", "ignore"), "make the example compile: `no_run`, or hidden `#` lines"),
 ];
 
-/// Checks one file.
+/// Checks the rules for a single Rust file.
 pub(crate) fn check(source: &Source) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut found = |line: usize, remedy: &str| {
@@ -48,7 +48,7 @@ pub(crate) fn check(source: &Source) -> Vec<Finding> {
     findings
 }
 
-/// Finds names of tests that are too long for the reports of test runs. The form is
+/// Finds names of tests that are too long for the reports of test runs. The form of these names is
 /// `<subject>_<condition>_<outcome>`.
 fn long_test_names(source: &Source) -> Vec<Finding> {
     let name = |line: &str| {

@@ -37,7 +37,7 @@ const VARIABLES: [&str; 10] = [
 /// one container.
 const COUNTS: [usize; 6] = [1, 1, 1, 1, 2, 3];
 
-/// Characters of names that the API server generates.
+/// The characters of the random part of names that the API server generates.
 const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// The common content of the pods of a `ReplicaSet`.
@@ -123,7 +123,8 @@ impl ContainerSpec {
     }
 }
 
-/// Returns the specification of a container that mounts the volumes.
+/// Returns a container of a pod's `spec`. It mounts the volume `config` and the volume
+/// `token_volume`.
 pub(crate) fn container(spec: &ContainerSpec, token_volume: &str) -> Value {
     let mut variables: Vec<Value> =
         spec.variables.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
@@ -185,7 +186,7 @@ pub(crate) fn tolerations() -> [Value; 2] {
     })
 }
 
-/// Returns the status of a container.
+/// Returns the status of a running container, which started at the time `started`.
 pub(crate) fn container_status(spec: &ContainerSpec, id: &str, is_ready: bool, started: &str) -> Value {
     json!({
         "name": spec.name,

@@ -7,19 +7,20 @@ use crate::bench::table::three_digits;
 
 const WIDTH: f64 = 720.0;
 
-/// The height of a bar, including the distance to the next bar.
+/// The height of a bar in a chart, including the distance to the next bar.
 const ROW: f64 = 26.0;
 
-/// The width of the labels beside bars.
+/// The width of the labels to the left of the bars.
 const LABELS: f64 = 280.0;
 
-/// The colors of our clients.
+/// The colors in charts for the clients with our informers.
 const OURS: [&str; 6] = ["#1f6feb", "#54aeff", "#0a3069", "#0969da", "#80ccff", "#218bff"];
 
-/// The colors of all other clients.
+/// The colors in charts for all other clients, such as client-go.
 const OTHERS: [&str; 5] = ["#bc4c00", "#fb8f44", "#762d0a", "#d4a72c", "#1a7f37"];
 
-/// Returns the color of each client.
+/// Returns the color of each client in charts. A client whose name begins with `ours` has a color
+/// of [`OURS`], and all others have a color of [`OTHERS`].
 fn colors<'a>(clients: impl Iterator<Item = &'a str>) -> Vec<&'static str> {
     let (mut ours, mut others) = (OURS.iter().cycle(), OTHERS.iter().cycle());
     let color = |client: &str| if client.starts_with("ours") { ours.next() } else { others.next() };

@@ -24,7 +24,7 @@ pub(crate) struct Client {
     lines: Receiver<Line>,
 }
 
-/// A line and the time of its arrival.
+/// A line that the client printed, and the time of its arrival.
 #[derive(Debug)]
 struct Line {
     text: String,
@@ -34,7 +34,7 @@ struct Line {
 impl Client {
     pub(crate) fn start(command: &mut Command) -> anyhow::Result<Self> {
         process::own_group(command).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().context("cannot start a client")?;
+        let mut child = command.spawn().context("cannot start a client program of the benchmark")?;
         let input = child.stdin.take().context("the client has no standard input")?;
         let output = child.stdout.take().context("the client has no standard output")?;
         let (sender, lines) = mpsc::channel();

@@ -8,13 +8,13 @@ use anyhow::{Context, bail};
 use crate::signals::Signals;
 use crate::{process, workspace};
 
-/// The built client.
+/// The built client program with fabric8, a Kubernetes client library for Java.
 #[derive(Debug)]
 pub(crate) struct Fabric8 {
     class_path: String,
 }
 
-/// Builds the client. Returns `None` if Maven or a JDK is not installed.
+/// Builds the client program with fabric8. Returns `None` if Maven or a JDK is not installed.
 pub(crate) fn build(signals: &Signals) -> anyhow::Result<Option<Fabric8>> {
     if !is_installed("mvn") || !is_installed("javac") {
         return Ok(None);

@@ -1,6 +1,6 @@
 //! The measured clients: one line in [`FORMS`] for each library and form in which the library stores objects.
 
-/// The encoding of responses.
+/// The encoding of the responses of an API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
     Json,
@@ -8,7 +8,7 @@ pub(crate) enum Encoding {
 }
 
 impl Encoding {
-    /// The extension of a recording's files.
+    /// Returns the extension of the files that contain recorded responses in this encoding.
     pub(crate) fn extension(self) -> &'static str {
         match self {
             Self::Json => "json",
@@ -24,7 +24,8 @@ impl Encoding {
     }
 }
 
-/// The program of a client.
+/// A client program. There is one for each measured library, and another one of ours with the
+/// allocator of the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
     Ours,
@@ -41,13 +42,14 @@ impl Program {
     }
 }
 
-/// A measured client: a library with a form of stored objects. It is a row of the tables.
+/// A measured client: a library, and the form in which it stores objects, such as decoded or
+/// compressed. Each client is a row of the tables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {
     /// The name in tables, and for `--only`.
     pub(crate) name: &'static str,
     pub(crate) program: Program,
-    /// The name of the form in the arguments of the client.
+    /// The argument of the client program that selects the form of stored objects.
     pub(crate) argument: &'static str,
     /// The encoding of the server's responses.
     pub(crate) encoding: Encoding,
@@ -57,7 +59,7 @@ pub(crate) struct Form {
     pub(crate) is_list: bool,
 }
 
-/// The name of the row of fabric8.
+/// The name of the client with fabric8 in tables and for `--only`.
 pub(crate) const FABRIC8: &str = "fabric8, JSON";
 
 const fn form(name: &'static str, program: Program, argument: &'static str, encoding: Encoding) -> Form {
@@ -66,8 +68,8 @@ const fn form(name: &'static str, program: Program, argument: &'static str, enco
     Form { name, program, argument, encoding, has_handlers, is_list }
 }
 
-/// All measured clients: our informers, once for each form in which they store objects, and the others. A new form of
-/// ours needs a line here and in `xtask/wire/informer.rs`.
+/// All measured clients: our informers, once for each form in which they store objects, and the
+/// other libraries. A new form of ours needs a line here and in `xtask/wire/informer.rs`.
 #[rustfmt::skip]
 pub(crate) const FORMS: &[Form] = &[
     form("ours, decoded", Program::Ours, "decoded", Encoding::Protobuf),

@@ -5,26 +5,28 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 
-/// Times in nanoseconds by resource version.
+/// The time of each event in nanoseconds, by the resource version of the event.
 pub(crate) type Times = HashMap<u64, u64>;
 
 pub(crate) fn by_version(versions: &[u64], times: &[u64]) -> Times {
     versions.iter().copied().zip(times.iter().copied()).collect()
 }
 
-/// Reads the file of a client: pairs of a resource version and a time, as numbers of eight bytes.
+/// Reads the file in which a client recorded its events: pairs of a resource version and the time
+/// at which a handler received it, as little-endian numbers of eight bytes.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Times> {
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let (numbers, rest) = bytes.as_chunks::<8>();
     if !rest.is_empty() || !numbers.len().is_multiple_of(2) {
-        bail!("the client's file {} is incomplete", path.display());
+        bail!("the client's file of event times, {}, is incomplete", path.display());
     }
     let number = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
     Ok(numbers.chunks_exact(2).map(|pair| (number(&pair[0]), number(&pair[1]))).collect())
 }
 
-/// Returns percentiles of the latency in seconds, and the share of events that the handler received. A slow
-/// client skips states of an object that a newer state has already replaced.
+/// Returns percentiles of the latency in seconds, and the share of events that the handler
+/// received. Both have `rate` in their names. A slow client skips states of an object that a newer
+/// state has already replaced.
 pub(crate) fn figures(rate: u32, sent: &Times, received: &Times) -> anyhow::Result<Vec<(String, f64)>> {
     let mut latencies: Vec<u64> = sent
         .iter()

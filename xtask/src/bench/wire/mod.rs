@@ -42,7 +42,7 @@ use crate::{process, workspace};
 /// Arguments of `cargo xtask bench wire`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Measure 2,000 objects in one round, for a first impression
+    /// Measure 2,000 pods in one round, for a first impression; does not change docs/benchmarks.md
     #[arg(long)]
     quick: bool,
 
@@ -54,15 +54,16 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..))]
     rounds: u8,
 
-    /// Record again, even if a recording exists
+    /// Record the responses of an API server again, even if a recording exists
     #[arg(long)]
     record: bool,
 
-    /// Measure only clients whose name contains this text; can be repeated. Writes no page
+    /// Measure only clients whose name contains this text; can be repeated. Does not change
+    /// docs/benchmarks.md
     #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
 
-    /// Measure only these parts
+    /// Measure only these parts of the comparison
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PART", default_values_t = Part::ALL)]
     part: Vec<Part>,
 }
@@ -83,7 +84,8 @@ struct Replayed {
     places: Arc<Places>,
 }
 
-/// Measures all clients, and writes the results to docs/benchmarks.md.
+/// Measures the selected clients and prints tables. Without `--only` and `--quick`, also writes the
+/// tables to docs/benchmarks.md.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     if cfg!(debug_assertions) {
         return run_optimized(signals);
@@ -145,7 +147,8 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Measures a part. The first round is a warm-up: it reads programs and recordings into memory.
+    /// Measures a part of the comparison for all clients, in `rounds` rounds. Before them comes a
+    /// warm-up round, which reads programs and recordings into memory. Its figures are not used.
     fn rounds(&self, part: Part, rounds: u8) -> anyhow::Result<Results> {
         let mut results = Results::default();
         for round in 0..=rounds {
@@ -209,7 +212,8 @@ impl<'a> Bench<'a> {
         Ok(figures)
     }
 
-    /// Returns a run with this number of handlers, and with all recorded objects or another number of them.
+    /// Returns a run of the client `form` with this number of handlers. `objects` is the number of
+    /// objects; `None` means all recorded objects.
     fn run(&self, form: &'static Form, handlers: usize, objects: Option<usize>) -> Run<'_> {
         let replayed = match form.encoding {
             Encoding::Json => &self.json,

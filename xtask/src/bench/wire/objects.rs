@@ -20,7 +20,7 @@ pub(crate) struct Places(Vec<Vec<Place>>);
 /// The bytes of an object's encoded frame that contain a random part, such as the UID.
 #[derive(Debug, Clone, PartialEq)]
 struct Place {
-    /// The number of the part in the object. All places of a part get the same content.
+    /// The index of the random part in the object. All places of a part get the same content.
     part: usize,
     bytes: Range<usize>,
 }
@@ -71,7 +71,7 @@ fn places(parts: &[&str], frame: &[u8]) -> Vec<Place> {
         .collect()
 }
 
-/// The objects of a server, and their events.
+/// The objects that the replaying server has, and their events.
 #[derive(Debug, Clone)]
 pub(crate) struct Objects {
     recording: Arc<Recording>,
@@ -111,8 +111,8 @@ impl Objects {
         self.recording.bookmark()
     }
 
-    /// Returns the recorded body of the list. Fails if these objects are not exactly the recorded ones, because lists
-    /// of other objects were not recorded.
+    /// Returns the recorded response body of a list request. Fails if these objects are not exactly
+    /// the recorded ones, because lists of other objects were not recorded.
     pub(crate) fn list(&self) -> anyhow::Result<&[u8]> {
         if self.count != self.recording.objects() {
             bail!(
@@ -124,7 +124,8 @@ impl Objects {
         Ok(&self.recording.list)
     }
 
-    /// Appends to `block` the frame of a recorded object or of a clone.
+    /// Appends to `block` the frame of the object `index`: a recorded object or, after the last
+    /// recorded one, a clone.
     pub(crate) fn append(&self, index: usize, block: &mut Vec<u8>) {
         let recorded = self.recording.objects();
         let start = block.len();
@@ -139,7 +140,8 @@ impl Objects {
     }
 }
 
-/// Replaces digits by digits and letters by letters, so that a hexadecimal number stays hexadecimal.
+/// Replaces each character of a random part: digits by digits, and letters by letters, so that a
+/// hexadecimal number stays hexadecimal.
 fn change(text: &mut [u8], clone: usize, part: usize) {
     for (position, byte) in text.iter_mut().enumerate() {
         let shift = pseudorandom_byte(((clone * 64 + part) * 256 + position) as u64);

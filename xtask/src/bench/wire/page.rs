@@ -9,7 +9,8 @@ use super::chart;
 use super::parts::{Chart, Part};
 use super::results::Results;
 
-/// The page with the results. The folder [`CHARTS`] beside it has the charts of the page.
+/// The page with the results of this benchmark. The folder [`CHARTS`] beside it has the charts of
+/// the page.
 const PAGE: &str = "docs/benchmarks.md";
 const CHARTS: &str = "docs/benchmarks";
 
@@ -55,7 +56,8 @@ fn draw(chart: &Chart, results: &Results, clients: &[&str]) -> String {
     }
 }
 
-/// Replaces the text between the markers of `part`.
+/// Returns `page` with `content` as the text between the markers of `part`. Fails if `page` lacks
+/// these markers.
 fn replace(page: &str, part: &str, content: &str) -> anyhow::Result<String> {
     let (begin, end) = (format!("<!-- begin: wire, {part} -->\n"), format!("<!-- end: wire, {part} -->"));
     let places = page.find(&begin).map(|at| at + begin.len()).zip(page.find(&end));

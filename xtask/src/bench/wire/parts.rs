@@ -2,25 +2,25 @@
 
 use clap::ValueEnum;
 
-/// A part that can be measured alone.
+/// A part of the comparison of informers. Each part can be measured alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Part {
-    /// The sync, and events at full speed
+    /// The initial sync, and events at full speed
     Throughput,
-    /// The sync by a list without streaming
+    /// The initial sync by a list without streaming
     Lists,
     /// Events at full speed to 10 and 100 handlers
     Handlers,
     /// The time from the server's write to the handler's call, at fixed rates
     Latency,
-    /// The sync of 1,000 to 1,000,000 objects
+    /// The initial sync of 1,000 to 1,000,000 objects
     Growth,
 }
 
-/// The numbers of handlers of [`Part::Handlers`].
+/// The numbers of handlers with which [`Part::Handlers`] measures a client.
 pub(crate) const HANDLERS: [usize; 2] = [10, 100];
 
-/// The numbers of objects of [`Part::Growth`].
+/// The numbers of objects with which [`Part::Growth`] measures a client.
 pub(crate) const SIZES: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
 
 /// A unit of the tables, and the factor that converts a figure to this unit. Figures are in seconds, bytes or plain
@@ -39,7 +39,7 @@ const KILOBYTES: Unit = Unit { name: "KB", factor: 1e-3 };
 const PER_SECOND: Unit = Unit { name: "/s", factor: 1.0 };
 const PERCENT: Unit = Unit { name: "%", factor: 100.0 };
 
-/// A column: its heading, the name of its figure, and its unit.
+/// A column of a table: its heading, the name of its figure, and its unit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
     pub(crate) title: &'static str,
@@ -51,13 +51,14 @@ const fn column(title: &'static str, figure: &'static str, unit: Unit) -> Column
     Column { title, figure, unit }
 }
 
-/// A chart of one or more columns.
+/// A chart of one or more figures of a table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chart {
     pub(crate) file: &'static str,
     pub(crate) title: &'static str,
     pub(crate) unit: Unit,
-    /// One figure for bars, or a figure for each of [`SIZES`] for lines.
+    /// The names of the figures: one for a chart of bars, or one for each of [`SIZES`] for a chart
+    /// of lines.
     pub(crate) figures: &'static [&'static str],
 }
 

@@ -18,7 +18,8 @@ pub(crate) struct Description {
     pub(crate) server: String,
 }
 
-/// Returns the folder of the recording with this number of objects. Records it if it does not exist, or on request.
+/// Returns the folder and the description of the recording with `objects` pods. Records it if it
+/// does not exist or if `again` is `true`.
 pub(crate) fn ensure(
     objects: usize,
     again: bool,

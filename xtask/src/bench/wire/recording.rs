@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::forms::Encoding;
 
-/// The body of a watch, with the ends of its frames.
+/// The response body of a watch, and the offset at which each of its frames ends.
 #[derive(Debug)]
 pub(crate) struct Frames {
     bytes: Vec<u8>,
@@ -42,7 +42,8 @@ fn lines(bytes: &[u8]) -> Vec<usize> {
     bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect()
 }
 
-/// Returns the ends of all frames. Each frame begins with the length of its content, in four bytes.
+/// Returns the offsets at which the frames in `bytes` end. Each frame begins with the length of its
+/// content, in four bytes.
 fn length_prefixed(bytes: &[u8]) -> Vec<usize> {
     let (mut ends, mut end) = (Vec::new(), 0);
     while let Some((length, _)) = bytes[end..].split_first_chunk::<4>() {
@@ -57,9 +58,9 @@ fn length_prefixed(bytes: &[u8]) -> Vec<usize> {
 pub(crate) struct Recording {
     pub(crate) encoding: Encoding,
     pub(crate) list: Vec<u8>,
-    /// A streaming list: a frame for each object, and a bookmark.
+    /// The body of a streaming list: a frame for each object, and a bookmark.
     pub(crate) initial: Frames,
-    /// Updates: the same number for each object.
+    /// The updates of objects, as a watch sends them. Each object has the same number of updates.
     pub(crate) events: Frames,
 }
 
@@ -89,7 +90,7 @@ impl Recording {
     }
 }
 
-/// The fields of an event in JSON that this module reads.
+/// The fields of a watch event in JSON that this module reads.
 #[derive(Deserialize)]
 struct Event {
     object: Object,
@@ -106,7 +107,8 @@ struct Metadata {
     resource_version: String,
 }
 
-/// Returns the resource version of each event. Both encodings have the same events in the same order.
+/// Returns the resource version of each recorded event. The recordings in JSON and in protobuf have
+/// the same events in the same order.
 pub(crate) fn versions(json: &Recording) -> anyhow::Result<Vec<u64>> {
     let version = |index| {
         let event: Event = serde_json::from_slice(json.events.get(index))?;

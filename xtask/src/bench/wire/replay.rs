@@ -17,12 +17,13 @@ use super::forms::Encoding;
 use super::objects::Objects;
 use super::web_socket;
 
-/// The size of a write at full speed, in bytes. It is smaller than the kernel's buffer for a connection.
+/// At full speed, buffered events are written as soon as they have this size in bytes. It is
+/// smaller than the kernel's buffer for a connection.
 const BLOCK: usize = 64 * 1024;
 
 const PODS: &str = "/api/v1/pods";
 
-/// Events to send.
+/// The recorded events to send to the watch, by index.
 #[derive(Debug)]
 struct Batch {
     events: Range<usize>,
@@ -30,7 +31,7 @@ struct Batch {
     rate: Option<u32>,
 }
 
-/// A server for one client. Dropping it ends the responses.
+/// A server that replays recorded responses to one client. Dropping it ends the responses.
 #[derive(Debug)]
 pub(crate) struct Server {
     port: u16,
@@ -39,7 +40,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server of these objects.
+    /// Starts a server of these objects on a free port of 127.0.0.1.
     pub(crate) fn start(objects: Objects) -> anyhow::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen on 127.0.0.1")?;
         let port = listener.local_addr()?.port();
@@ -60,7 +61,8 @@ impl Server {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Starts to send events to the watch, at full speed or at a rate per second.
+    /// Starts to send these recorded events to the watch. `rate` is in events per second; `None`
+    /// means full speed.
     pub(crate) fn send(&self, events: Range<usize>, rate: Option<u32>) -> anyhow::Result<()> {
         self.batches.send(Batch { events, rate }).context("the replaying server has ended")
     }
@@ -70,11 +72,11 @@ impl Server {
     pub(crate) fn sent(&self) -> anyhow::Result<Vec<u64>> {
         self.sent
             .recv_timeout(Duration::from_secs(600))
-            .context("the events could not be sent: the client has no open watch, or does not read its watch")
+            .context("cannot send the events: the client has no watch, or does not read its watch")
     }
 }
 
-/// The state that all connections share.
+/// The state of the replaying server that all its connections share.
 #[derive(Debug)]
 struct Replay {
     objects: Objects,
@@ -188,7 +190,8 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Adds one frame of a recording, which `append` appends to the block.
+    /// Adds one frame of a recording to the bytes to write. `append` appends the frame to these
+    /// bytes.
     fn add(&mut self, append: impl FnOnce(&mut Vec<u8>)) {
         let start = self.block.len();
         append(&mut self.block);
@@ -197,7 +200,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Writes the block if it is large enough.
+    /// Writes the buffered bytes if there are at least [`BLOCK`] of them.
     fn write_full(&mut self) -> anyhow::Result<()> {
         if self.block.len() < BLOCK { Ok(()) } else { self.write() }
     }
@@ -209,13 +212,14 @@ impl Watch<'_> {
     }
 }
 
-/// The parts of a request that the server reads.
+/// The parts of an HTTP request that the server reads.
 #[derive(Debug, Default, PartialEq)]
 struct Request {
     path: String,
     query: String,
     accept: String,
-    /// The key of a request that starts a WebSocket. fabric8 watches over a WebSocket.
+    /// The `Sec-WebSocket-Key` of a request that starts a WebSocket; `None` for other requests.
+    /// fabric8 watches over a WebSocket.
     web_socket_key: Option<String>,
 }
 
@@ -250,7 +254,7 @@ impl Request {
         is_default || self.accept.contains(encoding.media_type())
     }
 
-    /// Returns whether a query parameter has one of these values.
+    /// Returns whether the query parameter `name` has one of `values`.
     fn has(&self, name: &str, values: &[&str]) -> bool {
         let parameters = self.query.split('&').filter_map(|parameter| parameter.split_once('='));
         parameters.into_iter().any(|(other, value)| other == name && values.contains(&value))

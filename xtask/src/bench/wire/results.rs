@@ -7,7 +7,7 @@ use super::runs::Figures;
 use crate::bench::figures::median;
 use crate::bench::table::three_digits;
 
-/// The figures by client and name.
+/// The figures of all rounds, by the name of the client and the name of the figure.
 #[derive(Debug, Default)]
 pub(crate) struct Results(BTreeMap<&'static str, BTreeMap<String, Vec<f64>>>);
 
@@ -19,7 +19,8 @@ impl Results {
         }
     }
 
-    /// Returns the median in this unit.
+    /// Returns the median of a figure over all rounds, in `unit`. Returns `None` if the client has
+    /// no such figure.
     pub(crate) fn median(&self, client: &str, figure: &str, unit: Unit) -> Option<f64> {
         let values = self.0.get(client)?.get(figure)?;
         Some(median(values.iter().copied()) * unit.factor)

@@ -5,10 +5,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha1::{Digest, Sha1};
 
-/// The constant by which a server shows that it supports this protocol.
+/// The constant of RFC 6455 by which a server shows that it supports the WebSocket protocol.
 const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// Returns the response that accepts a WebSocket. `key` is from the request.
+/// Returns the head of the HTTP response that accepts a WebSocket. `key` is the header
+/// `Sec-WebSocket-Key` of the request.
 pub(crate) fn accept(key: &str) -> String {
     let accepted = STANDARD.encode(Sha1::new().chain_update(key).chain_update(GUID).finalize());
     format!(
@@ -17,7 +18,8 @@ pub(crate) fn accept(key: &str) -> String {
     )
 }
 
-/// Makes the bytes from `start` one text message. A message is one frame, as in an API server.
+/// Makes the bytes of `block` from `start` one WebSocket text message, by inserting a header. A
+/// message is one frame, as in an API server.
 pub(crate) fn frame(block: &mut Vec<u8>, start: usize) {
     let header = header(block.len() - start);
     block.splice(start..start, header);
