@@ -10,7 +10,7 @@ use super::forms::Form;
 use super::latency;
 use super::objects::Objects;
 use super::replay::Server;
-use super::usage::{Usage, reset_peak};
+use super::usage::{Usage, reset_peak, warm_memory};
 use crate::signals::Signals;
 
 /// The time after which a client is at rest: it has freed memory, and collected garbage that was due.
@@ -111,6 +111,7 @@ impl Run<'_> {
             .args(further);
         let mut client = Client::start(&mut command)?;
         client.expect("ready", self.signals)?;
+        warm_memory()?;
         let (start, before) = (Instant::now(), Usage::of(client.id())?);
         client.send_line("start")?;
         let (end, count) = client.expect("synced", self.signals)?;

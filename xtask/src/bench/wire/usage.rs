@@ -1,9 +1,10 @@
 //! The CPU time and the memory of a process, as Linux counts them.
 
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 
 /// The CPU time and the memory of a process at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -27,7 +28,7 @@ impl Usage {
     }
 }
 
-/// Sets the peak of the resident memory to its current size.
+/// Resets the recorded peak of the resident memory of a process to its current size.
 pub(crate) fn reset_peak(process: u32) -> anyhow::Result<()> {
     // The value 5 has this meaning: proc_pid_clear_refs(5).
     std::fs::write(path(process, "clear_refs"), "5").context("cannot reset the peak memory of a client")
@@ -38,6 +39,20 @@ pub(crate) fn available_memory() -> anyhow::Result<f64> {
     let memory =
         std::fs::read_to_string("/proc/meminfo").context("cannot read /proc/meminfo; this needs Linux")?;
     kilobytes(&memory, "MemAvailable:")
+}
+
+/// Uses 2 GB of memory for a moment, so that the machine has this memory ready.
+///
+/// The host of a virtual machine can take back memory that the machine does not use. It then provides the memory when
+/// a process uses it again, which takes ten times as long as to clear it, and counts as CPU time of this process.
+pub(crate) fn warm_memory() -> anyhow::Result<()> {
+    // `dd` allocates a buffer of this size, and fills it. With hugetlb=1, glibc requests large pages for it.
+    let mut dd = Command::new("dd");
+    dd.args(["if=/dev/zero", "of=/dev/null", "bs=2047M", "count=1", "status=none"]);
+    let status = dd.env("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1").status();
+    let status = status.context("cannot start `dd`, which is part of GNU coreutils; install it")?;
+    ensure!(status.success(), "`dd` failed ({status}), see its message above");
+    Ok(())
 }
 
 fn path(process: u32, file: &str) -> PathBuf {
@@ -73,7 +88,7 @@ fn of_threads(process: u32) -> Duration {
 fn kilobytes(text: &str, name: &str) -> anyhow::Result<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     let value = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    Ok(value.with_context(|| format!("/proc has no {name}"))? as f64 * 1024.0)
+    Ok(value.with_context(|| format!("no number follows `{name}` in a file of /proc"))? as f64 * 1024.0)
 }
 
 #[cfg(test)]
