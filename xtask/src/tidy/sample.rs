@@ -28,6 +28,12 @@ const MESSAGE_CALLS: [&str; 13] = [
 /// The minimum length of a message in bytes. Shorter literals are names of fields and formats.
 const MIN_MESSAGE: usize = 12;
 
+/// The maximum number of lines of a call, of which the message is a part.
+const MAX_LINES: usize = 12;
+
+/// The starts of the lines that begin a type, a trait or an `impl` block.
+const PARENTS: [&str; 5] = ["impl", "pub", "struct", "enum", "trait"];
+
 /// A doc comment or a message, and its place in the sources.
 #[derive(Hash)]
 struct Text {
@@ -59,11 +65,17 @@ fn draw(mut texts: Vec<Text>, count: usize, seed: u64) {
     texts.iter().take(count).for_each(|text| println!("{text}"));
 }
 
-/// Returns each block of doc comments, with the line that it documents.
+/// Returns each block of doc comments, with the line that it documents, and before it the line of the type, trait or
+/// `impl` block that contains this line.
 fn doc_comments(source: &Source) -> Vec<Text> {
     let mut texts = Vec::new();
     let mut block: Vec<&str> = Vec::new();
+    let mut parent = "";
     for (number, line) in source.lines().filter(|(number, _)| !source.is_test(*number)) {
+        if line.ends_with('{') && PARENTS.iter().any(|start| line.starts_with(start)) {
+            parent = line;
+        }
+        let is_member = line.starts_with(' ');
         let line = line.trim();
         // In `quote!`, an empty `///` line can stand between texts in `#[doc]` attributes.
         if line == "///" && block.is_empty() {
@@ -73,6 +85,9 @@ fn doc_comments(source: &Source) -> Vec<Text> {
             block.push(line);
         } else if !block.is_empty() && !line.starts_with("#[") {
             block.push(line);
+            if is_member {
+                block.insert(0, parent);
+            }
             texts.push(Text { place: format!("{}:{number}", source.path.display()), text: block.join("\n") });
             block.clear();
         }
@@ -96,7 +111,7 @@ fn messages(source: &Source) -> Vec<Text> {
                     .map(|(_, line)| *line)
                     .take_while(|line| !line.trim_end().ends_with(';')),
             )
-            .take(6)
+            .take(MAX_LINES)
             .collect();
         let literals = literals(&call.join("\n"));
         if let Some(text) = literals.into_iter().find(|literal| literal.len() >= MIN_MESSAGE) {
@@ -144,6 +159,8 @@ mod tests {
         let source = Source::new("a/src/lib.rs", text);
         let docs: Vec<_> = doc_comments(&source).into_iter().map(|text| (text.place, text.text)).collect();
         assert_eq!(docs[1], ("a/src/lib.rs:6".into(), "/// B.\n/// More.\nfn b() {".into()));
+        let field = doc_comments(&Source::new("a/src/lib.rs", "struct D {\n    /// E.\n    e: u8,\n}\n"));
+        assert_eq!(field[0].text, "struct D {\n/// E.\ne: u8,");
         let messages: Vec<_> = messages(&source).into_iter().map(|text| (text.place, text.text)).collect();
         assert_eq!(messages, [("a/src/lib.rs:7".into(), "cannot read {x}: try again".into())]);
     }
