@@ -80,8 +80,9 @@ fn difference(what: &str, old: &str, new: &str) -> Option<String> {
     (old != new).then(|| format!("{what} {old} → {new}"))
 }
 
-/// Joins the descriptions of the changes. If there are none, returns the name of the first part that differs between
-/// the old and the new object.
+/// Joins the descriptions of the changes with commas. If there are none, returns the first name in
+/// `parts` whose value is `true`, which means that this part of the object differs. If no part
+/// differs, returns `metadata`.
 fn summarize(changes: &[String], parts: &[(&str, bool)]) -> String {
     if changes.is_empty() {
         let part = parts.iter().find(|(_, differs)| *differs).map_or("metadata", |(part, _)| part);

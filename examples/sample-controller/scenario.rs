@@ -26,8 +26,8 @@ use crate::{Failure, LEASE, deployments};
 /// The number of `Foo`s that the scenario creates.
 const FOOS: usize = 100;
 
-/// The number of Deployments at which the first leader is killed. It is much smaller than [`FOOS`], so that the leader
-/// is still at work when the signal arrives.
+/// The number of Deployments at which the first leader is killed. It is much smaller than [`FOOS`],
+/// so that the leader is killed before it completes its work.
 const KILLED_AT: usize = 8;
 
 /// Timeout of each wait; a working program never reaches it.

@@ -22,8 +22,8 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(listed, list::<FromTape>(&[body]));
 });
 
-/// A pod that is decoded through a tape, which is a flat list of tokens. Only the types of frequent
-/// kinds, such as `Pod` itself, are decoded without a tape.
+/// A pod that is always decoded through a tape, which is a flat list of tokens. The decoder reads
+/// most messages of type `Pod` directly, without a tape, but does not do this for a wrapper type.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct FromTape(Pod);

@@ -33,7 +33,7 @@ fuzz_target!(|input: &[u8]| {
     match (plain, compressed) {
         (Ok(plain), Ok(compressed)) => assert_eq!(plain, compressed),
         (Err(_), Err(_)) => {}
-        (plain, compressed) => panic!("plain: {plain:?}; compressed: {compressed:?}"),
+        (plain, compressed) => panic!("only one body is valid: plain {plain:?}, compressed {compressed:?}"),
     }
 });
 

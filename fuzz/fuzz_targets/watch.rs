@@ -39,7 +39,8 @@ fn decode<K: DeserializeOwned + Send + Sync + 'static>(
     Ok(events)
 }
 
-/// Returns the lines of the body of a watch that are not empty, without a byte order mark.
+/// Returns the non-empty lines in the body of a watch, without a byte order mark and without white
+/// space at their ends.
 fn lines(body: &[u8]) -> impl Iterator<Item = &[u8]> {
     let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     body.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty())

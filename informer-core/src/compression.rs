@@ -56,10 +56,11 @@ pub(crate) struct Compressor {
 #[derive(Default)]
 struct Families {
     by_name: HashMap<Box<str>, Family, RandomState>,
-    /// The dictionary for objects without a family, and for the first object of each family.
+    /// The dictionary for the first object of each family (a group of similar objects), and for
+    /// objects without a family. `None` before the first object.
     common: Option<Arc<[u8]>>,
-    /// The number of families at which [`sweep`](Self::sweep) removes unused families the next
-    /// time.
+    /// The number of families (groups of similar objects) at which [`sweep`](Self::sweep) next
+    /// removes unused families; [`MIN_SWEEP`] if that is larger.
     sweep_at: usize,
 }
 

@@ -54,7 +54,7 @@ impl Watermarks {
     }
 
     /// Returns the watermark of a namespace; `None` if the initial list of the namespace has not
-    /// been processed, or if the namespace has been released.
+    /// been processed, or if the namespace has been released, because it is no longer watched.
     #[must_use]
     pub fn get(&self, namespace: &str) -> Option<&ResourceVersion> {
         self.by_namespace.get(namespace).map(|(_, version)| version)

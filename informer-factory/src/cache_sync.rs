@@ -40,8 +40,8 @@ pub trait CacheSync: Send + Sync {
 /// Whether a cache watches a namespace.
 #[derive(Debug, Clone)]
 pub enum NamespaceWatch {
-    /// The cache does not watch namespaces separately, never had this namespace, or has dropped the
-    /// record of its removal. A cache keeps a record of at least the last 10,000 removals.
+    /// The cache does not watch namespaces separately, or has no record of this namespace. A cache
+    /// has a record of each watched namespace, and of at least the last 10,000 removed ones.
     Fixed,
     /// The cache watches the namespace.
     Watched {

@@ -35,7 +35,7 @@ pub(crate) enum Values {
     With(Expr),
 }
 
-/// One step of a path.
+/// One step of the path of an index, such as `image` in `spec.containers.image`.
 pub(crate) struct Segment {
     pub(crate) field: Ident,
     /// The key of a map entry, if the field is a map and the path selects one entry, as in

@@ -48,6 +48,11 @@ use crate::{short, write};
 /// | `reflector_watch_events_total` | counter | `type` |
 /// | `reflector_failures_total` | counter | `cause`, see [`ReflectorCounts::failures`] |
 ///
+/// A `# HELP` line in the response describes each metric. The watermark is the resource version
+/// that the store has reached. `informer_watermark_age_seconds` is the time since the store reached
+/// this version. `informer_store_resource_version` has only the last 15 digits of this version,
+/// because an `f64` represents only 15 digits exactly.
+///
 /// client-go: `informer_monitor.go` and `reflector_metrics.go` of tools/cache.
 #[derive(Debug)]
 pub struct InformerMetrics {
@@ -130,7 +135,7 @@ const OF_INFORMER: [(Kind, &str, &str, Number<Informer>); 16] = [
 ];
 
 /// The metrics of an informer that have a third label, in addition to `resource` and `object`. The
-/// first element is the name of this label.
+/// first element of each tuple is the name of this label.
 const LABELLED: [(&str, Kind, &str, &str, Numbers); 4] = [
     ("state", Gauge, "informer_health", "The state of listing and watching", |it| {
         vec![(it.report.health.name(), 1.0)]

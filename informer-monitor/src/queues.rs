@@ -103,8 +103,8 @@ impl Default for Numbers {
 
 impl Numbers {
     /// Returns the number of queued keys: the depth in `gauges`, if there is one. For queues that
-    /// were not passed to [`QueueMetrics::follow`], this is the difference between the reported
-    /// adds and takes.
+    /// were not passed to [`QueueMetrics::follow`], this is the number of added keys minus the
+    /// number of keys that workers have taken.
     fn depth(&self, gauges: Option<&Gauges>) -> u64 {
         let reported = if self.is_followed { 0 } else { self.adds.saturating_sub(self.takes) };
         gauges.map_or(reported, |gauges| gauges.depth)
@@ -118,14 +118,14 @@ impl QueueMetrics {
         Self::default()
     }
 
-    /// Adds the gauges of `queue`, until the queue is dropped: its exact depth, and its unfinished
-    /// work. The queue must have been built with
-    /// [metrics](informer_workqueue::WorkqueueBuilder::metrics), either these `QueueMetrics` or others:
-    /// a queue without metrics records no times, so its unfinished work is missing.
+    /// Adds the exact depth and the unfinished work of `queue` to these metrics until the queue is
+    /// dropped. The queue must have been built with
+    /// [metrics](informer_workqueue::WorkqueueBuilder::metrics), with these or with others. A queue
+    /// without metrics records no times, so its unfinished work is missing.
     ///
-    /// When the last followed queue with a name has been dropped, all series of this name end. For
-    /// queues that are not passed to this method, the depth is the difference between the reported
-    /// adds and takes, and the series do not end.
+    /// When all queues with one name that were passed to this method have been dropped, all series
+    /// with this name end. For other queues, the series do not end, and the depth is the number of
+    /// added keys minus the number of keys that workers have taken.
     pub fn follow<T: Hash + Eq + Clone + Send + 'static>(&self, queue: &Workqueue<T>) {
         let observe = queue.observer();
         let gauges = Box::new(move || {

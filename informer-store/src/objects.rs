@@ -63,7 +63,8 @@ impl<K: 'static> Objects<K> {
         own.into_iter().flatten().chain(stored.into_iter().flatten())
     }
 
-    /// Iterates over the handles in the store.
+    /// Iterates over the store's own handles to the objects. Unlike [`iter`](Self::iter), does not
+    /// create separate handles to encoded objects.
     pub(crate) fn stored(&self) -> impl Iterator<Item = &Cached<AnyObject>> {
         let (all, of) = match &self.slots {
             Slots::All => (Some(self.entries.iter().flatten()), None),
@@ -128,7 +129,8 @@ impl<K: 'static> IntoIterator for Objects<K> {
 pub struct IntoIter<K> {
     objects: Objects<K>,
     /// If the result consists of a [`Posting`] (a sorted set of slots), the index of its current
-    /// chunk; `position` is then the next position in this chunk.
+    /// chunk; `position` is then the next position in this chunk. Otherwise 0, and `position` is
+    /// the next slot of the store.
     chunk: usize,
     position: usize,
 }

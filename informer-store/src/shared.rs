@@ -49,7 +49,8 @@ impl Shared {
 /// reference counts.
 pub(crate) struct State {
     pub(crate) objects: SlotMap<Cached<AnyObject>>,
-    /// The number of bytes of the encoded objects; `None` if no encoded object has been added.
+    /// The number of bytes of the objects that are stored in encoded form; `None` if no such
+    /// object has been added.
     pub(crate) encoded_bytes: Option<usize>,
     pub(crate) indexes: Vec<NamedIndex>,
     pub(crate) watermark: ResourceVersion,
@@ -57,7 +58,7 @@ pub(crate) struct State {
     pub(crate) watermarks: Arc<Watermarks>,
 }
 
-/// An index, as readers use it.
+/// An index of a [`State`]: its definition (name and function), and its content for queries.
 pub(crate) struct NamedIndex {
     pub(crate) id: IndexId,
     pub(crate) definition: Arc<dyn AnyIndex>,
@@ -81,7 +82,8 @@ impl Clone for NamedIndex {
 pub(crate) struct WriterNotes {
     /// The complete indexes, in the same order as in [`State::indexes`].
     pub(crate) indexes: Vec<IndexNotes>,
-    /// The indexes under construction. For each, the writer logs its transactions.
+    /// The indexes under construction. The writer appends each transaction to the
+    /// [log](Joining::log) of each of these indexes.
     pub(crate) joining: Vec<Joining>,
     /// The number of changes of `indexes` and `joining` so far. The writer uses it to detect
     /// whether its copy of the definitions is out of date.
@@ -114,7 +116,8 @@ impl Clone for State {
 }
 
 impl State {
-    /// Returns whether an encoded object has been added.
+    /// Returns whether an object in encoded form has been added, even if the store no longer has
+    /// this object.
     pub(crate) fn has_encoded(&self) -> bool {
         self.encoded_bytes.is_some()
     }
@@ -197,8 +200,9 @@ impl WriterNotes {
         self.position(name).is_some() || self.joining.iter().any(|joining| joining.definition.name() == name)
     }
 
-    /// Updates the recorded failures after the index functions have run for `changes`. Returns the
-    /// failures that were not recorded before. The failures of indexes under construction stay in
+    /// Updates the recorded failures after the index functions have run for `changes`: moves the
+    /// failures of complete indexes from `failures` to [`IndexNotes::failures`], and returns those
+    /// that were not recorded before. The failures of indexes under construction stay in
     /// `failures`.
     pub(crate) fn note_failures(
         &mut self,

@@ -7,7 +7,8 @@
 
 use crate::persistent_vec::PersistentVec;
 
-/// The entries by slot. Leaves are small, because copying an entry changes a reference count.
+/// The entries by slot. The vector has small leaves (32 entries), because a write can copy a whole
+/// leaf, and copying an entry changes a reference count.
 pub(crate) type Entries<E> = PersistentVec<Option<E>, 32>;
 
 /// A hash map whose entries have numbered slots. The caller computes the hashes, and selects among

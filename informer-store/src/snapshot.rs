@@ -59,9 +59,9 @@ impl<K: 'static> Snapshot<K> {
         self.len() == 0
     }
 
-    /// Returns the number of bytes of all encoded objects, or of their compressed form; `None` if no
-    /// encoded object has been stored. The dictionaries of compressed objects, and the allocations
-    /// around the bytes, are not included.
+    /// Returns the number of bytes of all objects that are stored in encoded form (compressed, if
+    /// they are compressed); `None` if no such object has been stored. The dictionaries of
+    /// compressed objects, and the allocations around the bytes, are not included.
     #[must_use]
     pub fn encoded_bytes(&self) -> Option<usize> {
         self.state.encoded_bytes

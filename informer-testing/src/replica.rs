@@ -33,7 +33,7 @@ pub struct Replica<K> {
 struct State<K> {
     copy: Mutex<Contents<K>>,
     /// The number of calls that the handler has received. Each call increases the number, which
-    /// wakes waiters.
+    /// wakes the tasks in [`Replica::wait_until`].
     calls: watch::Sender<u64>,
 }
 
@@ -67,9 +67,13 @@ impl<K> Replica<K> {
             .collect()
     }
 
-    /// Returns a description of each invalid call: an add of an object that exists, an update,
-    /// delete or release of an object that does not exist, an update to an older version, or an
-    /// update or release whose old object is not that of the last event.
+    /// Returns a description of each invalid call of this handler. These calls are invalid:
+    ///
+    /// - `on_add` for an object that this replica already has
+    /// - `on_update`, `on_delete` or `on_release` for an object that this replica does not have
+    /// - `on_update` to an older resource version
+    /// - `on_update` or `on_release` whose old or released object has a different resource version
+    ///   than the object in this replica
     #[must_use]
     pub fn violations(&self) -> Vec<String> {
         self.state.copy.lock().violations.clone()
@@ -81,8 +85,8 @@ impl<K> Replica<K> {
         *self.state.calls.borrow()
     }
 
-    /// Waits until `condition` is true for the objects. The condition is checked after each call of
-    /// the handler.
+    /// Waits until `condition` is true for the objects. The condition is checked at once, and then
+    /// after calls of the handler.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future has no effect.

@@ -11,7 +11,8 @@ use crate::client::Failure;
 use crate::data::{Controller, Details, History, Informer, Overview, Text};
 use crate::table::{Column, Order, Row};
 
-/// Determines what the reader task requests from the inspector.
+/// Settings for `terminal::read`, the task that reads from the inspector: the informer whose
+/// details this task requests, and whether requests for the overview are paused.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Wanted {
     /// The identifier of the selected informer; `None` if no informer is selected.
@@ -19,7 +20,8 @@ pub(crate) struct Wanted {
     pub(crate) is_paused: bool,
 }
 
-/// A response of the inspector, or the failure of a request, from the reader task.
+/// A response of the inspector, or the failure of a request. The task `terminal::read` sends it to
+/// the screen.
 #[derive(Debug)]
 pub(crate) enum Update {
     Overview(Result<Overview, Failure>),
@@ -33,7 +35,8 @@ pub(crate) struct App {
     pub(crate) rows: Vec<Row>,
     pub(crate) controllers: Vec<Controller>,
     pub(crate) memory: Option<u64>,
-    /// The details of one informer, or the reason why they are missing.
+    /// The identifier of an informer, and its details or the reason why they could not be read;
+    /// `None` before the first response with details.
     details: Option<(String, Result<Details, Text>)>,
     /// The reason why the last request for the overview failed; `None` if the request succeeded.
     pub(crate) lost: Option<Text>,
@@ -151,8 +154,9 @@ impl App {
         found.or((!visible.is_empty()).then_some(0))
     }
 
-    /// Returns the selected row, with its details, or the reason why they are missing, if they have
-    /// been requested. Returns `None` if no row is visible.
+    /// Returns the selected row, and the details of its informer or the reason why they could not
+    /// be read. The second element is `None` if no response with these details has been received.
+    /// The whole result is `None` if no row is visible.
     pub(crate) fn selected(&self) -> Option<(Row, Option<&Result<Details, Text>>)> {
         let visible = self.visible();
         let row = visible[self.position(&visible)?];

@@ -256,7 +256,8 @@ impl History {
     }
 }
 
-/// Returns the total numbers of an informer's events, without bookmarks, and of its handler calls.
+/// Returns two totals of an informer: the number of its events without bookmarks, and the number of
+/// calls of its handlers.
 fn totals(informer: &Informer) -> [u64; 2] {
     let events = &informer.events;
     let calls = informer.handlers.iter().map(|handler| handler.delivered).sum();

@@ -154,7 +154,8 @@ fn first(mut lines: Vec<String>, most: usize) -> Vec<String> {
     lines
 }
 
-/// Returns the lines of a table of the controllers, and of texts about failing and parked keys.
+/// Returns the lines of a table of the controllers. Below the table are texts about the keys that
+/// fail, and about the parked keys, which wait for a cache.
 pub(crate) fn controllers(controllers: &[Controller], columns: usize) -> Vec<Line<'static>> {
     if controllers.is_empty() {
         return Vec::new();
@@ -174,8 +175,9 @@ fn name(controller: &Controller) -> &str {
     if controller.name.is_empty() { "controller" } else { &controller.name }
 }
 
-/// Returns a text for each failing and parked key of a controller: for at most [`MAX_KEYS`] of
-/// each, and then the number of the others.
+/// Returns a text for each failing key of a controller, and for each parked key, which waits for a
+/// cache. If there are more than [`MAX_KEYS`] failing or parked keys, one text has the number of
+/// the others.
 fn keys(controller: &Controller) -> Vec<String> {
     let name = name(controller);
     let failed = controller.failed_keys.iter().map(|it| {

@@ -34,7 +34,7 @@ pub(crate) fn rate(rate: Option<f64>) -> String {
     }
 }
 
-/// Writes a number of bytes in units of 1,000.
+/// Writes a number of bytes with the unit B, KB, MB or GB, such as `1.5 MB`. One KB is 1,000 bytes.
 pub(crate) fn bytes(bytes: u64) -> String {
     let (mut number, mut unit) = (bytes as f64, 0);
     let units = ["B", "KB", "MB", "GB"];

@@ -194,7 +194,8 @@ impl Layout {
         Self(Column::ALL.map(|column| (column, longest(rows, column))).to_vec())
     }
 
-    /// Returns the line of titles. The arrow follows the title, in the gap if the title fills its column.
+    /// Returns the line with the titles of the columns. After the title of the column by which the
+    /// rows are sorted, an arrow shows the direction. The arrow can be in the gap between columns.
     pub(crate) fn head(&self, order: Order) -> String {
         let cells = self.0.iter().map(|(column, width)| {
             let (title, arrow) = (column.title(), order.arrow(*column));

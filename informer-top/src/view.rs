@@ -14,7 +14,8 @@ use crate::table::{Layout, Row, health};
 
 /// The minimum height of the panes below the table, in lines.
 const MIN_PANE: usize = 4;
-/// While connected, the header shows the age of the data only from this number of seconds on.
+/// While connected, the header shows the age of the data only if the age is at least this number of
+/// seconds.
 const OLD: u64 = 2;
 
 const KEYS: &str = "q quit · s sort · r reverse · / filter · p pause · ? help";
@@ -75,9 +76,10 @@ fn split(area: Rect, lines: usize) -> [Rect; 2] {
     [Rect { height, ..area }, rest]
 }
 
-/// Returns the height of the table. All rows are shown if they fit above the panes. Otherwise, the table gets
-/// the space that the informer's pane leaves, but at least half of the area above the controllers' pane. If
-/// fewer than [`MIN_PANE`] lines remain for the informer's pane, the table takes the whole body.
+/// Returns the height of the table. `informer` and `controllers` are the numbers of lines in the
+/// two panes below the table. A table that does not fit above these panes is cut, but it gets at
+/// least half of the area above the controllers' pane. If fewer than [`MIN_PANE`] lines then remain
+/// for the informer's pane, the table takes the whole `body`, and no pane is shown.
 fn table_height(app: &App, body: Rect, informer: usize, controllers: usize) -> usize {
     let body = usize::from(body.height);
     let free = body.saturating_sub(controllers.min(body / 3));

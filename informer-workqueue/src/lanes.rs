@@ -61,14 +61,14 @@ impl Lanes {
         self.len -= 1;
     }
 
-    /// Returns the slot of the next key.
+    /// Returns the slot of the key that [`pop`](Self::pop) would take; `None` if no key is queued.
     #[inline]
     pub(crate) fn next(&self) -> Option<u32> {
         self.lanes[self.next_level()?].next()
     }
 
-    /// Removes and returns the slot of the next key. This counts as a turn of the lane from which
-    /// the key comes.
+    /// Removes and returns the slot of the next key; `None` if no key is queued. Every other lane
+    /// (the queued keys of one priority) that has keys then counts as passed over once more.
     pub(crate) fn pop<T>(&mut self, slots: &mut Slots<T>) -> Option<u32> {
         let level = self.next_level()?;
         let id = self.lanes[level].pop(slots)?;
@@ -174,7 +174,8 @@ impl Turns {
         group.list.push(slots, id);
     }
 
-    /// Removes and returns the slot of the next key. This counts as a turn of the group of the key.
+    /// Removes and returns the slot of the next key; `None` if the lane has no keys. The other keys
+    /// of its group are not taken before each other group of the lane has had a turn.
     fn pop<T>(&mut self, slots: &mut Slots<T>) -> Option<u32> {
         let (turn, number) = self.order.pop_first()?;
         let group = self.groups.get_mut(&number)?;

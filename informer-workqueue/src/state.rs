@@ -152,8 +152,8 @@ impl<T> State<T> {
         work
     }
 
-    /// Makes a key pending, unless it is pending already. A pending key gets the higher of both
-    /// priorities.
+    /// Makes a key pending: queues the key, or if a worker has it, records that it must be queued
+    /// when its item ends. A key that is pending already gets the higher of both priorities.
     fn make_pending(&mut self, id: u32, priority: Priority, now: Option<Instant>) {
         let slot = self.slots.get_mut(id);
         match slot.place {
@@ -196,8 +196,8 @@ impl<T> State<T> {
         }
     }
 
-    /// Adds the keys whose delay is over, which makes them pending. If `is_timed` is `true`, their
-    /// waiting time is measured from `now` on.
+    /// Adds the keys whose delay is over. If `is_timed` is `true`, their waiting time in the queue
+    /// is measured from `now` on.
     pub(crate) fn promote(&mut self, now: Instant, is_timed: bool) {
         while let Some(id) = self.delays.pop_due(now) {
             if let Some(delay) = self.slots.get_mut(id).delay.take() {
@@ -269,8 +269,9 @@ impl<T> State<T> {
         self.getters.unregister(ticket)
     }
 
-    /// Registers a worker that found no item and waits. If the worker becomes the timekeeper, also
-    /// returns the time at which its timer must end.
+    /// Registers a worker that found no item and waits. The returned time is the end of the
+    /// earliest delay, at which the worker's own timer must wake it; `None` if there are no delays,
+    /// or if the timer of another worker ends by then.
     pub(crate) fn wait(&mut self, waker: &Waker) -> (Ticket, Option<Instant>) {
         let ticket = self.getters.register(waker);
         let due = self.earliest_unwatched_delay();
@@ -280,7 +281,8 @@ impl<T> State<T> {
         (ticket, due)
     }
 
-    /// Returns the time at which the earliest delay ends, if no timekeeper wakes up by that time.
+    /// Returns the time at which the earliest delay ends; `None` if there are no delays, or if the
+    /// timer of a waiting worker ends by that time.
     fn earliest_unwatched_delay(&self) -> Option<Instant> {
         let earliest = self.delays.earliest()?;
         self.timekeeper.is_none_or(|keeper| earliest < keeper.wakes_at).then_some(earliest)

@@ -40,8 +40,8 @@ use std::sync::LazyLock;
 pub use wire::{Content, Fields, Malformed};
 pub use write::{put_bytes, put_double, put_nested, put_number};
 
-/// The name in the table of fields whose message is inlined: in JSON, the fields of this message
-/// are among the fields of the outer message.
+/// The table has this text instead of a JSON name for an inlined field. Such a field contains a
+/// message whose fields are, in JSON, among the fields of the outer message.
 const INLINED: &str = "-";
 
 /// The text of the table of messages. It is a static and not a constant, because the compiler can
@@ -80,7 +80,8 @@ pub struct Message {
 pub struct Field {
     /// The field's number in protobuf.
     pub number: u64,
-    /// The field's name in JSON; `-` if the message in the field is inlined.
+    /// The field's name in JSON; `-` if [`is_inlined`](Self::is_inlined) is `true`, because the
+    /// field then has no name in JSON.
     pub name: &'static str,
     /// The position in [`Messages::text`] at which the field's name begins.
     pub name_at: usize,

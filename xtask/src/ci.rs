@@ -72,8 +72,8 @@ const CLIPPY: &[&str] = &[
 /// The arguments of `cargo` in the first command of README.md, with `--for` to end the program.
 const QUICKSTART: &[&str] = &["run", "-p", "quickstart", "--example", "quickstart", "--", "--for", "15s"];
 
-/// The arguments of `cargo` that run Clippy on the inspector's tests in a browser. The step
-/// `clippy` omits these tests, because their manifest leaves them to `cargo xtask inspector`.
+/// The arguments of `cargo` that run Clippy on the test target `browser` of informer-monitor. The
+/// step `clippy` omits this target, because its manifest sets `test = false` for it.
 const BROWSER_CLIPPY: &[&str] = &[
     "clippy",
     "-p",

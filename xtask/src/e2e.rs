@@ -148,8 +148,9 @@ fn tests() -> Command {
     command
 }
 
-/// Returns the arguments of the test program for a run with the tests that take minutes, which
-/// print their measurements.
+/// Returns the arguments of the test program for a run that includes the tests that take minutes.
+/// With these arguments, the program shows the measurements that these tests print. If iptables
+/// cannot be used, the program skips the test that needs it.
 fn long_form() -> Vec<&'static str> {
     let lists_rules = Command::new("iptables").args(["-w", "-S", "INPUT"]).output();
     let mut arguments = vec!["--show-output"];

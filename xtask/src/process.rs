@@ -21,8 +21,8 @@ pub(crate) fn own_group(command: &mut Command) -> &mut Command {
     command
 }
 
-/// Runs `command` to its end, and calls `check` meanwhile. An error of `check` or an interrupt by the user stops the
-/// command.
+/// Runs `command` to its end, and calls `check` repeatedly while the command runs. An error of
+/// `check` or an interrupt by the user stops the command, and is returned.
 pub(crate) fn run(
     command: &mut Command,
     signals: &Signals,

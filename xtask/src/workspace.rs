@@ -51,7 +51,7 @@ pub(crate) fn copy_sources(copy: &Path) -> anyhow::Result<()> {
     let root = root();
     let listed = Command::new("git").current_dir(&root).args(["ls-files", "-z"]).output();
     let listed = listed.context("cannot start `git`, which lists the sources; install git")?;
-    let names = String::from_utf8(listed.stdout).context("a tracked file's name is not UTF-8")?;
+    let names = String::from_utf8(listed.stdout).context("a file name in git is not UTF-8; rename it")?;
     for name in names.split_terminator('\0') {
         let (from, to): (PathBuf, PathBuf) = (root.join(name), copy.join(name));
         // Git lists a deleted file until the deletion is committed.

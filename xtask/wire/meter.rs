@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use crate::protocol::{Plan, now};
 
-/// Counts the events that all handlers of a client receive.
+/// Counts the events that the handlers of a client receive. The count is the sum over all handlers.
 #[derive(Debug)]
 pub(crate) struct Meter {
     last_pass: u64,
@@ -49,7 +49,7 @@ impl Meter {
     }
 
     /// Waits until all handlers have received the last state of each object. Returns the number of
-    /// events that all handlers received.
+    /// received events, as the sum over all handlers.
     pub(crate) async fn done(&self) -> usize {
         self.done.notified().await;
         self.received.load(Ordering::Relaxed)

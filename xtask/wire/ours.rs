@@ -1,4 +1,5 @@
-//! An informer of this workspace, with the allocator mimalloc.
+//! A client program of `cargo xtask bench wire`: an informer of this workspace, with the allocator
+//! mimalloc.
 
 mod informer;
 mod meter;

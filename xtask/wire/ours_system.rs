@@ -1,4 +1,5 @@
-//! An informer of this workspace, with the system's allocator.
+//! A client program of `cargo xtask bench wire`: an informer of this workspace, with the system's
+//! allocator.
 
 mod informer;
 mod meter;

@@ -43,7 +43,7 @@ async fn main() -> anyhow::Result<()> {
         cluster.update(pass).await?;
     }
     for watch in watches {
-        watch.await.context("the task of a watch panicked")??;
+        watch.await.context("the task that records a watch panicked")??;
     }
     recorder.write(
         "recording.json",

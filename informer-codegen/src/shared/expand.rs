@@ -122,9 +122,9 @@ fn version(group: &Group, version: &Version, front: &TokenStream) -> Vec<Part> {
     parts
 }
 
-/// Groups the items by their condition on Kubernetes versions ([`Gate`]), and returns one `impl` for
-/// each group. The code around the `impl`s already has the condition `outer`, so an `impl` with this
-/// condition is not wrapped in macros again.
+/// Groups the items by their condition on Kubernetes versions ([`Gate`]), and returns one `impl`
+/// for each group. The `impl` is inside the macros of its condition. An `impl` with the condition
+/// `outer` gets no macros, because the code around the `impl`s already is inside these macros.
 fn by_gate<T>(
     items: &[T],
     gate: impl Fn(&T) -> &Gate,

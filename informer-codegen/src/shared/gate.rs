@@ -23,7 +23,7 @@ impl Gate {
     pub fn new(present: &[String], all: &[String]) -> anyhow::Result<Self> {
         let at = |feature: &String| all.iter().position(|other| other == feature);
         let Some(places) = present.iter().map(at).collect::<Option<Vec<_>>>() else {
-            bail!("the list {present:?} has a version that is not among {all:?}; correct the list");
+            bail!("a Kubernetes version in {present:?} is not among {all:?}; correct this version");
         };
         let (Some(&first), Some(&last)) = (places.iter().min(), places.iter().max()) else {
             return Ok(Self::default());

@@ -207,8 +207,8 @@ impl Election {
         Request::Replace(Box::new(claim.write(lease, self.config.lease_duration, date)))
     }
 
-    /// Returns the first request of a release of the lease; `None` if this candidate has made no
-    /// claim, and so does not hold the lease.
+    /// Returns the first request of a release of the lease. Returns `None` if there is nothing to
+    /// release: this candidate has not tried to acquire the lease, or has released it.
     pub(super) fn begin_release(&mut self, date: Timestamp) -> Option<Request> {
         let claim = self.claim.as_ref()?;
         match &self.seen {

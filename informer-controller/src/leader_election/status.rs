@@ -132,8 +132,8 @@ impl Reporter {
         }
     }
 
-    /// Changes the status, and wakes waiters if this makes a difference. Returns the previous
-    /// status.
+    /// Changes the status, and returns the previous status. If the new status is different, wakes
+    /// the callers that wait in [`ElectionStatus::changed`].
     fn change(&self, change: impl FnOnce(&mut ElectionState)) -> ElectionState {
         let mut before = ElectionState::default();
         self.state.send_if_modified(|state| {

@@ -101,7 +101,8 @@ pub struct ControllerRunner<T> {
     tracker: WriteTracker<T>,
     caches: Vec<ReadCache>,
     namespace_of: NamespaceOf<T>,
-    /// Each function adds a handler that fills the queue.
+    /// The functions that [`run`](Self::run) calls to add its handlers to the informers. The
+    /// handlers fill the queue.
     feeds: Vec<Feed>,
     monitor: RunnerMonitor,
 }
@@ -170,8 +171,8 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
     }
 
     /// Sets how long [`run`](Self::run) waits until all informers are synced, and the time after
-    /// which a warning names a namespace whose keys are parked. Default: two minutes, as in
-    /// controller-runtime.
+    /// which a warning names a namespace whose keys wait because a cache has not listed the
+    /// namespace. Default: two minutes, as in controller-runtime.
     #[doc(alias = "CacheSyncTimeout")]
     pub fn sync_timeout(mut self, limit: Duration) -> Self {
         self.sync_timeout = limit;
@@ -203,8 +204,9 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
     /// must not block. If it panics, the event is lost and the panic is logged.
     ///
     /// Existing objects and resyncs are queued with [`Priority::Low`], changes with
-    /// [`Priority::Normal`]. A [released](informer_core::Event::Released) object queues no key,
-    /// because the reconcile function would treat the object as deleted.
+    /// [`Priority::Normal`]. A [released](informer_core::Event::Released) object, which left the
+    /// store because its namespace is no longer watched, queues no key: the reconcile function
+    /// would treat the object as deleted.
     #[doc(alias = "Watches")]
     #[doc(alias = "Owns")]
     #[doc(alias = "EnqueueRequestsFromMapFunc")]

@@ -1,6 +1,8 @@
-//! [`Overdue`]: logs namespaces for which keys are parked for too long.
+//! [`Overdue`]: logs each namespace whose keys wait for too long, because a cache has not listed
+//! the namespace or no longer watches it.
 //!
-//! The keys stay parked, because a reconcile function would treat unlisted objects as missing.
+//! The keys still wait after the log line, because a reconcile function would treat the objects
+//! that the cache lacks as missing.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,7 +10,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Logs each namespace whose keys stay parked for longer than the deadline.
+/// Logs each namespace whose keys are parked for longer than the deadline. A parked key waits for a
+/// cache without occupying a worker.
 pub(super) struct Overdue {
     controller: String,
     /// The time after which a namespace with parked keys is logged, and the minimum time between
@@ -36,8 +39,9 @@ impl Overdue {
                 cache = cache(),
                 parked_for = ?self.deadline,
                 "keys of a namespace stay parked and are not reconciled, because a cache has not \
-                 listed the namespace. Grant the verbs list and watch in the namespace, add the \
-                 namespace to the informer again, or remove it from all informers of the controller"
+                 listed the namespace or no longer watches it. Grant the verbs list and watch in the \
+                 namespace, add the namespace to the informer again, or remove it from all informers \
+                 of the controller"
             );
         }
     }

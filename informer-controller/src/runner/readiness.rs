@@ -3,8 +3,8 @@
 //!
 //! A key is not ready while a cache lacks a write for the key, or has not listed its namespace. All
 //! caches are synced when workers start, so an unlisted namespace was added later, or the server
-//! forbids listing it. A reconcile function would treat unlisted objects as missing, and released
-//! objects as deleted.
+//! forbids listing it. A reconcile function would treat unlisted objects as missing. It would treat
+//! objects as deleted if they left a cache because their namespace is no longer watched.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -43,7 +43,8 @@ enum Coverage {
     Complete,
     /// A cache has not listed the namespace yet, or no longer watches it while other caches do.
     Partial {
-        /// The index of the cache in `Readiness::caches`.
+        /// The position in `Readiness::caches` of a cache that has not listed the namespace, or no
+        /// longer watches it.
         cache: usize,
         /// Set when the cache has listed the namespace, or watches it again.
         complete: Completion,

@@ -37,9 +37,9 @@ impl<T> ReconcileRequest<T> {
     ///
     /// If `false`, the namespace was
     /// [removed](informer_factory::SharedIndexInformer::remove_namespace), and an object that a
-    /// cache lacks was possibly released, not deleted. Call this method after each lookup without a
-    /// result and before a cleanup, because a namespace can be removed during the call. Caches that
-    /// have never watched the namespace do not count.
+    /// cache lacks possibly left the cache with its namespace and was not deleted. Call this method
+    /// after each lookup without a result and before a cleanup, because a namespace can be removed
+    /// during the call. Caches that have never watched the namespace do not count.
     ///
     /// ```no_run
     /// # use informer_controller::{ReconcileRequest, Reconciled};

@@ -29,9 +29,10 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
     /// rate limiter allows. The text of the error is logged, so it must not contain the content of
     /// objects.
     ///
-    /// At shutdown, informers queue nothing more, queued and parked keys are not processed, and
-    /// running calls can complete. Then the queue is shut down. If other code shuts the queue down,
-    /// workers process the queued keys, but not the parked ones, and this future ends.
+    /// At shutdown, informers queue nothing more, and running calls can complete. Queued keys, and
+    /// parked keys (which wait for a cache), are not processed. Then the queue is shut down. If
+    /// other code shuts the queue down, workers process the queued keys, but not the parked ones,
+    /// and this future ends.
     ///
     /// Workers are tasks that end with this future.
     ///

@@ -59,10 +59,11 @@ pub struct RunnerStats {
     /// How often a key was parked, which means that it had to wait without occupying a worker,
     /// because the caches lacked a write for the key or had not listed its namespace.
     pub parked: u64,
-    /// How often a parked key was queued again although a cache possibly lacked a write for the
-    /// key, because the [deadline](crate::WriteTracker::with_deadline) of the write was over.
+    /// How often a parked (waiting) key was queued again although a cache possibly lacked a write
+    /// for the key, because the [deadline](crate::WriteTracker::with_deadline) of the write was
+    /// over.
     pub parked_timed_out: u64,
-    /// The number of keys that are parked now.
+    /// The number of keys that are parked now: they wait for the caches without occupying a worker.
     pub parked_now: usize,
     /// The number of reconcile calls that run now.
     pub active: usize,
@@ -94,14 +95,15 @@ impl RunnerMonitor {
         self.queue.as_ref().map_or("", |queue| &queue.name)
     }
 
-    /// Returns the number of queued keys; zero once the queue has been dropped. Delayed and parked
-    /// keys do not count.
+    /// Returns the number of queued keys; zero once the queue has been dropped. Delayed keys, and
+    /// parked keys (which wait for the caches), do not count.
     #[must_use]
     pub fn queued(&self) -> usize {
         self.queue.as_ref().and_then(|queue| (queue.len)()).unwrap_or_default()
     }
 
-    /// Returns up to 256 of the parked keys, the longest parked first.
+    /// Returns up to 256 of the parked keys, which wait for the caches. The key that has waited
+    /// longest is the first.
     #[must_use]
     pub fn parked_keys(&self) -> Vec<ParkedKey> {
         self.state.lock().keys.parked()
@@ -170,7 +172,7 @@ impl RunnerMonitor {
         self.state.lock().keys.fail(FailedKey { key, failure, failures, at, retry_at: at });
     }
 
-    /// Records when a failed key is queued again.
+    /// Records that a failed key is queued again after `retry_in`.
     pub(super) fn retry(&self, key: &impl fmt::Debug, retry_in: Duration) {
         let key = format!("{key:?}");
         self.state.lock().keys.retry_at(&key, Instant::now() + retry_in);

@@ -138,7 +138,7 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
     }
 
     /// Returns the number of keys with pending writes. A write that the caches have received counts
-    /// as pending until its key is checked the next time.
+    /// as pending until [`KeyWrites::is_ready`] or [`KeyWrites::ready`] is called for its key.
     #[must_use]
     pub fn keys(&self) -> usize {
         self.shared.keys.lock().pending.len()
@@ -217,7 +217,8 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
     }
 
     /// Removes the key's writes that the caches have or whose deadline is over. Returns one of the
-    /// remaining writes, and the number of writes whose deadline was over.
+    /// remaining writes (`None` if no write remains), and the number of removed writes that the
+    /// caches did not have before the deadline.
     fn first_unmet(&self, key: &T) -> (Option<Arc<Pending>>, u64) {
         let Some(all) = self.shared.keys.lock().pending.get(key).cloned() else { return (None, 0) };
         // I8: stores are read without a lock.

@@ -46,9 +46,9 @@ pub(super) enum Condition {
     Outcome(Settlement),
 }
 
-/// A function that checks one object in a store. As `is_absent`, it returns whether the store lacks
-/// the object. As `is_known`, it also returns `true` if the object in the store has a deletion
-/// timestamp.
+/// A function that checks one object in a store. In [`Condition::Leaving`], it returns `true` if
+/// the store lacks the object. In [`Condition::Deletion`], it returns `true` if the store lacks the
+/// object or has it with a deletion timestamp.
 pub(super) type StoreCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 
 impl Condition {
@@ -86,7 +86,7 @@ impl Condition {
         Some(Self::Leaving { watermarks, version, is_absent })
     }
 
-    /// Describes the condition for messages.
+    /// Returns what the key waits for, as a text for log messages.
     pub(super) fn reason(&self) -> &'static str {
         match self {
             Self::Version { .. } | Self::Leaving { .. } | Self::Deletion { .. } => "a cache lacks a write",
@@ -113,7 +113,8 @@ impl Condition {
         }
     }
 
-    /// Waits until the condition is met, or the informer has stopped (I12).
+    /// Waits until the condition is met, or the informer has stopped. For
+    /// [`Outcome`](Self::Outcome), waits forever.
     pub(super) async fn wait_until_met(&self) {
         match self {
             Self::Version { watermarks, .. }

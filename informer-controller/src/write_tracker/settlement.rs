@@ -19,8 +19,8 @@ use informer_factory::SharedIndexInformer;
 
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The wait after the first failed read. Each failure after that doubles the wait, up to
-/// [`MAX_WAIT`].
+/// The wait after the first failed attempt to read the object from the server. Each further failure
+/// doubles the wait, up to [`MAX_WAIT`].
 const MIN_WAIT: Duration = Duration::from_millis(200);
 const MAX_WAIT: Duration = Duration::from_secs(2);
 

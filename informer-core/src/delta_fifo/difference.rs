@@ -86,13 +86,13 @@ impl<K: 'static> Shared<K> {
         self.queue(changes, |state| state.begin_list(listed), |state| state.end_list(listed, first));
     }
 
-    /// Queues the release of all objects of a namespace. Usually the release ends when the consumer
-    /// has processed it, and the returned list is empty.
+    /// Queues a [`Delta::Released`] for each object of a namespace that is no longer watched.
+    /// Returns the completions that the caller must set now.
     ///
-    /// If nothing has arrived from the feed, the release ends at once. Then returns the completions
-    /// that announce the end of the release, and the caller must set them. If an earlier feed of the
-    /// namespace is still being released, that feed takes over the completions, and the list is
-    /// empty.
+    /// Usually there are none: the completion of the release is set when the consumer has processed
+    /// the queued changes. If nothing has arrived from the namespace, there is nothing to process,
+    /// and the completion is returned. But if an earlier release of the same namespace has not been
+    /// processed yet, the completion is set at the end of that release, and is not returned.
     pub(super) fn release(&self, scope: &Scope) -> Vec<Completion> {
         let nothing = Listed::empty(scope.clone());
         let changes = self.difference(&nothing, |key, last| {

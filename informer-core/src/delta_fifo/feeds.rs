@@ -4,12 +4,12 @@
 //! A queue with one source has no feeds. A feed is released when its namespace is no longer
 //! watched. Each feed has its own initial list, its own resource version, and two completions: one
 //! is set when its initial list has been processed, the other when its release has been processed.
-//! The progress of the feeds is reported with the batch that empties the queue: only then have all
-//! changes before this progress been taken. The completions are set when this batch has been
-//! processed.
+//! Only a batch that empties the queue reports the new resource versions and the releases of feeds,
+//! because only then has the consumer taken all changes up to these versions. The completions are
+//! set when this batch has been processed.
 //!
 //! A namespace that is added again while its release is still queued gets a new feed. The changes
-//! of the new feed are queued after the releases of the old feed. Later progress of the old feed
+//! of the new feed are queued after the releases of the old feed. The end of the old feed's release
 //! does not affect the new feed.
 
 use std::sync::Arc;
@@ -24,7 +24,8 @@ enum Stage {
     Arriving,
     /// The feed's whole initial list has arrived.
     Complete,
-    /// The feed is released, and the consumer has not processed the release yet.
+    /// The feed is released: its namespace is no longer watched. The consumer has not yet removed
+    /// the objects of the namespace.
     Released,
 }
 
@@ -38,12 +39,13 @@ struct Feed {
     /// listed.
     is_optional: bool,
     newest: ResourceVersion,
-    /// Whether the next batch that empties the queue reports progress of the feed.
+    /// Whether the next batch that empties the queue must report the feed's resource version or
+    /// release.
     has_progress: bool,
     synced: Completion,
-    /// The completions that are set when the feed's release has been processed. The first is the
-    /// feed's own. The others belong to later feeds of the same namespace, which were removed at
-    /// their release, because nothing had arrived from them.
+    /// The completions to set when the consumer has processed the release of this feed. The first
+    /// belongs to this feed. The others belong to later feeds of the same namespace that were
+    /// released before anything had arrived from them.
     released: Vec<Completion>,
 }
 
@@ -70,7 +72,8 @@ impl FeedCompletions {
     }
 }
 
-/// The progress of feeds that a batch reports.
+/// The changes of the feeds that one batch reports to the consumer: new resource versions, and the
+/// releases of namespaces that are no longer watched.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     /// The minimum of the versions of all watched feeds; `None` if this minimum has been reported
@@ -87,7 +90,8 @@ pub(super) struct Feeds {
     /// Whether the feeds of the queue's initial list are fixed. Feeds that are added afterwards are
     /// not part of that list.
     has_started: bool,
-    /// The last reported minimum of the versions of all feeds.
+    /// The minimum that was reported last: the lowest resource version of all watched feeds. Empty
+    /// before the first report.
     announced: ResourceVersion,
     /// Whether `announced` was revoked: a batch has reported this version, and then an item of the
     /// batch was requeued.
@@ -102,14 +106,15 @@ impl Feeds {
         self.feeds.is_empty()
     }
 
-    /// Returns whether there is progress of feeds that no batch has reported yet.
+    /// Returns whether the feeds have a change that no batch has reported yet, for example a new
+    /// resource version or a release.
     #[inline]
     pub(super) fn has_progress(&self) -> bool {
         self.has_progress
     }
 
-    /// Adds the feed of a namespace. If the feeds of the queue have ended (`end`), the completions
-    /// of the new feed are cancelled at once.
+    /// Adds the feed of a namespace. If [`end`](Self::end) has been called, the completions of the
+    /// new feed are cancelled at once.
     pub(super) fn add(&mut self, namespace: Arc<str>) -> (FeedId, FeedCompletions) {
         let (id, completions) = (FeedId(self.next), FeedCompletions::default());
         self.next += 1;
@@ -209,8 +214,8 @@ impl Feeds {
         }
     }
 
-    /// Sets the resource version after the last queued change of the feed. An empty version changes
-    /// nothing.
+    /// Records `resource_version` as the version that the feed has after its last queued change. An
+    /// empty version changes nothing.
     pub(super) fn advance(&mut self, id: FeedId, resource_version: &ResourceVersion) {
         if let Some(feed) = self.get_mut(id).filter(|_| !resource_version.is_empty()) {
             feed.newest = resource_version.clone();
@@ -219,11 +224,12 @@ impl Feeds {
         }
     }
 
-    /// Releases a feed. Returns `None` if the consumer has to process the release.
+    /// Releases a feed, because its namespace is no longer watched. Returns `None` if the consumer
+    /// must first remove the objects of the namespace, or if there is no such feed.
     ///
-    /// If nothing of the feed has arrived, removes the feed at once, and returns the completions
+    /// If nothing has arrived from the feed, removes the feed at once, and returns the completions
     /// that the caller must set. The returned list is empty if an earlier feed of the namespace is
-    /// still being released: that feed takes over the completions.
+    /// still being released: the completions are then set at the end of that release.
     pub(super) fn release(&mut self, id: FeedId) -> Option<Vec<Completion>> {
         let position = self.feeds.iter().position(|feed| feed.id == id)?;
         // Without this feed, the minimum version can be different. The next batch reports it.
@@ -241,8 +247,8 @@ impl Feeds {
         Some(Vec::new())
     }
 
-    /// Returns the minimum of the versions of all feeds. Empty if a feed has no version, or if two
-    /// versions cannot be compared.
+    /// Returns the lowest resource version of all watched feeds. Empty if no feed is watched, if a
+    /// feed has no version, or if two versions cannot be compared.
     fn minimum(&self) -> ResourceVersion {
         let mut watched = self.feeds.iter().filter(|feed| feed.stage != Stage::Released);
         let Some(first) = watched.next() else { return ResourceVersion::empty() };
@@ -252,8 +258,8 @@ impl Feeds {
         minimum.cloned().unwrap_or_default()
     }
 
-    /// Returns the progress that no batch has reported yet, for a batch that empties the queue.
-    /// From now on, the progress counts as reported.
+    /// Returns the resource versions and releases of feeds that no batch has reported yet, for a
+    /// batch that empties the queue. They then count as reported.
     pub(super) fn take_progress(&mut self) -> Progress {
         if !std::mem::take(&mut self.has_progress) {
             return Progress::default();
@@ -271,8 +277,8 @@ impl Feeds {
         Progress { namespaces, minimum: is_new.then_some(minimum) }
     }
 
-    /// Marks the progress of all listed or released feeds as not reported, because an item was
-    /// requeued. The next batch that empties the queue reports this progress again.
+    /// Marks the resource versions and releases of all feeds as not reported, because an item was
+    /// requeued. The next batch that empties the queue reports them again.
     pub(super) fn revoke_progress(&mut self) {
         for feed in &mut self.feeds {
             feed.has_progress = matches!(feed.stage, Stage::Complete | Stage::Released);
@@ -281,9 +287,10 @@ impl Feeds {
         }
     }
 
-    /// Removes the feeds whose release was in a processed batch. `namespaces` is the progress that
-    /// the batch has reported. Returns the completions that the caller must set while the queue is
-    /// not locked.
+    /// Records that the consumer has processed a batch. `namespaces` contains the resource versions
+    /// and releases that the batch has reported; the released feeds are removed. Returns the
+    /// completions of processed initial lists and releases, which the caller must set while the
+    /// queue is not locked.
     pub(super) fn processed(&mut self, namespaces: &[NamespaceProgress]) -> Vec<Completion> {
         let mut completed = Vec::new();
         for progress in namespaces {

@@ -8,7 +8,7 @@ use super::Pending;
 use super::state::SLICE;
 use crate::{Completion, Delta, NamespaceProgress, ObjectKey, ResourceVersion};
 
-/// The batch in flight, as the queue keeps it.
+/// The queue's record of the batch that the consumer has taken and has not processed yet.
 pub(super) struct InFlight<K> {
     pub(super) id: u64,
     pub(super) items: Arc<Vec<Pending<K>>>,
@@ -67,7 +67,7 @@ pub(super) struct Taken<K> {
 pub(super) struct Processed<K> {
     /// Whether the batch was the last part of the initial list.
     pub(super) completes_initial: bool,
-    /// The completions of feeds that must be set now.
+    /// The completions to set now, of the feeds whose initial list or release has been processed.
     pub(super) completed: Vec<Completion>,
     pub(super) _garbage: Option<InFlight<K>>,
 }

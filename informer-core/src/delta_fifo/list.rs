@@ -165,7 +165,7 @@ impl<K: 'static> State<K> {
     }
 
     /// Returns the newest object of a key: queued, in flight or stored. Returns `None` if there is
-    /// no object, or if its newest change is a deletion or release.
+    /// no object, or if the newest change removes it from the store.
     fn newest(&self, key: &ObjectKey, known: Option<&dyn KnownObjects<K>>) -> Option<Cached<K>> {
         match self.last_queued(key).or_else(|| self.last_in_flight(key)) {
             Some(Delta::Sync(_)) | None => known?.known(key),
@@ -174,8 +174,8 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Begins to queue the changes of a complete list. Returns whether the namespace of the list is
-    /// still watched.
+    /// Begins to queue the changes of a complete list. Returns `false` if the list is restricted to
+    /// a namespace that is no longer watched; the changes must then not be queued.
     pub(super) fn begin_list(&mut self, listed: &Listed<K>) -> bool {
         match &listed.scope {
             Some(scope) if !self.feeds.is_watched(scope.id) => return false,
@@ -195,7 +195,8 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Ends the initial list of a queue with feeds, if all required feeds have been listed.
+    /// Ends the initial list of a queue with one source per namespace, if the lists of all of its
+    /// namespaces have arrived. Namespaces that were made optional can be missing.
     pub(super) fn check_initial_list(&mut self) {
         if self.population.is_first_list() && self.feeds.has_initial_list() {
             self.feeds.end_initial_list();

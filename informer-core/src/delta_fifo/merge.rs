@@ -1,5 +1,5 @@
 //! Merges the pending changes of one key. The changes stay in order, and two consecutive deletions
-//! or releases become one.
+//! or releases become one. A release removes an object whose namespace is no longer watched.
 
 use smallvec::smallvec;
 
@@ -26,8 +26,9 @@ pub(super) fn append<K>(deltas: &mut Deltas<K>, delta: Delta<K>) -> Option<Delta
     }
 }
 
-/// Inserts a deletion or release before newer changes of its key. Merges changes like `append`.
-/// Returns the change that was not kept, if any.
+/// Inserts a change that removes the object (a deletion or release) before newer changes of its
+/// key. Merges consecutive deletions and releases like `append`. Returns a change that was not
+/// kept; `None` if all were kept.
 pub(super) fn prepend<K>(deltas: &mut Deltas<K>, end: Delta<K>) -> Option<Delta<K>> {
     let newer = std::mem::replace(deltas, smallvec![end]);
     let mut superfluous = None;

@@ -83,8 +83,9 @@ impl<K: 'static> NamespaceFeed<K> {
         self.completions.synced.clone()
     }
 
-    /// Returns a [`Completion`] that is set when the release of the namespace has been processed.
-    /// The completion is cancelled if the queue is closed first.
+    /// Returns a [`Completion`] that is set when the consumer has processed the
+    /// [release](Self::release) of the namespace. The completion is cancelled if the queue ends
+    /// first: it is closed and empty, or [abandoned](DeltaFifo::abandon).
     #[must_use]
     pub fn released(&self) -> Completion {
         self.completions.released.clone()

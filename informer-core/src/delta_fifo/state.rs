@@ -42,11 +42,11 @@ pub(super) struct State<K> {
     pub(super) is_arrival_awaited: bool,
     /// Whether a producer waits until fewer changes are queued.
     pub(super) is_room_awaited: bool,
-    /// The resource version after the last queued change. `None` after a batch that emptied the
-    /// queue has taken the version.
+    /// The resource version that the consumer's store reaches with the last queued change. `None`
+    /// before the first version, and after a batch that emptied the queue has taken the version.
     watermark: Option<ResourceVersion>,
-    /// The resource version after the last queued change. Unlike `watermark`, this version is kept
-    /// when a batch takes it.
+    /// The last version that `watermark` had. It restores `watermark` if an item of the batch that
+    /// has taken the version is requeued.
     newest: Option<ResourceVersion>,
     pub(super) population: Population,
     /// The feeds of namespaces that have their own source. Empty if all objects come from one
@@ -206,7 +206,8 @@ impl<K: 'static> State<K> {
         self.feeds.advance(feed, resource_version);
     }
 
-    /// Sets the resource version after the last queued change. An empty version changes nothing.
+    /// Records `resource_version` as the version that the consumer's store reaches with the last
+    /// queued change. An empty version changes nothing.
     pub(super) fn advance(&mut self, resource_version: &ResourceVersion) {
         if !resource_version.is_empty() {
             self.set_list_version(resource_version);
@@ -334,12 +335,13 @@ impl<K: 'static> State<K> {
         (self.watermark.take().or(minimum), namespaces)
     }
 
-    /// Requeues one item of the batch in flight. The batch loses its watermark, because without
-    /// this item, the consumer's store does not equal any state of the server.
+    /// Requeues one item of the batch in flight. The batch then reports no resource version,
+    /// because without this item, the consumer's store does not equal any state of the server.
     ///
-    /// If newer changes of the key are queued, only the item's deletion or release is kept, and is
-    /// queued before the newer changes. The newer changes make the other deltas obsolete, but the
-    /// consumer must not miss the end of the earlier object.
+    /// If newer changes of the key are queued, only the item's deletion or release (the namespace
+    /// is no longer watched) is kept, and is queued before the newer changes. The newer changes
+    /// make the other deltas obsolete, but the consumer must receive the removal of the earlier
+    /// object.
     pub(super) fn requeue(&mut self, taken: &mut Taken<K>, position: usize) {
         let failed = &taken.items[position];
         taken.watermark = None;

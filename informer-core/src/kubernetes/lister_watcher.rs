@@ -101,8 +101,8 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
     /// Starts a watch and returns a stream of its events as they arrive, in batches of events that
     /// arrived together.
     ///
-    /// The stream ends when the server closes the watch properly. Otherwise its last item is
-    /// [`ListWatchError::Interrupted`].
+    /// The stream ends without an error when the server closes the watch properly. If the response
+    /// ends early, the last item is [`ListWatchError::Interrupted`].
     ///
     /// # Errors
     /// The errors of the request. A later error is the last item of the stream.

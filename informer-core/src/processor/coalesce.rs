@@ -19,8 +19,8 @@ pub(super) struct Coalesced<K> {
     entries: VecDeque<Option<NetChange<K>>>,
     /// The place of each key's entry: the entry with the place `p` is `entries[p - taken]`.
     index: HashTable<usize>,
-    /// The number of entries that have been removed at the front of `entries` since holes were last
-    /// removed.
+    /// The number of entries that have been taken from the front of `entries` since
+    /// [`remove_holes`](Self::remove_holes) last renumbered the places.
     taken: usize,
     /// Whether a pending update keeps the object that the handler received last as its old object. If
     /// `false`, the update has the new object in both places, so that the last received object can be

@@ -68,8 +68,8 @@ enum Opened<'a> {
     NotNeeded(&'a Event<AnyObject>),
     /// The event of the batch with open handles, which all handlers share.
     ByAll(&'a Event<AnyObject>),
-    /// A copy of the event for this handler only. A decoded object is in memory as long as the
-    /// handles in this copy, and not as long as the batch.
+    /// A copy of the event, with open handles for this handler only. So an object that the handler
+    /// decodes can be freed before the batch.
     ByHandler(Event<AnyObject>),
 }
 

@@ -100,7 +100,7 @@ impl ProcessorListener {
         self.resync.lock().period()
     }
 
-    /// Restarts the resync period now, and returns the period.
+    /// Restarts the resync period now, and returns it; `None` if the handler gets no resyncs.
     pub(super) fn restart_resync(&self) -> Option<Duration> {
         let mut clock = self.resync.lock();
         let period = clock.period();

@@ -18,7 +18,8 @@ pub(super) enum NetChange<K> {
 /// How the previous object of a key left the store.
 pub(super) enum End<K> {
     Deleted(Deleted<K>),
-    /// The object was released. The field is the last version that the handler received.
+    /// The object was released: it left the store because its namespace is no longer watched. The
+    /// field is the last version that the handler received.
     Released(Cached<K>),
 }
 

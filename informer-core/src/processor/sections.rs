@@ -35,7 +35,8 @@ struct Section<K> {
 
 enum Content<K> {
     Open(Coalesced<K>),
-    /// Several handlers share these events.
+    /// The events are fixed, so that several handlers can share them: as long as the section is
+    /// sealed, no later events are merged into it.
     Sealed {
         events: SharedBatch<K>,
         /// The number of keys that had an entry when the section was sealed. `events` can be
@@ -118,8 +119,8 @@ impl<K> Sections<K> {
         }
     }
 
-    /// Returns the start of the section after the section at `start`; `None` if that section is the
-    /// last one.
+    /// Returns the sequence number of the first batch of the section that follows the section at
+    /// `start`; `None` if no section follows.
     pub(super) fn after(&self, start: Sequence) -> Option<Sequence> {
         let next = self.sections.partition_point(|section| section.start <= start);
         self.sections.get(next).map(|section| section.start)
@@ -132,7 +133,7 @@ impl<K> Sections<K> {
         own.fold((0, 0), |(events, merged), section| (events + section.len(), merged + section.merged))
     }
 
-    /// Removes the sections before `first`, which no handler needs.
+    /// Removes all sections that begin before the batch `first`. No handler needs these sections.
     pub(super) fn trim(&mut self, first: Sequence, garbage: &mut Garbage<K>) {
         while self.sections.front().is_some_and(|section| section.start < first) {
             let unused = self.sections.pop_front();

@@ -283,7 +283,8 @@ fn log_missing_resyncs(handler: &str, requested: Duration, period: Option<Durati
         Some(period) if requested < period => tracing::warn!(
             %handler, ?requested, ?period,
             "handler gets resyncs less often than requested: the period is at least one second, and at least the \
-             shortest period requested before the informer started"
+             shortest period requested before the informer started; request at least one second, and add the handler \
+             before the start"
         ),
         None if !requested.is_zero() => tracing::warn!(
             %handler, ?requested,

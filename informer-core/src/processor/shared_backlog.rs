@@ -41,7 +41,8 @@ pub(super) struct SharedPart {
     /// The sequence number of the first batch of the section from which the handler takes its next
     /// events. A section has the coalesced events of consecutive batches.
     from: Sequence,
-    /// The sequence number after the last batch that was published for the handler.
+    /// The exclusive end of the part: one more than the sequence number of the last batch that was
+    /// published for the handler.
     to: Sequence,
     /// The handler receives the resyncs of sections that begin before the batch with this number. A
     /// section can also have later resyncs, which were due only for other handlers.
@@ -73,13 +74,13 @@ struct Staged<K> {
 
 impl<K> Staged<K> {
     /// Returns whether a section of coalesced events must begin with the batch `start`, because the
-    /// part of a handler begins there, or can still begin there.
+    /// part of a handler begins there, or can still begin there while the batch is being published.
     fn is_boundary(&self, start: Sequence) -> bool {
-        // The part of another handler can still begin with the batch that is being published.
         start >= self.next || self.readers.contains_key(&start)
     }
 
-    /// Returns the sequence number of the first batch that any handler needs or can still need.
+    /// Returns the sequence number of the first batch that a handler needs, but at most `next`: a
+    /// handler can still fall behind at the batch that is being published, and then needs it.
     fn first_needed(&self) -> Sequence {
         self.readers.first_key_value().map_or(self.next, |(first, _)| self.next.min(*first))
     }
@@ -96,7 +97,8 @@ impl<K> Staged<K> {
         self.batches.front().map_or(next, |(sequence, _)| *sequence)
     }
 
-    /// Returns whether there are batches to coalesce, or sections to tidy.
+    /// Returns whether there are batches to coalesce, or sections that [`SharedBacklog::tidy`] may
+    /// have to remove or merge.
     fn needs_work(&self) -> bool {
         self.is_untidy || !self.batches.is_empty()
     }
@@ -258,7 +260,7 @@ impl<K> SharedBacklog<K> {
         (events + own.map(|(_, batch)| batch.events.len()).sum::<usize>(), merged)
     }
 
-    /// Removes the part of a handler that has been removed.
+    /// Removes a handler's part from the backlog, because the handler has been removed.
     pub(super) fn remove(&self, part: &SharedPart, garbage: &mut Garbage<K>) {
         {
             let mut staged = self.staged.lock();

@@ -3,7 +3,7 @@
 //! Reading the clock costs about 25 ns, as much as delivering an event to a quick handler. While
 //! calls are quick, the clock is read once per group of calls; slow calls are measured one by one.
 //! If a group contains one slow call, the result is accurate enough, because the quick calls add
-//! little. When calls suddenly become slow, the group that has begun is measured as one call.
+//! little. If several calls of a group are slow, their sum is reported as the duration of one call.
 
 use std::time::Duration;
 

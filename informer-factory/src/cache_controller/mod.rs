@@ -221,9 +221,9 @@ impl<K: Send + Sync + 'static> CacheController<K> {
     }
 }
 
-/// Fills the queue until `shutdown`. The source runs in a separate task, so that changes are
-/// decoded while earlier ones are processed; the task ends with this future. client-go uses a
-/// goroutine.
+/// Runs the source, which fills the queue, until `shutdown`. The source runs in a separate task (in
+/// client-go, a goroutine), so that it decodes changes while the controller processes earlier ones.
+/// Dropping this future aborts the task.
 async fn reflect<K: Send + Sync + 'static>(source: SourceTask<K>, shutdown: CancellationToken) {
     let mut task = JoinSet::new();
     task.spawn(source.run(shutdown).in_current_span().with_current_subscriber());

@@ -103,7 +103,11 @@ impl SharedInformerFactory {
         let Some(watched) = &self.inner.watched_namespaces else { return };
         for name in watched.get().into_iter().chain(informer.namespaces()) {
             if let Err(error) = apply_namespace(informer, watched, &name) {
-                tracing::error!(namespace = %name, %error, "failed to apply the namespaces of the factory to a new informer");
+                tracing::error!(
+                    namespace = %name, %error,
+                    "new informer cannot watch the factory's namespaces; in `informer_with`, create the informer with the \
+                     source that the closure receives"
+                );
                 return;
             }
         }

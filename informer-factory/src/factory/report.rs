@@ -34,12 +34,13 @@ pub struct InformerReport {
     pub objects: usize,
     /// The number of bytes of the stored objects, if they are stored
     /// [encoded](informer_core::Storage::Encoded); `None` if no encoded object has been stored. The
-    /// dictionaries of compressed objects are not included.
+    /// compression dictionaries, which similar objects share, are not included.
     pub encoded_bytes: Option<usize>,
     /// The resource version that the store has reached.
     pub watermark: ResourceVersion,
-    /// The time since the store reached the watermark, or the server confirmed it; `None` if there is
-    /// no watermark.
+    /// The time since the store reached the watermark; `None` before the first watermark. If
+    /// namespaces are not watched separately, a list or bookmark at the same resource version
+    /// restarts this time.
     pub watermark_age: Option<Duration>,
     /// The number of objects with queued changes, which the store does not have yet.
     pub queued: usize,

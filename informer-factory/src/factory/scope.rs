@@ -59,9 +59,11 @@ mod sealed {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Scope {
     pub(super) namespace: NamespaceScope,
-    /// A label selector that replaces the label selector of the factory.
+    /// The label selector of the informer; `None` for the selector that
+    /// [`tweak_list_options`](crate::FactoryBuilder::tweak_list_options) sets, if any.
     pub(super) labels: Option<String>,
-    /// A field selector that replaces the field selector of the factory.
+    /// The field selector of the informer; `None` for the selector that
+    /// [`tweak_list_options`](crate::FactoryBuilder::tweak_list_options) sets, if any.
     pub(super) fields: Option<String>,
 }
 

@@ -112,7 +112,7 @@ impl SharedInformerFactory {
     }
 }
 
-/// Returns whether the completion was cancelled: it will never be set.
+/// Returns whether the completion was cancelled. A cancelled completion is never set.
 fn is_cancelled(completion: &Completion) -> bool {
     completion.wait().now_or_never().is_some_and(|outcome| outcome.is_err())
 }

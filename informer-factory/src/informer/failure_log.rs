@@ -23,7 +23,8 @@ pub(super) struct FailureLog {
 #[derive(Default)]
 struct Unreported {
     count: usize,
-    /// The first failure since the last log line, as an example.
+    /// The first failure since the last log line, as an example for the next log line; `None` if
+    /// there has been no failure since then.
     example: Option<IndexFailure>,
     last_summary: Option<Instant>,
 }

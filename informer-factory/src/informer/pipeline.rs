@@ -89,8 +89,9 @@ impl Pipeline {
 }
 
 impl Outcome {
-    /// Applies the deltas of one key to the stored object, and adds the resulting events and the
-    /// resulting change of the store.
+    /// Applies the deltas of one key to `stored`, the object that the store has under this key
+    /// (`None` if it has none). Adds the resulting events to `events`, and the change of the store,
+    /// if any, to `changes`.
     fn add(&mut self, pending: &Pending<AnyObject>, stored: Option<&Cached<AnyObject>>) {
         let mut current = stored.cloned();
         for delta in &pending.deltas {
@@ -123,8 +124,9 @@ impl Outcome {
         }
     }
 
-    /// Replaces the current object, unless the new object has the same version, and adds the event
-    /// for this. Returns the object that is current now.
+    /// Replaces the object `current` by `object`, and adds the events for this to `events`. If both
+    /// have the same version, `current` stays and the event is a resync. Returns the object that is
+    /// current now.
     fn put(
         &mut self,
         current: Option<Cached<AnyObject>>,

@@ -20,13 +20,14 @@ pub struct BatchCounts {
     pub items: u64,
 }
 
-/// The counters behind [`BatchCounts`], and the time at which the store reached its watermark.
+/// The counters that [`BatchCounts`] reports, and the time at which the store reached its
+/// watermark: the resource version up to which the store has all changes.
 pub(crate) struct Progress {
     created: Instant,
     batches: AtomicU64,
     items: AtomicU64,
-    /// The time at which the last batch with a watermark was processed, in milliseconds since
-    /// `created`; `u64::MAX` before the first such batch.
+    /// The time of the last batch with which the store reached a resource version, in milliseconds
+    /// since `created`; `u64::MAX` before the first such batch.
     watermark: AtomicU64,
 }
 
@@ -36,8 +37,8 @@ impl Progress {
         Self { created: Instant::now(), batches, items, watermark }
     }
 
-    /// Counts a batch with `items` changed objects. Records the current time if the batch has a
-    /// watermark.
+    /// Counts a batch with `items` changed objects. `has_watermark` says whether the store has
+    /// reached a resource version with this batch; if so, this method records the current time.
     pub(super) fn record(&self, items: usize, has_watermark: bool) {
         if items > 0 {
             self.batches.fetch_add(1, Ordering::Relaxed);
@@ -53,8 +54,8 @@ impl Progress {
         BatchCounts { batches: batches.load(Ordering::Relaxed), items: items.load(Ordering::Relaxed) }
     }
 
-    /// Returns the time since the store reached its watermark, or the server confirmed it; `None`
-    /// if there is no watermark.
+    /// Returns the time since the last batch with which the store reached a resource version (the
+    /// watermark); `None` before the first such batch.
     pub(crate) fn watermark_age(&self) -> Option<Duration> {
         let reached = Some(self.watermark.load(Ordering::Relaxed)).filter(|reached| *reached != u64::MAX)?;
         Some(Duration::from_millis(self.millis().saturating_sub(reached)))

@@ -214,10 +214,17 @@ impl Verifier {
             let error = outcome.err().map(|error| error.to_string());
             match &error {
                 Some(error) if failure.as_ref() != Some(error) => {
-                    tracing::info!(%resource, error, "store could not be compared with the server");
+                    tracing::info!(
+                        %resource, error,
+                        "store could not be compared with the server; retrying at the next periodic verification \
+                         (repeats are logged at debug level)"
+                    );
                 }
                 Some(error) => {
-                    tracing::debug!(%resource, error, "store could not be compared with the server");
+                    tracing::debug!(
+                        %resource, error,
+                        "store could not be compared with the server; retrying at the next periodic verification"
+                    );
                 }
                 None => {}
             }
@@ -316,7 +323,8 @@ impl Verifier {
                 resource_version = %verification.resource_version,
                 differences = verification.differences.len(),
                 %first,
-                "store differs from the server; relisting unless later events have corrected it"
+                "store differs from the server; the informer relists, unless all differing objects have changed \
+                 in the store since the comparison began"
             );
         }
         let is_as_before = |difference: &Difference| {

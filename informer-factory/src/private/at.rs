@@ -138,7 +138,8 @@ impl<'a, K: Borrow<str> + Eq + Hash, T, S: BuildHasher> HoldsEntries<'a> for &'a
     }
 }
 
-/// The type of the last field in the path of an index whose values have the type `V`.
+/// Converts the last field in the path of an index to an index value of the type `V`. Only `V`
+/// itself implements this trait, so the compiler rejects a path to a field of another type.
 #[diagnostic::on_unimplemented(
     message = "the path of this index leads to `{Self}`, but the values of the index have the type `{V}`",
     label = "leads to `{Self}`",

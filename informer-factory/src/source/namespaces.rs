@@ -70,7 +70,8 @@ struct Member<K: 'static> {
     watermark: Option<watch::Sender<ResourceVersion>>,
     /// Cancelled when the namespace is removed.
     removed: CancellationToken,
-    /// Cancelled when the queue has the changes that remove the namespace's objects from the store.
+    /// Cancelled when all objects of the namespace have been queued as released, so that they leave
+    /// the store.
     released: CancellationToken,
 }
 
@@ -78,24 +79,26 @@ struct Member<K: 'static> {
 struct Leaving {
     /// Set when the store no longer has the namespace's objects.
     gone: Completion,
-    /// Cancelled when the queue has the changes that remove the namespace's objects from the store;
-    /// `None` if there are no such changes to wait for, because no reflector of the namespace has
-    /// started.
+    /// Cancelled when all objects of the namespace have been queued as released, so that they leave
+    /// the store. `None` if there is nothing to wait for: the namespace was removed before its
+    /// reflector started, and no earlier removal of it was in progress.
     released: Option<CancellationToken>,
 }
 
-/// The work of watching an added namespace, which the informer's task will run.
+/// The reflector of an added namespace, which the informer's task has not started yet.
 struct Joining<K: 'static> {
     reflector: Reflector<K>,
     feed: Arc<NamespaceFeed<K>>,
     removed: CancellationToken,
     released: CancellationToken,
-    /// Cancelled when the queue has the changes that remove the objects of an earlier watch of the
-    /// same namespace; `None` if there are no such changes to wait for.
+    /// The reflector starts after this token is cancelled: when the objects that an earlier
+    /// reflector of the same namespace has listed have been queued as released. `None` if the
+    /// reflector can start at once.
     before: Option<CancellationToken>,
 }
 
-/// A watched namespace, for callers that wait until its watermark reaches a version.
+/// The parts of a watched namespace that callers need to read its objects from the server, or to
+/// wait for its watermark: the resource version that the store has reached for the namespace.
 pub(crate) struct Place<K> {
     pub(crate) lister_watcher: Arc<dyn ListerWatcher<K>>,
     /// Receives the namespace's watermark. The channel is closed when the namespace is removed or
@@ -192,8 +195,8 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
     }
 
     /// Adds a namespace to the set, and returns `None`. If another thread has added the namespace
-    /// before, discards `member` and `work`, and returns the [`Completion`] of the other thread's
-    /// member.
+    /// before, drops `member` and `work`, and returns the [`Completion`] that is set when the
+    /// namespace's initial list is in the store.
     fn join(&self, namespace: Arc<str>, mut member: Member<K>, mut work: Joining<K>) -> Option<Completion> {
         let mut state = self.state.lock();
         if let Some(earlier) = state.watched.get(&namespace) {
@@ -273,8 +276,9 @@ impl<K: 'static> Namespaces<K> {
         })
     }
 
-    /// Removes a namespace from the set and returns it, with its work if the task has not started
-    /// the work. If the namespace is not in the set, returns the completion of its last removal as
+    /// Removes a namespace from the set, and returns its member. The second value is its
+    /// [`Joining`] if the informer's task has not started the reflector of the namespace, otherwise
+    /// `None`. If the namespace is not in the set, returns the completion of its last removal as
     /// `Err`; this completion is already set if no removal is in progress.
     fn take_out(&self, name: &str) -> Result<(Member<K>, Option<Joining<K>>), Completion> {
         let mut state = self.state.lock();
@@ -321,8 +325,8 @@ impl<K: 'static> Namespaces<K> {
         });
     }
 
-    /// Returns whether the watermarks of all namespaces have reached this version; `false` if there
-    /// are no namespaces.
+    /// Returns whether the store has reached this resource version for all namespaces; `false` if
+    /// there are no namespaces. `watermarks` contains the version that it has reached for each.
     pub(crate) fn have_reached(&self, watermarks: &Watermarks, resource_version: &ResourceVersion) -> bool {
         let state = self.state.lock();
         let has_reached = |(namespace, member): (&Arc<str>, &Member<K>)| {
@@ -332,8 +336,9 @@ impl<K: 'static> Namespaces<K> {
         !state.watched.is_empty() && state.watched.iter().all(has_reached)
     }
 
-    /// Returns the source, the watermark and the removal token of a watched namespace; `None` if the
-    /// namespace is not watched.
+    /// Returns the source of a watched namespace, a receiver of its watermark (the resource version
+    /// that the store has reached), and the token that its removal cancels; `None` if the namespace
+    /// is not watched.
     pub(crate) fn place(&self, namespace: &str) -> Option<Place<K>> {
         self.state.lock().watched.get(namespace).map(|member| Place {
             lister_watcher: Arc::clone(&member.part.lister_watcher),

@@ -34,7 +34,7 @@ enum Inner {
 struct NamespacesStatus {
     description: Arc<str>,
     members: watch::Receiver<Members>,
-    /// The namespaces when this record was last updated.
+    /// The namespaces that were watched when `members` was last read, with their status.
     /// [`health_changed`](NamespacesStatus::health_changed) waits for changes of their health.
     seen: BTreeMap<Arc<str>, MemberStatus>,
     has_ended: bool,
@@ -76,10 +76,10 @@ impl SourceStatus {
     }
 
     /// Returns the current health. For several namespaces, this is the worst health among them, in
-    /// this order from worst to best: forbidden, not served, backing off or awaiting its turn,
-    /// connecting, syncing, live. If all namespaces are live, this is the health of the namespace
-    /// whose last event is the oldest. If the set of namespaces is empty, the health is
-    /// [`Health::Connecting`].
+    /// this order from worst to best: forbidden, not served, backing off or
+    /// [awaiting its turn](Health::AwaitingTurn) to send a request, connecting, syncing, live. If
+    /// all namespaces are live, this is the health of the namespace whose last event is the oldest.
+    /// If the set of namespaces is empty, the health is [`Health::Connecting`].
     #[must_use]
     pub fn health(&self) -> Health {
         match &self.inner {

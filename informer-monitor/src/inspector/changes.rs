@@ -1,7 +1,7 @@
 //! [`Changes`]: the last changes of an informer's objects.
 //!
-//! The handler stores only handles of the old and the new state, so that recording costs next to
-//! nothing. The differences are computed when a reader requests them.
+//! The event handler [`Recorder`] stores references to the old and the new state of an object, and
+//! copies no object. The differences are computed when the page requests them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -84,7 +84,8 @@ impl Mask {
 }
 
 impl Remaining<'_> {
-    /// Returns the paths below a field, or `None` if the whole field is masked.
+    /// Returns the masked paths inside the field with this name, or `None` if the whole field is
+    /// masked.
     pub(super) fn below(&self, field: &str) -> Option<Self> {
         let mut rest = Vec::new();
         for path in &self.0 {

@@ -17,8 +17,8 @@ use tokio::time::Instant;
 use super::Shown;
 use super::view::View;
 
-/// Maximum number of quarantined objects, which can't be decoded or transformed, in the JSON
-/// document of an informer, and of failures of index functions.
+/// Maximum number of quarantined objects in the JSON document of an informer. The document also has
+/// at most this many failures of index functions.
 const MAX_QUARANTINED: usize = 200;
 /// Maximum number of last changes in the JSON document of an informer.
 const NEWEST_CHANGES: usize = 30;

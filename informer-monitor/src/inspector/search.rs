@@ -28,7 +28,8 @@ pub(super) struct Page {
     pub(super) matches: Option<usize>,
     /// The number of candidates on all pages: objects with matching keys and index values.
     pub(super) candidates: usize,
-    /// The number of candidates from the first page to the end of this page.
+    /// The number of candidates (objects with matching keys and index values) up to the end of this
+    /// page, in the order of their keys. This includes all earlier pages.
     pub(super) examined: usize,
 }
 

@@ -39,14 +39,15 @@ pub(super) struct View {
     _recorder: HandlerRegistration,
 }
 
-/// The metadata of an object that its row in a list of objects shows.
+/// The metadata that the page shows for each object in a list of objects.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     pub(super) labels: BTreeMap<String, String>,
     pub(super) created: Option<String>,
 }
 
-/// Reads objects of one type through handles that do not name the type.
+/// Reads objects of one type. Callers do not know this type, and pass `Cached<AnyObject>`, a handle
+/// to an object of any type.
 trait Reader: Send + Sync {
     fn value(&self, object: &Cached<AnyObject>) -> Result<Value, serde_json::Error>;
     fn facts(&self, object: &Cached<AnyObject>) -> Facts;

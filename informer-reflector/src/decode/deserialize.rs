@@ -122,7 +122,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Reads an integer that can have 128 bits.
+    /// Reads the next token as an integer of up to 128 bits. Returns an error if it is not one.
     fn wide<T: FromStr>(&mut self) -> Result<T, DecodeError> {
         self.number()?.parse().map_err(|_| DecodeError::custom(""))
     }

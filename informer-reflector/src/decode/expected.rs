@@ -42,8 +42,9 @@ impl ExpectedType {
     }
 
     /// Returns the protobuf message of the objects if every message that passes `protobuf::check`
-    /// can be decoded into the Rust type; otherwise `None`. This is the case for k8s-openapi types
-    /// whose messages contain no choice (`Message::is_choice`).
+    /// can be decoded into the Rust type. This is the case for k8s-openapi types whose messages
+    /// contain no choice (a message whose JSON is the value of one of its fields). Returns `None`
+    /// for other types and for metadata-only requests.
     pub(super) fn infallible_message(&self) -> Option<&'static Message> {
         if self.has_other_fields() || self.metadata_only {
             return None;
@@ -58,7 +59,7 @@ impl ExpectedType {
         !self.type_name.starts_with("k8s_openapi::")
     }
 
-    /// Returns the type for metadata-only requests of the resource.
+    /// Returns this type for requests that return only the metadata of the objects.
     pub(crate) fn metadata_only(self) -> Self {
         Self { metadata_only: true, ..self }
     }
@@ -112,7 +113,8 @@ impl ExpectedType {
     }
 }
 
-/// Returns whether a message, or a message inside it, is a choice (`Message::is_choice`).
+/// Returns whether a message, or a message inside it, is a choice: its JSON is not an object, but
+/// the value of one of its fields. `seen` has the messages that have already been checked.
 fn has_choice(message: &'static Message, seen: &mut HashSet<usize>) -> bool {
     seen.insert(message.index)
         && (message.is_choice

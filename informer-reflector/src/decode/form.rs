@@ -24,7 +24,8 @@ pub(crate) enum Form {
 }
 
 /// Prunes all fields of an object except those that must be decoded even if the object is stored as
-/// protobuf: its identity, and the names that similar objects have in common.
+/// protobuf: its identity, and the fields for `Identity::family`, which similar objects have in
+/// common.
 static IDENTITY: LazyLock<Level> = LazyLock::new(|| {
     Level::of_metadata(&["name", "namespace", "uid", "resourceVersion", "generateName", "ownerReferences"])
 });
@@ -37,7 +38,8 @@ pub(super) struct Arrived<'b> {
 }
 
 impl Form {
-    /// Returns a form that stores objects as `storage` requires, with the decoder of this form.
+    /// Returns the form for objects that are stored as `storage` requires. The returned form uses
+    /// the decoder of `self`.
     pub(crate) fn with_storage(&self, storage: Storage, expected: &ExpectedType) -> Self {
         let decode = match self {
             Self::Decoded(decode) | Self::Encoded(Encoder { decode, .. }) => *decode,
@@ -89,15 +91,17 @@ impl Form {
     }
 }
 
-/// Encodes arrived objects: k8s-openapi types as the protobuf in which they arrive, others as JSON.
+/// Encodes arrived objects: as the protobuf in which they arrive if `protobuf` is set, otherwise as
+/// JSON.
 #[derive(Clone)]
 pub(crate) struct Encoder {
     decode: Decode,
     type_name: &'static str,
     json: Arc<Codec>,
-    /// Set if every well-formed protobuf message can be decoded into the type
-    /// (`ExpectedType::infallible_message`). Without this codec, and for objects that arrive as
-    /// JSON, each object is decoded once before it is stored, to check that it can be decoded.
+    /// The protobuf message of the objects, and the codec that decodes the stored messages. Set if
+    /// every well-formed message can be decoded into the type (`ExpectedType::infallible_message`).
+    /// If it is not set, and for objects that arrive as JSON, each object is decoded once before it
+    /// is stored, to check that it can be decoded.
     protobuf: Option<(&'static Message, Arc<Codec>)>,
 }
 
@@ -125,7 +129,7 @@ impl Encoder {
         let Identified { metadata } = deserialize::<Identified>(tape)?;
         let encoded = match (arrived.protobuf, &self.protobuf) {
             (Some((message, _)), Some((expected, _))) if message.index != expected.index => {
-                return Err(DecodeError::new("an object of another type".to_owned()));
+                return Err(DecodeError::new("a protobuf message of another type than requested".to_owned()));
             }
             (Some((message, bytes)), Some((_, codec))) => {
                 let kept = protobuf::prune(message, bytes, pruned);
@@ -202,7 +206,8 @@ pub(crate) struct FromJson {
 }
 
 impl FromJson {
-    /// Returns a decoder for JSON that contains the `apiVersion` and `kind` of each dynamic object.
+    /// Returns a decoder of objects in JSON. The JSON of dynamic objects must contain `apiVersion`
+    /// and `kind`.
     pub(crate) fn of(decode: Decode) -> Self {
         Self { decode, types: None }
     }

@@ -46,8 +46,8 @@ pub(super) struct Scanner<'j> {
     /// The bytes of the text.
     json: &'j [u8],
     at: usize,
-    /// The position at which `text` begins in the texts of the tape: 0 if `text` is the body,
-    /// otherwise a position after the body, among the decoded texts.
+    /// The position of `text` in the texts of the tape, which are the body and then the decoded
+    /// texts: 0 if `text` is the body.
     start: usize,
 }
 

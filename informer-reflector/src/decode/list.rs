@@ -1,6 +1,7 @@
 //! [`ListDecoder`]: decodes the items of a list while its body arrives.
 //!
-//! [`json`] and [`protobuf`] read the two encodings; the rest is common.
+//! [`json`] and [`protobuf`] contain the code for one encoding each. The code in this file serves
+//! both encodings.
 //!
 //! Note: `metadata` can come before or after `items`, because servers write the fields of built-in
 //! types in the order of the Go struct, and the fields of custom resources alphabetically. An
@@ -53,9 +54,10 @@ pub struct ListDecoder<K> {
     buffer: Vec<u8>,
     /// The number of bytes at the start of the buffer that are already decoded.
     read: usize,
-    /// The minimum of `look_at`, in bytes.
+    /// The minimum number of bytes that the decoder collects before it decodes them.
     slice: usize,
-    /// The number of undecoded bytes at which decoding continues.
+    /// The decoder continues when the buffer has this number of undecoded bytes: at least `slice`,
+    /// and at least twice the number of bytes that were left undecoded last time.
     look_at: usize,
     max_object_size: usize,
     state: State,

@@ -1,8 +1,9 @@
 //! Decodes the bodies of lists and watches as they arrive.
 //!
 //! There is no I/O here: callers push bytes, and the decoders return objects. [`json`] or
-//! [`protobuf`] reads an object, except its pruned fields, into a [`tape`], and [`deserialize`]
-//! turns the tape into the object. For frequent kinds in protobuf, [`direct`] replaces both steps.
+//! [`protobuf`] reads an object into a [`tape`], which is a list of tokens, and skips the pruned
+//! fields (see [`PrunePaths`]). [`deserialize`] turns the tape into the object. For frequent kinds
+//! in protobuf, [`direct`] replaces both steps.
 //!
 //! Note: an informer uses most of its CPU time for decoding. If `metadata.managedFields` is not
 //! pruned, it takes half of the decoding time.

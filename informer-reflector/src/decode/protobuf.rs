@@ -254,8 +254,9 @@ impl<const WRITES: bool> Object<WRITES> {
         }
     }
 
-    /// Writes the value of a [choice](Message::is_choice). If several fields are present, the value
-    /// is the field with the highest number.
+    /// Writes a message that is a [choice](Message::is_choice): its JSON is the value of one of its
+    /// fields. If several fields are present, this is the field with the highest number. If none is
+    /// present, writes `null`, or an empty array if all fields are lists.
     fn choice(&mut self, message: &Message, bytes: &[u8], depth: usize) {
         let mut fields = Fields(bytes);
         let mut chosen = None;

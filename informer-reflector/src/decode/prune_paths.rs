@@ -31,8 +31,9 @@ pub struct PrunePaths {
 /// The fields of metadata that identify an object and its version.
 const NEEDED: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
 
-/// Fields of metadata that the library reads, each with its reader. Users can't prune these fields
-/// or parts of them: a selector can contain any label, for example.
+/// Fields of metadata that the library reads, each with the parts of the library that need it.
+/// Users can't prune these fields or fields inside them: a selector can contain any label, for
+/// example.
 const READ: [(&str, &str); 3] = [
     ("labels", "selectors and label indexes"),
     ("ownerReferences", "`controller_key` and maps from an object to its owner"),
@@ -60,7 +61,7 @@ pub(super) static NOTHING_PRUNED: Level = Level { fields: Vec::new(), prunes_oth
 pub(super) enum Field {
     /// The whole field.
     Whole,
-    /// Only some fields inside the field, which the level names.
+    /// Only fields inside the field. The [`Level`] describes which ones.
     Inside(Level),
 }
 
@@ -83,7 +84,7 @@ pub enum PrunePathError {
     /// A part of the library needs the field.
     #[error(
         "\"{path}\" can't be pruned: the field is needed by {reader}; remove this path, or clear the \
-         field in a transform if you use none of these"
+         field in a transform if your program uses none of these features"
     )]
     Read {
         /// The path as it was given.

@@ -62,7 +62,7 @@ pub(super) struct Extent {
     pub(super) end: u32,
 }
 
-/// The index of the token at which an array or object starts that is not complete yet.
+/// An array or object that is not complete yet: the index of its first token.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Opened(usize);
 
@@ -93,7 +93,8 @@ impl<'b> Tape<'b> {
         self.tokens.push(token);
     }
 
-    /// Returns the span for a range of positions in the body, or after it in the decoded texts.
+    /// Returns the span for a range of positions. Positions after the end of the body are in the
+    /// decoded texts.
     pub(super) fn span(range: Range<usize>) -> Span {
         Span { start: u32_of(range.start), len: u32_of(range.len()) }
     }

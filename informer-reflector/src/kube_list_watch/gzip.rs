@@ -16,8 +16,8 @@ const WINDOW_BITS: u8 = 15;
 
 /// Decompresses gzip that arrives in pieces.
 pub(super) struct Gunzip {
-    /// The decoder of the current gzip member. An idle watch keeps its decompression window
-    /// allocated.
+    /// The decoder of the current gzip member. `None` between two members, so that a watch keeps no
+    /// decompression window in memory while it waits for the next member.
     member: Option<Decompress>,
     output: Vec<u8>,
     /// Whether the last call of [`inflate`](Self::inflate) filled the output. If it did, the next

@@ -278,7 +278,8 @@ impl<K: 'static> ListerWatcher<K> for KubeListWatch<K> {
         self.coverage.includes(object)
     }
 
-    /// Returns a source that decodes only name, namespace, UID and resource version of each object.
+    /// Always returns a source. It decodes only name, namespace, UID and resource version of each
+    /// object.
     fn metadata_only(&self) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
         let coverage = self.coverage.clone();
         Some(self.metadata_of(self.endpoint.clone(), coverage, PrunePaths::identity_only()))

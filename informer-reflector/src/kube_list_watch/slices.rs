@@ -32,7 +32,8 @@ pub(super) struct Slices {
     gunzip: Option<Gunzip>,
     /// The number of bytes that were read or returned since the task last yielded.
     since_pause: usize,
-    /// Receives the errors of reading the body, to detect clients that decompress responses.
+    /// Receives the errors of reading the body of a watch, to detect clients that decompress
+    /// responses. `None` for other bodies.
     compression: Option<Compression>,
     /// The counter of the bytes that arrive, before decompression.
     received: Option<Arc<AtomicU64>>,

@@ -37,8 +37,8 @@ pub enum NextRequest {
 
 pub(super) type OnFailure = Arc<dyn Fn(&ListWatchFailure<'_>) + Send + Sync>;
 
-/// Calls the failure handler without a lock (invariant I8). A panic of the handler ends only this
-/// call (I12).
+/// Calls the failure handler without a lock (invariant I8). If the handler panics, the panic is
+/// caught and logged (invariant I12).
 pub(super) fn report(handler: Option<&OnFailure>, failure: &ListWatchFailure<'_>) {
     let Some(handler) = handler else { return };
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| handler(failure))) {

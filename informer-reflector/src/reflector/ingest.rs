@@ -54,8 +54,8 @@ impl Ingest {
         self.transform_metadata = Some(transform);
     }
 
-    /// Sets a function that changes each object, or returns the reason why the object is
-    /// quarantined: this version is not stored, and the status lists the object.
+    /// Sets a function that changes each object. If the function returns an error, the object is
+    /// quarantined: this version is not stored, and the status lists the object with the error.
     pub fn set_transform<K: 'static, E: fmt::Display>(
         &mut self,
         transform: impl Fn(&mut K) -> Result<(), E> + Send + Sync + 'static,

@@ -286,9 +286,9 @@ fn empty_pages() -> ListWatchError {
     ListWatchError::Protocol("the server sent many pages without items, so the list may never end".into())
 }
 
-/// Returns the error for a list in which a continue token expired again, in the second try without
-/// a limit. The returned error does not count as an expired version, so that the reflector waits
-/// before the next list.
+/// Returns the error for a list whose continue token expired twice. The second try had no limit,
+/// but the server returned pages nevertheless. The returned error does not count as an expired
+/// version, so that the reflector waits before the next list.
 fn expired_again(error: &ListWatchError) -> ListWatchError {
     ListWatchError::Interrupted(
         format!("a continue token expired again, in a list that was requested without a limit: {error}")

@@ -107,8 +107,9 @@ impl<K> Listing<K> {
         self.changes.insert(key, None);
     }
 
-    /// Adds an undecodable object (invariant I10). If an earlier version could be decoded, that
-    /// version stays in the list.
+    /// Records an object that can't be decoded or transformed, so that it does not count as deleted
+    /// (invariant I10). If an earlier version of the object has arrived in this list, that version
+    /// stays in the list.
     pub(super) fn quarantine(&mut self, rejected: &RejectedObject) {
         self.received += 1;
         match &rejected.key {

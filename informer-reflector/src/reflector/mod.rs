@@ -93,7 +93,8 @@ pub struct Reflector<K> {
     watch_failures: WatchFailures,
     backoff: Backoff,
     pace: Pace,
-    /// The stream of a complete streaming list, until the next watch continues to read it.
+    /// The stream of a streaming list that is complete. The next watch takes it and continues to
+    /// read it. `None` if no such stream is open.
     open: Option<OpenWatch<K>>,
     silence: SilenceDetector,
     /// This reflector's failures since the last response. Set while the server is unavailable, for

@@ -92,8 +92,9 @@ struct Waiter {
     id: u64,
     since: Instant,
     only_own_resource: bool,
-    /// The main part of the [sort key](Self::rank): the longer a reflector has been failing, the
-    /// later its turn.
+    /// The main part of the [sort key](Self::rank): the time at which the waiter was added, plus
+    /// the time for which its reflector has been failing. So reflectors that have been failing for
+    /// longer get later turns.
     due: Instant,
     /// The end of the server's `Retry-After`, before which the waiter is not released.
     retry_after_until: Instant,
@@ -128,8 +129,8 @@ impl Waiter {
 }
 
 impl Queue {
-    /// Adds a waiter whose request has failed. Unused releases are cancelled, because the server is
-    /// still unavailable.
+    /// Adds a waiter whose request has failed. Returns its ID, and the notification that wakes it.
+    /// Cancels the unused `releases`, because the server can still be unavailable.
     fn join(&mut self, failures: &OutageFailures, now: Instant) -> (u64, Arc<Notify>) {
         self.releases = 0;
         let id = self.next_id;
@@ -176,7 +177,8 @@ impl Queue {
         waiter.ready_at.max(spaced)
     }
 
-    /// Grants a turn if one is due.
+    /// Grants a turn to the first waiter whose backoff is over, if enough time has passed since the
+    /// last turn.
     fn grant(&mut self, now: Instant) {
         let last_turn = self.last_turn;
         let first = self.first(|waiter| waiter.ready_at <= now);
@@ -188,8 +190,8 @@ impl Queue {
         }
     }
 
-    /// Permits waiters to send requests without a turn, until no unused release is left, or no
-    /// waiter can use one.
+    /// Uses the `releases`: for each of them, permits one waiter to send a request without a turn.
+    /// Skips waiters whose `Retry-After` is not over.
     fn release(&mut self, now: Instant) {
         while self.releases > 0 {
             let Some(first) = self.first(|waiter| waiter.retry_after_until <= now) else { return };
@@ -198,8 +200,8 @@ impl Queue {
         }
     }
 
-    /// Returns the time at which the waiter must wake to grant turns, and the expected time of its
-    /// own turn.
+    /// Returns the time at which the waiter must wake to grant the turns and releases that are due,
+    /// and the expected time of its own turn.
     fn next_wake(&self, id: u64, now: Instant) -> (Instant, Instant) {
         let Some(own) = self.waiters.iter().find(|waiter| waiter.id == id) else { return (now, now) };
         let before = self.waiters.iter().filter(|waiter| {
@@ -281,7 +283,8 @@ impl Outage {
         tracing::warn!(waiting, %resource, %error, "API server unavailable; informers wait and retry in turns");
     }
 
-    /// Records a reflector's first response after an outage, and releases two waiters.
+    /// Records a reflector's first response after an outage, and lets two waiters send their
+    /// requests without a turn.
     pub(super) fn begin_recovery(this: &Arc<Self>) -> Recovery {
         let mut queue = this.queue.lock();
         queue.recovering.now += 1;

@@ -20,8 +20,8 @@ pub(super) struct Reporter {
     /// The cause of the last failure that was logged as a warning. Repetitions are logged at debug
     /// level.
     logged: Option<Cause>,
-    /// Whether a response has been interrupted since the last outage, and since the last watch that
-    /// lasted ten seconds.
+    /// Whether a response has been interrupted. An outage resets this field, and so does a watch
+    /// that has lasted ten seconds.
     was_interrupted: bool,
     /// Whether any object is quarantined. If none is, [`accepted`](Self::accepted) needs no lock.
     has_quarantined: bool,
@@ -61,8 +61,8 @@ impl Reporter {
         self.status.clone()
     }
 
-    /// Sets the health. Does not wake the waiters for a change of health if both the earlier and
-    /// the new health are `Live`.
+    /// Sets the health. Wakes the callers of [`ReflectorStatus::health_changed`], unless both the
+    /// earlier and the new health are `Live`.
     pub(super) fn set(&self, health: Health) {
         self.health.send_if_modified(|current| {
             let is_change = !(current.is_live() && health.is_live());
@@ -126,10 +126,10 @@ impl Reporter {
         }
     }
 
-    /// Records a failed request; the next one follows after `wait`. `only_own_resource` means that
-    /// only this resource fails; otherwise the whole server is unavailable, and `Outage` logs that.
-    /// The first interrupted response is logged only at debug level: it can be the beginning of an
-    /// outage, which `Outage` then logs.
+    /// Records a failed request. The next request follows after `wait`. `only_own_resource` is
+    /// `false` if the whole server is unavailable: `Outage` then logs the outage, and this method
+    /// logs only at debug level. It also does so for the first interrupted response, which can be
+    /// the beginning of an outage.
     pub(super) fn request_failed(&mut self, error: ListWatchError, wait: Duration, only_own_resource: bool) {
         self.list_began = None;
         let is_interruption = only_own_resource && matches!(error, ListWatchError::Interrupted(_));
@@ -210,7 +210,8 @@ impl Reporter {
         tracing::warn!(%resource, key, %resource_version, error, "object is quarantined");
     }
 
-    /// Ends the quarantine of an object that was accepted or deleted.
+    /// Ends the quarantine of an object after a later version was decoded and transformed, or after
+    /// the object was deleted.
     pub(super) fn accepted(&mut self, key: &ObjectKey) {
         if !self.has_quarantined {
             return;
@@ -309,7 +310,7 @@ impl Throttle {
         }
         self.logged += 1;
         if self.logged == MAX_OBJECT_LINES {
-            tracing::warn!(resource, "log lines about quarantined objects are suppressed for a minute");
+            tracing::warn!(resource, "log lines about quarantined objects are suppressed for up to a minute");
         }
         true
     }

@@ -1,7 +1,8 @@
-//! [`SharedServer`]: the state of a server that all reflectors of a client share.
+//! [`SharedServer`]: the state of a server, shared by all reflectors of a client.
 //!
-//! It records resources without streaming lists, and coordinates requests while the server is
-//! unavailable. client-go has no counterpart: its informers retry independently of each other.
+//! It records the resources for which streaming lists have failed, and coordinates requests while
+//! the server is unavailable. client-go has no counterpart: its informers retry independently of
+//! each other.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,7 +19,7 @@ use super::outage::{Outage, OutageFailures, Recovery};
 /// lists from an upgraded server at once.
 const UNSUPPORTED_FOR: Duration = Duration::from_secs(10 * 60);
 
-/// The state of a server that all reflectors of a client share. A clone is another handle to the
+/// The state of a server, shared by all reflectors of a client. A clone is another handle to the
 /// same state.
 ///
 /// Set the same value for all reflectors with the same server and credentials, with

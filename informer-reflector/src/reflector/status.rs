@@ -128,7 +128,7 @@ fn left(until: Instant) -> Duration {
     until.saturating_duration_since(Instant::now())
 }
 
-/// The status of a reflector. A clone is another view of the same reflector.
+/// The status of a reflector. A clone is another handle to the same status.
 #[derive(Clone)]
 pub struct ReflectorStatus {
     pub(super) description: Arc<str>,

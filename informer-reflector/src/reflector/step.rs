@@ -26,7 +26,7 @@ impl From<Request> for NextRequest {
     }
 }
 
-/// The form of a request that is sent.
+/// The form in which a [`Request`] is sent: a list is either streaming or paged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     StreamingList,

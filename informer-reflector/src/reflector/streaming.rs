@@ -52,8 +52,8 @@ enum StreamListError {
 /// The state of a streaming list after a batch of events.
 enum Progress<K> {
     Going,
-    /// The list is complete. Contains its resource version, and the events that follow the list in
-    /// the batch.
+    /// The list is complete. Contains its resource version, and the events that arrived in the same
+    /// batch after the end of the list.
     Ended(ResourceVersion, Vec<WatchEvent<K>>),
 }
 

@@ -69,7 +69,7 @@ struct PendingApply<K> {
     events: EventCounts,
 }
 
-/// The end of a watch.
+/// How a watch ended.
 enum Ending {
     /// The server closed the watch without an error.
     Closed,
@@ -79,7 +79,8 @@ enum Ending {
 }
 
 impl<K: Send + Sync + 'static> Reflector<K> {
-    /// Watches from the last version on, and passes the changes to the store.
+    /// Watches from the last resource version on, or continues the stream of a complete streaming
+    /// list. Passes the changes to the store.
     pub(super) async fn watch(&mut self) -> Step {
         let mut watch = match self.open.take() {
             Some(open) => open,
@@ -343,16 +344,17 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Ok(None)
     }
 
-    /// Sets the last version, unless `resource_version` is empty or `0`.
+    /// Records this resource version as the last one, from which a watch can resume. Does nothing
+    /// if the version is empty or `0`.
     fn advance(&mut self, resource_version: &ResourceVersion) {
         if is_watchable(resource_version) {
             self.history.last_seen.clone_from(resource_version);
         }
     }
 
-    /// Sets the last version after an added object, if there is a last version. A watch without a
-    /// last version starts with all existing objects in any order, so their versions must be
-    /// ignored.
+    /// Records the resource version of an added object as the last one. Does nothing if there is no
+    /// last version yet, because the watch then begins with all existing objects in any order, and
+    /// no watch can resume from the version of one of them.
     fn advance_unless_initial(&mut self, resource_version: &ResourceVersion) {
         if !self.history.last_seen.is_empty() {
             self.advance(resource_version);

@@ -45,8 +45,8 @@ pub(crate) struct Applied<'a> {
     pub(crate) slot: u32,
     /// The key of the object in the slot after the change; `None` if the object was removed.
     pub(crate) key: Option<&'a ObjectKey>,
-    /// Whether a function of the key must run for the object: the object is in a slot that was free,
-    /// or the index is under construction.
+    /// Whether an index function that reads only the key must run for the object. `true` if the
+    /// object is in a slot that was free, or if the index is being built from existing objects.
     pub(crate) is_new: bool,
 }
 
@@ -57,7 +57,8 @@ pub(crate) type Computed = Box<dyn Any + Send>;
 /// The values that a user's index function returned for several changes. After the changes are
 /// applied, it also holds the values to drop.
 struct ComputedValues<V> {
-    /// The values of each change.
+    /// The index values of each change's object, in the order of the changes. There are no values
+    /// for a removal, and none if the function failed.
     rows: Vec<Values<V>>,
     /// Values that no object has any more. They are kept here, so that they are dropped while no
     /// lock is held.

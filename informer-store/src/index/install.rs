@@ -28,8 +28,9 @@ use crate::{Change, IndexError, IndexFailure};
 /// objects.
 const ROUNDS: usize = 3;
 
-/// If a round had to index at most this number of objects, it is the last round, because few
-/// objects can have changed during such a short round.
+/// A round indexes the objects that have changed since the previous round. If a round had at most
+/// this number of objects, it is the last one, because few objects can have changed during such a
+/// short round.
 const MAX_REMAINING_CHANGES: usize = 1_000;
 
 /// Builds an index of the objects in the store, and adds it to the store.

@@ -96,8 +96,8 @@ impl<K> WriteLog<K> {
         (!written.resource_version().is_newer_than(version)).then(|| self.writes.remove(key)).flatten()
     }
 
-    /// Adds a tombstone for a deleted object. Removes and returns the write of the object, if the
-    /// tombstone covers it.
+    /// Adds a tombstone (recorded deletion) for a deleted object. Removes and returns the recorded
+    /// write of the object, unless the written object was created after the deletion.
     pub(super) fn deleted(&mut self, deleted: &Deleted<K>, now: Instant) -> Option<Cached<K>> {
         // Without a last known state, the UID and the version of the object are unknown, so there
         // is nothing to record.
@@ -111,7 +111,7 @@ impl<K> WriteLog<K> {
     }
 
     /// Removes the tombstone (recorded deletion) of an object, and removes and returns its recorded
-    /// write.
+    /// write. Call this method when the object's namespace is no longer watched.
     pub(super) fn released(&mut self, key: &ObjectKey) -> Option<Cached<K>> {
         self.tombstones.remove(key);
         self.writes.remove(key)

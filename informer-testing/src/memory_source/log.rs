@@ -137,7 +137,8 @@ impl<K> Log<K> {
         Reading::Events(events)
     }
 
-    /// Removes and returns entries that all open watches have read.
+    /// Removes the entries that every open watch has read, and returns them. If no watch is open,
+    /// removes all entries.
     pub(super) fn trim(&mut self) -> Vec<Entry<K>> {
         let needed = self.readers.values().map(|reader| reader.cursor).min().unwrap_or(self.end());
         let count = (needed - self.first) as usize;

@@ -357,8 +357,8 @@ fn key_of<K: Resource>(object: &K) -> Result<ObjectKey, Refusal> {
     }
 }
 
-/// Sets the resource version of an object, and its UID if it has none: the UID of the object
-/// `before` the write, or a new one.
+/// Sets the resource version of an object. An object without a UID gets the UID of `before`, which
+/// is the stored object that it replaces. If there is none, it gets a new UID.
 fn stamp<K: Resource>(object: &mut K, version: u64, before: Option<&K>) {
     let meta = object.meta_mut();
     meta.resource_version = Some(version.to_string());

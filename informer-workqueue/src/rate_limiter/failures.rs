@@ -24,9 +24,9 @@ const MIN_RETENTION: Duration = Duration::from_secs(600);
 
 pub(super) struct Failures<T> {
     table: Mutex<Table<T>>,
-    /// Whether the table has no keys, so that a reset need not take the lock. `Relaxed` is enough:
-    /// if the order in which two threads count and reset failures of the same key matters, the lock
-    /// of the queue synchronizes these threads.
+    /// Whether the table has no keys. If so, a reset takes no lock. The ordering `Relaxed` is
+    /// enough: between a failure and the reset after a later success, the key passes through the
+    /// queue, whose lock synchronizes the two threads.
     is_empty: AtomicBool,
     /// The minimum time for which a key's failures are kept.
     keep: Duration,

@@ -16,7 +16,7 @@ const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kub
 const DEFAULT_PORT: u16 = 6443;
 
 /// Creates the initial objects of a cluster, such as the namespace `default`. Omits objects whose
-/// kinds are not served.
+/// kinds are not served. `port` is the port of the server's socket; `None` means no socket.
 pub(crate) fn create(api: &Api, port: Option<u16>) {
     for name in NAMESPACES {
         create_object(api, "/api/v1/namespaces", None, json!({ "metadata": { "name": name } }));

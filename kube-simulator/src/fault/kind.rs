@@ -45,9 +45,10 @@ impl Fault {
         Self(Kind::Respond(response))
     }
 
-    /// Sends no answer, as if the server were down. In process, the call fails with
-    /// [`ConnectionRefused`](io::ErrorKind::ConnectionRefused). Over a socket, the connection is
-    /// closed, or in HTTP/2 the stream is reset. The request has no effect.
+    /// Sends no answer, as if the server were down. Over a socket, the connection is closed, or in
+    /// HTTP/2 the stream is reset. A call of [`Simulator::service`](crate::Simulator::service)
+    /// fails with [`ConnectionRefused`](io::ErrorKind::ConnectionRefused). The request has no
+    /// effect.
     #[must_use]
     pub fn refuse() -> Self {
         Self(Kind::Refuse)

@@ -17,7 +17,8 @@ pub(crate) struct FaultQueue(Mutex<Waiting>);
 #[derive(Debug, Default)]
 struct Waiting {
     faults: Vec<Entry>,
-    /// The identifier of the next fault. A [`FaultGuard`] removes its fault by this identifier.
+    /// The identifier for the next fault that is added. A [`FaultGuard`] uses the identifier of its
+    /// own fault to remove that fault.
     next: u64,
 }
 

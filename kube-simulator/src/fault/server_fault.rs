@@ -30,8 +30,8 @@ pub enum ServerFault {
     /// At the next event of each open watch: only half of the event is sent, and then the
     /// connection is aborted.
     CutNextEvent,
-    /// At the next event of each open watch: the event is replaced by a line (or by a frame in
-    /// other encodings) that is not an event. The watch continues.
+    /// At the next event of each open watch: the event is replaced by a message that has correct
+    /// framing (such as a whole line of JSON) but is not a valid event. The watch continues.
     GarbleNextEvent,
     /// At once: the history is removed ([`Simulator::compact`]).
     Compact,
@@ -40,7 +40,7 @@ pub enum ServerFault {
     /// At once: the server restarts without its history.
     RestartWithoutHistory,
     /// At once: all clients have to move to new connections ([`Simulator::drain_connections`]). Has
-    /// no effect in process.
+    /// no effect on clients of [`Simulator::service`], which use no connections.
     DrainConnections,
     /// For a while: requests are not answered at all.
     Refuse,
@@ -74,7 +74,8 @@ pub enum ServerFault {
     /// For a while: the server is shutting down, and gives this answer to new requests. At the end,
     /// the server restarts.
     ShutDown(ShutdownAnswer),
-    /// For a while: no [lagging replica](Simulator::lagging_replica) makes progress.
+    /// For a while: the watch caches of all [lagging replicas](Simulator::lagging_replica) receive
+    /// no writes.
     HoldReplicas,
     /// For a while: no visible fault. At the end, all writes since the start of the fault are
     /// undone, and resource versions continue 1,000 after the latest

@@ -19,10 +19,11 @@ pub enum ShutdownAnswer {
     TooManyRequests,
     /// 503 `ServiceUnavailable`, with a `Retry-After` of 1 second. A server without
     /// `--shutdown-send-retry-after` and `--shutdown-watch-termination-grace-period` does this. The
-    /// server waits only for requests in flight, and
-    /// [drains its connections](crate::Simulator::drain_connections). The watches continue for a
-    /// minute, and then end cleanly. A real server in this state accepts no new connections, so
-    /// only requests on old connections get this answer.
+    /// server [drains its connections](crate::Simulator::drain_connections) at once, and ends its
+    /// watches cleanly after a minute.
+    ///
+    /// A real server also stops accepting connections. The simulator accepts them, and gives this
+    /// answer on new connections too.
     ServiceUnavailable,
 }
 

@@ -19,7 +19,8 @@ use crate::kinds::ResourceKind;
 pub(super) struct Accepted {
     pub(super) form: Form,
     pub(super) encoding: Encoding,
-    /// Whether the client requested the metadata of a list, as `PartialObjectMetadataList`.
+    /// Whether the client requested `PartialObjectMetadataList`, the metadata of a list. `false`
+    /// for all other forms, including `PartialObjectMetadata`, the metadata of one object.
     of_list: bool,
 }
 
@@ -141,7 +142,7 @@ impl Accepted {
         Self { form: Form::Full, encoding, of_list: false }
     }
 
-    /// Returns an error if the selected encoding cannot be streamed, as a watch requires.
+    /// Returns an error if the server does not support watches in the selected encoding.
     pub(super) fn check_stream(self, cbor: bool) -> Result<(), Refusal> {
         if self.encoding.stream_media_type().is_some() {
             return Ok(());

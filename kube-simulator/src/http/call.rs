@@ -96,7 +96,8 @@ impl Call {
         }
     }
 
-    /// Creates a writer with the options of this request.
+    /// Returns a [`Writer`], which writes objects of this resource in this namespace, with the
+    /// options of this request (dry run, field manager and force).
     pub(super) fn writer<'a>(&'a self, served: &'a Served, namespace: Option<&'a str>) -> Writer<'a> {
         let options = WriteOptions {
             dry_run: self.recorded.parameter("dryRun").is_some_and(|value| value == "All"),

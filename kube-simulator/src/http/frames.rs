@@ -28,7 +28,7 @@ pub(super) struct Frames {
     is_data: bool,
     /// Whether a header block is incomplete.
     is_block_open: bool,
-    /// Whether the header of the client's first frame, its settings, has arrived.
+    /// Whether the header of the client's first frame, a `SETTINGS` frame, has arrived.
     has_settings: bool,
 }
 
@@ -62,8 +62,8 @@ impl Frames {
         self.has_settings = true;
     }
 
-    /// Returns whether the client must send more bytes to complete its settings, a frame other than
-    /// `DATA`, or a header block.
+    /// Returns whether the client must send more bytes: the first frame (`SETTINGS`) has not
+    /// arrived, or a frame header, a frame other than `DATA`, or a header block is incomplete.
     pub(super) fn is_incomplete(&self) -> bool {
         let is_within_frame = self.header_length > 0 || (self.missing > 0 && !self.is_data);
         !self.has_settings || is_within_frame || self.is_block_open

@@ -166,7 +166,7 @@ impl ConnectionContext {
     }
 }
 
-/// An executor that adds hyper's HTTP/2 tasks to the tasks of the port.
+/// Runs hyper's HTTP/2 tasks. [`Listener::stopped`] also waits for these tasks.
 #[derive(Clone)]
 struct Tracked(TaskTracker);
 

@@ -145,8 +145,8 @@ impl Strategy {
         Self { returns_deleted: true, ..self }
     }
 
-    /// Sets the sources of selectable fields whose name is not the path of their value, or whose
-    /// value is not an empty string if the field is absent.
+    /// Sets the rules for the values of selectable fields. A field needs a rule only if its name is
+    /// not the path of its value, or if its default value is not an empty string.
     const fn sources(self, sources: &'static [FieldSource]) -> Self {
         Self { sources, ..self }
     }

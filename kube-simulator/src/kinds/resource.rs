@@ -53,8 +53,8 @@ pub struct ResourceKind {
     pub(crate) counted_metadata: &'static [&'static str],
     /// The metadata fields of a built-in kind that a write to `/status` does not change.
     pub(crate) status_keeps: &'static [&'static str],
-    /// The selectable fields whose name is not the path of their value, or whose value is not an
-    /// empty string if the field is absent.
+    /// The rules for selectable fields, for fields that need one. The value of any other field is
+    /// the value at the path with its name, or an empty string if there is none.
     pub(crate) sources: &'static [FieldSource],
     /// Whether a delete returns the last object instead of a `Status`.
     pub(crate) returns_deleted: bool,
@@ -84,8 +84,8 @@ impl Scale {
     }
 }
 
-/// The rule for the value of a selectable field whose name is not the path of the value, or whose
-/// value is not an empty string if the field is absent.
+/// The rule that determines the value of one selectable field. A field needs a rule if its name is
+/// not the path of its value, or if its default value is not an empty string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FieldSource {
     /// The name of the field in field selectors.
@@ -228,8 +228,8 @@ impl ResourceKind {
     }
 
     /// Returns whether dependants remain when an object is deleted without a propagation policy.
-    /// This applies only to the two kinds that are older than owner references
-    /// (`DefaultGarbageCollectionPolicy`).
+    /// This applies only to replication controllers and Jobs, which are older than owner references
+    /// (`DefaultGarbageCollectionPolicy` in the real server).
     pub(crate) fn orphans_by_default(&self) -> bool {
         let kinds = [("", "replicationcontrollers"), ("batch", "jobs")];
         self.version == "v1" && kinds.contains(&(self.group.as_str(), self.plural.as_str()))
@@ -256,7 +256,8 @@ impl ResourceKind {
         format!("{package}.{}", self.kind)
     }
 
-    /// Returns the schema that determines how lists and maps of the kind are merged.
+    /// Returns the schema that determines how lists and maps of the kind are merged, or `None` for
+    /// a kind without a schema.
     pub(crate) fn merging(&self) -> Option<&Value> {
         match &self.schema {
             Some(schema) => Some(schema),
@@ -264,7 +265,8 @@ impl ResourceKind {
         }
     }
 
-    /// Returns the schema that determines how lists and maps in a top-level field are merged.
+    /// Returns the schema that determines how lists and maps in a top-level field are merged, or
+    /// `None` for a field without a schema.
     pub(crate) fn merging_of(&self, field: &str) -> Option<&Value> {
         match field {
             "metadata" => Some(merging::of_metadata()),

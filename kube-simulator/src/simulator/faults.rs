@@ -92,16 +92,16 @@ impl Simulator {
 
 /// Methods that inject faults into the history and the whole server.
 impl Simulator {
-    /// Removes the history, including that of the watch cache: watches and lists at earlier versions
-    /// are answered with 410 `Expired`. Open watches continue. By contrast, the automatic
+    /// Removes the history, including that of the watch cache: watches and lists at earlier
+    /// versions are answered with 410 `Expired`. Open watches continue. By contrast, the automatic
     /// [compaction](crate::SimulatorBuilder::compaction_interval) affects only etcd.
     pub fn compact(&self) {
         self.server.api.compact();
     }
 
     /// Restarts the server without downtime: all watches end, a [shutdown](Self::begin_shutdown)
-    /// ends, and the counters in `/metrics` are reset. The objects and the history remain. A client
-    /// that moves to another API server observes the same.
+    /// ends, and the counters in `/metrics` are reset. The objects and the history remain. For a
+    /// client, the effect is the same as a move to another API server.
     pub fn restart(&self) {
         self.server.restart();
     }
@@ -120,8 +120,8 @@ impl Simulator {
     /// - watches are refused with the HTTP status 429 `TooManyRequests`, and with a `Retry-After`
     ///   that grows with time from 1 to 30 seconds;
     /// - lists with a limit and no selector, lists at an exact version, and later pages of lists
-    ///   are read from etcd. Unlike the watch cache, etcd also applies the limit to lists at version
-    ///   `0`. All other lists are refused like watches;
+    ///   are read from etcd. Unlike the watch cache, etcd also applies the limit to lists at
+    ///   version `0`. All other lists are refused like watches;
     /// - gets, and all reads of Event objects (which have no watch cache), are served from etcd.
     ///   Writes continue.
     ///

@@ -60,7 +60,8 @@ impl LaggingReplica {
         self.revision.set_lag(revisions);
     }
 
-    /// Stops the progress of the watch cache.
+    /// Stops the watch cache at its current resource version, until [`catch_up`](Self::catch_up) or
+    /// [`lag`](Self::lag) sets a smaller lag.
     pub fn hold(&self) {
         self.lag(u64::MAX);
     }

@@ -138,6 +138,7 @@ impl History {
     }
 
     /// Returns the lowest resource version at which etcd can start a watch or list objects.
+    /// `compacted` is the revision before which compactions have removed etcd's history.
     pub(crate) fn oldest_stored(&self, compacted: u64) -> u64 {
         self.reachable.max(self.compacted_to).max(compacted)
     }
@@ -187,9 +188,9 @@ impl History {
         self.first + older as u64
     }
 
-    /// Returns a reader's next events up to a resource version, or an error if the reader lags too
-    /// far behind. With a timed [`SlowWatchLimit`], only events for which `is_sent` is true fill
-    /// the reader's buffer.
+    /// Returns a reader's next events up to the resource version `up_to`, or an error if the reader
+    /// lags too far behind or the history was reset. If [`SlowWatchLimit::is_timed`] is true, only
+    /// events for which `is_sent` is true count as lag.
     pub(crate) fn read(
         &self,
         reader: &Reader,

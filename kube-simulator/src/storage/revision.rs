@@ -33,7 +33,7 @@ pub(crate) struct Revision {
 #[derive(Debug)]
 struct Stored {
     revision: AtomicU64,
-    /// Notified when an API server reaches a later revision.
+    /// Notified after each change of the revision, and of the lag of an API server.
     notifier: Notifier,
     compaction: Mutex<Compaction>,
 }
@@ -151,8 +151,9 @@ impl Revision {
         if wanted <= stored { Ok(()) } else { Err(ReadError::NotStored { wanted, stored }) }
     }
 
-    /// Returns a listener for the progress of an API server that can lag. The first API server
-    /// never lags and needs no listener: its tables notify watches about each write.
+    /// Returns a listener that is notified when this API server, which can lag, may have reached
+    /// another revision. Returns `None` for the first API server, which never lags: its tables
+    /// notify watches about each write.
     pub(crate) fn progress(&self) -> Option<Listener> {
         self.lag.is_some().then(|| self.stored.notifier.listen())
     }

@@ -12,13 +12,13 @@ use tokio::time::Instant;
 /// The maximum time budget of a resource for its slow watches.
 const MAX_BUDGET: Duration = Duration::from_millis(100);
 
-/// The seconds that are added to the budget per second.
+/// The growth of a resource's time budget for slow watches, in seconds of budget per second.
 const REFILL_RATE: f64 = 0.05;
 
 /// The maximum lag of one watch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlowWatchLimit {
-    /// Maximum number of buffered events.
+    /// The number of events that the buffer of the watch can hold.
     pub(crate) room: u64,
     /// Whether a watch with a full buffer stays open until the resource's time budget for slow
     /// watches ([`Budget`]) is used up. If `false`, the server ends the watch at once.
@@ -36,8 +36,8 @@ struct BudgetState {
     left: Duration,
     /// The time up to which the budget has been refilled.
     filled: Instant,
-    /// The end of the last wait that was deducted from the budget. Simultaneous waits are deducted
-    /// once.
+    /// The end of the last wait for a slow watch that the budget covered. Only the part of the next
+    /// wait after this time is deducted, so that simultaneous waits are deducted once.
     waited: Instant,
 }
 

@@ -69,7 +69,8 @@ impl Table {
         next.is_some_and(|(key, _)| key.starts_with(&prefix))
     }
 
-    /// Returns an object as it was in the state `at`, for API servers that can lag.
+    /// Returns an object as it was in the state `at`, or `None` if it did not exist in that state.
+    /// For an API server that lags, `at` is an earlier state.
     pub(crate) fn get_known(&self, key: &str, at: At) -> Result<Option<Arc<Object>>, ReadError> {
         let state = self.state.read();
         past::object(&state, key, at, &self.revision)
@@ -91,7 +92,8 @@ impl Table {
         past::page(&state, request, &self.revision)
     }
 
-    /// Runs a write. Watches are notified after the lock is released.
+    /// Locks the table, runs `change`, and returns its result. Watches are notified after the lock
+    /// is released.
     pub(crate) fn write<R>(&self, change: impl FnOnce(&mut Transaction<'_>) -> R) -> R {
         let outcome = {
             let mut state = self.state.write();
@@ -173,8 +175,8 @@ impl Table {
         Ok((objects, version, Reader { cursor, joined, slow_watch_limit }))
     }
 
-    /// Returns a reader's next events on one API server, and the revision up to which these events
-    /// are complete. `known` is the revision that the API server has reached.
+    /// Returns a reader's next events up to the revision that the reader's API server has reached
+    /// (`known`), and this revision. For `is_sent` and the errors, see [`History::read`].
     pub(crate) fn read(
         &self,
         reader: &Reader,

@@ -72,7 +72,8 @@ impl Window {
         self.floor
     }
 
-    /// Removes all events. The capacity does not change.
+    /// Removes all events. From now on, the window contains all events after the resource version
+    /// `floor`. The capacity does not change.
     pub(super) fn clear(&mut self, floor: u64) {
         self.len = 0;
         self.floor = floor;
@@ -101,8 +102,8 @@ impl Window {
         self.len = self.len.min(self.capacity.saturating_sub(1));
     }
 
-    /// Counts the event that was appended to the history. Raises `floor` if older events have been
-    /// dropped from the window.
+    /// Adds the latest event of the history to the window. If the window has dropped older events,
+    /// raises `floor` to the version just before the oldest event that the window still holds.
     pub(super) fn count_one(&mut self, history: &VecDeque<Arc<Event>>) {
         self.len += 1;
         // As in the real watch cache, the floor is just before the oldest held event, not at the
@@ -114,8 +115,9 @@ impl Window {
         }
     }
 
-    /// Returns the number of events that a server buffers for one watch, at most `most`: about the
-    /// events of one second, because a full ring buffer holds about the events of 75 seconds.
+    /// Returns the number of events that a server buffers for one watch: 1/75 of the capacity, but
+    /// at least [`MIN_CHANNEL`] and at most `most`. A full ring buffer holds about the events of 75
+    /// seconds, so the result is about the number of events in one second.
     pub(super) fn channel_size(&self, most: usize) -> u64 {
         let of_a_second = self.capacity.div_ceil(75);
         of_a_second.clamp(MIN_CHANNEL, most.max(MIN_CHANNEL)) as u64

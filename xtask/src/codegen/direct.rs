@@ -17,7 +17,7 @@ use quote::quote;
 
 use super::refresh::sources;
 
-/// The protobuf messages of the frequent kinds, for which decoders are generated.
+/// The protobuf messages of the frequent kinds, which are the kinds with a generated decoder.
 const KINDS: [&str; 9] = [
     "apps.v1.ReplicaSet",
     "coordination.v1.Lease",
@@ -126,8 +126,8 @@ fn arms(outer: &Message, message: &Message, types: &Types) -> Vec<TokenStream> {
     fields.filter_map(|field| arm(outer, field, types).or_else(|| left_out(field))).collect()
 }
 
-/// Returns whether the generated decoder treats a zero value of `field` as absent. Go writes such
-/// fields even if they are zero.
+/// Returns whether the generated decoder can skip a zero value of `field`, a field that it does not
+/// read. Go writes an unset field of the shape [`Shape::Plain`] with the value zero.
 fn is_absent_if_zero(field: &Field) -> bool {
     let is_always_present = matches!(field.value_type, Type::Message(_) | Type::Quantity | Type::IntOrString);
     field.shape == Shape::Plain && !is_always_present
@@ -231,7 +231,8 @@ fn read_module(folder: &Path, module: &str, types: &mut Types) -> anyhow::Result
     Ok(())
 }
 
-/// Returns the name and the fields of the struct in a file, if there is a struct that derives `Default`.
+/// Returns the name and the fields of the first public struct in a file. Returns `None` if the file
+/// has no public struct, or if the struct does not derive `Default`.
 fn read_type(text: &str) -> Option<(&str, BTreeMap<String, Member>)> {
     let (attributes, declaration) = text.split_once("pub struct ")?;
     if !attributes.contains(" Default,") {

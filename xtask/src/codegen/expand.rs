@@ -46,8 +46,9 @@ pub(crate) fn built_in(group: &Group) -> Module {
     Module { docs: vec![docs], parts: gated(&group.gate, parts) }
 }
 
-/// Returns the module with the list of all accessors, for `#[derive(Informer)]`. It includes
-/// accessors that only some Kubernetes versions have, because a name must be free in all versions.
+/// Returns the module with the names of all accessors. `#[derive(Informer)]` checks that a new
+/// accessor has another name. The module includes accessors that only some Kubernetes versions
+/// have, because the new name must be valid with all versions.
 pub(crate) fn list(groups: &[Group], taken: &Taken) -> Module {
     let versions: Vec<&Version> = groups.iter().flat_map(|group| &group.versions).collect();
     let count = Literal::usize_unsuffixed(versions.len());

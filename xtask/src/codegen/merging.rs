@@ -111,7 +111,8 @@ fn references(schema: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Removes types without a merge extension, unless they refer to a type with one.
+/// Removes each type or part of a type that neither contains a merge extension nor refers to a type
+/// with one. Merge extensions are `x-kubernetes-…` fields for the merging of lists and maps.
 fn with_merge_extensions(types: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let mut marked: BTreeSet<String> = BTreeSet::new();
     loop {
@@ -129,8 +130,9 @@ fn with_merge_extensions(types: BTreeMap<String, Value>) -> BTreeMap<String, Val
     }
 }
 
-/// Returns a schema without the parts that neither contain a merge extension nor refer to a type with one; `None` if
-/// nothing is left.
+/// Returns the parts of a schema that contain a merge extension (an `x-kubernetes-…` field for the
+/// merging of lists and maps) or refer to a type in `marked`. Returns `None` if there are no such
+/// parts.
 fn pruned(schema: &Value, marked: &BTreeSet<String>) -> Option<Value> {
     let mut kept = Map::new();
     for (name, value) in schema.as_object()? {

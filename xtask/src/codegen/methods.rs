@@ -8,7 +8,8 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use syn::{FnArg, ImplItem, Item, Type, Visibility};
 
-/// The names of methods that many types have from traits.
+/// The names of methods that most types have from the traits of the standard library. [`of`] adds
+/// them, because the sources of a type contain only its own methods.
 const OF_TRAITS: [&str; 4] = ["borrow", "clone", "fmt", "to_owned"];
 
 /// Returns the names of the public methods of a type in the sources of informer-factory, and of

@@ -60,7 +60,7 @@ pub(crate) fn for_definitions(definitions: &[PathBuf], out: &Path, signals: &Sig
     custom(definitions, out, false, signals)
 }
 
-/// Fails if the generated code of the example is stale, like `--crd` with `--check`.
+/// Fails if the generated code of the example `custom-groups` is stale, like `--crd --check`.
 pub(crate) fn check_example(signals: &Signals) -> anyhow::Result<ExitCode> {
     let folder = workspace::root().join(EXAMPLE);
     let names = std::fs::read_dir(folder.join("crds"))?.map(|entry| Ok(entry?.path()));

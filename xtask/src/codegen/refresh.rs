@@ -109,7 +109,10 @@ fn fact(text: &str, module: String) -> anyhow::Result<Option<Fact>> {
     {
         Some(("NamespaceResourceScope", _)) => true,
         Some(("ClusterResourceScope", _)) => false,
-        _ => bail!("the type `Scope` is neither `NamespaceResourceScope` nor `ClusterResourceScope`"),
+        _ => bail!(
+            "the type `Scope` is neither `NamespaceResourceScope` nor `ClusterResourceScope`; adapt \
+             xtask/src/codegen/refresh.rs to this file"
+        ),
     };
     Ok(Some(Fact {
         group: constant("GROUP")?,

@@ -4,7 +4,7 @@
 use super::Options;
 use super::flags::Flags;
 
-/// An additional API server.
+/// An API server that a control plane runs besides its main one, on the same etcd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AdditionalServer {
     /// Has other feature gates than the main server, and its own etcd prefix. No controller uses this server.

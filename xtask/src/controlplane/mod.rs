@@ -134,8 +134,8 @@ impl Cluster {
         format!("http://127.0.0.1:{}", self.etcd_port)
     }
 
-    /// Fails, with the end of its log, if a server has ended. Ignores additional servers that tests
-    /// may stop.
+    /// Fails if a server has ended. The error contains the end of the server's log. Ignores
+    /// additional servers that tests may stop.
     pub(crate) fn check(&mut self) -> anyhow::Result<()> {
         let must_last = self.additional_servers.iter_mut().filter(|(which, _)| !which.can_be_stopped());
         let mut all = self.servers.iter_mut().chain(must_last.map(|(_, server)| server));

@@ -20,7 +20,8 @@ sleep 1
 rm -rf "$1"
 "#;
 
-/// A process that kills the guarded processes if this program ends without stopping them. Dropping it disables the guard.
+/// A shell that kills the processes added by [`Self::kill_at_exit`] if this program ends without
+/// stopping them. Dropping the watchdog ends the shell, which then kills no process.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     child: Child,

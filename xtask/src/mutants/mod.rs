@@ -169,7 +169,7 @@ impl Mutant {
         let outcome = process::run(&mut test, signals, || {
             hung = began.elapsed() > TIMEOUT;
             if hung {
-                bail!("the test hangs");
+                bail!("the test did not end within {TIMEOUT:?}");
             }
             Ok(())
         });

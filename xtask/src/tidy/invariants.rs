@@ -1,5 +1,5 @@
-//! Checks the invariants I1 to I12: a comment such as `I4: ...` marks code that keeps the invariant I4, and tests whose
-//! names begin with `i4_` test it.
+//! Checks that the invariants I1 to I12 have tests. A comment such as `I4: ...` marks code that
+//! keeps the invariant I4. Then a test whose name begins with `i4_` must exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +49,8 @@ fn citations(comment: &str) -> Vec<u32> {
     numbers.unwrap_or_default()
 }
 
-/// Returns the number of the invariant in the name of the test function that this line declares.
+/// Returns the number of the invariant that a test is for: 4 if the line declares a function whose
+/// name begins with `i4_`. Returns `None` if the line declares no function with such a name.
 fn test_of(line: &str) -> Option<u32> {
     let (_, name) = line.split_once("fn i")?;
     let (number, _) = name.split_once('_')?;

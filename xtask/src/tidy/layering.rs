@@ -27,7 +27,7 @@ const CLIENTS: &[&str] = &["kube-client", "hyper", "hyper-util", "reqwest", "ure
 /// Crates that depend on Kubernetes.
 const KUBERNETES: &[&str] = &["kube-core", "kube-client", "k8s-openapi", "informer-core", "informer-store"];
 
-/// The crates with Kubernetes' types, which take long to compile.
+/// The crates with Kubernetes' types. These crates take long to compile.
 const TYPES: &[&str] = &["kube-core", "kube-client", "k8s-openapi"];
 
 /// The features of a program that stores plain structs, without Kubernetes' types.

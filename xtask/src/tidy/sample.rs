@@ -8,7 +8,7 @@ use super::sources::Source;
 const DOC_COMMENTS: usize = 100;
 const MESSAGES: usize = 50;
 
-/// The starts of macros and calls whose string literals users read.
+/// The texts in source code that begin a macro or call with a message for users, such as an error.
 const MESSAGE_CALLS: [&str; 13] = [
     "error!(",
     "warn!(",
@@ -28,7 +28,7 @@ const MESSAGE_CALLS: [&str; 13] = [
 /// The minimum length of a message in bytes. Shorter literals are names of fields and formats.
 const MIN_MESSAGE: usize = 12;
 
-/// The maximum number of lines of a call, of which the message is a part.
+/// The maximum number of lines of a macro or call that are searched for its message.
 const MAX_LINES: usize = 12;
 
 /// The starts of the lines that begin a type, a trait or an `impl` block.

@@ -14,7 +14,7 @@ const FILES: [&str; 2] = ["docs/errors.md", "docs/scenarios.md"];
 /// The text by which the check recognizes the name of a test in the documents: every such name contains it.
 const MARK: &str = ".rs::";
 
-/// Checks that each test exists that docs/errors.md or docs/scenarios.md names.
+/// Finds test names in docs/errors.md and docs/scenarios.md for which no test exists.
 pub(crate) fn check(root: &Path, sources: &[Source]) -> anyhow::Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for file in FILES {

@@ -35,7 +35,7 @@ impl Source {
                 String::from_utf8_lossy(&output.stderr).trim()
             );
         }
-        let names = String::from_utf8(output.stdout).context("a tracked file's name is not UTF-8")?;
+        let names = String::from_utf8(output.stdout).context("a file name in git is not UTF-8; rename it")?;
         if names.is_empty() {
             // Without files, all checks would pass.
             bail!("git tracks no {pattern} here; run this in a clone of the repository");

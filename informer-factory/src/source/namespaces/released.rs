@@ -41,7 +41,8 @@ impl ReleasedNames {
     }
 
     /// Removes the name of a namespace, because the namespace is added again. Returns the
-    /// [`Completion`] that the caller must set for the waiters; `None` if there are no waiters.
+    /// [`Completion`] that [`watched_again`](Self::watched_again) has returned for the namespace,
+    /// and the caller must set it. Returns `None` if `watched_again` was not called for it.
     pub(super) fn remove(&mut self, name: &str) -> Option<Completion> {
         self.names.remove(name)?.watched_again
     }
@@ -52,7 +53,8 @@ impl ReleasedNames {
         Some(self.names.get_mut(name)?.watched_again.get_or_insert_with(Completion::new).clone())
     }
 
-    /// Returns the completions of all namespaces for which a caller waits.
+    /// Returns the completions that [`watched_again`](Self::watched_again) has returned for
+    /// namespaces that have not been added again.
     pub(super) fn completions(&self) -> Vec<Completion> {
         self.names.values().filter_map(|released| released.watched_again.clone()).collect()
     }

@@ -81,7 +81,8 @@ impl<K: Send + Sync + 'static> NamespacesTask<K> {
         Self { namespaces }
     }
 
-    /// Starts the queue's initial list. Namespaces that are added later are not part of it.
+    /// Fixes which namespaces belong to the informer's initial list: those that are watched now.
+    /// Call this before [`run`](Self::run).
     pub(in crate::source) fn begin(&self) {
         self.namespaces.queue.start_feeds();
     }

@@ -46,7 +46,7 @@ struct Occurrence<'r, 'b> {
 /// A Rust type that is encoded as a message in protobuf.
 trait Message: Default {
     /// Stores the content of a protobuf field in this value. Returns `None` if the content is
-    /// invalid or unusual.
+    /// invalid, or not in the form that servers usually write.
     fn field(&mut self, field: Occurrence<'_, '_>) -> Option<()>;
 }
 
@@ -66,12 +66,13 @@ trait Value: Sized {
 
 /// A field of a Rust struct that holds one [`Value`]: of type `V`, or of type `Option<V>`.
 trait Place {
-    /// Sets the Rust field to the content of a protobuf field, unless the content is zero. Zero
-    /// content means that the field is absent, because Go writes the protobuf field even if it is
-    /// not set.
+    /// Sets the Rust field to the content of a protobuf field, unless the content means that the
+    /// field is absent ([`Value::is_absent`]). Go also writes fields that are not set, with the
+    /// content zero. Returns `None` if the content is invalid.
     fn optional(&mut self, content: Content<'_>) -> Option<()>;
 
-    /// Sets the Rust field to the content of a protobuf field, even if the content is zero.
+    /// Sets the Rust field to the content of a protobuf field, even if the content is zero. Returns
+    /// `None` if the content is invalid.
     fn present(&mut self, content: Content<'_>) -> Option<()>;
 }
 
@@ -113,7 +114,8 @@ fn inlined(field: &Occurrence<'_, '_>, read: impl FnMut(Occurrence<'_, '_>) -> O
     each_field(bytes, read)
 }
 
-/// Reads all elements of a list: `field` has the first element, and the others follow it.
+/// Reads all elements of a list into the Rust field `place`: `field` has the first element, and the
+/// others follow it in the message. Returns `None` if an element is invalid.
 fn list<V: Value>(place: &mut impl AsCollection<Vec<V>>, field: Occurrence<'_, '_>) -> Option<()> {
     let Occurrence { number, content, rest } = field;
     let mut ahead = *rest;
@@ -129,7 +131,8 @@ fn list<V: Value>(place: &mut impl AsCollection<Vec<V>>, field: Occurrence<'_, '
     Some(())
 }
 
-/// Reads all entries of a map: `field` has the first entry, and the others follow it.
+/// Reads all entries of a map into the Rust field `place`: `field` has the first entry, and the
+/// others follow it in the message. Returns `None` if an entry is invalid.
 fn map<V: Value>(
     place: &mut impl AsCollection<BTreeMap<String, V>>,
     field: Occurrence<'_, '_>,

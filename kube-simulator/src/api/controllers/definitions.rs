@@ -40,7 +40,7 @@ pub(super) fn follow(api: &Api, definitions: &Served, outcome: &Outcome) {
 }
 
 /// Serves the resources of the custom resource definitions in a backup, and stops serving the
-/// resources of all other definitions.
+/// resources of all other definitions. `None` means that the backup contains no definitions.
 pub(crate) fn restore(api: &Api, restored: Option<&BTreeMap<String, Arc<Object>>>) {
     let Some(definitions) = api.catalogue.at(custom::DEFINITIONS) else {
         return;

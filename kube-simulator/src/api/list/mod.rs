@@ -48,7 +48,8 @@ struct Start {
     limit: usize,
 }
 
-/// The table to list, as one API server sees it.
+/// The stored objects of the resource to list, and the state of the API server that answers the
+/// list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source<'a> {
     pub(crate) table: &'a Table,

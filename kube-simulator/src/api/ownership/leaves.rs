@@ -40,7 +40,8 @@ pub(super) enum Form {
     List(ListKind),
 }
 
-/// Returns how a value is merged, by its schema.
+/// Returns how a value is merged and owned. The schema and the JSON type of the value determine
+/// this.
 pub(super) fn form(schema: Option<&Value>, value: &Value) -> Form {
     match value {
         Value::Object(_) => {
@@ -55,7 +56,8 @@ pub(super) fn form(schema: Option<&Value>, value: &Value) -> Form {
     }
 }
 
-/// Returns the leaves of an object that can have owners.
+/// Returns the leaves of an object. Omits fields that never have an owner, such as `apiVersion` and
+/// `metadata.name`.
 pub(super) fn leaves<'v>(kind: &ResourceKind, body: &'v Body) -> Leaves<'v> {
     collect_all(kind, body).leaves
 }

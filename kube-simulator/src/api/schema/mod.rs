@@ -21,8 +21,8 @@ use serde_json::Value;
 /// The fields that every object has, whether or not its schema contains them.
 const OF_EVERY_OBJECT: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Returns the schema of a field. `schema` describes an object with this property, or a map with
-/// this key.
+/// Returns the schema of a field, or `None` if `schema` does not describe the field. The field is a
+/// property of an object or a key of a map.
 pub(crate) fn of_field<'s>(schema: &'s Value, field: &str) -> Option<&'s Value> {
     let named = schema.get("properties").and_then(|properties| properties.get(field));
     named.or_else(|| schema.get("additionalProperties").filter(|of_all| of_all.is_object()))

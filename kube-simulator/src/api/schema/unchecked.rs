@@ -53,7 +53,8 @@ const FORMATS: [&str; 22] = [
 /// Maximum number of fields that the warning about one keyword names.
 const MAX_NAMED: usize = 3;
 
-/// The fields of an object to which an unchecked keyword of the schema applies.
+/// The fields of an object for which the simulator ignores one keyword of the schema, such as
+/// `pattern`.
 #[derive(Default)]
 struct Fields {
     named: BTreeSet<String>,

@@ -23,7 +23,7 @@ pub(super) enum Test {
     In(Vec<String>),
     /// Also matches objects without the label.
     NotIn(Vec<String>),
-    /// Matches only integer values.
+    /// Matches label values that are integers greater than this number.
     GreaterThan(i64),
     LessThan(i64),
 }

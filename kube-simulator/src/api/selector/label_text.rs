@@ -13,7 +13,7 @@ const OPERATORS: &str = "in, notin, =, ==, !=, gt, lt";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Token<'a> {
     Word(&'a str),
-    /// One of `SIGNS`.
+    /// A sign of the grammar, such as `!=` or `(`.
     Sign(&'a str),
     End,
 }

@@ -58,7 +58,8 @@ pub(super) fn create(writer: &Writer<'_>, mut body: Body, source: WriteSource) -
     })
 }
 
-/// Returns an error if etcd would reject the new object. A dry run does not reach etcd.
+/// Returns an error if a real server could not store the new object in etcd. Dry runs skip this
+/// check, because they store nothing.
 pub(super) fn check_storable(body: &Body) -> Result<(), Refusal> {
     if metadata_str(body, "resourceVersion").is_some_and(|version| version != "0") {
         return Err(status::internal("resourceVersion should not be set on objects to be created"));

@@ -1,9 +1,9 @@
 //! Deletes objects.
 //!
 //! An object is removed at once unless a finalizer, foreground deletion, or a kubelet blocks the
-//! removal. Objects in a namespace block the removal of the namespace, and objects of a definition
-//! that of the definition. A blocked object is marked with a deletion timestamp, and removed when
-//! nothing blocks it any more.
+//! removal. Objects in a namespace block the removal of the namespace. Custom resources block the
+//! removal of their custom resource definition. A blocked object is marked with a deletion
+//! timestamp, and removed when nothing blocks it any more.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
@@ -244,15 +244,15 @@ struct Ending {
     seconds: i64,
     /// Whether the object remains until another component, such as a kubelet, removes it.
     waits: bool,
-    /// Whether the object is stored with the deletion timestamp before it is removed, even if it is
-    /// removed at once.
+    /// Whether the deletion timestamp is stored in a separate write before the removal, even if
+    /// nothing blocks the removal. Watches then receive `MODIFIED` and `DELETED`.
     marks_first: bool,
 }
 
 impl Ending {
-    /// Returns the ending that a delete causes. Returns `None` if the object is already being
-    /// deleted and its current ending remains, because this delete does not shorten the grace
-    /// period.
+    /// Returns how a delete with these options ends the object. Returns `None` if the delete has no
+    /// effect, because the object is already being deleted with a grace period that the delete does
+    /// not shorten.
     ///
     /// Counterpart: `BeforeDelete` in `k8s.io/apiserver/pkg/registry/rest`.
     fn of(writer: &Writer<'_>, body: &Body, options: &DeleteOptions, now: Timestamp) -> Option<Self> {
@@ -301,8 +301,9 @@ fn ends_gracefully(writer: &Writer<'_>) -> bool {
     writer.api.behavior.graceful_pods && kind.kind == "Pod" && kind.group.is_empty()
 }
 
-/// Returns the grace period in seconds, or 0. Only scheduled pods that have not finished have a
-/// grace period, and only if `SimulatorBuilder::graceful_pod_deletion` is set.
+/// Returns the grace period in seconds: `wanted`, or if it is `None`, the period in the pod's spec.
+/// Returns 0 for all objects except scheduled pods that have not finished, and for all objects if
+/// `SimulatorBuilder::graceful_pod_deletion` is not set.
 fn grace(writer: &Writer<'_>, body: &Body, wanted: Option<i64>) -> i64 {
     let spec = body.get("spec");
     let is_scheduled =

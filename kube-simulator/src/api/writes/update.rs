@@ -29,10 +29,11 @@ pub(crate) enum Part {
     Main,
     /// The status; for most built-in kinds, labels and annotations too.
     Status,
-    /// The same as `Main`, written through `/scale`.
+    /// The number of replicas, through `/scale`. As with [`Main`](Self::Main), the status does not
+    /// change.
     Scale,
-    /// The same as `Main`, and also the finalizers in the spec of a namespace, which other writes
-    /// do not change.
+    /// Everything except the status, through `/finalize` of a namespace. Clients can change the
+    /// finalizers in the spec of the namespace only with this part.
     Finalizers,
     /// Everything. Only the server itself writes this part.
     Whole,

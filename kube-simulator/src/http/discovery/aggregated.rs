@@ -84,8 +84,9 @@ fn resource(kind: &ResourceKind) -> Value {
     resource
 }
 
-/// Returns the `responseKind` of the resource `of` or of one of its subresources. If `of` is a
-/// built-in kind and `group` and `version` are its own, both are empty strings in the result.
+/// Returns the `responseKind` of the resource `of` or of one of its subresources, from `group`,
+/// `version` and `kind`. If `of` is a built-in kind with the same group and version, both are empty
+/// strings in the result.
 fn response_kind(of: &ResourceKind, group: &str, version: &str, kind: &str) -> Value {
     let is_own = of.is_built_in() && group == of.group && version == of.version;
     let (group, version) = if is_own { ("", "") } else { (group, version) };

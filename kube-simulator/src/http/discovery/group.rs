@@ -119,7 +119,8 @@ pub(super) fn subresources(kind: &ResourceKind) -> Vec<Subresource> {
 
 impl Subresource {
     /// Parses a subresource in the format of
-    /// [`Facts::subresources`](crate::kinds::Facts::subresources).
+    /// [`Facts::subresources`](crate::kinds::Facts::subresources). Returns `None` unless the text
+    /// has a name, an `apiVersion` and a kind.
     fn parse(text: &'static str) -> Option<Self> {
         let mut words = text.split(' ');
         let (name, api_version, kind) = (words.next()?, words.next()?, words.next()?);

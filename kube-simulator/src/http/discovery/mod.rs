@@ -1,8 +1,8 @@
 //! Discovery of groups, versions and resources.
 //!
 //! `kubectl` requests aggregated documents (`apidiscovery.k8s.io`); older clients request separate
-//! documents. Both are built from the same list of [`GroupVersion`]s. Each request builds the list
-//! from the catalogue, so that it always contains the current custom resources.
+//! documents. Both are built from the same list of [`GroupVersion`]s. Each request builds the
+//! list anew from the resources that the simulator serves at that time, including custom resources.
 
 mod aggregated;
 mod documents;

@@ -73,7 +73,7 @@ pub(crate) fn review(group_version_path: &str, plural: &str) -> Option<&'static 
 }
 
 impl Review {
-    /// Returns the review with its type and a status that grants everything.
+    /// Returns the review with `kind`, `apiVersion`, and a status that grants everything.
     pub(crate) fn grant(&self, mut review: Value) -> Value {
         review["kind"] = self.kind.into();
         review["apiVersion"] = format!("{}/v1", self.group).into();

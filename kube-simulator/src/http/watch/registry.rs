@@ -113,8 +113,8 @@ impl WatchRegistry {
         self.open.lock().streams.values().filter(|watch| filter.matches(&watch.request)).count()
     }
 
-    /// Sends an injection to all streams whose requests match the filter, and returns the number of
-    /// these streams.
+    /// Sends an injection (bytes, an error or an end from a test) to all streams whose requests
+    /// match the filter, and returns the number of these streams.
     pub(crate) fn inject(&self, filter: &RequestFilter, injection: &PlacedInjection) -> usize {
         let open = self.open.lock();
         let matching = open.streams.values().filter(|watch| filter.matches(&watch.request));
@@ -137,7 +137,8 @@ impl WatchRegistry {
         open.end = Some(end);
     }
 
-    /// Resets the end time of new streams and the counters, as a restart does.
+    /// Undoes the effect of [`Self::end_all`] on streams that are opened from now on, and resets
+    /// the counts of streams that ended because clients read too slowly. A restart calls this.
     pub(crate) fn reset(&self) {
         self.open.lock().end = None;
         self.terminated.lock().clear();

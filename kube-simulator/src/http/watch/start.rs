@@ -144,8 +144,8 @@ fn start(revision: &Revision, options: &ListOptions) -> Result<Start, Refusal> {
     })
 }
 
-/// Returns the error message for an expired resource version, in the wording of the watch cache or
-/// of etcd.
+/// Returns the error message for an expired resource version. The watch cache's message contains
+/// `floor`, the lowest available version. For kinds without a watch cache, the message is etcd's.
 fn too_old(table: &Table, version: u64, floor: u64) -> String {
     if table.kind.is_cached() {
         return format!("too old resource version: {version} ({floor})");

@@ -28,8 +28,8 @@ const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 /// The interval at which a real server checks for due bookmarks. The simulator shifts each bookmark
 /// at random by about this time.
 const TICK: Duration = Duration::from_secs(1);
-/// The maximum time from the moment when a bookmark becomes due to the next check for due
-/// bookmarks, as a multiple of [`TICK`].
+/// A real server sends a due bookmark at its next check for due bookmarks. This is the maximum wait
+/// for that check, as a multiple of [`TICK`].
 const MAX_TICK_DELAY: f64 = 1.25;
 
 /// Maximum distance of a deadline from now. A much later deadline would overflow the clock.
@@ -46,8 +46,8 @@ pub(super) struct WatchStream {
     pub(super) table: Arc<Table>,
     /// The resource version that the server has reached.
     pub(super) revision: Revision,
-    /// Notifies when the watch cache of an API server that can lag makes progress; `None` for the
-    /// first server, which never lags.
+    /// Notifies this watch when an API server that can lag may have received more events. `None`
+    /// for the first API server, which never lags.
     pub(super) progress: Option<Listener>,
     pub(super) filter: Filter,
     pub(super) framing: Framing,
@@ -67,7 +67,8 @@ pub(super) struct WatchStream {
     pub(super) pending: VecDeque<Arc<Event>>,
     /// The resource version up to which the history has been read.
     pub(super) complete_to: u64,
-    /// Injections whose position among the events is not reached yet.
+    /// Injections (bytes, errors and ends from a test) that wait until all events before them are
+    /// sent.
     pub(super) inbox: VecDeque<PlacedInjection>,
     /// Injections that replace the next events, in order.
     pub(super) substitutes: VecDeque<WatchInjection>,
@@ -86,8 +87,8 @@ pub(super) struct Initial {
 /// The bookmark that ends the initial list of a streaming list.
 #[derive(Debug)]
 pub(super) struct EndBookmark {
-    /// The resource version of the initial objects. If events precede the bookmark, the bookmark
-    /// has a later version.
+    /// The resource version of the initial objects. If the watch reads the history beyond this
+    /// version before it sends the bookmark, the bookmark gets the later version.
     pub(super) version: u64,
     pub(super) due: Instant,
 }
@@ -110,8 +111,8 @@ impl Bookmarks {
 
     /// Schedules the next bookmark after one interval, or shortly before the deadline if that is
     /// sooner. The time is shifted at random by about a second, because a real server checks for
-    /// due bookmarks only once per second. `pause` is the minimum time until the bookmark. A
-    /// `pause` that is longer than the time between two checks is shortened to that time.
+    /// due bookmarks only once per second. `pause` is the minimum time until the bookmark, but is
+    /// limited to the time between two checks.
     fn schedule(&mut self, pause: Duration) {
         let now = Instant::now();
         let regular = deadline_after(self.interval);
@@ -140,8 +141,8 @@ impl WatchStream {
         stream::unfold(self, |mut watch| async move { watch.next().await.map(|bytes| (bytes, watch)) })
     }
 
-    /// Waits for the next piece of the response body. Returns `None` after the clean end of the
-    /// watch.
+    /// Waits for the next piece of the response body, or for the error with which an injection
+    /// breaks the connection. Returns `None` after the end of the watch.
     async fn next(&mut self) -> Option<std::io::Result<Bytes>> {
         loop {
             let mut buffer = BytesMut::new();
@@ -303,7 +304,8 @@ impl WatchStream {
         }
     }
 
-    /// Executes the injections that precede the event with this resource version.
+    /// Handles the injections that a test has placed before the event with this resource version:
+    /// sends them, or moves those that replace an event to `substitutes`.
     fn execute_before(&mut self, version: u64, buffer: &mut BytesMut) {
         while !self.framing.is_full(buffer) && self.inbox.front().is_some_and(|placed| placed.after < version)
         {
@@ -373,7 +375,8 @@ impl WatchStream {
     }
 }
 
-/// Waits for progress of an API server that can lag. Never returns if `progress` is `None`.
+/// Waits until an API server that can lag may have received more events. Never returns if
+/// `progress` is `None`, which is the case for an API server that never lags.
 async fn progress(progress: Option<&Listener>) {
     match progress {
         Some(progress) => progress.notified().await,

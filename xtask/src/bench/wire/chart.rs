@@ -42,8 +42,8 @@ pub(crate) fn bars(title: &str, values: &[(&str, f64)]) -> String {
     image(title, 48.0 + values.len() as f64 * ROW, &body)
 }
 
-/// Returns a chart with one line for each client, which connects the existing values of the client for
-/// [`SIZES`]. Both axes are logarithmic.
+/// Returns a chart with one line for each client, over the numbers of objects in [`SIZES`]. A value
+/// of `None` was not measured, and the line omits it. Both axes are logarithmic.
 pub(crate) fn lines(title: &str, series: &[(&str, Vec<Option<f64>>)]) -> String {
     let values = || series.iter().flat_map(|(_, values)| values.iter().flatten().copied());
     let lowest = values().fold(f64::MAX, f64::min).log10().floor();

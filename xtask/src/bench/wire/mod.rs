@@ -174,7 +174,7 @@ impl<'a> Bench<'a> {
     }
 
     fn measure(&self, part: Part, form: &'static Form) -> anyhow::Result<Figures> {
-        let command = || self.programs.command(form.program).context("the client is not built");
+        let command = || self.programs.command(form.program).context("the client's program was not built");
         let mut figures = Figures::new();
         match part {
             Part::Throughput => figures = self.run(form, 1, None).throughput(command()?)?,

@@ -140,8 +140,9 @@ impl Objects {
     }
 }
 
-/// Replaces each character of a random part: digits by digits, and letters by letters, so that a
-/// hexadecimal number stays hexadecimal.
+/// Changes the characters of a random part, such as a UID, for the clone with the number `clone`.
+/// Digits stay digits, and the letters `a` to `f` stay in this range, so that a hexadecimal number
+/// stays hexadecimal. `part` is the index of the part in the object.
 fn change(text: &mut [u8], clone: usize, part: usize) {
     for (position, byte) in text.iter_mut().enumerate() {
         let shift = pseudorandom_byte(((clone * 64 + part) * 256 + position) as u64);

@@ -57,8 +57,8 @@ pub(crate) struct Chart {
     pub(crate) file: &'static str,
     pub(crate) title: &'static str,
     pub(crate) unit: Unit,
-    /// The names of the figures: one for a chart of bars, or one for each of [`SIZES`] for a chart
-    /// of lines.
+    /// The names of the figures. A chart of bars has one figure. A chart of lines has one figure
+    /// for each number of objects in [`SIZES`].
     pub(crate) figures: &'static [&'static str],
 }
 

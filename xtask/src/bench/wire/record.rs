@@ -1,4 +1,5 @@
-//! Makes the recording: starts a real API server, and runs the recorder against it.
+//! Records the responses that the benchmark replays: starts a real API server, and runs the
+//! recorder (`xtask/wire/record.rs`) against it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -10,7 +11,7 @@ use super::programs::Programs;
 use crate::signals::Signals;
 use crate::{apiserver, controlplane, workspace};
 
-/// The description of a complete recording.
+/// The content of `recording.json`, which the recorder writes at the end of a complete recording.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Description {
     pub(crate) objects: usize,

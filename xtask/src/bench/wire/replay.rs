@@ -67,8 +67,8 @@ impl Server {
         self.batches.send(Batch { events, rate }).context("the replaying server has ended")
     }
 
-    /// Waits until the events of the last call of [`send`](Self::send) with a rate are sent. Returns the time of each
-    /// event in nanoseconds.
+    /// Waits until the server has sent the events of the preceding [`send`](Self::send), which must
+    /// have had a rate. Returns the time of each event in nanoseconds. Fails after ten minutes.
     pub(crate) fn sent(&self) -> anyhow::Result<Vec<u64>> {
         self.sent
             .recv_timeout(Duration::from_secs(600))

@@ -25,7 +25,7 @@ const SYNC_PEAK: &str = "sync.peak";
 /// The figures of a run, by name.
 pub(crate) type Figures = Vec<(String, f64)>;
 
-/// The inputs of a run.
+/// The inputs of a run, which starts a server and a client process, and measures the client.
 #[derive(Debug)]
 pub(crate) struct Run<'a> {
     pub(crate) form: &'a Form,
@@ -69,7 +69,8 @@ impl Run<'_> {
         Ok(figures)
     }
 
-    /// Measures the sync only. Prepends `prefix` to the names of the figures. Also returns the peak memory.
+    /// Measures the sync only. Returns the figures, with `prefix` and a dot before each name, and
+    /// the peak memory in bytes.
     pub(crate) fn sync_only(&self, command: Command, prefix: &str) -> anyhow::Result<(Figures, f64)> {
         let figures = self.sync(command, &[])?.figures;
         let peak = figures.iter().find(|(name, _)| name == SYNC_PEAK).map_or(0.0, |(_, peak)| *peak);

@@ -45,7 +45,7 @@ fn content_of(api_version: &str, kind: &str, object: &Fields<'_>) -> Option<Vec<
     Some(out)
 }
 
-/// Encodes an object whose content is already encoded.
+/// Returns the protobuf of an object: the encoded `content` in the envelope with version and kind.
 pub(crate) fn document_of(api_version: &str, kind: &str, content: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(content.len() + ROOM);
     put_envelope(&mut out, api_version, kind, |out| put_bytes(out, 2, content));

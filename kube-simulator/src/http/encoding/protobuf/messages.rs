@@ -2,7 +2,7 @@
 
 use kube_messages::{Field, Messages, Shape};
 
-/// The type of a field.
+/// The type of a field of a protobuf message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldType {
     /// The name of the type in [`kube_messages`]: a message such as `core.v1.PodSpec`, or a letter

@@ -16,7 +16,8 @@ use super::path::{JsonPath, text_of};
 use super::text::{elements, number, text, text_or};
 use crate::kinds::Column;
 
-/// Returns the cell of a custom resource: the value at the column's path.
+/// Returns the cell of a custom resource: the value at the column's path. If the path or the value
+/// is missing, the cell is null, or `<unknown>` in a column of dates.
 pub(super) fn at_path(path: Option<&JsonPath>, column: &Column, object: &Value, now: Timestamp) -> Value {
     let found = path.and_then(|path| path.find(object));
     match found {
@@ -75,7 +76,7 @@ fn is_terminating(object: &Value) -> bool {
     object["metadata"]["deletionTimestamp"].is_string()
 }
 
-/// Returns the length of an object or of a list.
+/// Returns the number of entries of an object or a list; 0 for any other value.
 fn len(value: &Value) -> usize {
     value.as_object().map_or_else(|| elements(value).len(), serde_json::Map::len)
 }
