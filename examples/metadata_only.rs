@@ -1,5 +1,6 @@
-//! Metadata-only informers, for programs that read labels, owners and versions. They need a fraction of the memory of
-//! other informers, and never hold the data of a Secret.
+//! Metadata-only informers, for programs that read labels, owners and versions. They need a
+//! fraction of the memory of other informers. They do not hold the field `data` of a Secret, but do
+//! hold its annotations, in which `kubectl apply` stores a copy of the data.
 //!
 //! ```text
 //! cargo run --example metadata_only

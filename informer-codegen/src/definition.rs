@@ -168,8 +168,8 @@ fn definition(path: &Path, value: Value, left_out: &mut Vec<String>) -> anyhow::
     }))
 }
 
-/// Returns the top-level fields of a version other than `spec` and `status`, or the reason why the
-/// version is unusable.
+/// Returns the top-level fields of a version except `apiVersion`, `kind`, `metadata`, `spec` and
+/// `status`, or the reason why the version is unusable.
 fn usable(version: &Version) -> Result<Vec<String>, &'static str> {
     let schema = version.schema.as_ref().and_then(|schema| schema.open_api.as_ref());
     let Some(fields) = schema.and_then(|schema| schema["properties"].as_object()) else {

@@ -115,7 +115,8 @@ impl<K: 'static> Indexer<K> {
     }
 
     /// Returns the watermark of each namespace, if each namespace is watched separately; otherwise
-    /// the result is empty. Namespaces whose initial list has not been processed are missing.
+    /// the result is empty. A watermark is the resource version that the store has reached.
+    /// Namespaces whose initial list has not been processed are missing.
     #[must_use]
     pub fn watermarks(&self) -> Arc<Watermarks> {
         Arc::clone(&self.shared.state.read().watermarks)

@@ -19,8 +19,7 @@ pub(crate) fn build(package: &str, name: &str, signals: &Signals) -> anyhow::Res
     if !process::run(&mut command, signals, || Ok(()))?.success() {
         bail!(
             "`go build {package}` failed, see its message above; it needs Go 1.26 or newer and \
-             access to a Go module proxy. `cargo xtask bench --without-go` measures only this \
-             workspace"
+             access to a Go module proxy"
         );
     }
     Ok(Some(path))

@@ -17,8 +17,8 @@ use crate::workspace;
 /// delete objects, so they do not use KUBECONFIG, which can name the user's current cluster.
 const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 
-/// The environment variable with the URL of etcd. The wire scenarios (`kube-simulator/tests/wire`) use it to compact
-/// etcd's history.
+/// The environment variable with the URL of etcd. The wire scenarios (`kube-simulator/tests/wire`)
+/// use it to compact etcd's history.
 const ETCD: &str = "INFORMER_E2E_ETCD";
 
 /// The environment variable that is set for the wire scenarios (`kube-simulator/tests/wire`) if a controller-manager

@@ -56,8 +56,8 @@ fn folder() -> PathBuf {
     workspace::root().join("target").join("fuzz")
 }
 
-/// Builds all fuzz targets, and returns the folder of the programs. [`FLAGS`] affect every crate,
-/// so cargo has a separate target folder.
+/// Builds all fuzz targets, and returns the folder of the programs. Uses a separate target folder,
+/// because [`FLAGS`] apply to all dependencies, too.
 fn build(signals: &Signals) -> anyhow::Result<PathBuf> {
     let host = host()?;
     let flags = std::env::var("RUSTFLAGS").unwrap_or_default();

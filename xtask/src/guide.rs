@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     if !dead.is_empty() {
         bail!("the guide has {} dead links, which are listed above", dead.len());
     }
-    eprintln!("guide: {} pages in {BOOK}", pages.len());
+    eprintln!("guide: built {} pages in {BOOK}, and found no dead links", pages.len());
     Ok(ExitCode::SUCCESS)
 }
 

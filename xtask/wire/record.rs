@@ -16,7 +16,7 @@ use serde_json::json;
 use self::bodies::{ENCODINGS, Recorder};
 use self::cluster::Cluster;
 
-/// The number of recorded updates of each pod.
+/// The number of updates of each pod while the watches are recorded. Each update is one event.
 const PASSES: usize = 2;
 
 #[tokio::main]

@@ -53,7 +53,9 @@ fn items(tokens: &TokenStream) -> anyhow::Result<String> {
     Ok(spaced(&prettyplease::unparse(&file)))
 }
 
-/// Inserts a blank line after each item of an `impl` or a `trait`. prettyplease inserts none.
+/// Inserts a blank line after each line `}`, unless the next line is `}`, too, and before
+/// documentation that follows a `;`. This separates items, because prettyplease inserts no blank
+/// lines.
 fn spaced(text: &str) -> String {
     let mut spaced = String::new();
     let mut before = "";

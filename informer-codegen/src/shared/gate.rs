@@ -30,8 +30,9 @@ impl Gate {
         };
         if last - first + 1 != places.len() {
             bail!(
-                "the Kubernetes versions {present:?} are not consecutive; generated code can be limited only to a \
-                 range of versions; add the missing versions, or remove some"
+                "a kind or an API group exists only in the Kubernetes versions {present:?}, which are not \
+                 consecutive; generated code can be limited only to a range of versions; correct the field \
+                 `features` of the kinds"
             );
         }
         let (from, to) = (&all[first], &all[last]);

@@ -108,7 +108,11 @@ impl Reporter {
         match now {
             now if now == before.problem => {}
             Some(problem) => {
-                tracing::warn!(%lease, %problem, "lease request failed; retrying (repeats are not logged)");
+                tracing::warn!(
+                    %lease,
+                    %problem,
+                    "lease request failed; retrying (logged again only after another problem or a success)"
+                );
             }
             None => tracing::info!(%lease, "lease requests succeed again"),
         }

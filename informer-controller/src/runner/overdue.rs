@@ -46,8 +46,9 @@ impl Overdue {
         }
     }
 
-    /// Returns `true` if the namespace has no log line yet, or if its last log line is at least one
-    /// deadline old. In this case, also records a new log line.
+    /// Returns whether `report` must log the namespace now: the namespace was never logged, or its
+    /// last log line is at least `self.deadline` old. If so, stores the current time as the time of
+    /// the last log line.
     fn should_log(&self, namespace: &str) -> bool {
         let mut logged = self.logged.lock();
         logged.retain(|_, at| at.elapsed() < self.deadline);

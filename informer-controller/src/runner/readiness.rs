@@ -46,7 +46,8 @@ enum Coverage {
         /// The position in `Readiness::caches` of a cache that has not listed the namespace, or no
         /// longer watches it.
         cache: usize,
-        /// Set when the cache has listed the namespace, or watches it again.
+        /// If `cache` has not listed the namespace: set when it has. If `cache` no longer watches
+        /// the namespace: set when it watches the namespace again.
         complete: Completion,
         /// If `cache` no longer watches the namespace: one token for each other cache that still
         /// does, cancelled when that cache stops watching it. Otherwise empty.

@@ -56,9 +56,9 @@ pub(super) struct State<K> {
     /// objects are user code.
     pub(super) garbage: Vec<Delta<K>>,
     pub(super) closed: bool,
-    /// The number of lists and releases that are being queued in slices. No batch can be taken
-    /// before all of their slices are queued: a store with only a part of a list would not equal
-    /// any state of the server.
+    /// The number of lists, and of releases of namespaces, that are being queued in slices. No
+    /// batch can be taken before all slices are queued, because a store with only a part of a list
+    /// or release would not equal any state of the server.
     take_blocks: usize,
 }
 

@@ -157,7 +157,7 @@ pub enum WatchEvent<K> {
     Error(Box<Status>),
     /// An event whose object can't be decoded.
     RejectedObject {
-        /// The change that the event reports.
+        /// What the event reports: a new version of the object, its deletion, or something unknown.
         kind: RejectedKind,
         /// The parts of the object that could be decoded, and the error.
         object: RejectedObject,

@@ -26,15 +26,15 @@ pub(crate) struct Progress {
     created: Instant,
     batches: AtomicU64,
     items: AtomicU64,
-    /// The time of the last batch with which the store reached a resource version, in milliseconds
-    /// since `created`; `u64::MAX` before the first such batch.
-    watermark: AtomicU64,
+    /// The time of the last batch that had a [watermark](informer_core::Batch::watermark), in
+    /// milliseconds since `created`; `u64::MAX` before the first such batch.
+    watermark_reached: AtomicU64,
 }
 
 impl Progress {
     pub(super) fn new() -> Self {
-        let (batches, items, watermark) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(u64::MAX));
-        Self { created: Instant::now(), batches, items, watermark }
+        let (batches, items) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { created: Instant::now(), batches, items, watermark_reached: AtomicU64::new(u64::MAX) }
     }
 
     /// Counts a batch with `items` changed objects. `has_watermark` says whether the store has
@@ -45,7 +45,7 @@ impl Progress {
             self.items.fetch_add(items as u64, Ordering::Relaxed);
         }
         if has_watermark {
-            self.watermark.store(self.millis(), Ordering::Relaxed);
+            self.watermark_reached.store(self.millis(), Ordering::Relaxed);
         }
     }
 
@@ -57,7 +57,8 @@ impl Progress {
     /// Returns the time since the last batch with which the store reached a resource version (the
     /// watermark); `None` before the first such batch.
     pub(crate) fn watermark_age(&self) -> Option<Duration> {
-        let reached = Some(self.watermark.load(Ordering::Relaxed)).filter(|reached| *reached != u64::MAX)?;
+        let reached = self.watermark_reached.load(Ordering::Relaxed);
+        let reached = Some(reached).filter(|reached| *reached != u64::MAX)?;
         Some(Duration::from_millis(self.millis().saturating_sub(reached)))
     }
 

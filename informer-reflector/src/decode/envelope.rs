@@ -2,7 +2,7 @@
 
 use kube_messages::{Content, Fields, Malformed, Message, Messages};
 
-/// The first bytes of each body in protobuf, and of each object in a watch.
+/// The first bytes of each list or status in protobuf, and of each object in a watch event.
 pub(super) const MAGIC: &[u8] = b"k8s\0";
 
 /// Kubernetes' protobuf envelope `runtime.Unknown`: the bytes of an object or list, with its type.

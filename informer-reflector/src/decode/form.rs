@@ -197,11 +197,12 @@ struct OnlyMetadata {
     metadata: ObjectMeta,
 }
 
-/// Decodes objects that are stored as JSON.
+/// Decodes objects from the JSON that the store holds for them.
 pub(crate) struct FromJson {
     decode: Decode,
-    /// The `apiVersion` and `kind` to set in dynamic objects whose JSON lacks them, because the
-    /// items of a list have no type. `None` if the JSON always contains the type.
+    /// The `apiVersion` and `kind` to set in dynamic objects whose JSON lacks them, because servers
+    /// omit these two fields from the items of a list of a built-in kind. `None` if the JSON always
+    /// contains them.
     types: Option<TypeMeta>,
 }
 
@@ -240,7 +241,7 @@ fn with_tape<T>(bytes: &[u8], pruned: &Level, function: impl FnOnce(&Tape<'_>) -
     function(&json::read(str::from_utf8(bytes).ok()?, pruned).ok()?.tape)
 }
 
-/// Decodes objects that are stored as protobuf messages.
+/// Decodes objects from the protobuf messages that the store holds for them.
 struct FromProtobuf {
     decode: Decode,
     message: &'static Message,

@@ -69,8 +69,9 @@ impl<'j> Scanner<'j> {
         Ok(Value { tape, len: self.at - before })
     }
 
-    /// Reads the value of this scanner's text and adds the value to an existing tape. The tape was
-    /// created for another text, so this text is copied into the decoded texts of the tape.
+    /// Reads the value in this scanner's text, and adds its tokens to an existing tape. Tokens of
+    /// strings and numbers are positions in the tape's texts, so the whole text is first copied
+    /// into `Tape::decoded`.
     pub(super) fn append_to(mut self, tape: &mut Tape<'_>, depth: usize) -> Result<(), NoValue> {
         self.start = tape.decoded(self.text).start();
         self.write_value(tape, None, depth)

@@ -40,7 +40,8 @@ struct ListBody<K> {
     slices: Slices,
     /// `None` after the end of the body or an error.
     decoder: Option<ListDecoder<K>>,
-    /// The `apiVersion` and `kind` of the items. Servers omit them from the items of a list.
+    /// The `apiVersion` and `kind` of the items. Servers omit these two fields from the items of a
+    /// list of a built-in kind.
     resource: TypeMeta,
     /// The end of the list. It is set when the last items are returned, and is then the next part
     /// of the list.
@@ -65,8 +66,8 @@ impl<K> ListBody<K> {
         Ok(Some(self.items(items)))
     }
 
-    /// Sets `apiVersion` and `kind` of dynamic objects. The server omits these two fields from the
-    /// items of a list, and sends them in the objects of a watch.
+    /// Sets `apiVersion` and `kind` of dynamic objects that lack them. Servers omit these two
+    /// fields from the items of a list of a built-in kind, but not from the objects of a watch.
     fn items(&self, mut items: Vec<Result<OwnedObject<K>, RejectedObject>>) -> ListPart<K> {
         for object in items.iter_mut().flatten().filter(|object| !object.is_encoded()) {
             let Some(object) = object.downcast_mut::<DynamicObject>() else { break };

@@ -40,8 +40,9 @@ impl Protobuf {
         is_refused && self.is_wanted() && self.disable()
     }
 
-    /// Handles an error of a response body. All later requests are for JSON if the body was invalid
-    /// protobuf, or had fields that [`kube_messages`] does not describe.
+    /// Handles an error of a response body. All later requests are for JSON if a protobuf body had
+    /// unexpected content: for example invalid bytes, another kind, or fields that would be lost
+    /// because [`kube_messages`] does not describe them.
     pub(super) fn observe_failure(&self, encoding: Encoding, error: &ListWatchError) {
         if encoding == Encoding::Protobuf && matches!(error, ListWatchError::Protocol(_)) {
             self.disable();

@@ -283,8 +283,8 @@ impl Outage {
         tracing::warn!(waiting, %resource, %error, "API server unavailable; informers wait and retry in turns");
     }
 
-    /// Records a reflector's first response after an outage, and lets two waiters send their
-    /// requests without a turn.
+    /// Records the first response to a reflector after its requests failed in an outage. Up to two
+    /// more of the waiting reflectors can then send their requests without waiting for their turns.
     pub(super) fn begin_recovery(this: &Arc<Self>) -> Recovery {
         let mut queue = this.queue.lock();
         queue.recovering.now += 1;

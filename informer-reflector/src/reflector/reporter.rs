@@ -207,7 +207,13 @@ impl Reporter {
         let RejectedObject { key, resource_version, error } = rejected;
         let key = key.as_ref().map_or_else(|| "(no readable name)".to_owned(), ObjectKey::to_string);
         let resource = &self.status.description;
-        tracing::warn!(%resource, key, %resource_version, error, "object is quarantined");
+        tracing::warn!(
+            %resource,
+            key,
+            %resource_version,
+            error,
+            "object is quarantined: the store keeps its last valid version, if it has one"
+        );
     }
 
     /// Ends the quarantine of an object after a later version was decoded and transformed, or after
@@ -243,7 +249,11 @@ impl Reporter {
 
     fn log_return(&mut self, key: &ObjectKey) {
         if self.throttle.allows(&self.status.description) {
-            tracing::info!(resource = %self.status.description, %key, "object is no longer quarantined");
+            tracing::info!(
+                resource = %self.status.description,
+                %key,
+                "object is no longer quarantined: it can be decoded and transformed again, or was deleted"
+            );
         }
     }
 }

@@ -50,8 +50,9 @@ pub(crate) struct Applied<'a> {
     pub(crate) is_new: bool,
 }
 
-/// The result of an index function, without its type. For several changes, it is a
-/// `ComputedValues`, or `()` if the function reads only the key. For one object, it is [`Values`].
+/// The result of an index function, without its type: [`Values`] from [`AnyIndex::values_of`], for
+/// one object; `ComputedValues` from [`AnyIndex::compute`], for several changes. For a function of
+/// the key, `compute` stores nothing (`()`), because [`AnyIndex::apply`] calls the function.
 pub(crate) type Computed = Box<dyn Any + Send>;
 
 /// The values that a user's index function returned for several changes. After the changes are

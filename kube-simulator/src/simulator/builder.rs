@@ -83,11 +83,11 @@ impl SimulatorBuilder {
     /// lists of past states can use these events regardless of their age, unless a
     /// [compaction](Self::compaction_interval) has removed them.
     ///
-    /// The default is the rule of a real server. Watches can begin with any of the last 100 events
-    /// of the resource, or of up to 102,400 events that are at most 75 seconds old. Lists at an
-    /// exact version, and watches of Event objects (which have no watch cache), can go back to the
-    /// compacted revision, over at most 102,400 events. Each event keeps up to two versions of its
-    /// object in memory.
+    /// The default is the rule of a real server. A watch can begin at any of the resource's last
+    /// 100 events, and further back at events of the last 75 seconds (at most 102,400 events in
+    /// total). Lists at an exact version, and watches of the kind `Event` (which has no watch
+    /// cache), can go back to the compacted revision, but not further than 102,400 events. Each
+    /// kept event has up to two versions of its object in memory.
     #[doc(alias = "watch-cache-sizes")]
     #[must_use]
     pub fn history_limit(mut self, events: usize) -> Self {

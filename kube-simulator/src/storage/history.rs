@@ -20,7 +20,7 @@ pub(crate) struct Event {
     pub(crate) previous: Option<Arc<Object>>,
     pub(crate) is_deletion: bool,
     /// Whether the event is the deletion of an object whose stored bytes are unreadable. Watches
-    /// that read from etcd cannot report this deletion.
+    /// end instead of reporting this deletion; those that read from etcd end with an error.
     pub(crate) is_corrupt: bool,
     /// The time of the write.
     pub(crate) written: Instant,

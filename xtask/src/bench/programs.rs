@@ -37,7 +37,7 @@ pub(crate) fn measure_ours(
     figures: &mut Figures,
     signals: &Signals,
 ) -> anyhow::Result<()> {
-    eprintln!("now measuring this workspace: {}", part.bench);
+    eprintln!("measuring the benchmark `{}` of this workspace", part.bench);
     // A new folder, so that it contains no figures of other runs.
     let criterion = TempDir::new().context("cannot create a temporary folder")?;
     let mut command = cargo_bench(part);
@@ -79,7 +79,8 @@ pub(crate) struct ClientGo {
 impl ClientGo {
     /// Builds the program that measures client-go. Returns `None` if Go is not installed.
     pub(crate) fn build(signals: &Signals) -> anyhow::Result<Option<Self>> {
-        let path = client_go::build(".", "clientgobench", signals)?;
+        let path = client_go::build(".", "clientgobench", signals)
+            .context("cannot build the benchmarks of client-go; `--without-go` leaves them out")?;
         if path.is_none() {
             eprintln!(
                 "Go is not installed; skipping the measurements of client-go, which need Go 1.26 or newer"
@@ -96,7 +97,7 @@ impl ClientGo {
         figures: &mut Figures,
         signals: &Signals,
     ) -> anyhow::Result<()> {
-        eprintln!("now measuring client-go: {}", part.bench);
+        eprintln!("measuring the counterpart of `{}` in client-go", part.bench);
         let mut command = Command::new(&self.path);
         command.args(part.client_go);
         if effort == Effort::Quick {

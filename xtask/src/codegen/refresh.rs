@@ -183,8 +183,8 @@ fn add_facts(data: &mut Data, kubernetes: &Kubernetes) {
     }
 }
 
-/// Returns the name of a group's accessor: the one in `old` or, for a new group, the first label of
-/// the group's name.
+/// Returns the name of a group's accessor: the one in `old` or, for a new group, the part of the
+/// group's name before the first dot, with `_` instead of `-`.
 fn name(old: &Data, group: &str) -> String {
     let known = old.groups.iter().find(|known| known.group == group).map(|known| known.name.clone());
     known.unwrap_or_else(|| group.split('.').next().unwrap_or_default().replace('-', "_"))

@@ -34,8 +34,8 @@ impl AdditionalServer {
         self != Self::OtherGates
     }
 
-    /// Returns the arguments of a server that listens on `port`. `main` are the inputs for the main
-    /// API server.
+    /// Returns the command-line arguments of this server. It uses the same paths and the same etcd
+    /// as the main API server (`main`), but listens on `port` and has some flags of its own.
     pub(crate) fn flags(self, main: &Flags, options: &Options, port: u16) -> Vec<String> {
         let mut flags = Flags { api_port: port, ..main.clone() }.apiserver(options);
         let own: &[&str] = match self {

@@ -24,7 +24,8 @@ struct Layer {
 /// Crates that make HTTP requests.
 const CLIENTS: &[&str] = &["kube-client", "hyper", "hyper-util", "reqwest", "ureq", "isahc", "curl"];
 
-/// Crates that depend on Kubernetes.
+/// The forbidden dependencies of a crate that must be independent of Kubernetes: the crates with
+/// Kubernetes' types and client, and the lowest crates of the informers.
 const KUBERNETES: &[&str] = &["kube-core", "kube-client", "k8s-openapi", "informer-core", "informer-store"];
 
 /// The crates with Kubernetes' types. These crates take long to compile.

@@ -38,8 +38,8 @@ pub(super) struct Direct {
 struct Occurrence<'r, 'b> {
     number: u64,
     content: Content<'b>,
-    /// The fields of the message after this one. The reader of a list or map reads the other
-    /// elements of the list or map from them.
+    /// The fields that follow this field in the message. If this field is the first element of a
+    /// list or map, the reader of the list or map takes the other elements from here.
     rest: &'r mut Fields<'b>,
 }
 
@@ -154,7 +154,9 @@ fn map<V: Value>(
     Some(())
 }
 
-/// Skips a field that the Rust type does not have. Returns `None` if its content is not zero.
+/// Skips a field that the generated decoder does not read: for example, a field that the Rust type
+/// lacks in some version of Kubernetes. Returns `None` if the field has content: a number other
+/// than zero, or at least one byte.
 fn unknown(field: &Occurrence<'_, '_>) -> Option<()> {
     is_zero(field.content).then_some(())
 }

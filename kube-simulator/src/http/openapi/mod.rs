@@ -1,8 +1,8 @@
 //! `/openapi/v3`: the documents that `kubectl` needs to validate, apply and explain.
 //!
 //! Custom resources have the schemas of their definitions. Schemas of built-in kinds are derived
-//! from protobuf messages: they contain the names and types of all fields, but no descriptions and
-//! no lists of required fields.
+//! from protobuf messages: they contain the names and types of all fields, but no lists of required
+//! fields, and descriptions only of `apiVersion`, `kind` and `metadata`.
 
 mod built_in;
 

@@ -147,8 +147,8 @@ impl Shape {
         }
     }
 
-    /// Returns a bookmark event. As in the real server, the object of a bookmark has only its
-    /// metadata and Go's zero values, and need not be valid.
+    /// Returns a bookmark event. As in the real server, the object of a bookmark has only its type,
+    /// its metadata and Go's zero values, and need not be valid. The zero values are simplified.
     pub(crate) fn bookmark(&mut self, metadata: &Value) -> Vec<u8> {
         let object = match self.form {
             Form::Full => {
@@ -239,7 +239,8 @@ fn append_metadata(buffer: &mut BytesMut, object: &Object) {
     buffer.extend_from_slice(b"}");
 }
 
-/// Returns the JSON of Go's zero value of the kind, without type and metadata.
+/// Returns the JSON that follows the metadata in a bookmark's object: Go's zero values of `spec`
+/// and `status`, simplified. Empty for custom resources and kinds without a status.
 fn zero_values(kind: &ResourceKind) -> &'static str {
     if !kind.is_built_in() {
         return "";

@@ -31,7 +31,8 @@ impl Node {
         }
     }
 
-    /// Draws an address for a pod of this node. Each node has its own range.
+    /// Draws an address for a pod of this node. Each of the first 16,384 nodes has its own range.
+    /// Further nodes use these ranges again.
     pub(super) fn draw_pod_address(&self, draw: &mut Draw) -> String {
         let range = self.index % 65_000;
         format!("100.{}.{}.{}", 64 + range / 256 % 64, range % 256, draw.random.u8(2..=250))

@@ -116,7 +116,8 @@ impl Objects {
     pub(crate) fn list(&self) -> anyhow::Result<&[u8]> {
         if self.count != self.recording.objects() {
             bail!(
-                "a client requested a list of {} objects; the recording has only the list of all {} recorded objects",
+                "a client requested a list; this run has {} objects, but only the list of {} objects is \
+                 recorded",
                 self.count,
                 self.recording.objects()
             );

@@ -64,7 +64,9 @@ impl Server {
     /// Starts to send these recorded events to the watch. `rate` is in events per second; `None`
     /// means full speed.
     pub(crate) fn send(&self, events: Range<usize>, rate: Option<u32>) -> anyhow::Result<()> {
-        self.batches.send(Batch { events, rate }).context("the replaying server has ended")
+        self.batches
+            .send(Batch { events, rate })
+            .context("cannot send events, because the replaying server has panicked; see its message above")
     }
 
     /// Waits until the server has sent the events of the preceding [`send`](Self::send), which must

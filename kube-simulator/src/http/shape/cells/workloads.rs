@@ -120,8 +120,8 @@ pub(super) fn of_autoscaler(column: &str, autoscaler: &Value) -> Option<Value> {
     })
 }
 
-/// Returns the current and the wanted value of each metric of an autoscaler, as `kubectl get`
-/// prints them.
+/// Returns the current and the wanted value of the first two metrics of an autoscaler, and the
+/// number of the other metrics, as `kubectl get` prints them.
 fn targets(spec: &Value, status: &Value) -> String {
     let percent = |value: &Value, otherwise: &str| {
         value.as_i64().map_or_else(|| otherwise.to_owned(), |value| format!("{value}%"))
