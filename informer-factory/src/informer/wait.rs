@@ -130,7 +130,7 @@ impl Shared {
         let lister = match self.source.as_ref() {
             Source::Whole(whole) => whole.lister_watcher.object_metadata(object),
             Source::Namespaces(namespaces) => {
-                namespaces.place(object.namespace()?)?.lister_watcher.object_metadata(object)
+                namespaces.access(object.namespace()?)?.lister_watcher.object_metadata(object)
             }
         }?;
         Some(async move {
@@ -157,9 +157,9 @@ impl Shared {
         let covers = match self.source.as_ref() {
             Source::Whole(whole) => whole.lister_watcher.covers(written),
             Source::Namespaces(namespaces) => {
-                let place = written.namespace.as_deref().and_then(|namespace| namespaces.place(namespace));
-                let Some(place) = place else { return Visibility::Nothing };
-                place.lister_watcher.covers(written)
+                let access = written.namespace.as_deref().and_then(|namespace| namespaces.access(namespace));
+                let Some(access) = access else { return Visibility::Nothing };
+                access.lister_watcher.covers(written)
             }
         };
         match covers {
@@ -187,8 +187,8 @@ impl Shared {
         let Source::Namespaces(namespaces) = self.source.as_ref() else {
             return self.watermark.clone();
         };
-        let place = object.namespace.as_deref().and_then(|namespace| namespaces.place(namespace));
-        place.map_or_else(|| watch::channel(ResourceVersion::empty()).1, |place| place.watermark)
+        let access = object.namespace.as_deref().and_then(|namespace| namespaces.access(namespace));
+        access.map_or_else(|| watch::channel(ResourceVersion::empty()).1, |access| access.watermark)
     }
 }
 
@@ -213,9 +213,9 @@ async fn wait_in(
     has_reached: impl Fn(&ResourceVersion) -> bool,
     timeout: Duration,
 ) -> WaitOutcome {
-    let Some(place) = namespaces.place(namespace) else { return WaitOutcome::NotCovered };
-    match wait(place.watermark, has_reached, timeout).await {
-        WaitOutcome::Stopped if place.removed.is_cancelled() => WaitOutcome::NotCovered,
+    let Some(access) = namespaces.access(namespace) else { return WaitOutcome::NotCovered };
+    match wait(access.watermark, has_reached, timeout).await {
+        WaitOutcome::Stopped if access.removed.is_cancelled() => WaitOutcome::NotCovered,
         outcome => outcome,
     }
 }

@@ -99,7 +99,7 @@ struct Joining<K: 'static> {
 
 /// The parts of a watched namespace that callers need to read its objects from the server, or to
 /// wait for its watermark: the resource version that the store has reached for the namespace.
-pub(crate) struct Place<K> {
+pub(crate) struct NamespaceAccess<K> {
     pub(crate) lister_watcher: Arc<dyn ListerWatcher<K>>,
     /// Receives the namespace's watermark. The channel is closed when the namespace is removed or
     /// the informer has stopped.
@@ -339,8 +339,8 @@ impl<K: 'static> Namespaces<K> {
     /// Returns the source of a watched namespace, a receiver of its watermark (the resource version
     /// that the store has reached), and the token that its removal cancels; `None` if the namespace
     /// is not watched.
-    pub(crate) fn place(&self, namespace: &str) -> Option<Place<K>> {
-        self.state.lock().watched.get(namespace).map(|member| Place {
+    pub(crate) fn access(&self, namespace: &str) -> Option<NamespaceAccess<K>> {
+        self.state.lock().watched.get(namespace).map(|member| NamespaceAccess {
             lister_watcher: Arc::clone(&member.part.lister_watcher),
             watermark: match &member.watermark {
                 Some(watermark) => watermark.subscribe(),

@@ -25,14 +25,14 @@ fn in_file() -> String {
 fn group(group: &data::Group, features: &[String]) -> anyhow::Result<Group> {
     let versions = group.versions.iter().map(|other| version(group, other, features));
     let mut versions = versions.collect::<anyhow::Result<Vec<_>>>()?;
-    sort(&mut versions, "version", |version| &version.accessor)
-        .with_context(|| format!("in the group `{}` of {}", group.name, data::FILE))?;
+    let place = || format!("in the group `{}` of {}", group.name, data::FILE);
+    sort(&mut versions, "version", |version| &version.accessor).with_context(place)?;
     let kinds = group.versions.iter().flat_map(|version| &version.kinds);
     Ok(Group {
         accessor: ident(&group.name)?,
         type_name: ident(&capitalized(&group.name))?,
         title: title(&group.group),
-        gate: union(kinds, features)?,
+        gate: union(kinds, features).with_context(place)?,
         versions,
     })
 }
