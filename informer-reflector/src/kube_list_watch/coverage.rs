@@ -47,7 +47,10 @@ impl Coverage {
         self.labels = parse_selector(selector).unwrap_or_default();
     }
 
+    /// Sets the field selector. A selector with a backslash, which escapes a character of a value,
+    /// covers every object, because it cannot be split at its commas.
     pub(super) fn set_field_selector(&mut self, selector: &str) {
+        let selector = if selector.contains('\\') { "" } else { selector };
         self.fields = selector.split(',').filter_map(FieldRequirement::parse).collect();
     }
 
@@ -60,8 +63,8 @@ impl Coverage {
 }
 
 impl FieldRequirement {
-    /// Parses one requirement of a field selector. Returns `None` if the requirement is about a field
-    /// other than `metadata.name` and `metadata.namespace`.
+    /// Parses one requirement of a field selector. Returns `None` if the requirement is invalid, or
+    /// about a field other than `metadata.name` and `metadata.namespace`.
     fn parse(text: &str) -> Option<Self> {
         let (field, value, equal) = if let Some((field, value)) = text.split_once("!=") {
             (field, value, false)
@@ -129,5 +132,7 @@ mod tests {
         coverage.set_label_selector("app>>5");
         coverage.set_field_selector("status.phase=Running,nonsense");
         assert!(coverage.includes(&ObjectMeta::default()));
+        coverage.set_field_selector(r"metadata.name=a\,b");
+        assert!(coverage.includes(&ObjectMeta { name: Some("a,b".into()), ..ObjectMeta::default() }));
     }
 }
