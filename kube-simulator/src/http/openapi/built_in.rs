@@ -35,6 +35,7 @@ fn describe_type(type_name: &str, schemas: &mut Map<String, Value>) -> Value {
         "y" => json!({ "type": "string", "format": "byte" }),
         "b" => json!({ "type": "boolean" }),
         "i" => json!({ "type": "integer" }),
+        "l" => json!({ "type": "integer", "format": "int64" }),
         "d" => json!({ "type": "number" }),
         "meta.v1.Time" | "meta.v1.MicroTime" => json!({ "type": "string", "format": "date-time" }),
         "util.intstr.IntOrString" => {

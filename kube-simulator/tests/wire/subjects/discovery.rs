@@ -208,6 +208,8 @@ async fn schemas_of_built_in_kinds_name_their_fields(server: Server) {
     let spec = reference(&field("io.k8s.api.apps.v1.Deployment", "spec"));
     assert_eq!(spec, "io.k8s.api.apps.v1.DeploymentSpec");
     assert_eq!(field(&spec, "replicas")["type"], "integer");
+    let generation = field("io.k8s.api.apps.v1.DeploymentStatus", "observedGeneration");
+    assert_eq!((&generation["type"], &generation["format"]), (&json!("integer"), &json!("int64")));
     let pod = "io.k8s.api.core.v1.PodSpec";
     let containers = field(pod, "containers");
     assert_eq!(containers["type"], "array");
