@@ -24,6 +24,10 @@ use tokio::net::TcpListener;
 
 use super::{Inspector, Shown, api};
 
+/// The maximum number of connections to a Unix socket that are not accepted yet. It is the number
+/// for which tokio's listeners ask.
+#[cfg(unix)]
+const BACKLOG: u32 = 1024;
 /// The minimum length of a token in bytes.
 const MIN_TOKEN: usize = 16;
 /// The name of the cookie with the token.
@@ -56,7 +60,8 @@ pub enum InspectorError {
     /// The token is shorter than 16 characters, or has other characters than ASCII letters, digits,
     /// `-`, `_`, `.` and `~`.
     InvalidToken,
-    /// The listener failed, or the file of the Unix socket could not be created or replaced.
+    /// The listener's address could not be read, or the file of the Unix socket could not be
+    /// created or replaced.
     Io(io::Error),
 }
 
@@ -101,11 +106,12 @@ impl Inspector {
     /// # Errors
     /// [`InspectorError::TokenRequired`] if the listener's address is not a loopback address and
     /// there is no [token](Self::token); [`InspectorError::InvalidToken`] if the token is invalid;
-    /// [`InspectorError::Io`] if the listener fails.
+    /// [`InspectorError::Io`] if the listener's address can't be read. Errors of connections do not
+    /// end this future.
     ///
     /// # Cancel safety
-    /// After the future is dropped, no more connections are accepted. Open connections continue until
-    /// the reader closes them.
+    /// After the future is dropped, no more connections are accepted. Open connections are closed
+    /// after the response to their current request.
     pub async fn serve(self, listener: TcpListener) -> Result<(), InspectorError> {
         let address = listener.local_addr()?;
         if !address.ip().is_loopback() && self.shown.token.is_none() {
@@ -134,9 +140,11 @@ impl Inspector {
         if is_socket && std::os::unix::net::UnixStream::connect(path).is_err() {
             std::fs::remove_file(path)?;
         }
-        let listener = tokio::net::UnixListener::bind(path)?;
+        let socket = tokio::net::UnixSocket::new_stream()?;
+        socket.bind(path)?;
+        // No process can connect before `listen`.
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-        axum::serve(listener, router).await?;
+        axum::serve(socket.listen(BACKLOG)?, router).await?;
         Ok(())
     }
 
