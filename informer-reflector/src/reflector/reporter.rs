@@ -71,8 +71,8 @@ impl Reporter {
         });
     }
 
-    /// Records the start of a list. A paged list right after a failed stream counts as the same
-    /// list.
+    /// Records the start of a list. A list that follows a failed list without a wait counts as the
+    /// same list.
     pub(super) fn list_begins(&mut self) {
         self.list_began.get_or_insert_with(Instant::now);
         self.set(Health::Syncing { received: 0, remaining: None });
@@ -334,10 +334,10 @@ fn is_same(earlier: &RejectedObject, later: &RejectedObject) -> bool {
     earlier.resource_version == later.resource_version
 }
 
-/// Returns an error without a position such as ` (line 1, column 7)`, which differs between lists
+/// Returns an error without a position such as ` at line 1, column 7`, which differs between lists
 /// and watches.
 fn cause(error: &str) -> &str {
-    error.split(" (line ").next().unwrap_or(error)
+    error.split(" at line ").next().unwrap_or(error)
 }
 
 /// Returns the error's message, followed by a remedy if one is known.
