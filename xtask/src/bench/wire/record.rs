@@ -11,7 +11,10 @@ use super::programs::Programs;
 use crate::signals::Signals;
 use crate::{apiserver, controlplane, workspace};
 
-/// The content of `recording.json`, which the recorder writes at the end of a complete recording.
+/// The file that describes a recording. The recorder writes it at the end.
+const DESCRIPTION: &str = "recording.json";
+
+/// The content of [`DESCRIPTION`], which the recorder writes at the end of a complete recording.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Description {
     pub(crate) objects: usize,
@@ -32,6 +35,8 @@ pub(crate) fn ensure(
         return Ok((folder, description));
     }
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    // Without this file, a recording that is interrupted counts as incomplete.
+    let _ = std::fs::remove_file(folder.join(DESCRIPTION));
     eprintln!("recording {objects} pods; 20,000 take some minutes");
     record(&folder, objects, programs, signals)?;
     let description = describe(&folder)?;
@@ -39,7 +44,7 @@ pub(crate) fn ensure(
 }
 
 fn describe(folder: &Path) -> anyhow::Result<Description> {
-    let path = folder.join("recording.json");
+    let path = folder.join(DESCRIPTION);
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     serde_json::from_str(&text).with_context(|| format!("{} has an unexpected format", path.display()))
 }

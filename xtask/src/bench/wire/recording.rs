@@ -42,12 +42,16 @@ fn lines(bytes: &[u8]) -> Vec<usize> {
     bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect()
 }
 
-/// Returns the offsets at which the frames in `bytes` end. Each frame begins with the length of its
+/// Returns the offsets at which the complete frames in `bytes` end. Each frame begins with the length of its
 /// content, in four bytes.
 fn length_prefixed(bytes: &[u8]) -> Vec<usize> {
     let (mut ends, mut end) = (Vec::new(), 0);
-    while let Some((length, _)) = bytes[end..].split_first_chunk::<4>() {
-        end = (end + 4 + u32::from_be_bytes(*length) as usize).min(bytes.len());
+    while let Some((length, content)) = bytes[end..].split_first_chunk::<4>() {
+        let length = u32::from_be_bytes(*length) as usize;
+        if length > content.len() {
+            break;
+        }
+        end += 4 + length;
         ends.push(end);
     }
     ends
@@ -129,7 +133,6 @@ mod tests {
     #[test]
     fn frames_end_after_their_length() {
         assert_eq!(length_prefixed(b"\0\0\0\x02ab\0\0\0\0"), [6, 10]);
-        // The end of an incomplete frame is never after the end of the bytes.
-        assert_eq!(length_prefixed(b"\0\0\0\x02a"), [5]);
+        assert_eq!(length_prefixed(b"\0\0\0\x01a\0\0\0\x02a"), [5], "the last frame is incomplete");
     }
 }
