@@ -143,6 +143,7 @@ fn copy_of(error: &ListWatchError) -> ListWatchError {
         ListWatchError::Unreachable(source) => ListWatchError::Unreachable(source.to_string().into()),
         ListWatchError::Interrupted(source) => ListWatchError::Interrupted(source.to_string().into()),
         ListWatchError::Protocol(message) => ListWatchError::Protocol(message.clone()),
+        ListWatchError::InvalidRequest(source) => ListWatchError::InvalidRequest(source.to_string().into()),
         other => ListWatchError::Protocol(other.to_string()),
     }
 }

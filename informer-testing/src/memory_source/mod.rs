@@ -93,7 +93,7 @@ enum Before {
     Present,
 }
 
-/// Methods that change objects.
+/// The constructor, a setting, and methods that change objects.
 impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
     /// Returns a source without objects. `description` names its objects in messages, for example
     /// `pods`.
@@ -157,8 +157,8 @@ impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
     /// changes.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the object does not exist, or if `change` sets a name that no object
-    /// has.
+    /// [`Error::Refused`] if the object does not exist, or if `change` removes the name or sets a
+    /// name or namespace with which no object exists.
     pub fn modify(&self, key: &ObjectKey, change: impl FnOnce(&mut K)) -> Result<Cached<K>, Error> {
         let stored = self.get(key).ok_or_else(|| self.not_found(key))?;
         let mut object = K::clone(&stored);
@@ -302,8 +302,9 @@ impl<K> MemorySource<K> {
     /// Ends the open watches with an error, after each has sent all earlier events.
     ///
     /// Each watch receives a copy of the error. In the copy of an
-    /// [`Unreachable`](ListWatchError::Unreachable) or [`Interrupted`](ListWatchError::Interrupted)
-    /// error, the cause has the same text, but not its original type.
+    /// [`Unreachable`](ListWatchError::Unreachable), [`Interrupted`](ListWatchError::Interrupted) or
+    /// [`InvalidRequest`](ListWatchError::InvalidRequest) error, the cause has the same text, but not
+    /// its original type.
     pub fn fail_watches(&self, error: ListWatchError) {
         self.send_to_open_watches(Content::Failed(Arc::new(error)));
     }
