@@ -15,8 +15,9 @@ use crate::format::duration;
 pub(crate) struct Text(String);
 
 impl Text {
-    /// Replaces white space by spaces, and removes escape sequences, other control characters, and characters that
-    /// change the direction of text.
+    /// Replaces white space by spaces. Removes escape sequences that begin with `ESC [`, all other
+    /// control characters, and characters that change the direction of text. The text of other
+    /// escape sequences stays.
     pub(crate) fn new(text: &str) -> Self {
         let mut shown = String::with_capacity(text.len());
         let mut letters = text.chars().peekable();
@@ -26,7 +27,7 @@ impl Text {
                 '\u{1B}' if letters.next_if_eq(&'[').is_some() => {
                     letters.by_ref().find(|letter| matches!(letter, '@'..='~'));
                 }
-                '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => {}
+                '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => {}
                 _ if letter.is_whitespace() => shown.push(' '),
                 _ if letter.is_control() => {}
                 _ => shown.push(letter),
@@ -214,14 +215,15 @@ impl Informer {
         self.handlers.iter().map(|handler| handler.pending).max().unwrap_or(0)
     }
 
-    /// Returns the age of the last event or bookmark in words; `None` unless the informer is live.
+    /// Returns the age of the last event, bookmark or list in words; `None` unless the informer is
+    /// live.
     pub(crate) fn last_event(&self) -> Option<String> {
         self.last_event_ms.map(duration)
     }
 }
 
-/// The events and the handler calls of an informer per second; `None` until two overviews of the
-/// same process have been read.
+/// The events and the handler calls of an informer per second; `None` until two successive
+/// overviews contain the informer.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Rates {
     pub(crate) events: Option<f64>,
@@ -236,11 +238,11 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Returns the rates since the previous overview, by the identifier of the informer, and stores the
-    /// counters of this overview for the next call. The rates are computed as on the inspector's page
-    /// (`inspector.js` of informer-monitor): the difference of the totals, at least zero, is divided by the
-    /// time on the server between the two overviews. The first overview after a restart of the program has no
-    /// rates.
+    /// Returns the rates since the previous overview, by the identifier of the informer, and stores
+    /// the counters of this overview for the next call. The rates are computed as on the
+    /// inspector's page (`inspector.js` of informer-monitor): the difference of the totals, at
+    /// least zero, is divided by the time on the server between the two overviews. If the time on
+    /// the server has gone back, as after a restart of the program, there are no rates.
     pub(crate) fn rates(&mut self, overview: &Overview) -> HashMap<String, Rates> {
         let seconds = overview.at.saturating_sub(self.at) as f64 / 1000.0;
         let counters: HashMap<_, _> =
@@ -256,8 +258,8 @@ impl History {
     }
 }
 
-/// Returns two totals of an informer: the number of its events without bookmarks, and the number of
-/// calls of its handlers.
+/// Returns two totals of an informer: the number of its added, modified and deleted events, and the
+/// number of calls of its handlers.
 fn totals(informer: &Informer) -> [u64; 2] {
     let events = &informer.events;
     let calls = informer.handlers.iter().map(|handler| handler.delivered).sum();

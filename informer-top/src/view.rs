@@ -33,7 +33,7 @@ const HELP: [&str; 18] = [
     "EVENTS/S           changes from the server, without bookmarks",
     "QUEUED             objects with changes that are not in the store yet",
     "LAG                events that the slowest handler has not received yet",
-    "LAST EVENT         age of the last event or bookmark",
+    "LAST EVENT         age of the last event, bookmark or list",
     "QUARANTINED        objects that could not be decoded or transformed",
     "LISTS              complete lists: the first one, and each relist",
     "FAILURES           failed requests and interrupted watches",
