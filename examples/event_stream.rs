@@ -1,4 +1,4 @@
-//! An event stream: prints every change of the deployments of a cluster.
+//! An event stream: prints the changes of the deployments of a cluster.
 //!
 //! ```text
 //! cargo run --example event_stream      # with the current context of the kubeconfig, until Ctrl-C

@@ -1,5 +1,7 @@
-//! A controller written with kube-runtime, whose objects come from informers: one informer for the reconciled kind, and
-//! one for each owned kind. So the process has only one watch, and one copy of the objects, for each kind.
+//! A controller written with kube-runtime, whose objects come from informers: one informer for the
+//! reconciled kind, and one for each owned kind. So the process has only one watch for each kind.
+//! The reconciled objects are in memory twice, because kube-runtime's `Controller` has its own
+//! store.
 //!
 //! ```text
 //! cargo run --example kube_runtime

@@ -42,7 +42,8 @@ pub(crate) enum Cluster {
 }
 
 impl Args {
-    /// Parses the command line of this process. Returns `None` if `--help` is one of its arguments.
+    /// Parses the command line of this process. Returns `None` for `--help`, unless an argument
+    /// before it is invalid.
     pub(crate) fn parse() -> Result<Option<Self>, String> {
         let cluster = Cluster::Simulated;
         let mut args = Self { run_for: None, cluster, pods: 2_000, nodes: 50, rate: 20, inspect: None };

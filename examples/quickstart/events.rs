@@ -1,4 +1,4 @@
-//! The handler: counts every event, and prints some of them.
+//! The handler: counts the events after the initial list, and prints some of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,7 @@ pub(crate) fn printer() -> (Printer, Lines) {
     (printer, Lines { tally, lines: receiver, seconds: interval(Duration::from_secs(1)) })
 }
 
-/// Counters of the events that a [`Printer`] has received.
+/// Counters of the events that a [`Printer`] has received, without the initial list.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) added: AtomicU64,
@@ -34,8 +34,8 @@ pub(crate) struct Tally {
     this_second: AtomicU64,
 }
 
-/// An event handler for objects of any type that implements [`Describe`]. It counts all events, and
-/// prints some of them.
+/// An event handler for objects of any type that implements [`Describe`]. It counts all events
+/// except the initial list, and prints some of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Printer {
     tally: Arc<Tally>,
@@ -60,7 +60,7 @@ impl Printer {
 
 impl<K: Describe + 'static> EventHandler<K> for Printer {
     fn on_add(&self, object: &Cached<K>, is_in_initial_list: bool) {
-        // Objects of the initial list are not printed.
+        // Objects of the initial list are neither counted nor printed.
         if !is_in_initial_list {
             self.tally.added.fetch_add(1, Ordering::Relaxed);
             self.print(|| format!("+ {}{}", object.key(), object.place()));

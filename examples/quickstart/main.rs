@@ -67,7 +67,7 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     // An index finds objects by their content, here pods by their node.
     let by_node = pods.add_index("node", |pod: &Pod| pod.spec.as_ref()?.node_name.clone())?;
 
-    // Handlers receive every change while their registrations exist.
+    // Handlers receive changes while their registrations exist.
     let (printer, mut lines) = events::printer();
     let tally = printer.tally();
     let handlers = [

@@ -1,8 +1,8 @@
 //! The sample-controller of Kubernetes: the controller creates and maintains a Deployment for each `Foo`.
 //!
-//! The controller uses status, events, owner references, a finalizer, and leader election between two
-//! processes. By default, the program runs a scenario: it starts an API server and two controllers, and kills
-//! the leader during its work.
+//! The controller uses status, events, owner references, a finalizer, and leader election between
+//! two processes. By default, the program runs a scenario: it starts an API server and two
+//! controllers, kills the leader during its work, and starts a third controller.
 //!
 //! ```text
 //! cargo run --example sample-controller

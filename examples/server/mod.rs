@@ -1,6 +1,6 @@
-//! [`Server`]: the API server of the examples. By default it is simulated in this process. The variable
-//! `INFORMER_E2E_KUBECONFIG` selects a real server, as in `cargo xtask e2e`. The user's default kubeconfig is never
-//! used, because examples create and delete objects.
+//! [`Server`]: the API server of most examples. By default it is simulated in this process. The
+//! variable `INFORMER_E2E_KUBECONFIG` selects a real server, as in `cargo xtask e2e`. `Server`
+//! never uses the user's default kubeconfig, because these examples create and delete objects.
 
 use std::error::Error;
 use std::fmt::Debug;

@@ -2,10 +2,10 @@
 //! contain them.
 //!
 //! [kopium](https://github.com/kube-rs/kopium) generates the types from the schemas of the
-//! definitions. Each type has `#[derive(Informer)]`, which adds indexes for selectable fields, and
-//! constructors (`new_informer`) for informers that belong to no factory. The output folder has
-//! `mod.rs` with the trait `CustomGroups` and the types of its accessors, and a module for each
-//! version of a group, with a file for each kind.
+//! definitions. The spec type of each kind has `#[derive(Informer)]`, which adds indexes for
+//! selectable fields, and constructors (`new_informer`) for informers without a factory. The output
+//! folder has `mod.rs` with the trait `CustomGroups` and the types of its accessors, and a module
+//! for each version of a group, with a file for each kind.
 
 use std::path::{Path, PathBuf};
 

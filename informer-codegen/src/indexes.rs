@@ -91,7 +91,8 @@ fn field(item: &ItemStruct, name: &str) -> Option<(String, String)> {
     };
     let field = fields.named.iter().find(of_json)?;
     let ident = field.ident.as_ref()?.to_string();
-    // Paths in `#[informer(…)]` do not support raw identifiers such as `r#type`.
+    // The index is named after the field, and a raw identifier such as `r#type` gives no valid name
+    // of an index.
     let is_plain = !ident.starts_with("r#") && ident == snake(&ident);
     Some((ident, type_name(&field.ty)?)).filter(|_| is_plain)
 }

@@ -107,7 +107,7 @@ pub struct Report {
     pub skipped: Vec<String>,
 }
 
-/// The error of [`Generator::write`] and [`Generator::check`]. The message says what failed and in
+/// The error of [`Generator::write`] and [`Generator::check`]. The message names what failed and in
 /// which file, and names the remedy.
 pub struct Error(anyhow::Error);
 

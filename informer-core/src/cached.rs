@@ -35,8 +35,8 @@ use crate::{Encoded, KeyError, ObjectKey, ResourceVersion, Uid};
 /// ```
 ///
 /// An informer can store objects [encoded](crate::Storage::Encoded). Dereferencing a handle to an
-/// encoded object decodes the object, and the decoded object stays in memory until this handle and
-/// its clones are dropped. [`read`](Self::read) does not keep the decoded object.
+/// encoded object decodes the object, and the decoded object stays in memory at least until this
+/// handle and its clones are dropped. [`read`](Self::read) does not keep the decoded object.
 #[derive(RefCastCustom)]
 #[repr(transparent)]
 pub struct Cached<K> {

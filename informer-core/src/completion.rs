@@ -50,7 +50,7 @@ impl Completion {
     /// Waits until the completion is set.
     ///
     /// # Errors
-    /// [`NeverSynced`] if the completion was cancelled first.
+    /// [`NeverSynced`] if the completion has been cancelled and is not set.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future only ends this wait.

@@ -4,8 +4,9 @@
 //! Objects of one family, for example the pods of one `ReplicaSet`, differ in few bytes. The bytes
 //! of a family's second object become the base of the family: the LZ4 dictionary with which all
 //! later objects of the family are compressed. The base is freed with the last object that was
-//! compressed with it. The first object of a family, and objects without a family, are compressed
-//! with the common base: the bytes of the first object of the same type.
+//! compressed with it; the bytes of the family's next object are then the new base. The first
+//! object of a family, and objects without a family, are compressed with the common base: the bytes
+//! of the first object of the same type.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -82,11 +82,11 @@ pub type Deltas<K> = SmallVec<[Delta<K>; 1]>;
 
 /// A deleted object.
 ///
-/// If the watch reported the deletion, [`is_exact`](Self::is_exact) is `true` and
-/// [`last_known`](Self::last_known) is the object's last state. Otherwise the deletion is a
-/// tombstone: it was inferred from a later list that lacks the object. The last known state of a
-/// tombstone is the newest state that this process received, and can be older than the object's
-/// last state.
+/// If the watch reported the deletion with the object's last state, [`is_exact`](Self::is_exact) is
+/// `true` and [`last_known`](Self::last_known) is that state. Otherwise the deletion is a
+/// tombstone: usually it was inferred from a later list that lacks the object. The last known state
+/// of a tombstone is the newest state that this process received, and can be older than the
+/// object's last state.
 #[doc(alias = "DeletedFinalStateUnknown")]
 #[doc(alias = "DeletedObject")]
 #[derive(RefCastCustom)]
@@ -111,8 +111,8 @@ impl<K> Deleted<K> {
         Self::new(last.key().clone(), Some(last), true)
     }
 
-    /// Returns a tombstone: a deletion inferred from a list. `last_known` is the newest known state
-    /// of the object, if any.
+    /// Returns a tombstone: a deletion without the object's last state, usually inferred from a
+    /// list. `last_known` is the newest known state of the object, if any.
     #[must_use]
     pub fn missed(key: ObjectKey, last_known: Option<Cached<K>>) -> Self {
         Self::new(key, last_known, false)
@@ -191,13 +191,16 @@ impl<K> Deleted<K> {
     /// version is known.
     ///
     /// This version can differ from [`last_known`](Self::last_known): a deletion can report a last
-    /// change of the object, and a slow handler does not receive all versions.
+    /// change of the object, and a slow handler does not receive all versions. With
+    /// [`HandlerOptions::coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old), this can
+    /// be a version that the handler did not receive.
     #[must_use]
     pub fn previous(&self) -> Option<&Cached<K>> {
         self.inner.previous.as_ref().map(Cached::cast_ref)
     }
 
-    /// Returns whether [`last_known`](Self::last_known) is the last state that the object had.
+    /// Returns whether [`last_known`](Self::last_known) is the last state that the object had. In a
+    /// delete from [`Filtered`](crate::Filtered), it is the last state that the filter accepted.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.inner.exact

@@ -38,7 +38,7 @@ pub enum Storage {
     /// decoded when they arrive, and are then encoded as JSON.
     Encoded,
     /// The same as [`Encoded`](Self::Encoded), and compressed. An object is stored as its
-    /// differences from another object with the same owner, such as another pod of its
+    /// differences from another object, usually one with the same owner, such as another pod of its
     /// `ReplicaSet`. A pod then takes 1 to 2 KB instead of about 4 KB. Adding and reading an object
     /// take some microseconds more.
     Compressed,
@@ -144,7 +144,7 @@ impl Encoded {
         self.codec.decode.metadata(&self.bytes.plain())
     }
 
-    /// Decodes the object anew at each call. Unlike `decoded`, does not share the result.
+    /// Decodes the object again at each call. Unlike `decoded`, does not share the result.
     pub(crate) fn decode(&self) -> OwnedObject<AnyObject> {
         self.codec.decode.object(&self.bytes.plain())
     }

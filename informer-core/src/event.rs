@@ -22,7 +22,7 @@ pub enum Event<K> {
         /// The new version of the object.
         new: Cached<K>,
     },
-    /// A resync: the object has not changed. Only handlers whose resync is due receive this event.
+    /// A resync: the object has not changed. Handlers receive this event when their resync is due.
     Resynced(Cached<K>),
     /// An object was deleted.
     Deleted(Deleted<K>),
@@ -30,7 +30,9 @@ pub enum Event<K> {
     /// object can still exist in the cluster, so a handler must not clean up after it. The handler
     /// can drop its own data about the object.
     ///
-    /// The field is the last version that the handler received.
+    /// The field is the last version that the handler received, or with
+    /// [`HandlerOptions::coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old) possibly a
+    /// later one.
     Released(Cached<K>),
 }
 

@@ -1,6 +1,6 @@
 //! The common types of Kubernetes informers, and their in-memory event pipeline.
 //!
-//! An informer keeps a local copy of some Kubernetes objects and calls handlers for every change.
+//! An informer keeps a local copy of some Kubernetes objects and calls handlers for changes.
 //! This crate contains the parts that need neither network nor store. The table lists them in the
 //! order in which an event passes them:
 //!
@@ -10,7 +10,7 @@
 //! | [`OwnedObject`] | a newly decoded object with one owner |
 //! | [`Cached`], [`ObjectKey`], [`ResourceVersion`] | the shared object, its key and its version |
 //! | [`Encoded`] | the encoded form of a shared object, which needs less memory |
-//! | [`DeltaFifo`] | queues changes per key; its consumer takes the whole backlog at once |
+//! | [`DeltaFifo`] | queues changes per key; its consumer can take the whole backlog at once |
 //! | [`EventBatch`], [`Event`], [`Deleted`] | the events of one transaction of the store |
 //! | [`SharedProcessor`], [`EventHandler`], [`AsyncEventHandler`], [`EventStream`] | delivers events to each handler at its own pace |
 //!
@@ -19,8 +19,8 @@
 //!
 //! The pipeline also works for objects that are not Kubernetes objects: [`Cached::keyed`] wraps any
 //! object and gives it any key. Without the default feature `kubernetes`, the crate does not depend
-//! on k8s-openapi and kube; it then lacks [`ListerWatcher`], [`parse_selector`], `ObjectKey::of`,
-//! `Cached::new` and `Cached::metadata`.
+//! on k8s-openapi and kube; it then lacks [`ListerWatcher`] with its types, [`parse_selector`],
+//! `ObjectKey::of`, `Cached::new`, `Cached::metadata` and `DecodeBytes::metadata`.
 
 mod cached;
 mod completion;

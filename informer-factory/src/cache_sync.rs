@@ -166,8 +166,8 @@ pub(crate) async fn all_set(completions: impl IntoIterator<Item = Completion>) -
 
 /// Waits until all `caches` are synced, at most for `timeout`.
 ///
-/// A handler is synced later than its informer: when the handler has returned from its last initial
-/// add. A program that uses results of handlers must wait for the handlers, too.
+/// A handler is usually synced later than its informer: when the handler has returned from its last
+/// initial add. A program that uses results of handlers must wait for the handlers, too.
 ///
 /// ```no_run
 /// # async fn run(pods: informer_factory::SharedIndexInformer<k8s_openapi::api::core::v1::Pod>)
@@ -182,8 +182,8 @@ pub(crate) async fn all_set(completions: impl IntoIterator<Item = Completion>) -
 /// ```
 ///
 /// # Errors
-/// [`NotSynced`] after the timeout, or as soon as one of the caches stops. The error names the
-/// caches that are not synced.
+/// [`NotSynced`] after the timeout, or as soon as one of the caches stops before it is synced. The
+/// error names the caches that are not synced.
 ///
 /// # Cancel safety
 /// Cancel safe: dropping the future has no effect.

@@ -1,6 +1,6 @@
 //! [`group!`](crate::group): accessors for several kinds of one group.
 
-/// Generates accessors on the factory for several kinds, as in `factory.cars().v1().wheels()`.
+/// Generates accessors on the factory for several kinds, as in `factory.cars().v2().wheels()`.
 ///
 /// `#[derive(Informer)]` generates the accessors of a group with one kind, because the input of
 /// each derive is only its own type. For a group with several kinds, set `no_accessor` on each

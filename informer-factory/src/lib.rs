@@ -1,8 +1,9 @@
-//! Shared informers for Kubernetes: a local, indexed, always-current copy of the objects a process
-//! works with.
+//! Shared informers for Kubernetes: a local, indexed, continuously updated copy of the objects a
+//! process works with.
 //!
 //! Start with this crate. A [`SharedInformerFactory`] has one [`SharedIndexInformer`] per resource,
-//! each with one watch, one store and any number of handlers:
+//! scope and object type, each with one watch (or one per namespace), one store and any number of
+//! handlers:
 //!
 //! ```no_run
 //! # async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {

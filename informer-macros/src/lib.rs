@@ -22,7 +22,7 @@ use proc_macro::TokenStream;
 ///
 /// The derive supports three kinds of types:
 ///
-/// 1. **A spec with `#[derive(CustomResource)]`.** Group, version, kind, plural and scope are read
+/// 1. **A spec with `#[derive(CustomResource)]`.** Group, version, kind, plural and scope come
 ///    from `#[kube(...)]`. The informers are for the type that kube generates from the spec.
 /// 2. **A slim view**: a struct with `metadata: ObjectMeta` and some fields of a resource. `group`,
 ///    `version`, `kind` and `namespaced` or `cluster` identify the resource. The derive implements
@@ -38,8 +38,8 @@ use proc_macro::TokenStream;
 /// of the type and with the visibility of the type:
 ///
 /// - the trait `CronTabInformers`, which adds `factory.stable().v1().cron_tabs()`;
-/// - the trait `CronTabIndices`, which adds two methods to the type's informers for each index,
-///   such as `by_image` and `by_image_index`;
+/// - if there are indexes, the trait `CronTabIndices`, which adds two methods to the type's
+///   informers for each index, such as `by_image` and `by_image_index`;
 /// - `CronTab::new_informer` and `CronTab::new_informer_from`, for informers without a factory.
 ///
 /// Import the traits where you use their methods. Informers made by the accessor or by
@@ -78,8 +78,9 @@ use proc_macro::TokenStream;
 /// A derive cannot see other derives. For several kinds of one group, set `no_accessor` on each
 /// derive and list the kinds in `informer_factory::group!`, which generates their accessors.
 /// Without `no_accessor`, each derive generates an accessor for the group. Two such derives in one
-/// module do not compile. Two in different modules compile, but only one of the two generated
-/// traits can be in scope at a time. Views of kinds in the built-in groups need no `group!`.
+/// module do not compile. Two in different modules compile, but calls of the group's accessor are
+/// ambiguous where both generated traits are in scope. Views of kinds in the built-in groups need
+/// no `group!`.
 ///
 /// # Errors
 ///

@@ -46,7 +46,8 @@ pub(crate) fn group_accessor(group: &str) -> String {
 }
 
 /// Returns the accessor of a kind: the plural, with `_` between the words of the kind. If the
-/// plural is not derived from the kind, as with `Mouse` and `mice`, returns the plural itself.
+/// plural is not derived from the kind, as with `Mouse` and `mice`, returns the plural. In both
+/// cases, `_` replaces hyphens.
 pub(crate) fn kind_accessor(kind: &str, plural: &str) -> String {
     let mut rest = plural;
     let mut name = String::new();

@@ -17,7 +17,8 @@ use crate::{short, write};
 ///
 /// Each series has the labels `resource`, such as `deployments.apps in namespace "shop"`, and
 /// `object`, the name of the object type, such as `Deployment`. The series of an informer end when
-/// the factory stops the informer.
+/// the factory removes the informer: in [`stop`](SharedInformerFactory::stop), or because the
+/// informer was unused. They continue after a shutdown of the factory and after a panic.
 ///
 /// | metric | type | additional labels |
 /// |---|---|---|
@@ -27,7 +28,7 @@ use crate::{short, write};
 /// | `informer_store_objects` | gauge | |
 /// | `informer_store_encoded_bytes` | gauge, if objects are stored encoded | |
 /// | `informer_store_resource_version` | gauge, the last 15 digits | |
-/// | `informer_watermark_age_seconds` | gauge, once the informer is synced | |
+/// | `informer_watermark_age_seconds` | gauge, once the store has a watermark | |
 /// | `informer_queued_items` | gauge | |
 /// | `informer_batches_total` | counter | |
 /// | `informer_batched_items_total` | counter | |
@@ -53,7 +54,7 @@ use crate::{short, write};
 /// this version. `informer_store_resource_version` has only the last 15 digits of this version,
 /// because an `f64` represents only 15 digits exactly.
 ///
-/// client-go: `informer_monitor.go` and `reflector_metrics.go` of tools/cache.
+/// client-go: `informer_metrics.go` and `reflector_metrics.go` of tools/cache.
 #[derive(Debug)]
 pub struct InformerMetrics {
     factory: SharedInformerFactory,

@@ -1,8 +1,9 @@
 //! Prometheus metrics and health endpoints of informers and work queues, and a web page about them.
 //!
 //! The metrics of informers are read when Prometheus requests them, so they cost nothing between two
-//! requests. The series of an informer end when the informer stops. Register the metrics of a
-//! factory once, and encode the registry for each request:
+//! requests. The series of an informer end when the factory removes the informer, for example in
+//! `SharedInformerFactory::stop`. Register the metrics of a factory once, and encode the registry
+//! for each request:
 //!
 //! ```no_run
 //! use informer_factory::SharedInformerFactory;

@@ -26,7 +26,7 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_RETRIES: u32 = 3;
 
 /// The time for which sent data can stay unacknowledged before the kernel closes the connection
-/// (Linux only).
+/// (Linux, Android and Fuchsia only).
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
 /// The time after which an idle connection is not reused. It is shorter than the time after which a
@@ -43,7 +43,8 @@ const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 /// - Connecting times out after 10 seconds, or earlier if `config.connect_timeout` is shorter.
 /// - Requests are not retried, even if `config.default_retry` is set, so that the reflector's
 ///   backoff counts all failures.
-/// - kube's tracing layer, which logs every failed request as an error, is not used.
+/// - kube's tracing layer, which logs each transport error and each 5xx response as an error, is
+///   not used.
 ///
 /// `tls` creates the connector for encrypted connections, because the program chooses the TLS
 /// library. Two features of the configuration are not supported: proxies, and expiring client

@@ -3,7 +3,7 @@
 use informer_core::{ObjectKey, ResourceVersion};
 use thiserror::Error;
 
-/// The error of an operation that adds or queries an index.
+/// The error of an operation that adds, queries or removes an index.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum IndexError {
@@ -16,7 +16,7 @@ pub enum IndexError {
         /// The name of the existing index.
         name: String,
     },
-    /// The store has no index with this name.
+    /// The store has no index with this name, or the index can't be removed.
     #[error("no index named \"{name}\" exists; existing indexes: {existing}")]
     Unknown {
         /// The name of the requested index.
@@ -46,8 +46,8 @@ pub enum IndexError {
     },
 }
 
-/// A failure of an index function for an object. The object is in the store, but can't be found
-/// through this index until the function succeeds for a later version.
+/// A failure of an index function for an object, or of `Hash` or `Eq` of an index value. The object
+/// is in the store, but can't be found through this index until a later version has no failure.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("the function of index \"{index}\" failed for object {key}{}: {error}", at(resource_version))]
 #[non_exhaustive]
@@ -58,7 +58,7 @@ pub struct IndexFailure {
     pub key: ObjectKey,
     /// The resource version of the object.
     pub resource_version: ResourceVersion,
-    /// The error that the function returned, or the message of its panic.
+    /// The error that the function returned, or a message about a panic.
     pub error: String,
 }
 

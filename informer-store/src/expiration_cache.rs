@@ -1,8 +1,8 @@
 //! [`ExpirationCache`]: a cache whose objects expire.
 //!
 //! client-go: `NewTTLStore` and `NewExpirationStore` of `tools/cache/expiration_cache.go`. In
-//! client-go, every read takes an exclusive lock, and the list of keys contains keys of expired
-//! objects. Here, reads run in parallel and never return expired objects.
+//! client-go, a read of an object takes an exclusive lock, and the list of keys contains keys of
+//! expired objects. Here, reads run in parallel and never return expired objects.
 //!
 //! The cache is a store whose entries contain an object and the time at which it was added. Lock
 //! order: `writer`, then the locks of the store. The policy, the clock, and destructors of objects
@@ -69,7 +69,8 @@ impl<K: Send + Sync + 'static> ExpirationCache<K> {
     /// Returns an empty cache in which `is_expired` decides whether an object has expired. The
     /// function receives the object and the time since the object was added.
     ///
-    /// Each read calls `is_expired`, from any thread.
+    /// Reads and [`remove`](Self::remove) call `is_expired` for each object that they find, from
+    /// any thread.
     #[must_use]
     #[doc(alias = "NewExpirationStore")]
     #[doc(alias = "ExpirationPolicy")]

@@ -26,9 +26,9 @@ pub const NAMESPACE_INDEX: &str = "namespace";
 /// Reads the objects of a store: by key, by index, or all objects. A clone is another handle to the
 /// same store.
 ///
-/// Each query reads one consistent state of objects and indexes, and never waits while a
-/// transaction is prepared. For several queries of the same state, use a
-/// [`snapshot`](Self::snapshot).
+/// Each query reads one consistent state of objects and indexes. Except for
+/// [`index_failures`](Self::index_failures), it never waits while a transaction is prepared. For
+/// several queries of the same state, use a [`snapshot`](Self::snapshot).
 #[doc(alias = "ThreadSafeStore")]
 #[doc(alias = "Store")]
 #[derive(RefCastCustom)]
@@ -104,10 +104,10 @@ impl<K: 'static> Indexer<K> {
         self.len() == 0
     }
 
-    /// Returns the watermark: the resource version that the store has reached. The store equals the
-    /// server's state at this version. The watermark is empty if the store has not reached a
-    /// version yet. If each namespace is watched separately, it is the minimum of [the namespaces'
-    /// watermarks](Self::watermarks).
+    /// Returns the watermark: the resource version up to which the store has all changes, except
+    /// those of quarantined objects. The watermark is empty if the store has not reached a version
+    /// yet. If each namespace is watched separately, it is the minimum of [the namespaces'
+    /// watermarks](Self::watermarks), and empty while a namespace has none.
     #[must_use]
     #[doc(alias = "LastStoreSyncResourceVersion")]
     pub fn watermark(&self) -> ResourceVersion {
@@ -153,7 +153,7 @@ impl<K: 'static> Indexer<K> {
         Ok(self.by_index(name, value)?.sorted_keys())
     }
 
-    /// Returns all values in the index `name`, which must be `String`s, in no particular order.
+    /// Returns all values (`String`s or namespaces) in the index `name`, in no particular order.
     ///
     /// # Errors
     /// The same errors as [`by_index`](Self::by_index).
@@ -229,10 +229,10 @@ impl<K: Send + Sync + 'static> Indexer<K> {
     /// Adds an index. The store can already have objects. `values` returns the index values of an
     /// object, for example as an `Option`, a `Vec` or an array.
     ///
-    /// The index is built without blocking readers or the writer, and is complete when this
-    /// function returns. `values` can be called from any thread, and more than once for an object.
-    /// If `values` panics for an object, the index does not contain the object, and
-    /// [`index_failures`](Self::index_failures) returns the failure.
+    /// The index is built without blocking readers; the writer waits only briefly. The index is
+    /// complete when this function returns. `values` can be called from any thread, and more than
+    /// once for an object. If `values` panics for an object, the index does not contain the object,
+    /// and [`index_failures`](Self::index_failures) returns the failure.
     ///
     /// # Errors
     /// [`IndexError::Duplicate`] if an index with this name exists or is being added.
@@ -313,8 +313,8 @@ impl<K: Send + Sync + 'static> Indexer<K> {
         }
     }
 
-    /// Removes an index. Queries through handles of the index then return no objects. The index by
-    /// namespace can't be removed.
+    /// Removes an index. Queries through handles of the index then return no objects, except from
+    /// older snapshots. The index by namespace can't be removed.
     ///
     /// # Errors
     /// [`IndexError::Unknown`] if no such index exists, or if it can't be removed.

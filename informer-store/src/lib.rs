@@ -19,14 +19,15 @@
 //! data without a watch: its objects expire.
 //!
 //! Objects and indexes are persistent data structures (`persistent_vec.rs`, `slot_map.rs`,
-//! `posting.rs`), so taking a snapshot only increments a few reference counts. While a snapshot
-//! exists, a write copies the parts that it changes; otherwise it copies nothing.
+//! `posting.rs`), so taking a snapshot only increments a few reference counts. A write copies the
+//! parts that it changes while a snapshot or a query result exists, or if the transaction is large.
+//! Otherwise it changes them in place.
 //!
 //! Only [`Lister`] and the label index require Kubernetes objects. For other objects,
 //! [`Cached::from_parts`](informer_core::Cached::from_parts) wraps an object of any type with any
 //! key. Without the default feature `kubernetes`, the crate lacks `Lister` and the label index, and
-//! does not depend on k8s-openapi and kube. If an object has no resource version, every
-//! [`Change::Put`] of the object counts as a change.
+//! does not depend on k8s-openapi and kube. If an object has no resource version,
+//! [`StoreWriter::replace`] always replaces it.
 //!
 //! [`ReflectedStore`] makes a store the direct destination of a reflector, for programs without
 //! handlers.

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-/// The maximum number of slots in a chunk. On average, an insert moves half of the slots of a
-/// chunk. The first insert after a snapshot copies all slots of a chunk.
+/// The maximum number of slots in a chunk. An insert at a random position moves half of the slots
+/// of a chunk on average. The first insert after a snapshot copies all slots of a chunk.
 const CHUNK: usize = 256;
 
 /// The number of slots that stay in the lower part when a full chunk is split. Slots are mostly

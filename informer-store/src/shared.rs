@@ -1,5 +1,4 @@
-//! The data of a store: the [`State`] that readers see, and the [`WriterNotes`] that only the
-//! writer uses.
+//! The data of a store: the [`State`] that readers see, and the [`WriterNotes`] of the writer.
 //!
 //! Lock order: `write`, then `state`. While `state` is locked, only prepared changes are applied,
 //! so readers wait only for a short time. While one of the locks is held, no user code runs except
@@ -54,7 +53,8 @@ pub(crate) struct State {
     pub(crate) encoded_bytes: Option<usize>,
     pub(crate) indexes: Vec<NamedIndex>,
     pub(crate) watermark: ResourceVersion,
-    /// The watermarks of namespaces that are watched separately; `watermark` is then their minimum.
+    /// The watermarks of namespaces that are watched separately; `watermark` is then their minimum,
+    /// and empty while a namespace has none.
     pub(crate) watermarks: Arc<Watermarks>,
 }
 
@@ -77,7 +77,7 @@ impl Clone for NamedIndex {
     }
 }
 
-/// The data that only the writer needs: the definitions of the indexes, and the index values of
+/// The data with which the writer updates the indexes: their definitions, and the index values of
 /// each object.
 pub(crate) struct WriterNotes {
     /// The complete indexes, in the same order as in [`State::indexes`].
@@ -93,7 +93,7 @@ pub(crate) struct WriterNotes {
 pub(crate) struct IndexNotes {
     pub(crate) definition: Arc<dyn AnyIndex>,
     pub(crate) by_slot: ValuesBySlot,
-    /// The objects for which the index function fails.
+    /// The current failures of the index, by the key of the object.
     pub(crate) failures: HashMap<ObjectKey, IndexFailure>,
 }
 
@@ -227,7 +227,7 @@ impl WriterNotes {
     }
 
     /// Records the failures of objects whose index values could not be added, because the `Hash` or
-    /// `Eq` of a value panicked.
+    /// `Eq` of a value panicked. Adds all of them to `new`, even if they were recorded before.
     pub(crate) fn add_failures(&mut self, panicked: &[IndexFailure], new: &mut Vec<IndexFailure>) {
         for failure in panicked {
             if let Some(position) = self.position(&failure.index) {

@@ -2,7 +2,7 @@
 //! the same as long as the entry exists, except during compaction.
 //!
 //! Indexes refer to objects by slot. A slot has four bytes, less than a handle, and an index does
-//! not change when a new version of an object replaces the old one. All parts are persistent
+//! not change when a new version of an object has the same index values. All parts are persistent
 //! vectors, so copying a map only increments a few reference counts.
 
 use crate::persistent_vec::PersistentVec;
@@ -28,7 +28,7 @@ pub(crate) struct SlotMap<E> {
 }
 
 /// Finds entries of a map one after the other. If callers request them in the order of their slots,
-/// as is usual for a list, the cursor finds each entry in the next slot and does not read the hash
+/// as is usual for a list, the cursor finds most entries in the next slot, without the hash
 /// table.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {

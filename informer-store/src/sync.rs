@@ -1,4 +1,4 @@
-//! The locks of this crate, which are those of `parking_lot`. With `--cfg informer_loom`, loom's
+//! The locks of a store, which are those of `parking_lot`. With `--cfg informer_loom`, loom's
 //! locks with the same signatures replace them, so that `tests/loom.rs` can run all interleavings
 //! of threads.
 

@@ -80,7 +80,7 @@ impl<'a> PreparedTransaction<'a> {
     /// replaced objects.
     ///
     /// Returns the failures of objects for which an index function fails now and did not fail
-    /// before.
+    /// before, and all failures because `Hash` or `Eq` of an index value panicked.
     #[must_use]
     pub fn finish(mut self) -> Vec<IndexFailure> {
         self.close()

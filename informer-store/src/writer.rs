@@ -124,7 +124,8 @@ impl<K: 'static> StoreWriter<K> {
     /// `None`, the watermark stays the same.
     ///
     /// Returns the failures of objects for which an index function fails now and did not fail
-    /// before. [`Indexer::index_failures`] returns all current failures.
+    /// before, and all failures because `Hash` or `Eq` of an index value panicked.
+    /// [`Indexer::index_failures`] returns all current failures.
     pub fn transaction(
         &mut self,
         changes: Vec<Change<K>>,

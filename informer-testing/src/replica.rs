@@ -1,8 +1,9 @@
 //! [`Replica`]: a handler that rebuilds the informer's objects from its events, and detects invalid
 //! events.
 //!
-//! Each handler of a correct informer can rebuild the store from events alone. So comparing a
-//! replica with the server's list shows lost, repeated and reordered events.
+//! Each handler of a correct informer can rebuild the store from events alone. So a comparison of a
+//! replica with the server's list shows lost events, and [`violations`](Replica::violations) shows
+//! repeated and reordered events.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -155,8 +155,8 @@ impl App {
     }
 
     /// Returns the selected row, and the details of its informer or the reason why they could not
-    /// be read. The second element is `None` if no response with these details has been received.
-    /// The whole result is `None` if no row is visible.
+    /// be read. The second element is `None` if the last response with details was for another
+    /// informer, or there was none. The whole result is `None` if no row is visible.
     pub(crate) fn selected(&self) -> Option<(Row, Option<&Result<Details, Text>>)> {
         let visible = self.visible();
         let row = visible[self.position(&visible)?];

@@ -52,7 +52,7 @@ fn headed<const N: usize>(rows: &[[String; N]]) -> Vec<Line<'static>> {
 }
 
 /// Returns the texts about an informer for its pane: the full health text, which can be cut in the
-/// table, and the values that have no column in the table.
+/// table, and other values, most of which have no column in the table.
 fn facts(row: &Row) -> Vec<String> {
     let informer = &row.informer;
     let mut health = informer.health_words();

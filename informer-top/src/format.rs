@@ -1,5 +1,6 @@
-//! Numbers, times and texts as the screen shows them. The rules for numbers are those of the inspector's page
-//! (`draw.js` of informer-monitor), so that both show the same text.
+//! Numbers, times and texts as the screen shows them. The rules for numbers follow those of the
+//! inspector's page (`draw.js` of informer-monitor). Only times below 0.005 ms and the rounding of
+//! halves differ.
 
 use ratatui::text::Span;
 
@@ -24,7 +25,7 @@ pub(crate) fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
-/// Writes a rate, with one decimal if it is below ten.
+/// Writes a rate, with one decimal if it is above zero and below ten.
 pub(crate) fn rate(rate: Option<f64>) -> String {
     match rate {
         None => NONE.to_owned(),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::data::{Informer, Rates};
 use crate::format::{NONE, count, cut, left, rate, right, width};
 
-/// Minimum width of the column of names. This column and the column of health are always shown.
+/// Names are not cut to less than this width. The columns of names and health are always shown.
 const MIN_NAME: usize = 16;
 const MIN_HEALTH: usize = 20;
 /// The space between two columns.
@@ -36,7 +36,8 @@ pub(crate) enum Column {
     Health,
 }
 
-/// The columns of numbers, most important first. A narrow screen omits the last ones.
+/// The columns of numbers. The first ones are the most important and get space first. A column that
+/// does not fit is omitted.
 const NUMBERS: [Column; 8] = [
     Column::Events,
     Column::Objects,

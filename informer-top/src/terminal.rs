@@ -18,8 +18,8 @@ use crate::view::draw;
 /// age of the data is correct.
 const REDRAW: Duration = Duration::from_secs(1);
 
-/// Shows the informers until a key or a signal ends the program. The terminal is always restored, also after
-/// a panic.
+/// Shows the informers until a key, an error or (on Unix) SIGTERM ends the program. In these cases
+/// and after a panic, the terminal is restored.
 pub(crate) async fn run(mut app: App, client: Client, interval: Duration) -> Result<(), Box<dyn Error>> {
     let (wanted, wants) = watch::channel(app.wanted());
     let (updates, received) = mpsc::channel(1);
@@ -65,8 +65,9 @@ async fn terminated() {
     std::future::pending().await
 }
 
-/// Reads the overview, and then the details of the selected informer, after each interval. When another
-/// informer is selected, reads its details at once. Ends when the receiver of the results is dropped.
+/// Reads the details of the selected informer at the start. Then reads the overview and these
+/// details after each interval, except during a pause. When another informer is selected, reads its
+/// details at once, also during a pause. Ends when the receiver of the results is dropped.
 pub(crate) async fn read(
     client: Client,
     interval: Duration,

@@ -46,9 +46,10 @@
 //!
 //! # Failures
 //!
-//! A worker ends an [`Item`] with [`done`](Item::done), [`done_after`](Item::done_after) or
-//! [`retry`](Item::retry). A dropped item is retried, too, so no key is lost if a worker panics, is
-//! cancelled or returns early. A [`RateLimiter`] determines when items are retried.
+//! A worker ends an [`Item`] with [`done`](Item::done), [`done_after`](Item::done_after),
+//! [`retry`](Item::retry) or [`release`](Item::release). A dropped item is retried, too, so no key
+//! is lost if a worker panics, is cancelled or returns early. A [`RateLimiter`] determines when
+//! items are retried.
 //!
 //! # Priorities
 //!
@@ -82,16 +83,16 @@
 //!
 //! # Differences from client-go
 //!
-//! - A drain ends for all waiters when no key is queued and no worker has an item. `get` does not
-//!   return `None` while the key of a worker's item can still be queued again.
+//! - A drain ends for all waiters when no key is queued and no worker has an item. During a drain,
+//!   `get` does not return `None` while the key of a worker's item will be queued again.
 //! - The type of items ensures that each item ends exactly once. An item that is dropped without
 //!   being ended is retried.
 //! - Queues have priorities and fairness between groups.
 //! - Adding with a delay never waits, and no background work remains after a shutdown.
 //! - As in client-go, the queue is unbounded: adding never waits, and keys that no worker takes
 //!   stay queued. The size of the queue is limited by the number of different keys.
-//! - A rate limiter forgets the failures of a key some time after the last failure, even if the
-//!   worker does not reset them.
+//! - A rate limiter that holds failures of at least 1,024 keys drops old failures from time
+//!   to time, even if the worker does not reset them.
 
 mod builder;
 mod delays;

@@ -10,7 +10,8 @@ use std::time::Duration;
 /// Receives the events of a queue. By default, the methods do nothing.
 ///
 /// The methods are called without the queue's lock, by the thread that has added, taken or ended an
-/// item. Several threads can call them at the same time. They should be quick, and must not panic.
+/// item. A thread that reads the length can also call `added`, for keys whose delay is over.
+/// Several threads can call them at the same time. They should be quick, and must not panic.
 /// Together with the gauges of the [queue](crate::Workqueue), they provide client-go's metrics:
 ///
 /// | client-go's name | source |
@@ -67,8 +68,9 @@ pub trait Metrics: Send + Sync {
         let _ = (queue, worked);
     }
 
-    /// Called when a key has been added with a delay, or when an item has ended with a retry or
-    /// [`done_after`](crate::Item::done_after).
+    /// Called when `add_after` or `add_rate_limited` has added a key, even without a delay, and
+    /// when an item has ended with a retry or [`done_after`](crate::Item::done_after). Not called
+    /// after a shutdown.
     fn retried(&self, queue: &str) {
         let _ = queue;
     }

@@ -1,9 +1,9 @@
 //! [`Shared`]: the locked state of a queue, and the parts that are used while it is not locked: the
 //! clock, the rate limiter, metrics, and the functions that compute hashes and groups.
 //!
-//! There is one lock, that of the state. The only user code that runs under this lock is `Eq` and
-//! `Clone` of keys. Keys are hashed before the lock is taken. Rate limiters, metrics, wakers and
-//! destructors of keys run after the lock is released.
+//! There is one lock, that of the state. The only foreign code that runs under this lock is `Eq`
+//! and `Clone` of keys, and `Clone` of wakers. Keys are hashed before the lock is taken. Rate
+//! limiters, metrics, wakers and destructors of keys run after the lock is released.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};

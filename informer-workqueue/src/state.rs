@@ -74,7 +74,7 @@ pub(crate) struct Taken<T> {
 /// The result of a worker's request for an item.
 pub(crate) enum TakeResult<T> {
     Taken(Taken<T>),
-    /// The queue is shut down, and no further item will be returned.
+    /// The queue is shut down and empty: the worker must not wait for an item.
     Over,
     Nothing,
 }
@@ -94,7 +94,7 @@ pub(crate) struct Ended<T> {
     /// The key, if its slot was freed. It must be dropped while the lock is not held.
     pub(crate) key: Option<T>,
     pub(crate) worked: Option<Duration>,
-    /// Whether the key will be added again.
+    /// Whether `Next` adds the key again.
     pub(crate) is_added: bool,
 }
 
@@ -248,8 +248,8 @@ impl<T> State<T> {
         keys
     }
 
-    /// Returns whether workers will get no further item. During a drain, keys that workers have can
-    /// still be queued again.
+    /// Returns whether a worker that finds no item stops waiting. During a drain, a worker waits
+    /// for keys that are queued again when their items end. Without a drain, it does not.
     fn is_over(&self) -> bool {
         let may_come_back = self.mode == Mode::Draining && self.returning > 0;
         !self.is_open() && self.lanes.is_empty() && !may_come_back

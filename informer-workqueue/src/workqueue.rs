@@ -77,8 +77,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Adds a key, unless it is queued already. If a worker has the key, the key is queued when the
-    /// worker ends its item.
+    /// Adds a key with [`Priority::Normal`], unless it is queued already with at least this
+    /// priority. If a worker has the key, the key is queued when the worker ends its item.
     ///
     /// After a shutdown, neither this method nor any other method adds keys.
     pub fn add(&self, key: T) {
@@ -183,9 +183,9 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.shared.shut_down(Mode::Down);
     }
 
-    /// Stops accepting keys, drops delayed keys, and waits until workers have ended the items of
-    /// all queued keys, including keys that are queued again. Workers must continue to take items
-    /// until `get` returns `None`.
+    /// Stops accepting keys, drops delayed keys, and waits until no key is queued and workers have
+    /// ended all items, including items of keys that are queued again. Workers must continue to
+    /// take items until `get` returns `None`.
     ///
     /// Returns `true` after a complete drain, and `false` if [`shut_down`](Self::shut_down) ends
     /// the wait. During the drain, a [retried](Item::retry) item ends and its key is not added

@@ -131,7 +131,8 @@ pub enum Type {
 /// Whether a field has one value or several, and when JSON omits the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// One value. JSON omits it if it is zero or empty; Go's protobuf encoder always writes it.
+    /// One value. If it is zero or empty, JSON omits it, except a message, which can be `{}`. Go's
+    /// protobuf encoder always writes the field, except bytes that are nil.
     Plain,
     /// One value, which is always in JSON.
     Always,

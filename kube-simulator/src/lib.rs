@@ -73,7 +73,7 @@
 //!   [unready](Simulator::set_watch_cache_ready) watch cache, an
 //!   [unreadable](ObjectStore::delete_corrupt) object.
 //! - A second API server that lags: [`lagging_replica`](Simulator::lagging_replica).
-//! - A random but reproducible sequence of all of these: [`FaultPlan`].
+//! - A random but reproducible sequence of most of these: [`FaultPlan`].
 //!
 //! # Connections
 //!
@@ -85,7 +85,8 @@
 //! # Time
 //!
 //! All clocks are tokio's, including the clock for dates in objects
-//! ([`SimulatorBuilder::start_date`]). A test that pauses time should
+//! ([`SimulatorBuilder::start_date`]). Only the objects of a [`Cluster`] have dates from another
+//! clock, which the cluster advances. A test that pauses time should
 //! [start in process](SimulatorBuilder::start_in_process) and use [`Simulator::service`], which
 //! needs no socket. With a socket, paused time advances while bytes are in transit.
 //!
@@ -139,28 +140,28 @@
 //! - **Namespaces** need not exist. To require them: [`SimulatorBuilder::require_namespaces`]. The
 //!   content of a namespace that is being deleted is treated as on a real server.
 //! - **Built-in kinds** have no schemas. Their objects are not validated or defaulted, and unknown
-//!   fields are kept. Exceptions are the default of `replicas`, `stringData` of Secrets, the
-//!   initial status, the selector of a Job, and the rules on this page. Each kind has one version,
-//!   except for the autoscaler (`autoscaling/v1` and `v2`). `v1` and `events.k8s.io` Events are two
+//!   fields are kept. Exceptions are the metadata, the default of `replicas`, `stringData` and
+//!   `type` of Secrets, the initial status, the selector of a Job, the finalizer of a namespace,
+//!   custom resource definitions, and the rules on this page. Each kind has one version, except
+//!   for the autoscaler (`autoscaling/v1` and `v2`). `v1` and `events.k8s.io` Events are two
 //!   resources.
 //! - **Custom resources.** These parts of schemas are not checked: CEL rules, `pattern`, `format`,
 //!   `oneOf` and similar keywords, `multipleOf`, `uniqueItems`, the number of properties, and
 //!   exclusive bounds. The only supported conversion strategy between versions is `None`. A
 //!   selectable field of one version is selectable in all versions.
 //! - **Warnings.** The answer to a write of a custom resource has a `Warning` header if the schema
-//!   has an unchecked rule for a field of the object. The header names the rule and the fields. A
-//!   warning is also sent for a workload that a real server refuses because it has no containers,
-//!   or because its selector does not match its template. Other built-in kinds, which are not
-//!   validated, cause no warning.
+//!   has an unchecked rule for a field of the object. The header names the rule and up to three
+//!   fields. A warning is also sent for a workload (other than a `ReplicationController`) that a
+//!   real server refuses because it has no containers, or because its selector does not match its
+//!   template. Other built-in kinds cause no warning.
 //! - **Server-side apply** tracks the owners of leaves (such as scalars and atomic lists) and of
 //!   elements of sets and keyed lists. The only key field with a default value is `protocol`.
-//! - **Encodings.** Objects are encoded in JSON and YAML. Stable versions of built-in kinds also
-//!   have protobuf, except `apiextensions.k8s.io` and `certificates.k8s.io`. CBOR must be enabled
-//!   in the builder (`SimulatorBuilder::serve_cbor`), and requires the feature `cbor`. Other
-//!   documents, such as discovery, exist in JSON only. Because built-in kinds have no schemas, a
-//!   stored field can have a wrong type; protobuf omits such fields, and a warning is logged. A
-//!   watch over a WebSocket needs a socket and the feature `websocket`; otherwise the answer is
-//!   an ordinary watch.
+//! - **Encodings.** Objects are encoded in JSON and YAML. Built-in kinds also have protobuf. CBOR
+//!   must be enabled in the builder (`SimulatorBuilder::serve_cbor`), and requires the feature
+//!   `cbor`. Other documents, such as discovery, exist in JSON only, except `/openapi/v2`, which
+//!   also has protobuf. Because built-in kinds have no schemas, a stored field can have a wrong
+//!   type; protobuf omits such fields, and a warning is logged. A watch over a WebSocket needs a
+//!   socket and the feature `websocket`; otherwise the answer is an ordinary watch.
 //! - **History.** A list at an exact version (`resourceVersionMatch=Exact`) can go back at most
 //!   102,400 events of the resource, even if no compaction has removed older events. A
 //!   [compaction](Simulator::compact) on request also clears the watch cache's history.
@@ -184,7 +185,8 @@
 //!   one answer to a few hundred kilobytes.
 //! - **Rights.** Every request is authorized. There is no admission beyond the rules on this page.
 //! - **`OpenAPI`** is complete for custom resources. For built-in kinds it has the names and types
-//!   of fields, but no descriptions and no lists of required fields. `/openapi/v2` is empty.
+//!   of fields, but no lists of required fields, and descriptions only of `apiVersion`, `kind` and
+//!   `metadata`. `/openapi/v2` is empty.
 //! - **The `kubernetes` service** and its endpoints, which contain the loopback address, are
 //!   created only with [`SimulatorBuilder::require_namespaces`].
 

@@ -11,7 +11,7 @@ use crate::process;
 use crate::signals::Signals;
 use crate::workspace;
 
-/// Interval between checks that the servers of the control plane still run.
+/// Interval between checks that the servers of the control plane still run, if no command runs.
 const CHECK: Duration = Duration::from_millis(500);
 
 /// Arguments of `cargo xtask apiserver`.

@@ -48,7 +48,7 @@ enum Step {
     Fuzz,
     /// `cargo xtask definitions`.
     Definitions(&'static definitions::Args),
-    /// All examples, each of which runs against the simulator.
+    /// The examples that end by themselves, except `custom-groups`, against the simulator.
     Examples,
     /// `cargo xtask e2e` with controllers, a scheduler and nodes.
     E2e,
@@ -96,7 +96,7 @@ const STEPS: [(&str, Step); 23] = [
     ("codegen", Step::Codegen),
     ("custom groups", Step::CustomGroups),
     ("release", Step::Release(&release::Args::CHECK)),
-    // The other steps use the features of Kubernetes 1.36.
+    // All other steps in this list use the features of Kubernetes 1.36.
     ("Kubernetes 1.37", Step::Kubernetes("1.37")),
     ("Kubernetes 1.35", Step::Kubernetes("1.35")),
     ("Kubernetes 1.34", Step::Kubernetes("1.34")),

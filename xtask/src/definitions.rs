@@ -133,8 +133,8 @@ impl Package {
     }
 }
 
-/// Downloads a Go module, and returns the paths of its YAML files with `CustomResourceDefinition`s.
-/// Go runs in `folder`.
+/// Downloads a Go module, and returns the paths of the YAML files with `CustomResourceDefinition`s
+/// in its folder `path`, without subfolders. Go runs in `folder`.
 fn definitions((module, path): Module, folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let found = definitions_in(&download(module, folder)?.join(path))?;
     if found.is_empty() {

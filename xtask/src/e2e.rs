@@ -18,7 +18,7 @@ use crate::workspace;
 const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 
 /// The environment variable with the URL of etcd. The wire scenarios (`kube-simulator/tests/wire`)
-/// use it to compact etcd's history.
+/// use it to compact etcd's history and to store unreadable objects.
 const ETCD: &str = "INFORMER_E2E_ETCD";
 
 /// The environment variable that is set for the wire scenarios (`kube-simulator/tests/wire`) if a controller-manager
@@ -48,7 +48,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     options: Options,
 
-    /// Also run the tests that take minutes: dead and slow connections; some use `iptables` to drop packets
+    /// Also run the tests that take minutes: dead and slow connections; one uses `iptables` to drop
+    /// packets
     #[arg(long)]
     long: bool,
 

@@ -1,4 +1,5 @@
-//! `cargo xtask loom`: runs the test targets `loom`, in which the crate loom tries all interleavings of threads.
+//! `cargo xtask loom`: runs the test targets `loom`, in which the crate loom tries the
+//! interleavings of threads with at most three preemptions.
 
 use std::process::ExitCode;
 

@@ -58,7 +58,8 @@ enum Command {
     Guide(guide::Args),
     /// Test the inspector of informer-monitor in a headless Chromium
     Inspector(inspector::Args),
-    /// Try all thread interleavings at the locks and wake-ups of queues, store and handlers
+    /// Try the thread interleavings with at most three preemptions at the locks and wake-ups of
+    /// queues, store and handlers
     Loom,
     /// Run the tests of the only unsafe code in Miri, which finds undefined behavior, data races and leaks
     Miri,

@@ -54,7 +54,7 @@ pub(crate) fn copy_sources(copy: &Path) -> anyhow::Result<()> {
     let names = String::from_utf8(listed.stdout).context("a file name in git is not UTF-8; rename it")?;
     for name in names.split_terminator('\0') {
         let (from, to): (PathBuf, PathBuf) = (root.join(name), copy.join(name));
-        // Git lists a deleted file until the deletion is committed.
+        // Git lists a deleted file until the deletion is staged.
         let Ok(content) = fs::read(&from) else { continue };
         if fs::read(&to).is_ok_and(|old| old == content) {
             continue;

@@ -1,5 +1,6 @@
-//! A client with kube-runtime: a watcher with streaming lists, and a reflector's store. The consumer of the stream is
-//! the handler. Like the client with our informer, it uses the allocator mimalloc.
+//! A client with kube-runtime: a watcher with streaming lists or, if the argument MODE is `list`,
+//! ordinary lists, and a reflector's store. The consumer of the stream is the handler. Like the
+//! client with our informer, it uses the allocator mimalloc.
 
 mod meter;
 mod protocol;

@@ -24,7 +24,7 @@ pub(crate) fn namespace(number: usize) -> String {
 pub(crate) struct Recipe {
     application: Application,
     number: usize,
-    /// The random end of the name, as a controller generates it.
+    /// The random end of the name, as the API server generates it.
     suffix: String,
     ip: String,
     host: usize,

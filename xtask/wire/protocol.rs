@@ -1,7 +1,8 @@
 //! The client's side of the protocol of `cargo xtask bench wire`: arguments, and lines on standard input and output.
 //!
 //! A client prints `ready`, waits for a line, starts its informer, and prints `synced OBJECTS`. When all handlers have the
-//! last state of each object, it prints `done EVENTS`. It ends when its standard input ends.
+//! last state of each object, it prints `done EVENTS`. It ends when its standard input ends. The
+//! clients in Go and Java also collect garbage at the line `collect`, and then print `collected`.
 
 use std::io::Write;
 use std::path::PathBuf;

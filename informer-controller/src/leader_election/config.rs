@@ -16,8 +16,8 @@ pub(super) const JITTER_FACTOR: f64 = 1.2;
 /// the lease, and not for the lease duration of its own configuration.
 ///
 /// client-go: `LeaderElectionConfig` of tools/leaderelection. There is no `ReleaseOnCancel`: the
-/// lease is always released when the work has ended. Coordinated leader election (KEP-4355) is not
-/// supported.
+/// lease is released when the work has ended, unless the work has panicked. Coordinated leader
+/// election (KEP-4355) is not supported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub struct LeaderElectionConfig {
@@ -32,7 +32,7 @@ pub struct LeaderElectionConfig {
 impl LeaderElectionConfig {
     /// Returns the default configuration for a lease: a lease duration of 15 s, a renew deadline of
     /// 10 s and a retry period of 2 s. The identity is the host name (`HOSTNAME`; in a pod, the
-    /// pod's name) with random digits.
+    /// pod's name), or `candidate` if `HOSTNAME` is not set, with random digits.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         let host = std::env::var("HOSTNAME").ok().filter(|host| !host.is_empty());
         let host = host.unwrap_or_else(|| "candidate".to_owned());
@@ -55,9 +55,9 @@ impl LeaderElectionConfig {
         self
     }
 
-    /// Sets how long other candidates wait after the leader's last renewal before they take the
-    /// lease: whole seconds, 15 by default. If the leader crashes, there is no leader for this
-    /// long.
+    /// Sets how long other candidates wait, after they have seen the leader's last renewal, before
+    /// they take the lease: whole seconds, 15 by default. If the leader crashes, there is no leader
+    /// for about this long.
     #[doc(alias = "LeaseDuration")]
     pub fn lease_duration(mut self, duration: Duration) -> Self {
         self.lease_duration = duration;
@@ -147,7 +147,7 @@ pub enum LeaderElectionError {
         /// The configured lease duration, which must be longer than the renew deadline.
         lease_duration: Duration,
     },
-    /// The retry period is zero, or too long for a second attempt before the renew deadline.
+    /// The retry period is zero, or 1.2 retry periods are not shorter than the renew deadline.
     #[error(
         "invalid retry_period {retry_period:?}: it must be more than zero, and 1.2 times its value must be less than \
          the renew_deadline, {renew_deadline:?}"

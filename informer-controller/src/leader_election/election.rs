@@ -3,7 +3,7 @@
 //! client-go: `tryAcquireOrRenew` and `tryRelease` of tools/leaderelection/leaderelection.go. Two
 //! candidates never lead at once. The leader counts the duration of its lease from the start of its
 //! write; other candidates count from their first read of that write, which is later. Note: dates
-//! in leases are not compared, because each machine has its own clock.
+//! in leases do not decide when a lease ends, because each machine has its own clock.
 //!
 //! Two rules are stricter than client-go's. A leader that reads the name of another holder in the
 //! lease stops leading at once, and not only at its renew deadline. A lease that names this
@@ -36,7 +36,7 @@ pub(super) enum Response {
     Lease(Box<Lease>),
     /// The lease does not exist. Only for [`Request::Get`].
     NotFound,
-    /// A conflict: another candidate wrote first.
+    /// A conflict: the lease was written or created in the meantime.
     Conflict,
     /// There was no usable response. The server has possibly applied the request, or can still
     /// apply it.
@@ -50,8 +50,8 @@ pub(super) enum Next {
     Send(Request),
     /// This candidate leads, and must renew the lease before [`Election::renew_by`].
     Leading,
-    /// This candidate does not lead: it does not hold the lease, or the outcome of its request is
-    /// unknown. Retry later.
+    /// The attempt did not acquire or renew the lease, or its outcome is unknown. Retry later. A
+    /// leader still leads until its renew deadline.
     NotLeading,
     /// This candidate has lost the lease.
     Lost,

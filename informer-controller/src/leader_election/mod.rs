@@ -12,8 +12,8 @@
 //! outdated resource version, the server rejects it. After the lease has ended, the work is not
 //! polled again. But while a machine is suspended, its clock (`Instant` on Linux) stands still, so
 //! after the machine resumes, the process does not see that the lease has ended. The work then
-//! continues until the next renewal detects the loss, for at most one retry period and the duration
-//! of one request.
+//! continues until the next renewal detects the loss, for about one retry period and two
+//! requests, or longer if requests fail.
 
 mod config;
 mod election;
@@ -102,8 +102,8 @@ impl LeaderElector {
     /// towards that timeout, so set `default_retry` of the client's config to `false`.
     ///
     /// # Errors
-    /// [`LeaderElectionError`] if the timing allows two leaders, or a field is empty; the message
-    /// says how to correct the value.
+    /// [`LeaderElectionError`] if the timing is invalid, or a field is empty; the message says how
+    /// to correct the value.
     #[doc(alias = "NewLeaderElector")]
     pub fn new(client: Client, config: LeaderElectionConfig) -> Result<Self, LeaderElectionError> {
         config.check()?;
@@ -124,7 +124,7 @@ impl LeaderElector {
 
     /// Contends for the lease, runs `work` while this candidate holds the lease, and releases the
     /// lease when the work has ended. Another candidate then acquires the lease, usually within one
-    /// retry period, and within 2.2 retry periods at most.
+    /// retry period, and within 2.2 retry periods if no request is slow or fails.
     ///
     /// The token that `work` receives is cancelled when `shutdown` is cancelled, or when the lease
     /// was not renewed in time. After `shutdown`, the elector renews the lease until the work has

@@ -1,7 +1,7 @@
 //! [`Claim`]: a term of leadership, and its conversion from and to leases.
 //!
 //! client-go: `LeaderElectionRecord` of tools/leaderelection/resourcelock. The dates in a lease are
-//! for people; clocks of different machines are never compared.
+//! for people, and identify a claim; clocks of different machines are never compared.
 
 use std::time::Duration;
 
@@ -38,7 +38,8 @@ impl Claim {
         self.write(Lease { metadata, spec: None }, duration, date)
     }
 
-    /// Writes the claim and a new renew time into the lease. Other fields stay unchanged.
+    /// Writes the claim, the lease duration and a new renew time into the lease. Other fields stay
+    /// unchanged.
     pub(super) fn write(&self, mut lease: Lease, duration: Duration, date: Timestamp) -> Lease {
         let spec = lease.spec.get_or_insert_default();
         let renewed = distinct_date(spec.renew_time.as_ref(), date);

@@ -69,7 +69,8 @@ impl ElectionStatus {
     }
 
     /// Waits until the leader, [`is_leading`](Self::is_leading) or the problem has changed since
-    /// the last call. Returns `false` at once when the elector has been dropped.
+    /// the last call. Returns `false` at once if there is no such change and the elector has been
+    /// dropped.
     ///
     /// Several changes between two calls count as one.
     ///

@@ -7,8 +7,8 @@ use tokio::time::Instant;
 /// Maximum number of parked keys, and of failed keys, that are recorded.
 const MAX_KEYS: usize = 256;
 
-/// A key that is parked: it waits without occupying a worker, because the caches lack a write for
-/// the key or have not listed its namespace.
+/// A key that is parked: it waits without occupying a worker, because a cache lacks a write for the
+/// key, has not listed its namespace, or no longer watches the namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ParkedKey {
@@ -26,7 +26,8 @@ pub struct FailedKey {
     pub key: String,
     /// How the last reconcile call failed, with the error or panic message, as it was logged.
     pub failure: String,
-    /// The number of consecutive failed reconcile calls for the key.
+    /// The number of consecutive failed reconcile calls for the key; 1 if the queue's rate limiter
+    /// does not count failures per key.
     pub failures: u32,
     /// The time of the last failure.
     pub at: Instant,

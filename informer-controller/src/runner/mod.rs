@@ -172,7 +172,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
 
     /// Sets how long [`run`](Self::run) waits until all informers are synced, and the time after
     /// which a warning names a namespace whose keys wait because a cache has not listed the
-    /// namespace. Default: two minutes, as in controller-runtime.
+    /// namespace, or no longer watches it. Default: two minutes, as in controller-runtime.
     #[doc(alias = "CacheSyncTimeout")]
     pub fn sync_timeout(mut self, limit: Duration) -> Self {
         self.sync_timeout = limit;
@@ -195,7 +195,8 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
     }
 
     /// Queues the keys that `keys` returns for each existing object of `informer`, and for each
-    /// object that is added, updated or deleted later. No change is skipped.
+    /// object that is added, updated or deleted later. No change that the informer receives is
+    /// skipped.
     ///
     /// `keys` is [`own_key`], [`controller_key`], [`keys_in_index`] or any closure that returns
     /// keys. For an update, `keys` is called with the old and with the new object, so that a change

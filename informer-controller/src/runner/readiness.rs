@@ -1,10 +1,11 @@
 //! [`Readiness`]: decides whether the caches are ready for a key, and whether they watch the key's
 //! namespace.
 //!
-//! A key is not ready while a cache lacks a write for the key, or has not listed its namespace. All
-//! caches are synced when workers start, so an unlisted namespace was added later, or the server
-//! forbids listing it. A reconcile function would treat unlisted objects as missing. It would treat
-//! objects as deleted if they left a cache because their namespace is no longer watched.
+//! A key is not ready while a cache lacks a write for the key, has not listed its namespace, or no
+//! longer watches the namespace while other caches do. All caches are synced when workers start, so
+//! an unlisted namespace was added later, or the server forbids listing it. A reconcile function
+//! would treat unlisted objects as missing. It would treat objects as deleted if they left a cache
+//! because their namespace is no longer watched.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -49,11 +50,12 @@ enum Coverage {
         /// If `cache` has not listed the namespace: set when it has. If `cache` no longer watches
         /// the namespace: set when it watches the namespace again.
         complete: Completion,
-        /// If `cache` no longer watches the namespace: one token for each other cache that still
-        /// does, cancelled when that cache stops watching it. Otherwise empty.
+        /// If `cache` no longer watches the namespace: one token for each other cache that queues
+        /// keys and still does, cancelled when that cache stops watching it. Otherwise empty.
         removed: Vec<CancellationToken>,
     },
-    /// All caches that queue keys and watched the namespace have stopped watching it.
+    /// All caches that queue keys and watched the namespace have stopped watching it, or one of
+    /// them has and its informer has stopped.
     Released,
 }
 

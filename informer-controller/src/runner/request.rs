@@ -25,7 +25,8 @@ impl<T> ReconcileRequest<T> {
         &self.key
     }
 
-    /// Returns how many reconcile calls of the key have failed since the last success.
+    /// Returns how many reconcile calls of the key have failed since the last success; 0 if the
+    /// queue's rate limiter does not count failures per key.
     #[must_use]
     #[doc(alias = "NumRequeues")]
     pub fn failures(&self) -> u32 {

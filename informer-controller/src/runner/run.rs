@@ -41,7 +41,8 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
     /// [sync timeout](Self::sync_timeout) is over or an informer stops before it is synced.
     ///
     /// # Panics
-    /// If the queue's rate limiter or metrics panic.
+    /// If the queue's rate limiter or metrics, the `Debug` of a key, or the function `namespace_of`
+    /// of [`with_keys`](Self::with_keys) panics.
     ///
     /// # Cancel safety
     /// Dropping the future stops the controller, and drops running calls at the await where they

@@ -57,7 +57,8 @@ pub struct RunnerStats {
     /// [removed](informer_factory::SharedIndexInformer::remove_namespace).
     pub dropped: u64,
     /// How often a key was parked, which means that it had to wait without occupying a worker,
-    /// because the caches lacked a write for the key or had not listed its namespace.
+    /// because a cache lacked a write for the key, had not listed its namespace, or no longer
+    /// watched the namespace.
     pub parked: u64,
     /// How often a parked (waiting) key was queued again although a cache possibly lacked a write
     /// for the key, because the [deadline](crate::WriteTracker::with_deadline) of the write was

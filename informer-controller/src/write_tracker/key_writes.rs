@@ -44,8 +44,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     /// - After a response with an object, the key waits until the informer has this version of the
     ///   object.
     /// - After a rejection, nothing was written and the key does not wait. A rejection is a 4xx
-    ///   status, or an `InternalError` of a webhook or an admission plugin, which runs before the
-    ///   write.
+    ///   status except 408, or an `InternalError` of a webhook or an admission plugin, which runs
+    ///   before the write.
     /// - After any other error, such as a lost connection, a timeout or a 5xx status, the outcome
     ///   is unknown. [`ready`](Self::ready), which a [`ControllerRunner`](crate::ControllerRunner)
     ///   awaits for each parked key, reads the object's metadata from the server, and the key waits
@@ -229,7 +229,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     }
 
     /// Forgets all recorded writes for the key, so that the key no longer waits for them. Call this
-    /// if the key will not be reconciled any more.
+    /// if the key will not be reconciled any more. A request in flight is recorded again when it
+    /// ends, unless the server rejects it.
     #[doc(alias = "Clear")]
     pub fn clear(&self) {
         let garbage = self.tracker.shared.keys.lock().pending.remove(&self.key);

@@ -9,8 +9,8 @@
 //! A write without a response was possibly applied. A read of its object determines the outcome, if
 //! the object is known. Otherwise the write counts as applied until its deadline.
 //!
-//! The tracker has one lock. While it is held, no user code is called except `Hash`, `Eq` and
-//! `Clone` of keys.
+//! The tracker has one lock. While it is held, no user code is called except `Hash`, `Eq`, `Clone`
+//! and `Drop` of keys.
 
 mod in_flight;
 mod key_writes;
@@ -119,7 +119,8 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
     }
 
     /// Returns a tracker whose writes delay their keys for `deadline` at most. The time counts from
-    /// the response, or from the failure of the request if there is no response.
+    /// the start of the request. It starts again with the response or the failure of the request,
+    /// and after a [read of the object](KeyWrites::track).
     ///
     /// The deadline should be longer than the lag of the caches when the server is busy. After a
     /// cancelled request, the key waits for the whole deadline.
@@ -137,8 +138,9 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         KeyWrites::new(self.clone(), key.clone())
     }
 
-    /// Returns the number of keys with pending writes. A write that the caches have received counts
-    /// as pending until [`KeyWrites::is_ready`] or [`KeyWrites::ready`] is called for its key.
+    /// Returns the number of keys with pending writes. A write that the caches have received, or
+    /// whose deadline is over, can count as pending until [`KeyWrites::is_ready`] or
+    /// [`KeyWrites::ready`] is called for its key.
     #[must_use]
     pub fn keys(&self) -> usize {
         self.shared.keys.lock().pending.len()

@@ -13,8 +13,9 @@ use super::settlement::Settlement;
 use informer_factory::__private::{Visibility, writes};
 use informer_factory::SharedIndexInformer;
 
-/// A channel with the watermark of a store: the resource version up to which the store has all
-/// changes. The channel is closed when the informer has stopped.
+/// A channel with the watermark of a store, or of a namespace that is watched separately: the
+/// resource version up to which the store has all changes. The channel is closed when the informer
+/// has stopped or no longer watches the namespace.
 pub(super) type Watermarks = watch::Receiver<ResourceVersion>;
 
 /// A write that a cache possibly lacks, and the condition that ends the wait for it. A `Pending` is

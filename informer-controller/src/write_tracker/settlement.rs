@@ -56,7 +56,7 @@ impl Settlement {
         })
     }
 
-    /// Repeats the read of the object until the server responds. Returns the condition that the
+    /// Repeats the read of the object until it succeeds. Returns the condition that the
     /// cache must meet, if there is one.
     pub(super) async fn settle(&self) -> Option<Condition> {
         let mut wait = MIN_WAIT;

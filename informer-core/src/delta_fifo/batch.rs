@@ -123,7 +123,7 @@ impl<K: 'static> Batch<K> {
 
     /// Returns a future that waits until a new change is queued or the queue is closed. Requeued
     /// items are not new changes. The future is ready at once if a change was queued since this
-    /// batch was taken.
+    /// batch was taken, or if this batch left changes in the queue.
     pub fn wait_for_more(&self) -> impl Future<Output = ()> + Send + use<K>
     where
         K: Send + Sync,
@@ -142,7 +142,7 @@ impl<K: 'static> Batch<K> {
     /// this batch. `None` if the watermark has not changed, or if changes are still queued,
     /// including items that this batch has requeued.
     ///
-    /// After a list without a resource version, the watermark is the empty version.
+    /// A list without a resource version replaces an earlier watermark with the empty version.
     #[must_use]
     pub fn watermark(&self) -> Option<&ResourceVersion> {
         self.taken.watermark.as_ref()

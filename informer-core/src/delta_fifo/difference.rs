@@ -15,7 +15,7 @@ use super::list::{Listed, Scope, is_same};
 use super::state::{SLICE, State};
 use crate::{Cached, Completion, Deleted, Delta, ObjectKey};
 
-/// The newest change of each key that is queued or in flight.
+/// The newest change, except resyncs, of each key that is queued or in flight.
 struct Unprocessed<K> {
     /// The newest change of each key, in the order in which the keys were queued.
     newest: Vec<Delta<K>>,
@@ -115,7 +115,7 @@ impl<K: 'static> Shared<K> {
     }
 
     /// Queues a resync for every object in the consumer's store that has no change queued or in
-    /// flight.
+    /// flight. Skips objects whose initial list is still arriving.
     pub(super) fn resync(&self) {
         let Some(known) = self.known.as_deref() else { return };
         if self.state.lock().is_first_list_arriving() {

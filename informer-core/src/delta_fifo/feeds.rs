@@ -18,7 +18,7 @@ use crate::{Completion, FeedId, NamespaceProgress, ObjectKey, ResourceVersion};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Nothing has arrived from the feed yet.
+    /// No part of the feed's initial list has been queued yet.
     Awaited,
     /// A part of the feed's initial list has arrived.
     Arriving,
@@ -174,7 +174,7 @@ impl Feeds {
     }
 
     /// Returns whether the queue's initial list has arrived. Optional feeds can be missing, if at
-    /// least one feed has been listed.
+    /// least one feed of the queue's initial list has been listed.
     pub(super) fn has_initial_list(&self) -> bool {
         let mut missing = self.feeds.iter().filter(|feed| feed.is_initial && feed.is_unlisted()).peekable();
         let is_complete = missing.peek().is_none();

@@ -2,8 +2,8 @@
 //!
 //! The queue holds the unprocessed changes of each key, and returns keys in the order in which they
 //! were queued. client-go: `DeltaFIFO` of `tools/cache/delta_fifo.go`. In addition,
-//! [`DeltaFifo::pop_batch`] takes all queued changes at once. After each such batch, the consumer's
-//! store equals the state of the server at one resource version.
+//! [`DeltaFifo::pop_batch`] takes all queued changes at once. Without feeds, the consumer's store
+//! equals the state of the server at one resource version after each batch that has a watermark.
 //!
 //! Note: between the pop and the end of processing, a change is in flight: it is neither queued nor
 //! in the store. So the queue keeps the popped batch until the [`Batch`] is dropped, and compares
@@ -162,16 +162,17 @@ impl<K: 'static> Drop for Shared<K> {
 }
 
 impl<K: 'static> DeltaFifo<K> {
-    /// Returns an empty queue without access to a store. A list then queues all of its objects, and
-    /// deletes only objects that have an unprocessed change.
+    /// Returns an empty queue without access to a store. A list then queues all of its objects,
+    /// except those that an unprocessed change already has in the same version. It deletes only
+    /// objects that have an unprocessed change.
     #[must_use]
     pub fn new() -> Self {
         Self::with_known(None)
     }
 
     /// Returns an empty queue whose consumer stores its objects in `known`. A list then queues only
-    /// the differences from the store, including a deletion for each stored object that the list
-    /// lacks.
+    /// the differences from the store and the unprocessed changes. If the list is
+    /// [complete](Replacement::complete), this includes deletions of the objects that it lacks.
     #[must_use]
     pub fn with_known_objects(known: Arc<dyn KnownObjects<K>>) -> Self {
         Self::with_known(Some(known))
@@ -206,7 +207,8 @@ impl<K: 'static> DeltaFifo<K> {
         self.shared.change(|state| state.push(Delta::Deleted(deleted)));
     }
 
-    /// Queues a [`Delta::Sync`] for every known object that has no pending change.
+    /// Queues a [`Delta::Sync`] for every known object that has no unprocessed change. Skips
+    /// objects whose initial list is still arriving.
     ///
     /// A resync sends no request to the server. It is for handlers that periodically process all
     /// objects again. Without [known objects](Self::with_known_objects), this method does nothing.
@@ -216,7 +218,7 @@ impl<K: 'static> DeltaFifo<K> {
 
     /// Waits for changes and takes all of them. Returns `None` once the queue is closed and empty.
     ///
-    /// One batch is in flight at a time: this method also waits until the previous batch has been
+    /// One batch is in flight at a time: changes are taken only after the previous batch has been
     /// dropped.
     ///
     /// # Cancel safety
@@ -348,9 +350,9 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
         objects
     }
 
-    /// Queues a [`Delta::Replaced`] for each new or changed object. Then queues a deletion for each
-    /// object that the list lacks and that is queued, in flight or in the store. Unchanged objects
-    /// are not queued.
+    /// Queues a [`Delta::Replaced`] for each new or changed object. If the list is
+    /// [complete](Replacement::complete), then queues a deletion for each object that the list
+    /// lacks and that is queued, in flight or in the store. Unchanged objects are not queued.
     fn replace(&self, replacement: Replacement<K>) {
         let listed = Listed::new(replacement, None);
         self.shared.replace(&listed);
@@ -359,7 +361,7 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
     }
 
     /// Returns a future that waits until fewer than 10,000 changes are queued or the queue is
-    /// closed; `None` if this is already the case.
+    /// closed; `None` if this is already the case. Requeued changes do not count.
     fn wait_for_room(&self) -> Option<BoxFuture<'static, ()>> {
         let is_full = self.shared.is_full();
         is_full.then(|| Arc::clone(&self.shared).wait_for_room().boxed())

@@ -53,8 +53,8 @@ impl<K: 'static> DeltaFifo<K> {
     }
 
     /// Fixes the namespaces of the queue's initial list: the namespaces of the feeds that exist
-    /// now. If there are no feeds, the initial list is complete at once. The queue is not synced
-    /// before this call.
+    /// now. If there are no feeds, the next batch completes the initial list. The queue is not
+    /// synced before this call.
     pub fn start_feeds(&self) {
         self.shared.change(|state| {
             state.feeds.start();
@@ -93,8 +93,8 @@ impl<K: 'static> NamespaceFeed<K> {
 
     /// Makes the namespace optional for the [initial list of the queue](DeltaFifo::synced). The
     /// initial list can then end without this namespace, once another namespace of the initial list
-    /// has been listed. Objects of this namespace that are listed later do not belong to the initial
-    /// list.
+    /// has been listed. Objects of this namespace that are listed after that end do not belong to
+    /// the initial list.
     ///
     /// Returns whether the call had an effect. It has no effect if the namespace has been listed, is
     /// optional already, has been released, or was added after

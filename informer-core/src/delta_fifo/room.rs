@@ -42,7 +42,7 @@ impl<K: 'static> State<K> {
 
 impl<K: 'static> Shared<K> {
     /// Makes room for `count` keys in addition to the queued keys, so that the tables of the queue
-    /// do not grow while the queue is locked.
+    /// do not grow while the queue is locked. Does nothing for at most [`SLICE`] keys.
     pub(super) fn make_room(&self, count: usize) {
         if count <= SLICE {
             return;

@@ -18,7 +18,9 @@ use super::merge::{append, prepend};
 use super::population::Population;
 use crate::{Cached, Delta, FeedId, KnownObjects, NamespaceProgress, ObjectKey, ResourceVersion};
 
-/// The maximum number of keys that are read or queued while the queue's lock is held once.
+/// The number of keys in a slice. Complete lists, releases and resyncs read and queue keys in
+/// slices, and lock the queue once per slice. Only the end of an initial list visits all queued
+/// keys under one lock.
 pub(super) const SLICE: usize = if cfg!(informer_loom) { 1 } else { 1_024 };
 
 /// The locked state of a queue: the queued changes, the batch in flight, and the progress of the

@@ -11,8 +11,8 @@ use crate::{Cached, Deleted};
 ///
 /// The informer makes one call at a time. For each object, the handler receives an add, then
 /// updates, then a delete or a release. While a call runs, further events wait. Once their number
-/// reaches the [threshold](crate::HandlerOptions::threshold) of the handler, waiting events of the
-/// same key are coalesced. If a call panics, the informer does not repeat it, and delivers the next
+/// reaches the [threshold](crate::HandlerOptions::threshold) of the handler, new events are
+/// coalesced per key. If a call panics, the informer does not repeat it, and delivers the next
 /// event.
 ///
 /// When the handler is removed or its informer stops, a running call is dropped at its next await,
@@ -28,7 +28,7 @@ use crate::{Cached, Deleted};
 /// #[async_trait]
 /// impl AsyncEventHandler<Pod> for Forward {
 ///     async fn on_add(&self, pod: &Cached<Pod>, _is_in_initial_list: bool) {
-///         // Waits while the channel is full; meanwhile, events for this handler are coalesced.
+///         // Waits while the channel is full; meanwhile, further events for this handler wait.
 ///         _ = self.0.send(pod.key().clone()).await;
 ///     }
 /// }

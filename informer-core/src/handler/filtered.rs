@@ -1,7 +1,8 @@
 //! [`Filtered`]: a handler with a filter.
 //!
 //! client-go: `FilteringResourceEventHandler` of tools/cache/controller.go. client-go calls the
-//! filter with tombstones; here, the filter receives the last known object instead.
+//! filter with tombstones; here, the filter receives the version that the handler received last
+//! instead, or the last known state if that version is unknown.
 
 use async_trait::async_trait;
 
@@ -107,7 +108,7 @@ where
 }
 
 /// Returns whether the filter accepts the last version of the object that the handler received
-/// before the deletion; `true` if no version is known.
+/// before the deletion, or else the last known state; `true` if no version is known.
 fn matched_before_deletion<K: 'static>(filter: impl Fn(&K) -> bool, object: &Deleted<K>) -> bool {
     object.previous().or(object.last_known()).is_none_or(|last| filter(last))
 }

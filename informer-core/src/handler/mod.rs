@@ -47,10 +47,11 @@ pub trait EventHandler<K>: Send + Sync + 'static {
     }
 
     /// Called when an object is released ([`Event::Released`](crate::Event::Released)), because its
-    /// namespace is no longer watched. `object` is the state that this handler received last. The
-    /// object can still exist, so a handler must not clean up after it; a handler that keeps data
-    /// for each object drops that data here. If the namespace is watched again, the object is added
-    /// again.
+    /// namespace is no longer watched. `object` is the state that this handler received last, or
+    /// with [`HandlerOptions::coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old)
+    /// possibly a later one. The object can still exist, so a handler must not clean up after it; a
+    /// handler that keeps data for each object drops that data here. If the namespace is watched
+    /// again, the object is added again.
     ///
     /// Default: does nothing. It does not call [`on_delete`](Self::on_delete), because a mistaken
     /// cleanup can't be undone, while a retained entry can be removed later.

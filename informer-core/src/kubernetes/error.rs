@@ -149,7 +149,8 @@ impl ListWatchError {
     }
 
     /// Returns whether the server is unavailable: it can't be reached, or the server or a proxy
-    /// returned 502, 503 or 504. Neither a relist nor another resource version would help.
+    /// returned 502, 503 or 504. Neither a relist nor another resource version would help. `false`
+    /// for a [too large resource version](Self::is_too_large_resource_version).
     #[must_use]
     #[doc(alias = "IsServiceUnavailable")]
     #[doc(alias = "IsServerTimeout")]

@@ -101,7 +101,7 @@ impl<'a> Tokens<'a> {
         })
     }
 
-    /// Parses the value after `=`. A missing value means the empty string.
+    /// Parses the value after `=`, `==` or `!=`. A missing value means the empty string.
     fn value(&mut self) -> Result<String, SelectorError> {
         match self.peek() {
             None | Some(",") => Ok(String::new()),

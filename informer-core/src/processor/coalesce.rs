@@ -14,8 +14,8 @@ use crate::{Event, EventBatch, ObjectKey};
 
 /// Coalesced events, in the order in which their keys first arrived.
 pub(super) struct Coalesced<K> {
-    /// The pending change of each key, in order. `None` is a hole: an object was added and deleted
-    /// before the handler received either event.
+    /// The pending change of each key, in order. `None` is a hole: an object was added, and deleted
+    /// or released, before the handler received either event.
     entries: VecDeque<Option<NetChange<K>>>,
     /// The place of each key's entry: the entry with the place `p` is `entries[p - taken]`.
     index: HashTable<usize>,
@@ -58,8 +58,8 @@ impl<K> Coalesced<K> {
         }
     }
 
-    /// Adds an event, or merges it into the pending change of its key. An add and a later delete of
-    /// an object leave no entry.
+    /// Adds an event, or merges it into the pending change of its key. An add and a later delete or
+    /// release of an object leave no entry.
     fn push(&mut self, event: &Event<K>, garbage: &mut Vec<Event<K>>) {
         self.remove_holes();
         let Self { entries, index, taken, keeps_old, len, .. } = self;
@@ -88,8 +88,8 @@ impl<K> Coalesced<K> {
         }
     }
 
-    /// Removes the holes (`None`) from `entries` once they outnumber the other entries, so that
-    /// memory is proportional to the number of keys.
+    /// Removes the holes (`None`) from `entries` once they outnumber the other entries by 64, so
+    /// that memory is proportional to the number of keys.
     fn remove_holes(&mut self) {
         if self.entries.len() < 2 * self.len + 64 {
             return;

@@ -2,8 +2,8 @@
 //! removed.
 //!
 //! client-go: `processorListener.run`. In client-go, a panic of a handler ends the process. If
-//! `ReallyCrash` is `false`, the listener sleeps for a second instead, and its registration never
-//! syncs. Here, a panic only ends the call.
+//! `ReallyCrash` is `false`, the listener sleeps for a second instead, and after a panic in an
+//! initial add, its registration never syncs. Here, a panic only ends the call.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};

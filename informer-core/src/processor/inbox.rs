@@ -91,8 +91,8 @@ impl<K> Inbox<K> {
         self.queued
     }
 
-    /// Takes the next events of the inbox. Returns the events and their number; `None` if there are
-    /// none.
+    /// Takes the next events of the inbox. Returns the events and their number, which is 0 for the
+    /// objects of the replay; `None` if there are no events.
     pub(super) fn take(&mut self) -> Option<(Cursor<K>, usize)> {
         if let Some(replay) = self.replay.take() {
             // The batches stay in the inbox, so that their events are counted while the replay is

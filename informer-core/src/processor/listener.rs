@@ -2,8 +2,8 @@
 //! [`HandlerTask`](super::handler_task) or a [stream](super::stream).
 //!
 //! client-go: `processorListener` of `tools/cache/shared_informer.go`, which has two goroutines and
-//! passes each event through a channel. Here, a handler has one task, which is woken once per
-//! batch, and a stream has none.
+//! passes each event through a channel. Here, a handler has one task, which is woken at most once
+//! per batch, and a stream has none.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -48,12 +48,13 @@ pub struct HandlerStats {
     /// The number of waiting events, including the event of the current call. Objects that existed
     /// when the handler was added are not counted. Later events can still be merged into the
     /// waiting events of a slow handler, so the handler can receive fewer events than this number.
+    /// A coalesced deletion and re-creation of an object count as one event.
     pub pending: usize,
     /// The number of calls that have returned. For a stream, the number of events that the reader
     /// has received.
     pub delivered: u64,
     /// The number of events that were merged into an earlier event so far, because the handler was
-    /// slow.
+    /// slow. An add and a delete that cancel each other count as two.
     pub coalesced: u64,
     /// The number of calls that panicked.
     pub panicked: u64,
@@ -179,7 +180,8 @@ impl ProcessorListener {
         }
     }
 
-    /// Removes the handler and drops its backlog. A running call is not interrupted.
+    /// Removes the handler and drops its backlog. A running sync call is not interrupted; an async
+    /// call is dropped at its next await.
     pub(super) fn remove(&self) {
         if !self.mailbox.close() {
             return;

@@ -1,7 +1,7 @@
 //! [`SharedProcessor`]: delivers each event to every handler, at the handler's own pace.
 //!
 //! client-go: `sharedProcessor` of `tools/cache/shared_informer.go`. Here, all handlers share one
-//! reference-counted batch, and a slow handler costs at most one entry per key.
+//! reference-counted batch, and the events of slow handlers are coalesced per key.
 //!
 //! Lock order: the store's write lock (held by the caller of [`SharedProcessor::publish`]), the
 //! registry of handlers, the locks that the caller's `commit` or `snapshot` takes, then a
@@ -77,7 +77,7 @@ impl<K> SharedProcessor<K> {
     }
 
     /// Adds a handler. The handler receives the objects of `snapshot` as initial adds, and then
-    /// exactly the events that are published after this call.
+    /// the events that are published after this call.
     ///
     /// `snapshot` is called under the processor's lock, so it should be cheap and copy no objects.
     ///
@@ -170,15 +170,17 @@ impl<K> SharedProcessor<K> {
     }
 
     /// Marks the handlers whose resync is due now, and returns whether a handler is due. Until the
-    /// next check, only marked handlers receive resyncs.
+    /// next check, resyncs are for the marked handlers, and for handlers with a resync period that
+    /// are added meanwhile.
     #[doc(alias = "shouldResync")]
     #[must_use]
     pub fn check_resync(&self) -> bool {
         self.shared.check_resync()
     }
 
-    /// Runs each handler in its own task until `shutdown` is cancelled, and returns when all
-    /// running calls have returned. Events that handlers have not received by then are dropped.
+    /// Runs each handler in its own task until `shutdown` is cancelled. Returns when all running
+    /// calls have returned, or have been dropped at their next await if they are async. Events that
+    /// handlers have not received by then are dropped.
     ///
     /// # Cancel safety
     /// Dropping the future stops the processor and aborts the handlers' tasks at their next await.

@@ -16,9 +16,10 @@ pub struct HandlerOptions {
     ///
     /// If fewer events than the threshold are waiting, the next batch is added as a whole. So the
     /// number of waiting events of a single slow handler is at most the sum of the threshold, one
-    /// batch, and one event per key. Slow handlers share their coalesced events. Each additional
-    /// slow handler adds at most one event per key: if it has fallen behind at another batch, its
-    /// coalesced events begin at that batch, so they are stored separately.
+    /// batch, and one event per key (two for an object that was deleted and added again). Slow
+    /// handlers share their coalesced events. Each additional slow handler adds at most the same
+    /// number per key: if it has fallen behind at another batch, its coalesced events begin at that
+    /// batch, so they are stored separately.
     pub threshold: Option<usize>,
     /// Whether the new object also replaces the old object of a coalesced update. Default: `false`;
     /// the old object is then the last version that the handler received.
@@ -26,8 +27,8 @@ pub struct HandlerOptions {
     /// By default, a waiting update keeps the old object in memory, often as the only user of that
     /// object. If every object changes while a handler is blocked, memory contains two versions of
     /// every object. Set this option for a handler that only needs keys or current objects.
-    /// [`Deleted::previous`](crate::Deleted::previous) of a coalesced deletion is then the last
-    /// known object. The option is ignored if
+    /// [`Deleted::previous`](crate::Deleted::previous) of a coalesced deletion is then the newest
+    /// version before the deletion. The option is ignored if
     /// [`EventHandler::needs_old_states`](crate::EventHandler::needs_old_states) returns `true`.
     pub coalesce_drops_old: bool,
 }
@@ -47,10 +48,11 @@ pub enum Resync {
     /// A resync after this period, which is rounded up to a multiple of the informer's check
     /// period, and to at least one second. Zero means never.
     ///
-    /// The check period is fixed when the informer starts: it is the shortest period that any
-    /// handler has requested until then. If a handler that is added later requests a shorter
-    /// period, its period is the check period; without a check period, it gets no resyncs. Both
-    /// cases are logged. These are client-go's rules.
+    /// The check period is fixed when the informer starts: it is the shortest of the informer's
+    /// default period and the periods that handlers have requested until then. If a handler that is
+    /// added later requests a shorter period, its period is the check period; without a check
+    /// period, it gets no resyncs. Both cases are logged. These are client-go's rules, except one:
+    /// in client-go, no handler gets resyncs if the informer has no default period.
     Every(Duration),
 }
 

@@ -2,7 +2,8 @@
 //!
 //! client-go: `processorListener.shouldResync` and `sharedProcessor.resyncCheckPeriodChanged` of
 //! `tools/cache/shared_informer.go`. Unlike in client-go, a handler without a resync period never
-//! receives resyncs, and the periods start when the informer starts.
+//! receives resyncs, and the periods of handlers that were added before the informer's start begin
+//! at the start.
 
 use std::time::Duration;
 
@@ -11,8 +12,8 @@ use tokio::time::Instant;
 pub(super) struct ResyncClock {
     period: Option<Duration>,
     next: Instant,
-    /// Whether the handler receives resyncs until the next check of the resync periods. Before the
-    /// first check, every handler with a period receives them.
+    /// Whether the handler receives resyncs until the next check of the resync periods. Before its
+    /// first check, a handler with a period receives them.
     syncing: bool,
 }
 
@@ -36,9 +37,9 @@ impl ResyncClock {
     }
 
     /// Returns whether the handler was due at the last check of the resync periods. A handler that
-    /// was due receives the resyncs until the next check. Before the first check, every handler
-    /// with a period counts as due. The name of this function is client-go's and has nothing to do
-    /// with the initial sync.
+    /// was due receives the resyncs until the next check. Before its first check, a handler with a
+    /// period counts as due. The name of this function is client-go's and has nothing to do with
+    /// the initial sync.
     pub(super) fn is_syncing(&self) -> bool {
         self.syncing
     }

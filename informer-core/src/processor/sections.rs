@@ -15,7 +15,8 @@ use super::inbox::Garbage;
 use super::shared_backlog::Sequence;
 use crate::{Event, EventBatch};
 
-/// The maximum number of events that the only reader of a section takes at once.
+/// The maximum number of events that the only reader of a section takes at once. If the last entry
+/// becomes two events, the reader takes one event more.
 const PIECE: usize = 64;
 
 /// The coalesced events of one shared backlog, divided into sections, which are in order.
@@ -93,8 +94,8 @@ impl<K> Sections<K> {
     /// `None` if there is no such section.
     ///
     /// If the section is sealed, the handler takes the whole section. Otherwise no other handler
-    /// needs the section: the handler takes up to `limit` events, and later events can still be
-    /// merged into the remaining events.
+    /// needs the section: the handler takes up to `limit` events, but at most [`PIECE`], or one
+    /// more. Later events can still be merged into the remaining events.
     pub(super) fn take(&mut self, start: Sequence, limit: Option<usize>) -> Option<TakenEvents<K>> {
         let at = self.find(start)?;
         let section = &mut self.sections[at];

@@ -270,8 +270,8 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // I12: this ends streams that outlive the processor. `run` has removed the handlers
-        // already.
+        // I12: this ends streams that outlive the processor, and handlers of a processor that has
+        // not run. At its end, `run` removes all handlers.
         let listeners = std::mem::take(&mut self.registry.lock().listeners);
         listeners.iter().for_each(|listener| listener.remove());
     }

@@ -1,10 +1,9 @@
 //! [`SharedBacklog`]: the batches that slow handlers have not received, coalesced once for all of
 //! these handlers.
 //!
-//! Publishing only appends the batch, so its cost does not depend on the number of slow handlers.
-//! Later, when the publisher has released the store's locks, it coalesces the batch. If another
-//! thread holds the lock `sections` at that moment, that thread coalesces the batch, and the
-//! publisher does not wait.
+//! Publishing only appends the batch, once for all slow handlers. Later, when the publisher has
+//! released the store's locks, it coalesces the batch. If another thread holds the lock `sections`
+//! at that moment, that thread coalesces the batch, and the publisher does not wait.
 //!
 //! Lock order: `sections`, `Mailbox::state`, `staged`. Objects are dropped while none of these
 //! locks is held.
@@ -23,7 +22,7 @@ mod tests;
 /// The sequence number of a batch in a shared backlog.
 pub(super) type Sequence = u64;
 
-/// Two shared backlogs: one for handlers that need old objects, and one for the other handlers.
+/// Two shared backlogs: one that keeps old objects, and one for handlers that drop old objects.
 pub(super) struct Backlogs<K> {
     keeping_old: Arc<SharedBacklog<K>>,
     dropping_old: Arc<SharedBacklog<K>>,

@@ -167,8 +167,8 @@ impl<K: Send + Sync + 'static> CacheController<K> {
     ///
     /// # Panics
     /// Panics if the process function panics; the remaining items are then not processed. Also
-    /// panics if the source panics; changes that are in the queue at that time may stay
-    /// unprocessed.
+    /// panics if the source or [`should_resync`](CacheControllerConfig::should_resync) panics;
+    /// changes that are in the queue at that time may stay unprocessed.
     ///
     /// # Cancel safety
     /// Dropping the future stops the work: queued changes are not processed, and the reflector's
@@ -185,7 +185,7 @@ impl<K: Send + Sync + 'static> CacheController<K> {
         let consume = async {
             let mut pause = RetryWait::new();
             loop {
-                // If the source has ended, the next batch is the last one.
+                // If the source has ended, the next batch is the last one, unless a part fails.
                 let is_last = source_ended.is_cancelled();
                 let Some(mut batch) = queue.0.pop_batch().await else { break };
                 let all_failed = process.run(&mut batch, status.description());

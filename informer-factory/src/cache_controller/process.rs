@@ -16,7 +16,7 @@ enum Work<K: 'static> {
     Batch(Whole<K>),
 }
 
-/// A controller's process function, and the keys for which the last call failed.
+/// A controller's process function, and the requeued keys: those for which the last call failed.
 pub(super) struct Process<K: 'static> {
     work: Work<K>,
     /// Whether failed keys are requeued.

@@ -18,9 +18,9 @@ use crate::NamespaceError;
 /// Builds a [`SharedInformerFactory`].
 ///
 /// A setting for one type ([`configure`](Self::configure)) takes precedence over the setting for
-/// all types. Both take precedence over the settings of `#[derive(Informer)]` (`prune`,
-/// `default_resync`). [`informer_with`](SharedInformerFactory::informer_with) can override all of
-/// them.
+/// all types, except that names are joined and that both transforms run. Both take precedence over
+/// the settings of `#[derive(Informer)]` (`prune`, `default_resync`).
+/// [`informer_with`](SharedInformerFactory::informer_with) can override all of them.
 #[must_use]
 pub struct FactoryBuilder {
     client: Client,
@@ -70,7 +70,8 @@ impl FactoryBuilder {
     /// one watch per namespace, but one store, one set of indexes and one set of handlers for all
     /// namespaces; see
     /// [`SharedIndexInformer::new_in_namespaces`](crate::SharedIndexInformer::new_in_namespaces).
-    /// Cluster-scoped resources are not affected.
+    /// Cluster-scoped resources are not affected, and handles of
+    /// [`in_namespace`](SharedInformerFactory::in_namespace) neither.
     ///
     /// ```no_run
     /// # async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -193,7 +194,7 @@ impl FactoryBuilder {
     ///
     /// The next request creates a new informer, which lists everything again. In a factory with
     /// this option, an informer that is requested after [`start`](SharedInformerFactory::start)
-    /// starts at once, on the runtime of that `start`.
+    /// starts at once, on the runtime of the first `start`.
     pub fn stop_idle_after(mut self, period: Duration) -> Self {
         self.config.stop_idle_after = Some(period.max(MIN_IDLE));
         self
@@ -209,7 +210,7 @@ impl FactoryBuilder {
 
     /// Sets a function that changes the parameters of lists and watches: selectors, and parameters
     /// that only some servers support. The function is called once for each new informer;
-    /// [`ListTweaks::resource`] identifies the informer. A selector of the
+    /// [`ListTweaks::resource`] returns the informer's resource. A selector of the
     /// [handle](SharedInformerFactory::with_labels) takes precedence.
     ///
     /// ```no_run

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 /// new request is sent at once.
 const CACHE_TTL: Duration = Duration::from_secs(10 * 60);
 
-/// The requested resource cannot have an informer.
+/// The requested resource cannot have an informer, or its discovery failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ForResourceError {
@@ -43,9 +43,9 @@ pub enum ForResourceError {
         /// The requested resource.
         resource: String,
         /// The plural name of the resource, if the requested name is its kind, its singular or its
-        /// short name.
+        /// short name, or the plural in another case.
         suggestion: Option<String>,
-        /// The resources of the group version.
+        /// The resources of the group version, without subresources.
         existing: Vec<String>,
     },
     /// The server cannot list or watch the resource.

@@ -87,8 +87,8 @@ impl DynamicInformers<'_> {
     /// Returns the informer of a resource, and creates it on first use. `scope` is the scope
     /// of the resource: namespaced or cluster. kube's discovery returns both arguments.
     ///
-    /// This sends no request. If the server doesn't serve the resource in that scope, the
-    /// informer's health is [`NotServed`](crate::Health::NotServed) until the server does.
+    /// This sends no request. If the server doesn't serve the resource (404), the health of the
+    /// started informer is [`NotServed`](crate::Health::NotServed) until the server does.
     #[must_use]
     pub fn resource(&self, resource: &ApiResource, scope: &Scope) -> SharedIndexInformer<DynamicObject> {
         self.factory.described(resource, scope)
@@ -99,8 +99,8 @@ impl DynamicInformers<'_> {
     /// minutes, or until a resource is requested that the cached response lacks.
     ///
     /// # Errors
-    /// [`ForResourceError`] if the server doesn't serve the resource, can't list and watch it, or
-    /// can't be reached.
+    /// [`ForResourceError`] if the server doesn't serve the resource or can't list and watch it, or
+    /// if the discovery request fails.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future has no effect.

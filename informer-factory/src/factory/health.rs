@@ -27,7 +27,7 @@ impl FactoryHealth {
     }
 
     /// Returns whether all requested informers are synced, and their watches are open or being
-    /// resumed. If not, stores are incomplete, or lack recent changes.
+    /// resumed. If not, stores are incomplete, or can lack recent changes.
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.unhealthy.is_empty()

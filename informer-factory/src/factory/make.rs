@@ -130,10 +130,12 @@ impl SharedInformerFactory {
     }
 
     /// Removes the informer of a key if it has ended by itself, for example because its source
-    /// panicked. Each request for an informer calls this first, and then creates a new informer.
+    /// panicked. Each request for an informer calls this first, so that it replaces an ended
+    /// informer.
     ///
-    /// An ended informer stays registered until the next request. Until then, the factory reports it
-    /// as stopped, and calls that wait for it to sync return an error with the reason.
+    /// An ended informer stays registered until the next request, unless it is removed before with
+    /// `stop` or as unused. Until then, the factory reports it as stopped, and calls that wait for
+    /// it to sync return an error with the reason, unless it was synced.
     fn remove_if_ended(&self, key: &InformerKey) {
         // Informers that ended because the factory was shut down stay registered. The shutdown is
         // checked last, because it can end the informer between the two checks.

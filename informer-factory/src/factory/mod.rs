@@ -42,9 +42,9 @@ pub use report::InformerReport;
 pub use scope::InformerScope;
 pub use type_options::TypeOptions;
 
-/// Creates and shares informers: all requests for the same resource return the same informer, so
-/// that a process has one watch and one copy of each resource. Clones are handles of the same
-/// factory.
+/// Creates and shares informers: all requests for the same resource, scope and object type return
+/// the same informer, so that handlers share its watch and its copy of the objects. Clones are
+/// handles of the same factory.
 ///
 /// There is one informer per resource, scope and object type. The scope belongs to the handle:
 /// [`in_namespace`](Self::in_namespace), [`with_labels`](Self::with_labels) and similar methods
@@ -136,8 +136,9 @@ impl SharedInformerFactory {
 
     /// Returns the informer of a resource, and creates it on first use. The informer stays empty
     /// until [`start`](Self::start). After [`shutdown`](Self::shutdown), a new informer is already
-    /// stopped. If an informer has stopped because its task panicked, for example in its source, this
-    /// method returns a new informer, which the next `start` starts.
+    /// stopped. If an informer has stopped because its task panicked, for example in its source,
+    /// this method returns a new informer, which starts at the next `start`, or at once with
+    /// [`stop_idle_after`](FactoryBuilder::stop_idle_after).
     ///
     /// `K` is any type that kube can list: a type of k8s-openapi, a custom resource, or a slim view
     /// of either. Each type has its own informer, even for the same resource.

@@ -120,8 +120,8 @@ impl Entry {
         matches!(self.informer.state(), InformerState::Stopped(_))
     }
 
-    /// Marks the task as started, and returns its future, which ends at `shutdown`. Returns `None`
-    /// if the task was started or dropped before.
+    /// Marks the task as started, and returns its future, which ends at `shutdown` or after
+    /// [`stop`](Self::stop). Returns `None` if the task was started or dropped before.
     pub(super) fn start(&self, shutdown: &CancellationToken) -> Option<BoxFuture<'static, ()>> {
         let mut work = self.work.lock();
         if !matches!(*work, Work::Waiting(_)) {

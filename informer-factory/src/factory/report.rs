@@ -44,7 +44,7 @@ pub struct InformerReport {
     pub watermark_age: Option<Duration>,
     /// The number of objects with queued changes, which the store does not have yet.
     pub queued: usize,
-    /// The numbers of processed batches and of their changed objects.
+    /// The numbers of processed batches and of their changed or resynced objects.
     pub batches: BatchCounts,
     /// The names and statistics of the handlers and event streams. Several handlers or streams can
     /// have the same name.

@@ -1,4 +1,4 @@
-//! The scope of informers. The object type determines whether objects are namespaced
+//! The scope of informers. For typed objects, the type determines whether they are namespaced
 //! ([`InformerScope`]); the factory's handle sets namespace and selectors, as in
 //! `factory.in_namespace("shop").with_labels("app=web")`.
 

@@ -1,8 +1,8 @@
 //! Stops informers: one, the unused ones, or all.
 //!
 //! client-go stops all informers or none. The store of a stopped informer can still be read, but no
-//! longer changes. So the factory removes a stopped informer, and the next request creates a new
-//! one.
+//! longer changes. So, except at its shutdown, the factory removes an informer that it stops, and
+//! the next request creates a new one.
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -16,8 +16,9 @@ use crate::SharedIndexInformer;
 impl SharedInformerFactory {
     /// Stops one informer, removes it from the factory, and waits until its tasks have ended. Other
     /// informers continue. The store of the stopped informer can still be read, but no longer
-    /// changes. The next request creates a new informer, which the next [`start`](Self::start)
-    /// starts.
+    /// changes. The next request creates a new informer, which starts at the next
+    /// [`start`](Self::start), or at once with
+    /// [`stop_idle_after`](crate::FactoryBuilder::stop_idle_after).
     ///
     /// Returns `false` if this factory does not have the informer, because the informer belongs to
     /// another factory or was removed before.
@@ -32,7 +33,7 @@ impl SharedInformerFactory {
     /// ```
     ///
     /// # Cancel safety
-    /// The informer stops even if the future is dropped.
+    /// The informer stops even if the future is dropped after its first poll.
     pub async fn stop<K>(&self, informer: &SharedIndexInformer<K>) -> bool {
         let informer = informer.cast();
         let informers = &self.inner.informers;
@@ -49,7 +50,7 @@ impl SharedInformerFactory {
     /// ended. Their stores can still be read.
     ///
     /// # Cancel safety
-    /// The informers stop even if the future is dropped.
+    /// The informers stop even if the future is dropped after its first poll.
     pub async fn shutdown(&self) {
         {
             let _starting = self.inner.starting.lock();

@@ -60,7 +60,7 @@ impl<K: Resource + 'static> TypeOptions<K> {
     /// Sets a function that receives the [factory's](crate::FactoryBuilder::reflector) reflector
     /// configuration and returns the configuration for this type. Default: no change.
     ///
-    /// If the streaming list of one informer fails, all informers of the resource use paged lists
+    /// If the streaming list of one informer stalls, all informers of the resource use paged lists
     /// for 10 to 30 minutes. So if several object types of one resource have different
     /// [`list_stall_timeout`](ReflectorConfig::list_stall_timeout)s, the shortest timeout
     /// determines when all informers of the resource change to paged lists.
@@ -72,8 +72,8 @@ impl<K: Resource + 'static> TypeOptions<K> {
         self
     }
 
-    /// Sets the fields to skip when objects are decoded. Default: the fields that
-    /// `#[derive(Informer)]` sets, otherwise `metadata.managedFields`.
+    /// Sets the fields to skip when objects are decoded. Default: `metadata.managedFields`, and the
+    /// fields that `#[derive(Informer)]` sets.
     pub fn prune(mut self, paths: PrunePaths) -> Self {
         self.prune = Some(paths);
         self

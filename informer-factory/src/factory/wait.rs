@@ -26,7 +26,8 @@ impl SharedInformerFactory {
     ///
     /// # Errors
     /// [`NotSynced`] if an informer stops before it is synced, as all do when the factory is shut
-    /// down, or if an informer is still not started when all others are synced.
+    /// down, or if an informer is still not started when all others are synced. An informer that
+    /// the program [stops](Self::stop) leaves the factory, so it causes no error.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future has no effect.
@@ -48,7 +49,7 @@ impl SharedInformerFactory {
     ///
     /// # Errors
     /// [`NotSynced`] at once if there is no informer of this type, or one of them was not started;
-    /// later if one of them stops before it is synced.
+    /// later if one of them stops before it is synced, unless the program [stops](Self::stop) it.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future has no effect.

@@ -1,8 +1,8 @@
 //! [`FailureLog`]: logs the failures of index functions, with at most one log line per index and
 //! minute.
 //!
-//! [`Indexer::index_failures`](informer_store::Indexer::index_failures) returns all failures, with
-//! their errors.
+//! [`Indexer::index_failures`](informer_store::Indexer::index_failures) returns all current
+//! failures, with their errors.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! [`SharedIndexInformer`]: one watch, one indexed store, many handlers, for one resource in one
-//! scope.
+//! [`SharedIndexInformer`]: one watch (or one per namespace), one indexed store, many handlers, for
+//! one resource in one scope.
 //!
 //! client-go: `SharedIndexInformer` of `tools/cache/shared_informer.go`.
 //!
@@ -13,9 +13,9 @@
 //!   an add, then updates, then a delete or a release (I4). There is no order between objects or
 //!   between handlers.
 //! - A handler that is added later first receives the existing objects (I5).
-//! - If an object is deleted and created again under the same name, handlers receive a delete and
-//!   an add, even if the deletion was missed. client-go delivers an update with another UID in that
-//!   case.
+//! - If an object is deleted and created again under the same name, handlers that have received
+//!   the object receive a delete and an add, even if the deletion was missed. client-go delivers an
+//!   update with another UID in that case.
 
 mod failure_log;
 mod namespaces;
@@ -57,8 +57,8 @@ pub use verify::{Difference, Verification, VerifyError};
 pub use wait::Visibility;
 pub use wait::WaitOutcome;
 
-/// A local, indexed, always-current copy of the objects of one resource in one scope. Clones are
-/// handles of the same informer.
+/// A local, indexed, continuously updated copy of the objects of one resource in one scope. Clones
+/// are handles of the same informer.
 ///
 /// Most programs get informers from a [`SharedInformerFactory`](crate::SharedInformerFactory),
 /// which also runs them.
@@ -155,9 +155,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     }
 
     /// Adds a handler, at any time. The handler first receives the objects of the store and of the
-    /// initial list as initial adds, and then the changes. While more than 1,024 events are
-    /// pending, the pending changes of an object are merged. Dropping the registration removes the
-    /// handler.
+    /// initial list as initial adds, and then the changes. While 1,024 or more events are pending,
+    /// new changes of an object are merged. Dropping the registration removes the handler.
     #[doc(alias = "AddEventHandler")]
     pub fn add_event_handler(&self, handler: impl EventHandler<K>) -> HandlerRegistration {
         self.add_event_handler_with(handler, &HandlerOptions::default())

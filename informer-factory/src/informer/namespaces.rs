@@ -17,7 +17,7 @@ use crate::source::{self, MakeSource, NamespaceError, Source};
 impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     /// Returns an informer of several namespaces, which can be [added](Self::add_namespace) and
     /// [removed](Self::remove_namespace) at any time, and the task that runs it. Each time a
-    /// namespace is added, `make` is called once and returns the source of this namespace only.
+    /// namespace is added, `make` is called and returns the source of this namespace only.
     ///
     /// The informer has one store, one set of indexes and one set of handlers for all namespaces.
     /// It differs from other informers in these points:
@@ -79,8 +79,9 @@ impl<K> SharedIndexInformer<K> {
     ///
     /// # Errors
     /// [`NamespaceError::Fixed`] if the informer does not watch namespaces separately, because it
-    /// was created neither with [`new_in_namespaces`](Self::new_in_namespaces) nor by a factory
-    /// [with separate namespaces](crate::FactoryBuilder::namespaces).
+    /// was created neither with [`new_in_namespaces`](Self::new_in_namespaces) nor from a source
+    /// that is listed namespace by namespace. A factory
+    /// [with separate namespaces](crate::FactoryBuilder::namespaces) creates such sources.
     /// [`NamespaceError::InvalidName`] for an invalid name.
     pub fn add_namespace(&self, namespace: &str) -> Result<Completion, NamespaceError> {
         match self.shared.source.as_ref() {

@@ -16,7 +16,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         &self.shared.status
     }
 
-    /// Returns the number of objects with changes that the store does not have yet.
+    /// Returns the number of objects with queued changes, which the store does not have yet.
     #[must_use]
     pub fn queued(&self) -> usize {
         self.shared.queue.len()
@@ -28,8 +28,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.shared.processor.handlers()
     }
 
-    /// Returns the numbers of processed batches and of their changed objects, and the age of the
-    /// watermark.
+    /// Returns the numbers of processed batches and of their changed or resynced objects, and the
+    /// age of the watermark.
     pub(crate) fn progress(&self) -> &Progress {
         &self.shared.progress
     }

@@ -1,5 +1,5 @@
-//! [`Progress`]: counts an informer's batches and their changed objects, and records the time at
-//! which the store reached its watermark.
+//! [`Progress`]: counts an informer's batches and their changed or resynced objects, and records
+//! the time at which the store reached its watermark.
 //!
 //! Only the informer's task writes these values. A batch costs at most three relaxed atomic
 //! operations and one reading of the clock.
@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The numbers of batches, and of changed objects in them, that an informer has processed since its
-/// creation.
+/// The numbers of batches, and of changed or resynced objects in them, that an informer has
+/// processed since its creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct BatchCounts {
-    /// The number of batches with at least one changed object.
+    /// The number of batches with at least one changed or resynced object.
     pub batches: u64,
-    /// The number of changed objects in all batches. An object counts once per batch.
+    /// The number of changed or resynced objects in all batches. An object counts once per batch.
     pub items: u64,
 }
 
@@ -37,7 +37,7 @@ impl Progress {
         Self { created: Instant::now(), batches, items, watermark_reached: AtomicU64::new(u64::MAX) }
     }
 
-    /// Counts a batch with `items` changed objects. `has_watermark` says whether the store has
+    /// Counts a batch with `items` objects. `has_watermark` is whether the store has
     /// reached a resource version with this batch; if so, this method records the current time.
     pub(super) fn record(&self, items: usize, has_watermark: bool) {
         if items > 0 {

@@ -20,7 +20,7 @@ pub enum InformerState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StopCause {
-    /// The informer was stopped on request.
+    /// The informer was stopped on request, or because its factory was dropped.
     Shutdown,
     /// The informer's task was dropped before or while it ran.
     Dropped,

@@ -129,8 +129,9 @@ impl fmt::Display for Difference {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum VerifyError {
-    /// The store has no resource version yet, because the informer is not synced, or because the
-    /// server's lists have no resource version.
+    /// The store has no resource version yet, because the informer or one of its namespaces is not
+    /// synced, or because the server's lists have no resource version. Also returned if the set of
+    /// namespaces is empty.
     #[error(
         "the store has no resource version to compare with the server; wait until the informer is synced"
     )]
@@ -150,8 +151,8 @@ pub enum VerifyError {
 
 impl<K> SharedIndexInformer<K> {
     /// Compares the store with the server's state at the store's [watermark](Self::watermark), and
-    /// returns the differences. Differences are logged. They start a relist, which corrects the
-    /// store after this method has returned.
+    /// returns the differences. Differences are logged. Unless all differing objects have changed
+    /// in the store meanwhile, they start a relist, which corrects the store.
     ///
     /// Quarantined objects are not compared. If the server has compacted the compared version, the
     /// method waits until the store reaches a later version and compares that one, up to three

@@ -17,11 +17,13 @@ use crate::source::{Namespaces, Source};
 #[non_exhaustive]
 #[must_use]
 pub enum WaitOutcome {
-    /// The store has the server's state at the requested version, or a later one.
+    /// The store has the server's state at the requested version, or a later one, or has removed
+    /// the object that the write moves out of the selector.
     Reached,
     /// The store did not reach the version within the timeout.
     TimedOut,
-    /// The object is outside the informer's namespace or selector, so the store will not have it.
+    /// The object is outside the informer's namespace or selector, so the store will not have this
+    /// version of it.
     NotCovered,
     /// The resource version cannot be compared with others, because it is not a number.
     NotComparable,
@@ -35,7 +37,8 @@ pub enum Visibility {
     /// No event: the object is outside the informer's namespace or selector, and was outside before
     /// the write, too.
     Nothing,
-    /// An add or update with the written object, or with a later version of it.
+    /// An add or update with the written object, or with a later version of it. No event if a
+    /// selector that the source cannot evaluate excludes the object.
     TheWrite,
     /// A delete, because the write moves the object out of the informer's selector. If an earlier
     /// write has already moved it out, the informer receives no event for this write.
@@ -69,9 +72,9 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         wait(self.shared.watermark.clone(), has_reached, timeout).await
     }
 
-    /// Waits until the store has the object `written` or a later version of it, at most for
-    /// `timeout`. `written` is the object that the server returned for a write. So a controller can
-    /// read its own writes.
+    /// Waits until the store has the object `written`, a later version of it, or its deletion, at
+    /// most for `timeout`. `written` is the object that the server returned for a write. So a
+    /// controller can read its own writes.
     ///
     /// Returns [`WaitOutcome::NotCovered`] at once if the store does not have the object and
     /// `written` is outside the informer's namespace or label selector. Also returns `NotCovered`

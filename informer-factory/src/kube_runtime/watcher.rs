@@ -25,8 +25,7 @@ use crate::SharedIndexInformer;
 /// `Delete`; kube-runtime's own watcher sends none. A [resync](Event::Resynced) is an `Apply`. A
 /// [release](Event::Released) has no equivalent in kube-runtime and is a `Delete`, so readers drop
 /// their copies of an object that still exists. Do cleanups in finalizers and not after a `Delete`.
-/// If more than 1,024 events are pending for a reader, later events are coalesced to one per
-/// object.
+/// If 1,024 events or more are pending for a reader, later events are coalesced to one per object.
 ///
 /// The stream ends when the informer stops.
 pub fn watcher_events<K: Clone + Send + Sync + 'static>(

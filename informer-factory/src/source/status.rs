@@ -79,7 +79,8 @@ impl SourceStatus {
     /// this order from worst to best: forbidden, not served, backing off or
     /// [awaiting its turn](Health::AwaitingTurn) to send a request, connecting, syncing, live. If
     /// all namespaces are live, this is the health of the namespace whose last event is the oldest.
-    /// If the set of namespaces is empty, the health is [`Health::Connecting`].
+    /// If the set of namespaces is empty, the health is [`Health::Connecting`]. After the informer
+    /// has ended, it is [`Health::Stopped`].
     #[must_use]
     pub fn health(&self) -> Health {
         match &self.inner {
@@ -93,6 +94,7 @@ impl SourceStatus {
     /// last health is [`Health::Stopped`]; after it, every call returns `None` at once.
     ///
     /// If the health changes several times between two calls, only the last change is returned.
+    /// With separate namespaces, this applies to each namespace.
     ///
     /// # Cancel safety
     /// Cancel safe: after a change, the next call returns at once.

@@ -39,7 +39,7 @@ impl<K> Object for K where
 /// The resource version of each object, by key. Tests compare these maps.
 pub(crate) type Versions = BTreeMap<String, String>;
 
-/// Returns the client configuration of a user of the kubeconfig: `admin`, or `nobody`, who has no
+/// Returns the client configuration of a user of the kubeconfig: `admin`, or `nobody`, which has no
 /// permissions until a test grants them.
 pub(crate) async fn config(user: &str) -> Config {
     let path = std::env::var(KUBECONFIG)

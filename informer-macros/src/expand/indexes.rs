@@ -1,9 +1,9 @@
 //! Generates the trait that has two methods for each index: a lookup, and one that returns the index
 //! handle.
 //!
-//! A generated name must not change the meaning of the user's expression (`with = …`). So no
-//! generated item surrounds this expression, and generated local variables have the hygiene of
-//! `Span::mixed_site`.
+//! A generated name must not change the meaning of the user's expression (`with = …`). So the
+//! blocks around this expression declare and import no items, and generated local variables have
+//! the hygiene of `Span::mixed_site`.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};

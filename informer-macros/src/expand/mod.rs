@@ -1,5 +1,5 @@
-//! Generates code from a checked [`Model`]. All paths in this code start at informer-factory, so
-//! that users need no other crate.
+//! Generates code from a checked [`Model`]. All paths in this code start at informer-factory, `std`
+//! or `core`, so that users need no other crate.
 
 mod accessors;
 mod indexes;

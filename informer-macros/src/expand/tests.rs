@@ -1,5 +1,5 @@
-//! Compares the generated code with the README, and tests how the derive reads `#[kube(...)]`,
-//! without compiling kube's derive.
+//! Compares the generated code with the README, and tests how the derive reads `#[kube(...)]` and
+//! the attribute `crate`, without compiling kube's derive.
 
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ fn place_of(name: &str) -> Range<usize> {
     start..start + README[start..].find("\n```\n").expect("the block ends")
 }
 
-/// Formats the code, with a blank line after each item.
+/// Formats the code, with a blank line between items.
 fn formatted(code: TokenStream) -> String {
     let file: syn::File = syn::parse2(code).expect("the generated code is Rust");
     let items = file.items.into_iter().map(|item| {

@@ -1,7 +1,8 @@
 //! [`Mask`]: the fields whose values the inspector never shows.
 //!
-//! Values are masked before they are shown, compared or searched, so that a masked value can't be
-//! found by searching for it either.
+//! Values are masked before they are shown or searched, so that a masked value can't be found by
+//! searching for it either. Two states of an object are compared without masks: the page shows that
+//! a masked value has changed, but not the value.
 
 use serde_json::Value;
 
@@ -119,7 +120,8 @@ impl Remaining<'_> {
     }
 }
 
-/// Replaces all values by [`MASKED`], and keeps the names of fields.
+/// Replaces all values except `null` by [`MASKED`], and keeps the names of fields. A list becomes
+/// one [`MASKED`].
 pub(super) fn hide(value: &mut Value) {
     match value {
         Value::Object(fields) => fields.values_mut().for_each(hide),

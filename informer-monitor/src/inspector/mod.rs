@@ -67,7 +67,7 @@ const MAX_SEARCHES: usize = 2;
 ///
 /// # Costs
 ///
-/// While nobody reads the page, the inspector costs one handler per registered informer. The
+/// While no browser reads the page, the inspector costs one handler per registered informer. The
 /// handler keeps the last 200 changes with the old states of their objects. The inspector keeps the
 /// factory and the registered informers alive until it is dropped.
 #[must_use = "an inspector shows nothing until it is served"]

@@ -18,7 +18,7 @@ use super::changes::{Changes, Recorder};
 use super::mask::Mask;
 use super::query::Query;
 
-/// The number of objects that are read to estimate the size of all objects of an informer.
+/// Maximum number of objects that are read to estimate the size of all objects of an informer.
 const SAMPLE: usize = 24;
 /// The time for which an estimate of the mean size of an informer's objects is reused.
 const SIZE_VALID: Duration = Duration::from_secs(15);

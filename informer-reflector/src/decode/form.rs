@@ -185,7 +185,7 @@ struct Owner {
 impl Identity {
     /// Returns a text that similar objects have in common: the UID of their owner, or
     /// `generateName`; empty if the object has neither. Compressed storage uses one dictionary for
-    /// all objects with the same text.
+    /// all but the first objects with the same text.
     fn family(&self) -> &str {
         let owner = self.owner_references.iter().flatten().find_map(|owner| owner.uid.as_deref());
         owner.or(self.generate_name.as_deref()).unwrap_or_default()

@@ -33,8 +33,8 @@ const SLICE: usize = 256 * 1024;
 /// Decodes the body of a list incrementally.
 ///
 /// Bytes can be pushed in pieces of any size. Items are returned in the order of the list;
-/// undecodable items are [`RejectedObject`]s. The decoder buffers at most a few hundred kilobytes
-/// of the body, or twice the largest item.
+/// undecodable items are [`RejectedObject`]s. Besides the bytes of the last push, the decoder
+/// buffers at most a few hundred kilobytes of the body, or twice the largest item.
 ///
 /// ```
 /// use informer_reflector::{ListDecoder, PrunePaths};
@@ -148,7 +148,7 @@ impl<K> ListDecoder<K> {
         self
     }
 
-    /// Makes the decoder reject lists whose type is not `expected`.
+    /// Makes the decoder fail if the type of the list or of an item is not `expected`.
     pub(crate) fn expecting(mut self, expected: ExpectedType) -> Self {
         self.skipped.change(|paths| expected.paths(paths));
         self.expected = Some(expected);
@@ -156,7 +156,8 @@ impl<K> ListDecoder<K> {
     }
 
     /// Sets the maximum size of an item in the body, in bytes. The decoder buffers each item as a
-    /// whole, and a larger item is an error. Default: 16 MiB; minimum: 256 KiB.
+    /// whole, and fails if an item is still incomplete when more than this size of it is buffered.
+    /// A larger item that is complete by then is decoded. Default: 16 MiB; minimum: 256 KiB.
     #[must_use]
     pub fn max_object_size(mut self, bytes: usize) -> Self {
         self.max_object_size = bytes.max(self.slice);

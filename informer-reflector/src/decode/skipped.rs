@@ -3,7 +3,7 @@
 //! These are the pruned fields, and the fields that the type of the objects does not have. Fields
 //! of the second kind are learned: while a sample of the objects is decoded, the deserializer
 //! records the fields that the type ignores. A Rust type with few fields is then decoded without
-//! reading the other fields, and its encoded objects do not contain them.
+//! reading the other fields, and later encoded objects do not contain them.
 
 use super::prune_paths::{Level, PrunePaths};
 use super::tape::{Tape, Token};

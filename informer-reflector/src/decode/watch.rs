@@ -78,7 +78,7 @@ impl<K> WatchDecoder<K> {
         self
     }
 
-    /// Makes the decoder reject objects whose type is not `expected`.
+    /// Makes the decoder fail if the type of an object is not `expected`.
     pub(crate) fn expecting(mut self, expected: ExpectedType) -> Self {
         self.events.skipped.change(|paths| expected.paths(paths));
         self.events.expected = Some(expected);

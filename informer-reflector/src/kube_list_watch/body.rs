@@ -24,7 +24,7 @@ pub(super) fn list<K>(
     })
 }
 
-/// Returns the events of a watch, one batch for each piece of the body.
+/// Returns the events of a watch, one batch for each piece of the body. A batch can be empty.
 pub(super) fn watch<K>(
     slices: Slices,
     decoder: WatchDecoder<K>,

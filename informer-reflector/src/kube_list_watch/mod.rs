@@ -225,8 +225,9 @@ impl<K> KubeListWatch<K> {
         self.prune(PrunePaths::none())
     }
 
-    /// Sets the maximum size of an object in a response, in bytes. A list or watch with a larger
-    /// object fails. Default: 16 MiB.
+    /// Sets the maximum size of an object in a response, in bytes. A watch with a larger object
+    /// fails. A list is less exact: it fails at the latest with an object of three times this size,
+    /// or of 768 KiB if that is more. Default: 16 MiB.
     ///
     /// In addition to the decoded object, decoding needs at most ten times this size in memory, even
     /// if the server is faulty. etcd stores no object of more than 1.5 MiB.
@@ -278,8 +279,8 @@ impl<K: 'static> ListerWatcher<K> for KubeListWatch<K> {
         self.coverage.includes(object)
     }
 
-    /// Always returns a source. It decodes only name, namespace, UID and resource version of each
-    /// object.
+    /// Always returns a source. It decodes only type, name, namespace, UID and resource version of
+    /// each object.
     fn metadata_only(&self) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
         let coverage = self.coverage.clone();
         Some(self.metadata_of(self.endpoint.clone(), coverage, PrunePaths::identity_only()))
@@ -340,9 +341,9 @@ impl<K: 'static> ListerWatcher<K> for KubeListWatch<K> {
 }
 
 impl<K> KubeListWatch<K> {
-    /// Sends a request. The request prefers protobuf if the kind has a known protobuf message and the
-    /// server has not refused protobuf. If the server refuses protobuf now, sends the request again
-    /// for JSON.
+    /// Sends a request. The request prefers protobuf if the kind has a known protobuf message and
+    /// no earlier response has disabled protobuf. If the server refuses protobuf now, sends the
+    /// request again for JSON.
     async fn send(
         &self,
         content_encodings: &HeaderValue,

@@ -1,8 +1,8 @@
 //! [`Endpoint`]: builds the list and watch requests of a resource.
 //!
 //! The URIs are built here because kube omits `resourceVersion=0` if there is a `limit`, which
-//! turns a list from the server's cache into one from etcd. Note: for the server,
-//! `timeoutSeconds=0` means "no timeout".
+//! turns a list from the server's cache into one from etcd. Note: with `timeoutSeconds=0`, the
+//! server chooses the timeout itself.
 
 use std::fmt;
 use std::time::Duration;
@@ -60,8 +60,8 @@ impl Endpoint {
         Self { metadata_only: true, ..self }
     }
 
-    /// Returns the endpoint of a single object, without selectors; `None` if the object is in
-    /// another namespace.
+    /// Returns the endpoint of a single object, without the user's selectors; `None` if the object
+    /// is in another namespace.
     pub(super) fn of_object(&self, object: &ObjectKey) -> Option<Self> {
         let mut only = match (self.namespace.as_deref(), object.namespace()) {
             (None, Some(namespace)) => self.in_namespace(namespace),

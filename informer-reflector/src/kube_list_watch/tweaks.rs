@@ -1,9 +1,9 @@
 //! [`ListTweaks`]: the parameters of requests that a user can set.
 //!
-//! client-go: `TweakListOptionsFunc` of tools/cache/listwatch.go, which is called for each request
-//! and can change every option. Here, all pages and watches get the same parameters, because they
-//! must select the same objects. Resource versions, page limits, bookmarks and timeouts can't be
-//! changed.
+//! client-go: `TweakListOptionsFunc` of informers/internalinterfaces, which is called for each
+//! request and can change every option. Here, all pages and watches get the same parameters,
+//! because they must select the same objects. Resource versions, page limits, bookmarks and
+//! timeouts can't be changed.
 
 use kube::core::Status;
 

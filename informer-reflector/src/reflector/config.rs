@@ -33,8 +33,8 @@ pub(super) const DEFAULT_PAGE_SIZE: u32 = 500;
 /// more requests.
 const MIN_WATCH_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// The maximum of [`ReflectorConfig::watch_timeout`]. Few networks keep a connection for longer. It
-/// also prevents overflow when a timeout is added to a time.
+/// The maximum of [`ReflectorConfig::watch_timeout`] and of the other timeouts. Few networks keep a
+/// connection for longer. It also prevents overflow when a timeout is added to a time.
 const MAX_WATCH_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The default of [`ReflectorConfig::list_stall_timeout`]. A server waits at most three seconds
@@ -78,7 +78,8 @@ impl ReflectorConfig {
     /// the allowance never exceeds three times this timeout. The time spent waiting for data is
     /// subtracted. When nothing is left of the allowance, the reflector lists in pages. A stream
     /// with more than 200 objects a second never reaches that point; only the duration of a
-    /// [watch](Self::watch_timeout) limits such a stream.
+    /// [watch](Self::watch_timeout) limits such a stream. If the stream modifies or deletes an
+    /// object before its end, further objects add nothing.
     ///
     /// The timeout of each stream is lengthened by a random time of up to 50%. Default: 10 seconds;
     /// minimum: 1 second; maximum: 24 hours.
@@ -92,10 +93,10 @@ impl ReflectorConfig {
     /// seconds; maximum: 24 hours.
     ///
     /// API servers send a bookmark to each watch once a minute, but the first one only after two
-    /// minutes. So after two silent connections in a row, the limit is 125 seconds until data
-    /// arrives. If nothing changes, a watch costs at most two additional requests, or one every 125
-    /// seconds if the server sends no bookmarks. A client of [`connect`](crate::connect) detects
-    /// dead connections within 30 seconds and without requests.
+    /// minutes. So after two silent connections in a row, the limit is at least 125 seconds until
+    /// data arrives. If nothing changes, a watch costs at most two additional requests, or one
+    /// every 125 seconds if the server sends no bookmarks. A client of [`connect`](crate::connect)
+    /// detects dead connections within 30 seconds and without requests.
     pub fn watch_idle_timeout(mut self, at_most: Duration) -> Self {
         self.watch_idle_timeout = at_most.clamp(MIN_WATCH_IDLE_TIMEOUT, MAX_WATCH_TIMEOUT);
         self
@@ -111,7 +112,8 @@ impl ReflectorConfig {
     /// Some requests are sent without a wait, for example the next request after a watch that
     /// lasted more than a second, or after an expired version. At most ten such requests follow
     /// each other, and each second allows one more. With the default backoff, a reflector sends at
-    /// most 80 requests a minute, not counting the pages of lists.
+    /// most 80 requests a minute, not counting the pages of lists, the watch after each list, and
+    /// relists through a [handle](super::RelistHandle).
     ///
     /// Default: 0.8 and 30 seconds. Minimum: 10 milliseconds; maximum: one hour. If `longest` is
     /// shorter than `first`, `first` applies.
@@ -123,8 +125,9 @@ impl ReflectorConfig {
     }
 
     /// Shares the state of the server with other reflectors of the same server. During an outage,
-    /// these reflectors send requests in turns. If a streaming list of a resource fails for one of
-    /// them, all of them list the resource in pages for some time. Default: not shared.
+    /// these reflectors send requests in turns. If one of them finds that streaming lists of a
+    /// resource do not work, all of them list the resource in pages for some time. Default: not
+    /// shared.
     pub fn server(mut self, server: SharedServer) -> Self {
         self.server = server;
         self
@@ -134,8 +137,8 @@ impl ReflectorConfig {
     /// the reflector's task without a lock and must not block; its panics are logged. Default:
     /// none.
     ///
-    /// Failures also appear in the [health](super::Health) and in the log. The end of a watch at
-    /// its timeout is not a failure.
+    /// Failures after which the reflector waits also appear in the [health](super::Health) and in
+    /// the log. The end of a watch at its timeout is not a failure.
     #[doc(alias = "WatchErrorHandler")]
     #[doc(alias = "SetWatchErrorHandler")]
     pub fn on_failure(mut self, handler: impl Fn(&ListWatchFailure<'_>) + Send + Sync + 'static) -> Self {
@@ -149,7 +152,7 @@ impl ReflectorConfig {
     ///
     /// Default: 500 for the initial list and for lists that the server reads from its database.
     /// Relists that the server returns from its cache have no page size by default, and arrive in
-    /// one page.
+    /// one page, unless an earlier list was interrupted.
     #[doc(alias = "WatchListPageSize")]
     pub fn page_size(mut self, items: u32) -> Self {
         self.page_size = Some(items.max(1));

@@ -3,8 +3,8 @@
 //! The rules for resource versions and page sizes are client-go's (`relistResourceVersion` in
 //! tools/cache/reflector.go, tools/pager). The initial list accepts any state from the server's
 //! cache; later lists request a state at least as new as the last one. Unlike in client-go, the
-//! objects of an initial list can reach the store before the list is complete. So after a failed
-//! initial list, the retry requests the newest state: an older state would replace newer objects.
+//! objects of an initial list can reach the store before the list is complete. If the list fails
+//! after that, the retry requests the newest state: an older state would replace newer objects.
 //!
 //! Note: when a continue token expires, the server offers a token for the rest of its newest state.
 //! The reflector does not use that token, because changes to objects of the earlier pages would be
@@ -40,14 +40,16 @@ pub(super) struct ListHistory {
     /// The resource version of the last complete list or of a later event; empty before the first
     /// list, and if lists have no resource version.
     pub(super) last_seen: ResourceVersion,
-    /// Whether the server refused `last_seen`: this version has expired, is newer than the server's
-    /// state, makes the URL too long, or possibly caused a bad request (400).
+    /// Whether the server refused `last_seen`: this version has expired for a list (not only for a
+    /// watch), is newer than the server's state, makes the URL too long, or possibly caused a bad
+    /// request (400).
     pub(super) is_last_seen_refused: bool,
     /// Whether the store has objects of an incomplete list. If `last_seen` is empty, the next list
     /// then requests the newest state, because any other state could be older than these objects
     /// (invariant I1).
     pub(super) is_partly_known: bool,
-    /// The number of consecutive streaming lists that failed.
+    /// The number of failed streaming lists since the last complete list. Failures that are not
+    /// about streams, such as outages, do not count.
     pub(super) broken_streams: u32,
     /// Whether the server closed one of the failed streaming lists without an error.
     pub(super) was_stream_closed: bool,
@@ -191,7 +193,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 
     /// Delays the request after a short page, because a faulty server can return short pages for
-    /// ever. The first ten such requests in a row are not delayed. After them, an empty page is an
+    /// ever. Up to ten such requests in a row are not delayed. After them, an empty page is an
     /// error, and so is a list that repeats its objects.
     async fn pace_short_page(
         &mut self,

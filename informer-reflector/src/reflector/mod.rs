@@ -57,9 +57,9 @@ use silence::SilenceDetector;
 use step::{Form, Request, Step};
 use watch::{OpenWatch, WatchFailures};
 
-/// The longest wait for a response to begin, and for more data of a list. API servers end a request
-/// after a minute; the 15 additional seconds let their error response arrive. Without this limit, a
-/// dead connection would block the reflector forever.
+/// The longest wait for the response to a paged list to begin, and for more data of the list. API
+/// servers end a request after a minute; the 15 additional seconds let their error response arrive.
+/// Without this limit, a dead connection would block the reflector forever.
 const MAX_RESPONSE_WAIT: Duration = Duration::from_secs(75);
 
 /// Lists a resource, watches it, and passes all changes to a [`ReflectorStore`] in the server's
@@ -101,19 +101,20 @@ pub struct Reflector<K> {
     /// all resources or only for this one.
     outage_failures: Option<OutageFailures>,
     /// The recovery from an outage. Set from the first response after the outage until a list is
-    /// complete, a watch has been open for a second, or a request fails.
+    /// complete, a watch has been open for a second, or the reflector waits after a failure.
     recovery: Option<Recovery>,
-    /// The number of responses of the server to all reflectors, at the last failure of this
-    /// reflector.
+    /// The number of responses of the server to all reflectors, when this reflector last found the
+    /// server unavailable.
     responses: u64,
-    /// The number of events and objects since the reflector last yielded to other tasks.
+    /// The number of events and objects since the reflector last yielded after [`YIELD_AFTER`].
     since_yield: usize,
     reporter: Reporter,
     relist: RelistHandle,
 }
 
-/// The number of immediately available events or objects after which the reflector yields. On one
-/// thread, the consumer of the queue then runs while the new objects are still in the CPU's caches.
+/// The number of events or objects after which the reflector yields, even if more are available. On
+/// one thread, the consumer of the queue then runs while the new objects are still in the CPU's
+/// caches.
 const YIELD_AFTER: usize = 1_000;
 
 impl<K: Resource + Send + Sync + 'static> Reflector<K> {
@@ -165,7 +166,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     ///
     /// If the function fails or panics, or changes name, namespace, UID or resource version, the
     /// object is quarantined: the cached version, if any, stays, and
-    /// [`ReflectorStatus::quarantined`] lists the object.
+    /// [`ReflectorStatus::quarantined`] lists the object. A deleted object is removed nevertheless.
     #[doc(alias = "SetTransform")]
     #[must_use]
     pub fn transform<E: fmt::Display>(

@@ -220,7 +220,7 @@ impl Queue {
 
 impl Outage {
     /// Waits for the reflector's turn. After the reflector's own backoff, calls `queued` with the
-    /// expected time of the turn, and again whenever that time changes.
+    /// expected time of the turn, and again if that time has changed when the waiter wakes.
     ///
     /// # Cancel safety
     /// If the future is dropped, a granted turn goes to the next waiter.

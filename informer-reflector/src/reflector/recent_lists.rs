@@ -24,7 +24,8 @@ pub struct ListRecord {
     pub error: Option<String>,
     /// The time at which the list was complete.
     pub completed: Instant,
-    /// The duration of the list, without earlier attempts that failed.
+    /// The duration of the list, with earlier attempts that failed and were retried without a wait,
+    /// but without other failed attempts.
     pub took: Duration,
     /// The number of objects in the list.
     pub objects: usize,

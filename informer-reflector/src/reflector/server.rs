@@ -1,6 +1,6 @@
 //! [`SharedServer`]: the state of a server, shared by all reflectors of a client.
 //!
-//! It records the resources for which streaming lists have failed, and coordinates requests while
+//! It records the resources for which streaming lists are disabled, and coordinates requests while
 //! the server is unavailable. client-go has no counterpart: its informers retry independently of
 //! each other.
 
@@ -31,16 +31,17 @@ const UNSUPPORTED_FOR: Duration = Duration::from_secs(10 * 60);
 ///   twice the first wait of its [backoff](super::ReflectorConfig::backoff) if that is longer. A
 ///   longer `Retry-After` takes precedence.
 /// - After its backoff, a reflector waits for its turn. The time between two turns is a fifth of
-///   the time for which the next reflector has been failing, between 0.3 and 5 seconds. Reflectors
-///   with the most recent success go first, so that resources with a permanent failure delay no
-///   others.
+///   the time for which the next reflector has been failing, between 0.3 and 5 seconds. The longer
+///   a reflector has been failing, the later is its turn, so that resources with a permanent
+///   failure delay no others.
 /// - A reflector that gets a response lets two waiting reflectors send their requests without
-///   waiting for their turns. Only a `Retry-After` that the server requested still delays a
-///   request. After the next failed request, reflectors wait for their turns again. So recovery is
-///   as quick as the server allows.
+///   waiting for their turns. Only a `Retry-After` that the server requested, and a random pause of
+///   up to 0.1 seconds, still delay a request. After the next failed request, reflectors wait for
+///   their turns again. So recovery is as quick as the server allows.
 ///
-/// If streaming lists of a resource fail, all reflectors make paged lists of it for the next 10 to
-/// 30 minutes.
+/// If a streaming list of a resource stalls, is invalid or refused as unsupported, or is closed
+/// early for the second time, all reflectors make paged lists of the resource for the next 10 to 30
+/// minutes.
 #[derive(Clone)]
 pub struct SharedServer {
     inner: Arc<Inner>,

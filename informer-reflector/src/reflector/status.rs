@@ -27,7 +27,8 @@ pub enum Health {
         /// The number of objects that have not arrived yet, if the server returned this number.
         remaining: Option<u64>,
     },
-    /// A watch is open and the store is current, or the watch has ended and is being resumed.
+    /// A watch is open and the store is current, or the watch has ended and is being resumed
+    /// without a wait.
     Live {
         /// The time at which the last event, bookmark or complete list arrived. A new watch does not
         /// change it. Servers send a bookmark about once a minute, so an older time means that the
@@ -100,7 +101,7 @@ impl Health {
         }
     }
 
-    /// Returns whether a watch is open or being resumed.
+    /// Returns whether a watch is open or being resumed without a wait.
     #[must_use]
     pub fn is_live(&self) -> bool {
         matches!(self, Self::Live { .. })
@@ -191,7 +192,8 @@ impl ReflectorStatus {
     }
 
     /// Returns the quarantined objects: objects of the server that can't be decoded or transformed.
-    /// For each of them, the store has an earlier version, or none.
+    /// For each of them, the store has an earlier version, or none. Objects whose name can't be
+    /// read are not included.
     #[must_use]
     pub fn quarantined(&self) -> Vec<RejectedObject> {
         self.notes.lock().quarantined.values().cloned().collect()

@@ -37,7 +37,8 @@ const ALLOWANCE_PER_OBJECT: Duration = Duration::from_millis(5);
 /// this limit, 720,000 objects at the beginning of a stream would allow an hour of waiting.
 const MAX_ALLOWANCE_FACTOR: u32 = 3;
 
-/// The number of failed streams in a row after which the reflector makes a paged list.
+/// The number of failed streams without a complete list between them after which the reflector
+/// makes a paged list.
 const MAX_BROKEN: u32 = 2;
 
 /// The reason why a streaming list failed.

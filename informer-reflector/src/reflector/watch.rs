@@ -32,7 +32,7 @@ const MAX_WATCH_RESPONSE_WAIT: Duration = Duration::from_secs(15);
 /// The time for which a watch can exceed its timeout before its connection counts as dead.
 pub(super) const GRACE: Duration = Duration::from_secs(30);
 
-/// The number of consecutive failures after which the reflector relists. The cause of such failures
+/// The number of [failures](WatchFailures::failures) after which the reflector relists. Their cause
 /// can be the resource version or the next event, and a relist avoids both.
 const MAX_FAILURES: u32 = 3;
 
@@ -71,7 +71,7 @@ struct PendingApply<K> {
 
 /// How a watch ended.
 enum Ending {
-    /// The server closed the watch without an error.
+    /// The server closed the watch without an error, or the watch has exceeded its timeout.
     Closed,
     Failed(ListWatchError),
     /// An event can't be attributed to an object, so a relist is needed.
@@ -324,7 +324,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 
     /// Quarantines an object that can't be decoded or transformed (invariant I10). If the object
-    /// was deleted, returns its deletion instead. If the object has no known key, ends the watch.
+    /// was deleted, returns its deletion instead. If the object has no known key, or the meaning of
+    /// the event is unknown, ends the watch.
     fn take_rejected(
         &mut self,
         kind: RejectedKind,

@@ -87,8 +87,8 @@ pub(crate) fn remaining_failures(failures: Failures, changes: &[Change<AnyObject
 /// encoded object only once.
 const COMPUTED_TOGETHER: usize = 32;
 
-/// Calls the index functions of all definitions for each change, and adds their errors to
-/// `failures`. Must be called without a lock.
+/// Calls [`AnyIndex::compute`] of all definitions for all changes, which adds errors to `failures`.
+/// Must be called without a lock.
 pub(crate) fn compute_all(
     definitions: &[Arc<dyn AnyIndex>],
     changes: &[Change<AnyObject>],

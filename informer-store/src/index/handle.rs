@@ -16,7 +16,7 @@ use crate::{IndexError, Snapshot};
 /// Finds the objects of a store by values of type `V`. A clone is another handle to the same index.
 ///
 /// Each result comes from one state of the store. After the index has been removed, results are
-/// empty.
+/// empty, except from older snapshots.
 pub struct Index<K, V> {
     shared: Arc<Shared>,
     id: IndexId,
@@ -57,8 +57,9 @@ impl<K: 'static, V: IndexValue> Index<K, V> {
     }
 
     /// Returns the objects that have at least one index value in common with `object`, each of them
-    /// once. `object` need not be in the store; the result includes `object` if the store has it.
-    /// Calls the index function for `object`, while no lock is held.
+    /// once. `object` need not be in the store; the result includes the stored object with the same
+    /// key only if it has one of these values. Calls the index function for `object`, while no lock
+    /// is held.
     ///
     /// # Errors
     /// [`IndexError::Function`] if the index function fails for `object`.
@@ -94,8 +95,8 @@ impl<K: 'static, V: IndexValue> Index<K, V> {
     }
 
     /// Returns whether the index function returns `value` for an object; `false` if the function
-    /// fails. The object need not be in the store. Calls the index function, so the caller must not
-    /// hold a lock.
+    /// fails or the index has been removed. The object need not be in the store. Calls the index
+    /// function, so the caller must not hold a lock.
     pub(crate) fn has_value<Q: Hash + Eq + ?Sized>(&self, object: &Cached<K>, value: &Q) -> bool
     where
         V: Borrow<Q>,

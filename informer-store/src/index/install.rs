@@ -1,4 +1,4 @@
-//! Adds an index to a store that is in use, without blocking readers or the writer.
+//! Adds an index to a store that is in use. Readers are not blocked, and the writer only briefly.
 //!
 //! The index function is user code, so it runs without a lock. It first runs for the objects of a
 //! snapshot, and in further rounds for the objects that have changed since. There are at most

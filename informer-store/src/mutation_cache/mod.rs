@@ -2,9 +2,9 @@
 //!
 //! A write arrives over the watch a little later. Code that reads the store before the write has
 //! arrived can do the same work twice. client-go: `tools/cache/mutation_cache.go`. Unlike in
-//! client-go, queries by index find a written object by its new index values. The cache uses the
-//! watermark of the store to detect that an added object has been deleted. Versions that cannot be
-//! compared cause no panic, and recorded deletions don't displace recorded writes.
+//! client-go, queries by index find a written object only by its new index values. The cache uses
+//! the watermark of the store to detect that an added object has been deleted. Versions that cannot
+//! be compared cause no panic, and recorded deletions don't displace recorded writes.
 //!
 //! The only lock protects the log of writes. No function of the store and no user code is called
 //! under this lock.
@@ -156,8 +156,9 @@ impl<K: 'static> MutationCache<K> {
 
     /// Records the object that the server returned for a write.
     ///
-    /// Returns `false` and records nothing if the store has the same or a later version, if the
-    /// deletion of the object is known, or if an earlier call has recorded a later version.
+    /// Returns `false` and records nothing if the store has the same, a later or an incomparable
+    /// version, if the deletion of the object is known, or if an earlier call has recorded a later
+    /// version.
     #[doc(alias = "Mutation")]
     #[expect(clippy::must_use_candidate, reason = "most callers do not need the result")]
     pub fn record(&self, object: Cached<K>) -> bool {
@@ -173,8 +174,9 @@ impl<K: 'static> MutationCache<K> {
     }
 
     /// Returns the object with this key: the stored or the recorded object, whichever has the later
-    /// version. Returns `None` if the store does not have the object, unless a write of it is
-    /// recorded and [`include_adds`](MutationCacheOptions::include_adds) is `true`.
+    /// version. Returns `None` if the store does not have the object, unless a write that is later
+    /// than the store's watermark is recorded and
+    /// [`include_adds`](MutationCacheOptions::include_adds) is `true`.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<Cached<K>> {
         // The log is read before the store. If the store receives the write between the two reads,
@@ -201,8 +203,8 @@ impl<K: 'static> MutationCache<K> {
     /// written object is later than the stored object, its index values count instead of those of
     /// the stored object.
     ///
-    /// Calls the index function for each recorded write. The result is empty if the index has been
-    /// removed.
+    /// Calls the index function at most once for each recorded write. The result is empty if the
+    /// index has been removed.
     #[must_use]
     #[doc(alias = "ByIndex")]
     pub fn by_index<V, Q>(&self, index: &Index<K, V>, value: &Q) -> Vec<Cached<K>>
@@ -228,7 +230,7 @@ impl<K: 'static> MutationCache<K> {
         found
     }
 
-    /// Returns the number of recorded writes.
+    /// Returns the number of recorded writes, including expired writes that are not dropped yet.
     #[must_use]
     pub fn len(&self) -> usize {
         self.shared.log.read().len()

@@ -1,8 +1,9 @@
 //! [`Failures`]: the number of failures of each key, in bounded memory.
 //!
-//! A key is dropped when its failures are reset. In addition, a cleanup drops all keys without recent
-//! failures each time the number of keys has doubled since the last cleanup. So the number of keys in
-//! the table is at most about twice the number of keys that have failed recently.
+//! A key is dropped when its failures are reset. In addition, a cleanup drops all keys without
+//! recent failures each time the number of keys has doubled since the last cleanup, but only from
+//! 1,024 keys on. So the table has at most about 1,024 keys, or twice the number of keys that had
+//! failed recently at the last cleanup.
 
 use std::fmt;
 use std::hash::Hash;

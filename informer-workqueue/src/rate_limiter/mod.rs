@@ -2,8 +2,8 @@
 //! limiters.
 //!
 //! client-go: `util/workqueue/default_rate_limiters.go`. In client-go, a limiter keeps the failures
-//! of a key forever if the worker does not reset them. Here, `Item::done` resets the failures, and
-//! keys without recent failures are dropped.
+//! of a key forever if the worker does not reset them. Here, `Item::done` resets the failures. Once
+//! at least 1,024 keys have failures, keys without recent failures are dropped from time to time.
 
 mod bucket;
 mod combined;

@@ -194,7 +194,7 @@ pub(crate) fn to_v2(body: &mut Body) {
 }
 
 /// Changes the case of the first letter of each field name, and drops null fields. In the
-/// annotations of a v1 object, field names begin with an upper-case letter, as in Go.
+/// annotation for `behavior`, field names begin with an upper-case letter, as in Go.
 fn change_first_letters(value: Value, letter: fn(&char) -> char) -> Value {
     match value {
         Value::Array(list) => list.into_iter().map(|value| change_first_letters(value, letter)).collect(),

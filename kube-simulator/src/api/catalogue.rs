@@ -16,8 +16,8 @@ pub(crate) struct Served {
     /// which objects are stored.
     pub(crate) kind: Arc<ResourceKind>,
     pub(crate) table: Arc<Table>,
-    /// Cancelled when this version of the resource is no longer served. The cancellation ends the
-    /// watches.
+    /// Cancelled when this version of the resource is no longer served, or is served with another
+    /// description. The cancellation ends the watches.
     pub(crate) gone: CancellationToken,
 }
 

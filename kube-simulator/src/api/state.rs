@@ -77,7 +77,8 @@ impl Api {
         Arc::new(Table::new(kind, self.behavior.retention, self.revision.clone()))
     }
 
-    /// Makes the history of all resources unavailable to new reads. Open watches continue.
+    /// Makes the history of all resources unavailable to new watches, and to lists at an exact
+    /// version. Open watches continue.
     pub(crate) fn compact(&self) {
         for served in self.catalogue.resources() {
             served.table.compact();

@@ -2,7 +2,7 @@
 //! messages.
 //!
 //! Clients match code *and* reason, and people read the message, so all three are those of the real
-//! server.
+//! server, if it has the same error.
 
 use std::borrow::Cow;
 
@@ -205,7 +205,8 @@ pub(crate) fn expired(message: impl Into<String>) -> Refusal {
     failure(StatusCode::GONE, "Expired", message)
 }
 
-/// Returns the error of a read at a resource version that the server has not reached in time.
+/// Returns the error of a read at a resource version that the watch cache has not reached in time,
+/// or that is newer than the newest one in etcd.
 fn too_large_resource_version(wanted: u64, current: u64, retry_after_seconds: u32) -> Refusal {
     let message = format!("Timeout: Too large resource version: {wanted}, current: {current}");
     let mut refusal = failure(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
@@ -244,7 +245,7 @@ pub(crate) fn namespace_terminating(kind: &ResourceKind, name: &str, namespace: 
     refusal
 }
 
-/// Returns the error of an unknown path within a served group.
+/// Returns the error of an unknown path within a served built-in group.
 pub(crate) fn no_such_resource() -> Refusal {
     failure(StatusCode::NOT_FOUND, reason::NOT_FOUND, "the server could not find the requested resource")
 }

@@ -84,7 +84,9 @@ pub struct PlannedFault {
 /// A random sequence of faults. The same seed and options always give the same plan.
 ///
 /// `Display` prints the plan, one line per fault. If two faults of the same kind overlap and affect
-/// the whole server (such as two shutdowns), the fault that ends first ends both.
+/// the whole server (such as two shutdowns), the fault that ends first ends both. This does not
+/// apply to [`ServerFault::ExpireTokens`] and [`ServerFault::UndoWrites`]. Any restart ends a
+/// shutdown.
 ///
 /// ```
 /// use kube_simulator::{Error, FaultPlan, FaultPlanOptions, Simulator};

@@ -69,7 +69,8 @@ impl FaultQueue {
     }
 }
 
-/// A guard for a fault that applies to all matching requests until the guard is dropped.
+/// A guard for a fault that applies to all matching requests until the guard is dropped, or until
+/// [`clear_faults`](crate::Simulator::clear_faults) removes the fault.
 #[derive(Debug)]
 #[must_use = "the fault ends when this guard is dropped"]
 pub struct FaultGuard {

@@ -15,7 +15,8 @@ use crate::simulator::Simulator;
 use crate::storage::Backup;
 
 /// A kind of server fault. Some kinds happen at once or at the next event of each watch; the others
-/// [last for a while](Self::has_duration).
+/// [last for a while](Self::has_duration). Faults of watches, requests and bodies affect only those
+/// that `FaultPlanOptions::requests` selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerFault {
@@ -44,8 +45,9 @@ pub enum ServerFault {
     DrainConnections,
     /// For a while: requests are not answered at all.
     Refuse,
-    /// For a while: requests are answered with this code, and with a `Retry-After` header unless
-    /// `retry_after` is 0. The answer 429 is in plain text, as from the server's flow control.
+    /// For a while: requests are answered with this code (500 if the code is invalid), and with a
+    /// `Retry-After` header unless `retry_after` is 0 or the code is 410. The answer 429 is in
+    /// plain text, as from the server's flow control.
     Respond {
         /// The HTTP status code.
         code: u16,
@@ -64,7 +66,7 @@ pub enum ServerFault {
     /// For a while: every request is answered with 401. Afterwards, the same tokens are accepted as
     /// before.
     ExpireTokens,
-    /// For a while: no bookmarks are sent.
+    /// For a while: no periodic bookmarks are sent ([`Simulator::lose_bookmarks`]).
     LoseBookmarks,
     /// For a while: bookmarks are sent a tenth as often ([`Simulator::delay_bookmarks`]).
     DelayBookmarks,

@@ -3,7 +3,8 @@
 //!
 //! Counterpart: `NegotiateMediaTypeOptions` of the API server
 //! (`pkg/endpoints/handlers/negotiation`). As in the parser of `Accept` headers of the API server,
-//! offers are sorted by `q`, but all offers with a `*` come after all offers without a `*`.
+//! an offer moves before the previous one if its `q` is higher, or if only the previous one has a
+//! `*`.
 
 use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
 use http::{HeaderMap, StatusCode};

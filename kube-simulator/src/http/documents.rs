@@ -58,8 +58,7 @@ pub(super) fn review(call: &Call, review: &Review) -> Result<HttpResponse, Refus
     if call.recorded.method != Method::POST {
         return Err(status::method_not_allowed());
     }
-    // The result does not depend on the body, so a body that cannot be decoded, such as kubectl's
-    // protobuf, is ignored.
+    // The granted rights do not depend on the body, so a body that cannot be decoded is ignored.
     let question = call.object("Review").unwrap_or_default();
     Ok(respond::value(StatusCode::CREATED, call.accepted.encoding, &review.grant(Value::Object(question))))
 }

@@ -17,12 +17,13 @@ use tokio::time::{Instant, Sleep, sleep};
 use super::frames::{Frames, PREFACE};
 
 /// Maximum time from the first byte of a request head to its last byte. For the first head, the
-/// time begins with the connection.
+/// time begins with the connection, or after its TLS handshake, for which the same maximum applies.
 pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(32);
 
 /// The head of a request is arriving, or the connection waits for the first head.
 const READING: u8 = 0;
-/// No request is in progress.
+/// No head of a request is arriving, and no request waits for its answer. The body of an earlier
+/// response may still be in transit.
 const IDLE: u8 = 1;
 /// A request is being answered; its body may be arriving.
 const BUSY: u8 = 2;

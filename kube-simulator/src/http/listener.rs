@@ -23,7 +23,8 @@ use super::respond::HttpResponse;
 use super::service::Service;
 use super::websocket;
 
-/// How long a stopping server waits for clients that are slow to read their last response.
+/// How long a stopping server waits for requests in flight, and for clients that are slow to read
+/// their last response.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// The pause after a failure to accept a connection.

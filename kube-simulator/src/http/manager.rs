@@ -23,7 +23,7 @@ pub(super) fn check(name: &str) -> Vec<FieldError> {
 }
 
 /// Returns the default field manager for a `User-Agent` header: the printable characters before the
-/// first slash.
+/// first slash, shortened to at most 128 bytes.
 pub(super) fn of_user_agent(agent: &str) -> String {
     let mut name = String::new();
     for character in agent.split('/').next().unwrap_or_default().chars().filter(|next| is_printable(*next)) {

@@ -30,9 +30,9 @@ pub(super) enum Route {
     Version,
     Metrics,
     Health(Health),
-    /// An unknown path in a built-in group.
+    /// An unknown path in the group of a served built-in kind.
     Missing,
-    /// An unknown path outside built-in groups.
+    /// Any other unknown path.
     Unknown,
 }
 
@@ -41,7 +41,7 @@ pub(super) enum Route {
 pub(super) enum Health {
     /// Whether the server runs (`/livez`).
     Alive,
-    /// Whether the server accepts requests (`/readyz`). A server that is shutting down does not.
+    /// Whether the server is ready for requests (`/readyz`). A server that is shutting down is not.
     Ready,
     /// The part of readiness that fails during a shutdown (`/readyz/shutdown`).
     NotShuttingDown,
@@ -102,8 +102,8 @@ pub(super) fn route(server: &Server, path: &str) -> Route {
     found.unwrap_or_else(|| unknown_path(server, &segments))
 }
 
-/// Returns [`Route::Missing`] for an unknown path in a built-in group, and [`Route::Unknown`] for
-/// other unknown paths, including those in groups of custom resources.
+/// Returns [`Route::Missing`] for an unknown path in the group of a served built-in kind, and
+/// [`Route::Unknown`] for other unknown paths, including those in groups of custom resources.
 fn unknown_path(server: &Server, segments: &[&str]) -> Route {
     let group = match segments {
         ["api", ..] => "",

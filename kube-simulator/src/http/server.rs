@@ -52,7 +52,8 @@ pub(crate) struct Server {
     pub(crate) credentials: Credentials,
     pub(crate) goaways: Goaways,
     pub(crate) tls: Option<Tls>,
-    /// Cancelled and replaced at a restart, to end the watches.
+    /// Cancelled and replaced at a restart, or when the watch cache becomes unready, to end the
+    /// watches.
     until_restart: Mutex<CancellationToken>,
     /// The answer to new requests while this server is shutting down; `None` at other times.
     /// Lagging replicas are not affected.
@@ -79,7 +80,8 @@ impl Server {
         }
     }
 
-    /// Returns the token that is cancelled when the server stops or restarts.
+    /// Returns the token that is cancelled when the server stops or restarts, or when its watch
+    /// cache becomes unready.
     pub(crate) fn until_restart(&self) -> CancellationToken {
         self.until_restart.lock().clone()
     }

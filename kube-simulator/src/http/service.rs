@@ -155,7 +155,7 @@ where
         Route::Object { served, subresource, .. } => {
             accept::negotiate(&recorded, endpoint(&served.kind, Some(*subresource), cbor))
         }
-        // All other routes are documents, which are available in JSON only.
+        // All other routes are documents, most of which are available in JSON only.
         _ if accept::takes_json(&recorded.headers) => Ok(Accepted::json(&recorded)),
         Route::Version
         | Route::Metrics

@@ -1,7 +1,7 @@
 //! Warnings about rules that a real server enforces and the simulator does not check. They concern
-//! custom resources whose schemas contain unsupported rules, and workloads that lack required
-//! fields. Objects of other built-in kinds are not checked either. They cause no warning, because
-//! the warning would be the same for each write.
+//! custom resources whose schemas contain unsupported rules, and workloads that have no containers
+//! or whose selectors do not match their templates. Most objects of other built-in kinds are not
+//! checked either. They cause no warning, because the warning would be the same for each write.
 
 use serde_json::Value;
 

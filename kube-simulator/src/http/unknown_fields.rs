@@ -9,7 +9,8 @@ use crate::api::status::{self, Refusal};
 use crate::api::writes::Body;
 use crate::kinds::ResourceKind;
 
-/// Returns warnings about unknown fields or, if the client requests strict validation, an error.
+/// Returns warnings about unknown fields or, if the client requests strict validation, an error. An
+/// unknown value of `fieldValidation` is also an error.
 pub(super) fn check(call: &Call, kind: &ResourceKind, body: &Body) -> Result<Vec<String>, Refusal> {
     let wanted = call.recorded.parameter("fieldValidation").unwrap_or_default();
     let strict = match wanted.as_str() {

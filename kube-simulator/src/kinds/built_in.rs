@@ -136,7 +136,8 @@ impl Strategy {
         Self { counted_metadata, ..self }
     }
 
-    /// Sets the metadata fields that writes to `/status` do not change.
+    /// Sets which of the metadata fields `labels` and `annotations` writes to `/status` do not
+    /// change.
     const fn status_keeps(self, status_keeps: &'static [&'static str]) -> Self {
         Self { status_keeps, ..self }
     }

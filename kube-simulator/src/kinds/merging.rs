@@ -1,5 +1,5 @@
 //! Schemas that determine how lists and maps of built-in kinds are merged. They contain only the
-//! `OpenAPI` extensions for merging, such as `x-kubernetes-list-map-keys`.
+//! structure and the `OpenAPI` extensions for merging, such as `x-kubernetes-list-map-keys`.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

@@ -46,19 +46,21 @@ pub struct ResourceKind {
     /// The structural schema of a custom resource, if it has one.
     pub(crate) schema: Option<Arc<Value>>,
     /// Whether changes of an object increase `metadata.generation`. Changes of the metadata do not
-    /// increase the generation, except for the fields in `counted_metadata`. Changes of `status`
-    /// increase it only for custom resources without the subresource `/status`.
+    /// increase the generation, except for the deletion timestamp and the fields in
+    /// `counted_metadata`. Changes of `status` increase it only for custom resources without the
+    /// subresource `/status`.
     pub(crate) counts_generations: bool,
     /// The metadata fields whose changes also increase the generation.
     pub(crate) counted_metadata: &'static [&'static str],
-    /// The metadata fields of a built-in kind that a write to `/status` does not change.
+    /// Those of the metadata fields `labels` and `annotations` that a write to `/status` of a
+    /// built-in kind does not change.
     pub(crate) status_keeps: &'static [&'static str],
     /// The rules for selectable fields, for fields that need one. The value of any other field is
     /// the value at the path with its name, or an empty string if there is none.
     pub(crate) sources: &'static [FieldSource],
     /// Whether a delete returns the last object instead of a `Status`.
     pub(crate) returns_deleted: bool,
-    /// The initial status of new objects, as JSON; `None` for no status.
+    /// The initial status of new objects if the kind has `/status`, as JSON; `None` for no status.
     pub(crate) initial_status: Option<&'static str>,
     /// Whether a client can set the status of a new object although the kind has `/status`.
     pub(crate) accepts_initial_status: bool,
@@ -69,7 +71,7 @@ pub struct ResourceKind {
 pub(crate) struct Scale {
     pub(crate) spec_replicas: String,
     pub(crate) status_replicas: String,
-    /// The path of the pod selector, which is a string or a `LabelSelector`.
+    /// The path of the pod selector, which is a string, a `LabelSelector` or a map of labels.
     pub(crate) selector: Option<String>,
 }
 
@@ -133,9 +135,10 @@ impl ResourceKind {
 
     /// Describes the resource of a Rust type.
     ///
-    /// For a built-in kind, the description includes the rules of a real server for that kind
-    /// (selectable fields, initial status and so on). Any other type becomes a custom resource with
-    /// the scope of [`kube::Resource::Scope`].
+    /// For one of the [built-in kinds](crate::SimulatorBuilder::built_in_kinds), the description
+    /// includes the rules of a real server for that kind (selectable fields, initial status and so
+    /// on). Any other type is described like a custom resource, with the scope of
+    /// [`kube::Resource::Scope`].
     #[must_use]
     pub fn of<K>() -> Self
     where

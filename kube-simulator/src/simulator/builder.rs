@@ -80,14 +80,14 @@ impl SimulatorBuilder {
     }
 
     /// Sets the number of events that the simulator keeps per resource, at least 1. Watches and
-    /// lists of past states can use these events regardless of their age, unless a
-    /// [compaction](Self::compaction_interval) has removed them.
+    /// lists of past states can use these events regardless of their age. Only for lists, and for
+    /// watches of the kind `Event`, a [compaction](Self::compaction_interval) can remove events.
     ///
     /// The default is the rule of a real server. A watch can begin at any of the resource's last
     /// 100 events, and further back at events of the last 75 seconds (at most 102,400 events in
     /// total). Lists at an exact version, and watches of the kind `Event` (which has no watch
     /// cache), can go back to the compacted revision, but not further than 102,400 events. Each
-    /// kept event has up to two versions of its object in memory.
+    /// kept event has up to three versions of its object in memory.
     #[doc(alias = "watch-cache-sizes")]
     #[must_use]
     pub fn history_limit(mut self, events: usize) -> Self {
@@ -110,6 +110,8 @@ impl SimulatorBuilder {
 
     /// Sets the maximum lag of a watch in events, at least 1. A slower watch is closed without an
     /// error. Events from before the watch was opened do not count. Default: 10,000.
+    ///
+    /// A watch is also closed when the simulator no longer keeps the next event of the watch.
     #[must_use]
     pub fn watch_buffer(mut self, events: usize) -> Self {
         self.settings.watch_rules.slow_watches = SlowWatches::Counted(events.max(1) as u64);
@@ -182,8 +184,8 @@ impl SimulatorBuilder {
         self
     }
 
-    /// Requires that a namespace exists before objects are created in it. By default, a namespace
-    /// need not exist.
+    /// Requires that a namespace exists before clients create objects in it. By default, a
+    /// namespace need not exist.
     ///
     /// This setting also creates the initial objects of every cluster, if their kinds are served:
     /// the namespaces `default`, `kube-system`, `kube-public` and `kube-node-lease`, and the
@@ -195,8 +197,8 @@ impl SimulatorBuilder {
     }
 
     /// Makes scheduled pods wait for their kubelet when they are deleted. The first delete only
-    /// sets the deletion timestamp. A second delete with a grace period of 0 seconds, which the
-    /// test sends in place of the kubelet, removes the pod.
+    /// sets the deletion timestamp, unless its grace period is 0 seconds. A second delete with a
+    /// grace period of 0 seconds, which the test sends in place of the kubelet, removes the pod.
     ///
     /// Between the two deletes, the grace period can be shortened, but not extended. Pods that are
     /// not scheduled or have finished are removed by the first delete, but watches also receive an
@@ -209,8 +211,8 @@ impl SimulatorBuilder {
     }
 
     /// Compresses streaming lists for clients that accept gzip, as servers do since 1.37. Each
-    /// chunk of the stream is a separate gzip member. Lists and single objects of more than 128 KiB
-    /// are always compressed for such clients.
+    /// chunk of the stream is a separate gzip member. Answers to lists and gets of more than
+    /// 128 KiB are always compressed for such clients.
     #[must_use]
     pub fn compress_streaming_lists(mut self) -> Self {
         self.settings.compressed_streams = true;

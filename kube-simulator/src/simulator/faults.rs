@@ -57,8 +57,8 @@ impl Simulator {
 /// Methods that inject faults into watches.
 impl Simulator {
     /// Injects content into the open watch streams whose requests match, and returns the number of
-    /// these streams. Each stream sends the injection after all past events and before all later
-    /// events.
+    /// these streams. Each stream sends the injection after all past events that its API server has
+    /// received, and before all events of later writes.
     pub fn inject(&self, filter: &RequestFilter, injection: &WatchInjection) -> usize {
         let placed = PlacedInjection { injection: injection.clone(), after: self.resource_version() };
         self.server.watches.inject(filter, &placed)
@@ -123,7 +123,7 @@ impl Simulator {
     ///   are read from etcd. Unlike the watch cache, etcd also applies the limit to lists at
     ///   version `0`. All other lists are refused like watches;
     /// - gets, and all reads of Event objects (which have no watch cache), are served from etcd.
-    ///   Writes continue.
+    ///   Writes continue, but a `deletecollection` is refused if its list would be refused.
     ///
     /// The history remains, so that a test can observe from which version the client resumes;
     /// [`restart_without_history`](Self::restart_without_history) also removes the history. The
@@ -169,16 +169,16 @@ impl Simulator {
     /// Restarts the server with the objects and the resource version of a backup. Writes since the
     /// backup are lost, and new writes reuse the resource versions of the lost writes.
     ///
-    /// No client can detect the restore. A watch from a future version sends nothing, as on a real
-    /// server, until new writes reach that version, and then sends later writes. Such a watch
-    /// reports neither the undone writes nor the new writes up to that version. For this reason,
-    /// etcd offers a restore that [skips resource versions](Self::restore_ahead).
+    /// With a watch from a future version, a client cannot detect the restore. The watch sends
+    /// nothing, as on a real server, until new writes reach that version, and then sends later
+    /// writes. The watch reports neither the undone writes nor the new writes up to that version.
+    /// For this reason, etcd offers a restore that [skips resource versions](Self::restore_ahead).
     pub fn restore(&self, backup: &Backup) {
         self.server.api.restore(backup, backup.resource_version());
         self.server.restart();
     }
 
-    /// Restarts the server with the objects of a backup, like `etcdctl snapshot restore
+    /// Restarts the server with the objects of a backup, like `etcdutl snapshot restore
     /// --bump-revision --mark-compacted`: the newest resource version increases by `by` (at least
     /// 1), and all earlier versions are compacted.
     ///

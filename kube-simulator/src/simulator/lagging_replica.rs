@@ -15,8 +15,8 @@ use crate::storage::Revision;
 /// with a resource version. A list at version `0` returns an older state. A list at a version that
 /// the cache has not reached fails after 3 seconds, as does a streaming list of the newest state. A
 /// list without a version also waits for the cache, and is then read from the storage or
-/// [refused](crate::SimulatorBuilder::refuse_late_lists). Gets without a version, and writes, use
-/// the storage at once.
+/// [refused](crate::SimulatorBuilder::refuse_late_lists). Gets without a version, and writes other
+/// than `deletecollection`, use the storage at once.
 ///
 /// The replica has its own address and service. Recorded requests, faults, bookmark rules and
 /// `/metrics` are shared with the simulator.

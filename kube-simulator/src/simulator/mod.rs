@@ -30,7 +30,7 @@ use crate::kinds::ResourceKind;
 /// A running simulator of an API server.
 ///
 /// Dropping the handle stops the simulator without waiting; [`shutdown`](Self::shutdown) waits
-/// until no task and no connection is left.
+/// until its port has no task and no connection left.
 #[derive(Debug)]
 pub struct Simulator {
     server: Arc<Server>,
@@ -52,9 +52,10 @@ impl Simulator {
         Self { server, listener, address }
     }
 
-    /// Stops the server: ends all watches, completes the requests in flight, and waits until no
-    /// task and no connection is left. Connections of clients that do not read their last response
-    /// are closed after 2 seconds.
+    /// Stops the server: ends all watches, completes the requests in flight, and waits until its
+    /// port has no task and no connection left. Does not wait for the ports of lagging replicas.
+    /// Connections that are still in use after 2 seconds, for example because clients do not read
+    /// their last response, are closed.
     ///
     /// # Cancel safety
     ///
@@ -69,7 +70,7 @@ impl Simulator {
 
 /// Methods that give clients access to the simulator.
 impl Simulator {
-    /// Returns the URL of the API, such as `http://127.0.0.1:40123`; `https` if the builder enables
+    /// Returns the URL of the API, such as `http://127.0.0.1:40123`; `https` if the port uses
     /// TLS.
     #[must_use]
     pub fn url(&self) -> String {
@@ -89,7 +90,7 @@ impl Simulator {
     ///
     /// The file contains one cluster, one context, and the trusted certificate if the port uses
     /// TLS. The token is `simulator`, which the server accepts unless the test
-    /// [requires](Self::require_token) another token.
+    /// [requires](Self::require_token) another token or [expires](Self::expire_tokens) all tokens.
     #[must_use]
     pub fn kubeconfig(&self) -> String {
         let mut cluster = json!({ "server": self.url() });
@@ -163,7 +164,8 @@ impl Simulator {
     /// # Errors
     ///
     /// [`Error::UnknownResource`] if the kind of the object is not served, [`Error::Refused`] if
-    /// the object exists or has no name, [`Error::Conversion`] if it cannot be serialized.
+    /// the object exists, has no valid name or is not a JSON object, [`Error::Conversion`] if it
+    /// cannot be serialized.
     pub fn create(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         let (store, body) = ObjectStore::of_object(&self.server, object)?;
         store.create_body(body)
@@ -174,8 +176,9 @@ impl Simulator {
     /// # Errors
     ///
     /// [`Error::UnknownResource`] if the kind of the object is not served, [`Error::Refused`] if
-    /// there is no such object or if the given `resourceVersion` differs from that of the stored
-    /// object, [`Error::Conversion`] if the given object cannot be serialized.
+    /// there is no such object, if the given `resourceVersion` or UID differs from that of the
+    /// stored object, or if the given object is not a JSON object, [`Error::Conversion`] if it
+    /// cannot be serialized.
     pub fn update(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         let (store, body) = ObjectStore::of_object(&self.server, object)?;
         store.update_body(body)
@@ -186,7 +189,8 @@ impl Simulator {
     /// # Errors
     ///
     /// [`Error::UnknownResource`] if the kind of the object is not served, [`Error::Refused`] if
-    /// the object has no name, [`Error::Conversion`] if it cannot be serialized.
+    /// the object has no valid name, has another UID than the stored object, or is not a JSON
+    /// object, [`Error::Conversion`] if it cannot be serialized.
     pub fn apply(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         let (store, body) = ObjectStore::of_object(&self.server, object)?;
         store.apply_body(body)
@@ -234,7 +238,7 @@ impl Simulator {
 
 /// Methods for resource versions.
 impl Simulator {
-    /// Returns the resource version of the latest write to any resource.
+    /// Returns the newest resource version, over all resources.
     #[must_use]
     pub fn resource_version(&self) -> u64 {
         self.server.api.revision.current()

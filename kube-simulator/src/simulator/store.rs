@@ -18,7 +18,8 @@ use crate::storage::Object;
 /// The stored objects of one kind. Cheap to clone.
 ///
 /// Objects are stored as given: the status is not reset, the generation is not incremented, and no
-/// schema is applied. Only missing fields are added (UID, creation time, the namespace `default`).
+/// schema is applied. Only missing fields are added (such as the UID, the creation time, and the
+/// namespace `default`).
 /// Each write gets a resource version and is an event for watches.
 #[derive(Clone, Debug)]
 pub struct ObjectStore {
@@ -51,8 +52,8 @@ impl ObjectStore {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if the object exists, has no name or is not a JSON object,
-    /// [`Error::Conversion`] if it cannot be serialized.
+    /// [`Error::Refused`] if the object exists, has no valid name, is of another kind or is not a
+    /// JSON object, [`Error::Conversion`] if it cannot be serialized.
     pub fn create(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         self.create_body(to_body(object)?)
     }
@@ -61,9 +62,9 @@ impl ObjectStore {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if there is no such object, if the given `resourceVersion` differs from
-    /// that of the stored object, or if `object` is not a JSON object, [`Error::Conversion`] if it
-    /// cannot be serialized.
+    /// [`Error::Refused`] if there is no such object, if the given `resourceVersion` or UID differs
+    /// from that of the stored object, or if `object` is of another kind or is not a JSON object,
+    /// [`Error::Conversion`] if it cannot be serialized.
     pub fn update(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         self.update_body(to_body(object)?)
     }
@@ -72,8 +73,9 @@ impl ObjectStore {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if the object has no name or is not a JSON object, [`Error::Conversion`]
-    /// if it cannot be serialized.
+    /// [`Error::Refused`] if the object has no valid name, has another UID than the stored object,
+    /// is of another kind or is not a JSON object, [`Error::Conversion`] if it cannot be
+    /// serialized.
     pub fn apply(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         self.apply_body(to_body(object)?)
     }
@@ -83,7 +85,8 @@ impl ObjectStore {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if there is no such object.
+    /// [`Error::Refused`] if there is no such object, or if the result is not a JSON object of this
+    /// kind.
     pub fn modify(&self, key: &str, mut change: impl FnMut(&mut Value)) -> Result<StoredObject, Error> {
         loop {
             let mut value = self.get(key)?.value();

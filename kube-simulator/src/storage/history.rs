@@ -77,11 +77,11 @@ pub(crate) struct Reader {
     pub(crate) slow_watch_limit: SlowWatchLimit,
 }
 
-/// The latest events of one resource: the events that etcd still holds. The newest of them are also
-/// in the API server's watch cache.
+/// The latest events of one resource: those in the API server's watch cache, and before them the
+/// events that etcd still holds, up to a maximum length.
 ///
-/// Events have sequence numbers without gaps. A reader's cursor is the sequence number of its next
-/// event.
+/// Events have sequence numbers without gaps, except that a reset skips one number. A reader's
+/// cursor is the sequence number of its next event.
 #[derive(Debug)]
 pub(crate) struct History {
     events: VecDeque<Arc<Event>>,

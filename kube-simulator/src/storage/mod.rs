@@ -1,8 +1,9 @@
 //! The simulator's etcd and watch cache: current objects, and their history.
 //!
 //! Lock order: first a table's lock, then the locks of the revision counter (a replica's lag, the
-//! compaction, a notifier) or the lock of a history's budget. No other lock is taken under a
-//! table's lock, and no lock is held across an await.
+//! compaction, a notifier) or the lock of a history's budget. A server-side apply that creates an
+//! object in a namespace also takes the locks of the catalogue and of the table of namespaces. No
+//! other lock is taken under a table's lock, and no lock is held across an await.
 
 mod backup;
 mod compaction;

@@ -21,7 +21,7 @@ impl Notifier {
         let listener = Arc::new(Notify::new());
         let mut listeners = self.0.lock();
         // Removes dropped listeners here too, because some notifiers never notify. The removal runs
-        // only when the vector is full, so its cost per listener is small.
+        // only when the vector is full, because it visits all listeners.
         if listeners.len() == listeners.capacity() {
             listeners.retain(|listener| listener.strong_count() > 0);
         }

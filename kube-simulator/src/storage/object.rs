@@ -24,7 +24,7 @@ pub(crate) struct Object {
     /// The labels, sorted by key.
     labels: Box<[(Box<str>, Box<str>)]>,
     /// The values of the kind's selectable fields, in the kind's order. The value of a missing
-    /// field is an empty string.
+    /// field is an empty string, unless the kind defines another default.
     fields: Box<[Box<str>]>,
     json: Bytes,
     /// The position of the key `"metadata"` in `json`. Only `kind` and `apiVersion` are before it.
@@ -96,7 +96,8 @@ impl Object {
 
     /// Parses the object, so that it can be changed.
     pub(crate) fn decode(&self) -> Map<String, Value> {
-        // Cannot fail: `encode` has written these bytes as a JSON object.
+        // `encode` has written these bytes as a JSON object, so parsing fails only for an object
+        // that is nested more deeply than the JSON parser accepts.
         serde_json::from_slice(&self.json).unwrap_or_default()
     }
 

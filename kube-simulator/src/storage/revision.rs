@@ -39,7 +39,7 @@ struct Stored {
 }
 
 /// The lag of an API server's watch cache. The cache is `behind` revisions older than the storage,
-/// but never older than the revision `floor`.
+/// but not older than the revision `floor`, unless the storage itself is older after a reset.
 #[derive(Clone, Copy, Debug)]
 struct Lag {
     behind: u64,

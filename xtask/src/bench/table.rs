@@ -28,7 +28,7 @@ fn rows<'a>(
 
 impl Row<'_> {
     /// Returns the factor by which our figure is better than client-go's. Returns `None` if one of
-    /// the two figures is missing.
+    /// the two figures is missing or zero.
     fn ratio(&self) -> Option<f64> {
         let (ours, client_go) = (self.ours?, self.client_go?);
         let ratio = if self.case.unit.more_is_better() { ours / client_go } else { client_go / ours };
@@ -83,7 +83,8 @@ fn shown(value: f64, unit: Unit) -> String {
     format!("{} {}", three_digits(value), unit.name())
 }
 
-/// Formats a number with three significant digits, the precision of these measurements.
+/// Formats a number with three significant digits, the precision of these measurements, and with at
+/// most three decimals.
 pub(super) fn three_digits(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return value.to_string();

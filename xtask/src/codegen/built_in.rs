@@ -1,6 +1,7 @@
 //! Generates the code about Kubernetes' own kinds from `xtask/groups.json`: the accessors of informer-factory, the list
 //! of these accessors for `#[derive(Informer)]`, informer-codegen's list of taken names, and the simulator's table of
-//! built-in kinds. Also generates the decoders of frequent kinds, from the sources of k8s-openapi.
+//! built-in kinds. Also generates the decoders of frequent kinds, from the description of protobuf
+//! messages and the sources of k8s-openapi.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -121,6 +122,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
 
 /// Updates `xtask/groups.json`, [`MESSAGES`] and [`MERGING`] from the sources of k8s-openapi and of
 /// Kubernetes. With `check`, changes nothing, and fails if the data differs from the sources.
+/// Without Go, leaves out the data from Kubernetes.
 pub(crate) fn refresh(root: &Path, check: bool) -> anyhow::Result<()> {
     let kubernetes = Kubernetes::read()?;
     if let Some(kubernetes) = &kubernetes {

@@ -54,7 +54,8 @@ pub(crate) struct Version {
     pub(crate) kinds: Vec<Kind>,
 }
 
-/// A kind that can be listed and watched.
+/// A kind that can be listed and watched. If the Kubernetes version [`Data::kubernetes`] lacks the
+/// kind, the fields from `categories` on are empty.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Kind {

@@ -2,8 +2,8 @@
 //! types of k8s-openapi, without the intermediate tape of tokens (`informer-reflector/src/decode/tape.rs`).
 //!
 //! A field is generated only if all Kubernetes versions of k8s-openapi have it with the same type, because the
-//! user's program chooses the version. For an object with another field, the generated code returns `None`, and
-//! the object is decoded through the tape.
+//! user's program chooses the version. If another field of an object has content, the generated
+//! code returns `None`, and the object is decoded through the tape.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -76,8 +76,8 @@ pub(crate) fn module() -> anyhow::Result<Module> {
     Ok(Module { docs: vec![DOCS.to_owned()], parts: vec![Part::Items(items)] })
 }
 
-/// Returns the messages of the frequent kinds, and all messages that are values of their fields,
-/// directly or indirectly.
+/// Returns the messages of the frequent kinds, and all messages that are values of the fields that
+/// the decoders read, directly or indirectly.
 fn reachable(types: &Types) -> Vec<&'static Message> {
     let mut next: Vec<_> = KINDS.iter().filter_map(|name| Messages::all().find(name)).collect();
     let mut found = BTreeMap::new();
@@ -89,8 +89,9 @@ fn reachable(types: &Types) -> Vec<&'static Message> {
     found.into_values().collect()
 }
 
-/// Returns the messages that are values of the fields of `message`. `outer` is the message whose Rust type has these
-/// fields: `message` itself, or the message into which `message` is inlined.
+/// Returns the messages that are values of the fields of `message` that the decoder reads. `outer`
+/// is the message whose Rust type has these fields: `message` itself, or the message into which
+/// `message` is inlined.
 fn value_messages(outer: &Message, message: &Message, types: &Types) -> Vec<&'static Message> {
     let fields = message.fields.iter().filter_map(|field| Some((field, field.message()?)));
     fields
@@ -157,7 +158,8 @@ fn arm(outer: &Message, field: &Field, types: &Types) -> Option<TokenStream> {
 }
 
 /// Returns the field of the Rust type of `outer` that corresponds to `field`. Returns `None` if a
-/// Kubernetes version lacks it or the decoder does not support its type.
+/// Kubernetes version lacks it, if versions differ in its type, or if the decoder does not support
+/// its type.
 fn member<'t>(outer: &Message, field: &Field, types: &'t Types) -> Option<&'t Member> {
     let is_supported = match field.value_type {
         Type::Message(_) => field

@@ -37,7 +37,8 @@ pub(crate) struct Credentials {
     pub(crate) ca_der: CertificateDer<'static>,
     /// The token of a user with all permissions.
     pub(crate) admin_token: String,
-    /// The token of a user without permissions, except to query its own identity.
+    /// The token of a user with only the permissions that every authenticated user has, such as to
+    /// query its own identity and the served resources.
     pub(crate) nobody_token: String,
 }
 

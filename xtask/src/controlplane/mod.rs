@@ -84,11 +84,12 @@ impl Options {
     }
 }
 
-/// A running control plane. Dropping it stops every process and removes its data.
+/// A running control plane. Dropping it stops every process and removes its data, unless an error
+/// refers to the logs among this data.
 #[derive(Debug)]
 pub(crate) struct Cluster {
-    // Fields are dropped in this order: first the watchdog, so that it does not act, then the servers, newest first,
-    // and the folder last.
+    // Fields are dropped in this order: first the watchdog, so that it does not act, then the
+    // additional servers, then the other servers, newest first, and the folder last.
     watchdog: Watchdog,
     additional_servers: Vec<(AdditionalServer, Server)>,
     servers: Vec<Server>,
@@ -113,7 +114,7 @@ impl Cluster {
     }
 
     /// Returns the path of the kubeconfig. Its current context `admin` has all permissions, and its
-    /// context `nobody` has none.
+    /// context `nobody` has only those that every authenticated user has.
     pub(crate) fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }

@@ -30,7 +30,7 @@ pub(crate) struct Args {
 impl Args {
     /// The arguments that `cargo xtask ci` uses: most checks, without publishing.
     pub(crate) const CHECK: Self = Self { check: true, compile: false };
-    /// The arguments that `cargo xtask ci --long` uses: all checks, without publishing.
+    /// The arguments that `cargo xtask ci --long` uses: also compilation, without publishing.
     pub(crate) const COMPILE: Self = Self { check: true, compile: true };
 }
 

@@ -38,7 +38,8 @@ pub(crate) struct Package {
     dependencies: Vec<String>,
     /// Whether the package has a library, which can have documentation and an interface.
     pub(crate) has_library: bool,
-    /// Whether the library depends on k8s-openapi, directly or through another crate of the workspace.
+    /// Whether the library depends on k8s-openapi or kube, directly or through another published
+    /// crate of the workspace.
     uses_kubernetes: bool,
     metadata: Value,
 }

@@ -1,5 +1,5 @@
-//! Checks that the invariants I1 to I12 have tests. A comment such as `I4: ...` marks code that
-//! keeps the invariant I4. Then a test whose name begins with `i4_` must exist.
+//! Checks that the invariants that code cites have tests. A comment such as `I4: ...` marks code
+//! that keeps the invariant I4. Then a test whose name begins with `i4_` must exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -28,7 +28,7 @@ const CLIENTS: &[&str] = &["kube-client", "hyper", "hyper-util", "reqwest", "ure
 /// Kubernetes' types and client, and the lowest crates of the informers.
 const KUBERNETES: &[&str] = &["kube-core", "kube-client", "k8s-openapi", "informer-core", "informer-store"];
 
-/// The crates with Kubernetes' types. These crates take long to compile.
+/// The crates with Kubernetes' types and client. These crates take long to compile.
 const TYPES: &[&str] = &["kube-core", "kube-client", "k8s-openapi"];
 
 /// The features of a program that stores plain structs, without Kubernetes' types.

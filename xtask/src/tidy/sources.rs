@@ -42,7 +42,7 @@ impl Source {
         }
         names
             .split_terminator('\0')
-            // Git lists a deleted file until the deletion is committed.
+            // Git lists a deleted file until the deletion is staged.
             .filter(|name| root.join(name).exists())
             .map(|name| {
                 let text = std::fs::read_to_string(root.join(name))

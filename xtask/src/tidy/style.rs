@@ -3,13 +3,14 @@
 use super::Finding;
 use super::sources::{Source, code, comment};
 
-/// Maximum number of lines of a file.
+/// Maximum number of lines of a file that is neither generated nor a test file.
 const MAX_LINES: usize = 400;
 
 /// Maximum length of a test's name.
 const MAX_TEST_NAME: usize = 60;
 
-/// Forbidden text in code, and the remedy. The texts are assembled here, so that this file does not contain them.
+/// Forbidden text in code or, for the last entry, also in comments, and the remedy. The texts are
+/// assembled here, so that this file does not contain them.
 const FORBIDDEN: [(&str, &str); 4] = [
     (concat!("thread", "::sleep"), "wait for an event (a channel, a condition), and not for time to pass"),
     (concat!("todo", "!("), "write the missing code, or return an error"),

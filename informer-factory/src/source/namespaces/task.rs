@@ -15,8 +15,8 @@ use super::{Joining, Namespaces};
 use crate::source::SourceStatus;
 
 /// How long the server must refuse (403) a namespace before the informer syncs without it.
-/// Temporary refusals end earlier: they occur just after the server has started, or when a role
-/// binding is created together with the workload.
+/// Temporary refusals usually end earlier: they occur just after the server has started, or when a
+/// role binding is created together with the workload.
 const MIN_REFUSAL: Duration = Duration::from_secs(10);
 
 impl<K: Send + Sync + 'static> Joining<K> {

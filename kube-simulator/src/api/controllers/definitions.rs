@@ -1,4 +1,5 @@
-//! Custom resource definitions: the resource of a definition is served while the definition exists.
+//! Custom resource definitions: the resource of a valid definition is served until the definition
+//! is being deleted and no object of the resource is left.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -74,8 +75,8 @@ pub(super) fn after_removal(api: &Api, served: &Served) {
     }
 }
 
-/// Removes a custom resource definition that is being deleted, if no object of its resource is
-/// left.
+/// Stops serving the resource of a custom resource definition that is being deleted, if no object
+/// of the resource is left. Then removes the definition, unless it has other finalizers.
 fn finish(api: &Api, definitions: &Served, object: &Object, definition: &Definition) {
     let left = known(api, definition).map_or(0, |resource| resource.table.len());
     if left == 0 {

@@ -70,7 +70,7 @@ fn edit(api: &Api, served: &Served, key: &str, change: impl Fn(&mut Body) -> boo
 }
 
 /// Removes a finalizer from an object that is being deleted. The object is removed together with
-/// its last finalizer.
+/// its last finalizer, unless something else blocks the removal.
 fn release(api: &Api, served: &Served, key: &str, finalizer: &str) {
     edit(api, served, key, |body| {
         let held = crate::api::writes::finalizers(body);

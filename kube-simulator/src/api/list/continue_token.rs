@@ -16,7 +16,7 @@ const VERSION: &str = "meta.k8s.io/v1";
 #[serde(default)]
 pub(super) struct ContinueToken {
     v: String,
-    /// The resource version of the first page, or -1 for the latest state.
+    /// The resource version of the previous page, or -1 for the latest state.
     #[serde(rename = "rv")]
     pub(super) resource_version: i64,
     /// The storage key at which the next page starts, relative to the scope of the list.

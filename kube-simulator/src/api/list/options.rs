@@ -135,7 +135,7 @@ impl ListOptions {
     }
 
     /// Returns an error for parameters that a watch does not support. If `supports_streaming` is
-    /// false, streaming lists are also an error.
+    /// false, `sendInitialEvents` is also an error, whatever its value.
     pub(crate) fn validate_for_watch(&self, supports_streaming: bool) -> Result<(), Refusal> {
         let mut errors = Vec::new();
         let not_older_than = self.version_match == Some(VersionMatch::NotOlderThan);

@@ -16,8 +16,8 @@ use crate::kinds::ResourceKind;
 pub(super) fn admit(kind: &ResourceKind, body: &mut Body) -> Result<(), Refusal> {
     limits::check_depth(body)?;
     if kind.is_built_in() && kind.scale.is_some() {
-        // Of the defaults of built-in specs, the simulator applies only this one: `/scale` needs
-        // `replicas`.
+        // Of the defaults of scalable built-in kinds, the simulator applies only this one: `/scale`
+        // needs `replicas`.
         let replicas = object_mut(body, "spec").entry("replicas").or_insert(Value::Null);
         if replicas.is_null() {
             *replicas = 1.into();

@@ -21,8 +21,8 @@ const MAX_GENERATED_NAME: usize = 63;
 /// The source of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteSource {
-    /// A client that sends an HTTP request. The server alone sets UID, creation time, generation
-    /// and initial status.
+    /// A client that sends an HTTP request, or the server that creates its initial objects. The
+    /// server alone sets UID and creation time, and for most kinds generation and initial status.
     Client,
     /// A test that calls a method of the simulator. The given values are stored, and only missing
     /// fields are filled in.
@@ -160,7 +160,8 @@ fn set_initial_status(kind: &ResourceKind, body: &mut Body) {
     }
 }
 
-/// Adds the UID, the creation time and the generation, unless the metadata has them.
+/// Adds the UID, the creation time and, if the kind counts generations, the generation, unless the
+/// metadata has them.
 fn fill_in(kind: &ResourceKind, metadata: &mut Map<String, Value>, stamp: &Stamp) {
     let absent = |value: Option<&Value>| value.is_none_or(Value::is_null);
     if absent(metadata.get("uid")) {

@@ -294,16 +294,16 @@ fn later(time: Timestamp, seconds: i64) -> Timestamp {
     moved.unwrap_or(if seconds < 0 { Timestamp::MIN } else { Timestamp::MAX })
 }
 
-/// Returns whether a deleted object is first stored with a deletion timestamp. This applies to pods
-/// if `SimulatorBuilder::graceful_pod_deletion` is set.
+/// Returns whether a deleted object is first stored with a deletion timestamp, even if nothing
+/// blocks its removal. This applies to pods if `SimulatorBuilder::graceful_pod_deletion` is set.
 fn ends_gracefully(writer: &Writer<'_>) -> bool {
     let kind = &writer.served.kind;
     writer.api.behavior.graceful_pods && kind.kind == "Pod" && kind.group.is_empty()
 }
 
-/// Returns the grace period in seconds: `wanted`, or if it is `None`, the period in the pod's spec.
-/// Returns 0 for all objects except scheduled pods that have not finished, and for all objects if
-/// `SimulatorBuilder::graceful_pod_deletion` is not set.
+/// Returns the grace period in seconds: `wanted`, or if it is `None`, the period in the pod's spec
+/// (default: 30). Returns 0 for all objects except scheduled pods that have not finished, and for
+/// all objects if `SimulatorBuilder::graceful_pod_deletion` is not set.
 fn grace(writer: &Writer<'_>, body: &Body, wanted: Option<i64>) -> i64 {
     let spec = body.get("spec");
     let is_scheduled =

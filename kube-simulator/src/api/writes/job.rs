@@ -12,8 +12,8 @@ const NAME_LABELS: [&str; 2] = ["job-name", "batch.kubernetes.io/job-name"];
 /// The labels of a Job's pods that contain the Job's UID, in the old and the new form.
 const UID_LABELS: [&str; 2] = ["controller-uid", "batch.kubernetes.io/controller-uid"];
 
-/// Makes a Job select its pods by a label with the UID of the Job, unless the Job has
-/// `spec.manualSelector`.
+/// Makes a Job select its pods by a label with the UID of the Job, unless `spec.manualSelector` is
+/// true.
 pub(super) fn select_by_uid(job: &mut Body) {
     let is_manual = job.get("spec").and_then(|spec| spec.get("manualSelector")) == Some(&Value::Bool(true));
     if is_manual {

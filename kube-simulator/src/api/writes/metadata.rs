@@ -14,7 +14,7 @@ const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "foregroundDeletion", "orp
 /// Maximum total length of all annotations, including keys, in bytes.
 const MAX_ANNOTATIONS: usize = 256 * 1024;
 
-/// Returns all errors in an object's metadata.
+/// Returns the errors in an object's metadata, up to the maximum length of [`FieldErrors`].
 pub(super) fn check(body: &Body) -> Vec<FieldError> {
     let Some(metadata) = body.get("metadata") else {
         return Vec::new();

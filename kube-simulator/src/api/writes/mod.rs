@@ -1,9 +1,9 @@
 //! Writes: the rules that turn a client's body into a stored version.
 //!
-//! A [`Writer`] is one write with its context. Each method of a writer changes one object, under
-//! the lock of the table that contains the object. Then the simulated
-//! [`controllers`](crate::api::controllers) apply the consequences, such as the deletion of
-//! dependants.
+//! A [`Writer`] is one write with its context. Each write of a writer changes one object, under
+//! the lock of the table that contains the object. (An eviction consists of several writes.) Then
+//! the simulated [`controllers`](crate::api::controllers) apply the consequences, such as the
+//! deletion of dependants.
 
 mod admission;
 mod apply;
@@ -57,7 +57,8 @@ pub(crate) enum Outcome {
     Removed(Arc<Object>),
 }
 
-/// The options of a write. The default options are for writes that a test makes without HTTP.
+/// The options of a write. The default options are for writes without HTTP, which tests and the
+/// simulated controllers make.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WriteOptions {
     /// Whether the write is a dry run.

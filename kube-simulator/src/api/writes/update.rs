@@ -76,8 +76,8 @@ fn create_instead(writer: &Writer<'_>, name: &str, mut body: Body) -> Result<Out
 }
 
 /// Replaces an object with `body` as given, without the rules for writes of clients. A stale
-/// `resourceVersion` is still an error. An object that is being deleted is removed when the update
-/// removes its last finalizer.
+/// `resourceVersion` or another UID is still an error. An object that is being deleted is removed
+/// when nothing, such as a finalizer, blocks the removal after the update.
 pub(super) fn update_verbatim(writer: &Writer<'_>, mut body: Body) -> Result<Outcome, Refusal> {
     let kind = &*writer.served.kind;
     check_type_and_namespace(kind, writer.namespace, &mut body)?;

@@ -32,7 +32,8 @@ pub(super) struct Subresource {
 /// The subresources of built-in kinds that the simulator serves.
 const SERVED: [&str; 5] = ["binding", "eviction", "finalize", "scale", "status"];
 
-/// Returns the verbs of a resource, in the order of a real server's documents.
+/// Returns the verbs of a resource. For built-in kinds, the order is that of a real server's
+/// documents.
 pub(super) fn verbs(kind: &ResourceKind) -> &'static [&'static str] {
     kind.facts.map_or(ALL_VERBS, |facts| facts.verbs)
 }

@@ -2,7 +2,7 @@
 //!
 //! `kubectl` requests aggregated documents (`apidiscovery.k8s.io`); older clients request separate
 //! documents. Both are built from the same list of [`GroupVersion`]s. Each request builds the
-//! list anew from the resources that the simulator serves at that time, including custom resources.
+//! list again from the resources that the simulator serves at that time, including custom resources.
 
 mod aggregated;
 mod documents;

@@ -1,10 +1,10 @@
 //! Objects in CBOR (KEP-4222), as from servers with the feature gate `CBORServingAndStorage`.
 //!
 //! A CBOR document has the same structure as the JSON document. As in the Go implementation,
-//! strings are encoded as byte strings, which a decoder need not check for UTF-8. Base64 strings
-//! become their decoded bytes with a tag, so that a reader without type information can restore the
-//! string. Each document begins with the tag that identifies CBOR. The items of a watch follow each
-//! other without separators (RFC 8742).
+//! strings are encoded as byte strings, which a decoder need not check for UTF-8. Base64 strings in
+//! built-in kinds become their decoded bytes with a tag, so that a reader without type information
+//! can restore the string. Each document begins with the tag that identifies CBOR. The items of a
+//! watch follow each other without separators (RFC 8742).
 
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};

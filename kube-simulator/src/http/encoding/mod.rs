@@ -24,7 +24,7 @@ pub(crate) enum Encoding {
     Indented,
     /// YAML, which watches do not support.
     Yaml,
-    /// Protobuf, only for `Status` objects, metadata, and built-in kinds in stable versions.
+    /// Protobuf, only for `Status` objects, `Scale` objects, metadata, and built-in kinds.
     Protobuf,
     /// CBOR, only if the builder enables this encoding.
     Cbor,

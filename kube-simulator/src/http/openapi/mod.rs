@@ -161,8 +161,9 @@ fn collection(kind: &ResourceKind) -> Value {
 
 fn item(kind: &ResourceKind) -> Value {
     let mut patch = operation(kind, "patch", &["dryRun", "fieldManager", "fieldValidation", "force"]);
-    // Strategic merge patches are accepted, but not listed here, so that clients use their built-in
-    // merge keys. Otherwise, clients would look for merge keys in these schemas, which have none.
+    // Built-in kinds accept strategic merge patches, which are not listed here, so that clients use
+    // their built-in merge keys. Otherwise, clients would look for merge keys in these schemas,
+    // which have none.
     let types =
         ["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"];
     let content: Map<String, Value> = types

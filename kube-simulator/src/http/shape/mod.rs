@@ -131,7 +131,8 @@ impl Shape {
         }
     }
 
-    /// Appends the JSON of a list item. Items of built-in lists have no `kind` and `apiVersion`.
+    /// Appends the JSON of a list item. Whole objects of built-in kinds have no `kind` and
+    /// `apiVersion` there.
     pub(crate) fn append_item(&self, buffer: &mut BytesMut, object: &Object) {
         match self.form {
             Form::Full if self.kind.is_built_in() => {

@@ -1,4 +1,4 @@
-//! [`JsonPath`]: paths of printer columns and of `/scale`, such as
+//! [`JsonPath`]: paths of printer columns, such as
 //! `.status.conditions[?(@.type=="Ready")].status`.
 //!
 //! Only the part of Kubernetes' JSON paths that custom resource definitions use is supported:
@@ -14,7 +14,7 @@ enum Step {
     Field(String),
     Index(usize),
     Each,
-    /// The list elements whose value at the path is this string.
+    /// The list elements whose value at the path, formatted as text, is this string.
     Where(JsonPath, String),
 }
 

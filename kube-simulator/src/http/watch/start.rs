@@ -43,8 +43,8 @@ pub enum StreamingLists {
 
 impl StreamingLists {
     /// Adjusts the options of a watch: a server with streaming lists treats a watch without a
-    /// resource version as a streaming list, too; a server that ignores streaming lists drops
-    /// `sendInitialEvents` and `resourceVersionMatch`.
+    /// resource version, or from version 0, as a streaming list, too; a server that ignores
+    /// streaming lists drops `sendInitialEvents` and `resourceVersionMatch`.
     pub(crate) fn adjust(self, options: &mut ListOptions) {
         match self {
             Self::Served | Self::ServedLate => options.default_to_streaming(),
@@ -216,7 +216,7 @@ async fn begin(opening: Opening, options: &ListOptions, start: Start) -> Result<
     };
     let deadline = deadline_after(options.timeout.unwrap_or(opening.default_timeout));
     let rule = opening.registry.bookmarks();
-    // Only the watch cache sends bookmarks.
+    // Only the watch cache sends periodic bookmarks.
     let with_bookmarks = options.allow_bookmarks && opening.table.kind.is_cached();
     let bookmarks = with_bookmarks.then(|| Bookmarks::new(rule.interval(), deadline, opening.random));
     let (registration, commands) = opening.registry.register(opening.request.clone());

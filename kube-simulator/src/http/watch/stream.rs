@@ -344,7 +344,7 @@ impl WatchStream {
         if self.framing.is_full(buffer) {
             return;
         }
-        // A bookmark covers all earlier events, so it waits until nothing is pending.
+        // A bookmark covers all earlier events, so it is skipped unless the watch has caught up.
         let caught_up = self.pending.is_empty() && self.complete_to >= self.after;
         let announced = self.initial.end_bookmark.is_none();
         if let Some(bookmarks) = self.bookmarks.as_mut().filter(|bookmarks| now >= bookmarks.next) {

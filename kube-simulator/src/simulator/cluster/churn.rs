@@ -68,8 +68,9 @@ impl Churn {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if the simulator refuses a change. This happens only if another client
-    /// creates an object with the name of a new pod.
+    /// [`Error::Refused`] if the simulator refuses a change. This happens only if an object with
+    /// the name of a new pod exists. For example, another client has created it, or a finalizer or
+    /// a grace period keeps the deleted pod.
     ///
     /// # Cancel safety
     ///
@@ -129,7 +130,7 @@ impl Churn {
         Ok(Change::PodCreated)
     }
 
-    /// Performs the next step of the oldest new pod.
+    /// Performs the next step of the new pod that has waited longest for a step.
     fn bring_up(&mut self) -> Result<Change, Error> {
         let Some((pod, stage)) = self.starting.pop_front() else {
             return Ok(Change::Missed);

@@ -1,4 +1,5 @@
-//! The measured clients: one line in [`FORMS`] for each library and form in which the library stores objects.
+//! The measured clients: one line in [`FORMS`] for each measured combination of a program, a form
+//! in which it stores objects, and an encoding.
 
 /// The encoding of the responses of an API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +43,8 @@ impl Program {
     }
 }
 
-/// A measured client: a library, and the form in which it stores objects, such as decoded or
-/// compressed. Each client is a row of the tables.
+/// A measured client: a program, the form in which it stores objects, such as decoded or
+/// compressed, and the encoding of the responses. Each client is a row of the tables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {
     /// The name in tables, and for `--only`.
@@ -68,8 +69,8 @@ const fn form(name: &'static str, program: Program, argument: &'static str, enco
     Form { name, program, argument, encoding, has_handlers, is_list }
 }
 
-/// All measured clients: our informers, once for each form in which they store objects, and the
-/// other libraries. A new form of ours needs a line here and in `xtask/wire/informer.rs`.
+/// All measured clients: our informers, at least once for each form in which they store objects,
+/// and the other libraries. A new form of ours needs a line here and in `xtask/wire/informer.rs`.
 #[rustfmt::skip]
 pub(crate) const FORMS: &[Form] = &[
     form("ours, decoded", Program::Ours, "decoded", Encoding::Protobuf),

@@ -13,7 +13,8 @@ pub(crate) struct Usage {
     pub(crate) cpu: Duration,
     /// The resident memory, in bytes.
     pub(crate) resident: f64,
-    /// The maximum of the resident memory since the last [`reset_peak`], in bytes.
+    /// The maximum of the resident memory since the start of the process or the last
+    /// [`reset_peak`], in bytes.
     pub(crate) peak: f64,
 }
 
