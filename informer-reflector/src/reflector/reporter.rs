@@ -353,3 +353,15 @@ fn explain(error: &ListWatchError) -> String {
     };
     format!("{error}{remedy}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::cause;
+
+    #[test]
+    fn cause_of_an_error_has_no_position_in_json() {
+        for error in ["invalid number at line 1 column 7", "invalid number at line 1, column 9"] {
+            assert_eq!(cause(error), "invalid number");
+        }
+    }
+}
