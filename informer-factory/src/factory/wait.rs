@@ -99,11 +99,13 @@ impl SharedInformerFactory {
             if completions.iter().any(is_cancelled) {
                 return self.unless_synced(concerned);
             }
-            if all_set(completions).await.is_ok() {
+            if completions.iter().all(Completion::has_synced) {
                 return Ok(());
             }
-            // An informer was stopped. If it was also removed from the factory, wait for the
-            // others; otherwise the next iteration returns the error.
+            // During the wait, more informers can be started, and informers can be stopped. If a
+            // stopped informer was also removed from the factory, the next iteration waits for the
+            // others; otherwise it returns the error.
+            let _ = all_set(completions).await;
         }
     }
 

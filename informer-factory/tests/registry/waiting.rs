@@ -129,6 +129,26 @@ async fn i12_wait_for_all_continues_without_a_stopped_informer() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn wait_includes_an_informer_started_during_the_wait() {
+    let simulator = with_pods();
+    simulator.fail_next(3, RequestFilter::any().path("/api/v1/pods"), refused());
+    simulator.fail_next(6, RequestFilter::any().path("/api/v1/nodes"), refused());
+    let factory = factory(&simulator);
+    let _pods = factory.core().v1().pods();
+    factory.start();
+    let waiting = {
+        let factory = factory.clone();
+        tokio::spawn(async move { factory.wait_for_cache_sync().await })
+    };
+    sleep(Duration::from_millis(10)).await;
+    let nodes = factory.core().v1().nodes();
+    factory.start();
+    within(waiting).await.expect("no panic").expect("both informers sync");
+    assert!(nodes.has_synced());
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn wait_after_the_start_names_informers_not_started() {
     let simulator = with_pods();
     let factory = factory(&simulator);
