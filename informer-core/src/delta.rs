@@ -40,8 +40,8 @@ impl<K> Delta<K> {
         }
     }
 
-    /// Returns the object after the change, or its last known state if it was deleted or released;
-    /// `None` for [`Sync`](Self::Sync), and for a deletion whose last state is unknown.
+    /// Returns the object after the change, or its last known state if it was deleted, or released
+    /// because its namespace is no longer watched; `None` for [`Sync`](Self::Sync), and for a deletion whose last state is unknown.
     #[must_use]
     pub fn object(&self) -> Option<&Cached<K>> {
         match self {

@@ -94,7 +94,8 @@ impl Event<AnyObject> {
         }
     }
 
-    /// Returns whether any handle of this event must be opened before it is dereferenced.
+    /// Returns whether a handle of this event is closed ([`Cached::is_closed`]): it holds an encoded
+    /// object, and must be opened before the object is read.
     pub(crate) fn is_closed(&self) -> bool {
         self.any(Cached::is_closed)
     }

@@ -45,8 +45,8 @@ pub enum NamespaceWatch {
     Fixed,
     /// The cache watches the namespace.
     Watched {
-        /// Cancelled when the namespace is removed, before the first of its objects leaves the
-        /// store.
+        /// Cancelled when the cache stops watching the namespace, before the first of its objects
+        /// leaves the store.
         removed: CancellationToken,
     },
     /// The namespace was removed from the cache. An object that the cache lacks can still exist on

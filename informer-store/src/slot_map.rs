@@ -72,7 +72,7 @@ impl Renumbering {
         self.new_slots.get(old as usize).copied().filter(|new| *new != FREE)
     }
 
-    /// Returns the number of entries.
+    /// Returns the number of entries that have a new slot, which are all entries of the map.
     pub(crate) fn len(&self) -> usize {
         self.len
     }

@@ -28,7 +28,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The arguments for the step of `cargo xtask ci` that runs with and without `--long`.
+    /// The arguments for the step that `cargo xtask ci` always has, whether `--long` is set or not.
     pub(crate) const CI: Self = Self { compile_only: false, gateway_api_only: true };
     /// The arguments for the step that `--long` adds to `cargo xtask ci`.
     pub(crate) const LONG: Self = Self { compile_only: true, gateway_api_only: false };

@@ -123,7 +123,7 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
     }
 
     /// Waits until the caches are ready for the key, or no longer watch its namespace. Returns
-    /// `false` if the deadline of a write ended the wait.
+    /// `false` if a cache did not receive the program's own writes for the key in time.
     pub(super) async fn ready(&self, key: &T) -> bool {
         loop {
             match self.coverage(key) {

@@ -18,7 +18,7 @@ pub(super) enum Population {
         /// The number of keys of the initial list that are in flight, plus one if the batch in
         /// flight announces the end of the list.
         in_flight: usize,
-        /// Whether a batch has announced the end of the list.
+        /// Whether a batch that the consumer took has announced the end of the list.
         announced: bool,
     },
     Complete,

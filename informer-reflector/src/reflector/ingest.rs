@@ -100,8 +100,8 @@ impl fmt::Debug for Ingest {
 }
 
 impl Ingest {
-    /// Returns an arrived object as it is cached, after the transform, or rejects it (invariant
-    /// I10).
+    /// Returns an arrived object as it is cached, after the transform. Rejects an object that has no
+    /// name, or whose transform fails (invariant I10).
     pub(super) fn take<K: 'static>(&self, object: OwnedObject<K>) -> Result<Cached<K>, RejectedObject> {
         self.take_erased(object.cast()).map(Cached::cast)
     }

@@ -11,7 +11,7 @@ pub(crate) const ALL_VERBS: &[&str] =
 /// not contain their kinds.
 const GROUPS_OF_REVIEWS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
 
-/// One row of [`TABLE`]: the published facts about a kind.
+/// One row of [`TABLE`]: the facts that Kubernetes publishes about a built-in kind.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) group: &'static str,

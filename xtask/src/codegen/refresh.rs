@@ -1,5 +1,6 @@
-//! `--refresh`: reads the facts from the sources of k8s-openapi that cargo has unpacked, and from Kubernetes. Data that
-//! these sources lack (accessors of groups, descriptions, and the list of kinds without watches) is kept.
+//! `--refresh`: reads the facts about built-in kinds from the source code of k8s-openapi that cargo has unpacked, and
+//! from the files in Kubernetes' Go modules. Data that neither has (accessors of groups, descriptions, and the list of
+//! kinds without watches) is kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
