@@ -140,11 +140,11 @@
 //! - **Namespaces** need not exist. To require them: [`SimulatorBuilder::require_namespaces`]. The
 //!   content of a namespace that is being deleted is treated as on a real server.
 //! - **Built-in kinds** have no schemas. Their objects are not validated or defaulted, and unknown
-//!   fields are kept. Exceptions are the metadata, the default of `replicas`, `stringData` and
-//!   `type` of Secrets, the initial status, the selector of a Job, the finalizer of a namespace,
-//!   custom resource definitions, and the rules on this page. Each kind has one version, except
-//!   for the autoscaler (`autoscaling/v1` and `v2`). `v1` and `events.k8s.io` Events are two
-//!   resources.
+//!   fields are kept. Exceptions: the metadata and custom resource definitions are validated. The
+//!   `stringData` of a Secret is moved to `data`. The initial status, the selector of a Job, the
+//!   finalizer of a namespace, and the defaults of `replicas` and of the `type` of a Secret are
+//!   set. The rules on this page apply, too. Each kind has one version, except for the autoscaler
+//!   (`autoscaling/v1` and `v2`). `v1` and `events.k8s.io` Events are two resources.
 //! - **Custom resources.** These parts of schemas are not checked: CEL rules, `pattern`, `format`,
 //!   `oneOf` and similar keywords, `multipleOf`, `uniqueItems`, the number of properties, and
 //!   exclusive bounds. The only supported conversion strategy between versions is `None`. A

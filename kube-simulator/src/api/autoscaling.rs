@@ -23,8 +23,9 @@ const ANNOTATIONS: [(&str, &str, &str); 4] = [
     ("status", "currentMetrics", "autoscaling.alpha.kubernetes.io/current-metrics"),
 ];
 
-/// A type of metric: the name of the field that contains a metric of this type, and one pair for
-/// each field of the metric. A pair consists of the name of the field in v1 and its path in v2.
+/// How metrics of one type are converted between v1 and v2. The first element is the type, such as
+/// `resource`: in both versions, the data of a metric is in the field with this name. Each pair
+/// describes one field of the data: its name in v1, and its path in v2.
 type Source = (&'static str, &'static [(&'static str, &'static str)]);
 
 /// The types of metrics in `spec.metrics`.

@@ -1,4 +1,5 @@
-//! [`Catalogue`]: the served resources in all of their versions, by collection path.
+//! [`Catalogue`]: the served resources in all of their versions, by collection path, and the tables
+//! of custom resources.
 
 use std::sync::Arc;
 
@@ -32,49 +33,71 @@ impl Served {
     }
 }
 
-/// All served resources, by collection path.
+/// All served resources, and the tables of custom resources.
 #[derive(Debug, Default)]
-pub(crate) struct Catalogue(DashMap<String, Arc<Served>>);
+pub(crate) struct Catalogue {
+    /// The served resources in each version, by collection path.
+    served: DashMap<String, Arc<Served>>,
+    /// The tables of custom resources, by the name of the definition. A resource keeps its table,
+    /// and thus its objects, while none of its versions is served.
+    defined: DashMap<String, Arc<Table>>,
+}
 
 impl Catalogue {
     /// Adds a resource unless its path is already served.
     pub(crate) fn add(&self, path: String, served: impl FnOnce() -> Served) {
-        if let Entry::Vacant(vacant) = self.0.entry(path) {
+        if let Entry::Vacant(vacant) = self.served.entry(path) {
             vacant.insert(Arc::new(served()));
         }
     }
 
     /// Adds a resource, and replaces an existing resource at its path.
     pub(crate) fn replace(&self, served: Served) {
-        self.0.insert(served.kind.collection_path(), Arc::new(served));
+        self.served.insert(served.kind.collection_path(), Arc::new(served));
     }
 
     /// Removes the resource at a path, and ends its watches.
     pub(crate) fn remove(&self, path: &str) {
-        if let Some((_, served)) = self.0.remove(path) {
+        if let Some((_, served)) = self.served.remove(path) {
             served.gone.cancel();
         }
     }
 
     pub(crate) fn at(&self, path: &str) -> Option<Arc<Served>> {
-        self.0.get(path).map(|served| served.clone())
+        self.served.get(path).map(|served| served.clone())
+    }
+
+    /// Adds the table of a custom resource definition unless the definition has one, and returns the
+    /// definition's table.
+    pub(crate) fn define(&self, name: String, table: Arc<Table>) -> Arc<Table> {
+        self.defined.entry(name).or_insert(table).value().clone()
+    }
+
+    /// Removes the table of a custom resource definition.
+    pub(crate) fn undefine(&self, name: &str) {
+        self.defined.remove(name);
+    }
+
+    /// Returns the table of a custom resource definition.
+    pub(crate) fn defined(&self, name: &str) -> Option<Arc<Table>> {
+        self.defined.get(name).map(|table| table.clone())
     }
 
     /// Finds a resource by the `apiVersion` and `kind` of its objects.
     pub(crate) fn of_type(&self, api_version: &str, kind: &str) -> Option<Arc<Served>> {
         let is_it = |served: &Served| served.kind.kind == kind && served.kind.api_version() == api_version;
-        self.0.iter().find(|entry| is_it(entry.value())).map(|entry| entry.value().clone())
+        self.served.iter().find(|entry| is_it(entry.value())).map(|entry| entry.value().clone())
     }
 
     /// Returns all resources in all versions, in path order.
     pub(crate) fn all(&self) -> Vec<Arc<Served>> {
         let mut all: Vec<_> =
-            self.0.iter().map(|entry| (entry.key().clone(), entry.value().clone())).collect();
+            self.served.iter().map(|entry| (entry.key().clone(), entry.value().clone())).collect();
         all.sort_by(|(left, _), (right, _)| left.cmp(right));
         all.into_iter().map(|(_, served)| served).collect()
     }
 
-    /// Returns each resource once, in one of its versions, in path order.
+    /// Returns each served resource once, in one of its versions, in path order.
     pub(crate) fn resources(&self) -> Vec<Arc<Served>> {
         let mut resources: Vec<Arc<Served>> = Vec::new();
         for served in self.all() {
@@ -83,5 +106,17 @@ impl Catalogue {
             }
         }
         resources
+    }
+
+    /// Returns the tables of all resources, including custom resources without a served version.
+    pub(crate) fn tables(&self) -> Vec<Arc<Table>> {
+        let served = self.resources().into_iter().map(|served| Arc::clone(&served.table));
+        let mut tables: Vec<Arc<Table>> = served.collect();
+        for entry in &self.defined {
+            if !tables.iter().any(|known| Arc::ptr_eq(known, entry.value())) {
+                tables.push(Arc::clone(entry.value()));
+            }
+        }
+        tables
     }
 }

@@ -3,7 +3,7 @@
 //! The rules and messages are those of `k8s.io/apimachinery/pkg/util/validation`. Each check
 //! returns its error messages; the list is empty if the name is valid.
 
-/// Maximum length of a label's name and of its value.
+/// Maximum length of a label's name and of its value, and of a DNS label.
 const MAX_LABEL_LENGTH: usize = 63;
 
 /// Maximum length of a DNS subdomain.
@@ -12,6 +12,10 @@ const MAX_SUBDOMAIN_LENGTH: usize = 253;
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
     and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+
+const DNS_LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
+    start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
+    '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
 const LABEL_NAME: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with \
     an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
@@ -69,6 +73,21 @@ pub(crate) fn subdomain(text: &str) -> Vec<String> {
     }
     if !text.split('.').all(is_dns_label) {
         errors.push(SUBDOMAIN.to_owned());
+    }
+    errors
+}
+
+/// Checks a DNS label; names of namespaces and services must have this form. Returns the error
+/// messages, or an empty list for a valid label.
+pub(crate) fn label(text: &str) -> Vec<String> {
+    let mut errors = Vec::new();
+    if text.len() > MAX_LABEL_LENGTH {
+        errors.push(too_long(MAX_LABEL_LENGTH));
+    }
+    if text.contains('.') && text.split('.').all(is_dns_label) {
+        errors.push("must not contain dots".to_owned());
+    } else if !is_dns_label(text) {
+        errors.push(DNS_LABEL.to_owned());
     }
     errors
 }

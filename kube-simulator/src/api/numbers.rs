@@ -12,6 +12,10 @@ pub(crate) fn parse_int(text: &str) -> Result<i64, String> {
 /// Parses a resource version, which the server treats as a number. The error is the message of Go's
 /// `strconv`.
 pub(crate) fn parse_uint(text: &str) -> Result<u64, String> {
+    // Rust accepts a leading `+` here, but Go does not.
+    if text.starts_with('+') {
+        return Err(describe(text, "ParseUint", "invalid syntax"));
+    }
     parse(text, "ParseUint")
 }
 
@@ -21,6 +25,10 @@ fn parse<N: FromStr<Err = ParseIntError> + Debug>(text: &str, function: &str) ->
             IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
             _ => "invalid syntax",
         };
-        format!("strconv.{function}: parsing {text:?}: {why}")
+        describe(text, function, why)
     })
+}
+
+fn describe(text: &str, function: &str, why: &str) -> String {
+    format!("strconv.{function}: parsing {text:?}: {why}")
 }

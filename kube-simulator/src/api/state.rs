@@ -80,23 +80,20 @@ impl Api {
     /// Makes the history of all resources unavailable to new watches, and to lists at an exact
     /// version. Open watches continue.
     pub(crate) fn compact(&self) {
-        for served in self.catalogue.resources() {
-            served.table.compact();
+        for table in self.catalogue.tables() {
+            table.compact();
         }
     }
 
     /// Removes the history of all resources, so that open watches end.
     pub(crate) fn clear_history(&self) {
-        for served in self.catalogue.resources() {
-            served.table.reset(None);
+        for table in self.catalogue.tables() {
+            table.reset(None);
         }
     }
 
     pub(crate) fn backup(&self) -> Backup {
-        let resources = self.catalogue.resources();
-        let tables =
-            resources.iter().map(|served| (served.table.kind.collection_path(), served.table.copy()));
-        Backup { revision: self.revision.current(), tables: Arc::new(tables.collect()) }
+        Backup::of(&self.catalogue.tables(), &self.revision)
     }
 
     /// Replaces all objects with the objects of a backup, and sets the newest resource version to
@@ -104,9 +101,9 @@ impl Api {
     pub(crate) fn restore(&self, backup: &Backup, revision: u64) {
         self.revision.reset(revision);
         controllers::restore_definitions(self, backup.tables.get(custom::DEFINITIONS));
-        for served in self.catalogue.resources() {
-            let objects = backup.tables.get(&served.table.kind.collection_path());
-            served.table.reset(Some(objects.cloned().unwrap_or_default()));
+        for table in self.catalogue.tables() {
+            let objects = backup.tables.get(&table.kind.collection_path());
+            table.reset(Some(objects.cloned().unwrap_or_default()));
         }
     }
 

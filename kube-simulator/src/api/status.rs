@@ -55,8 +55,11 @@ pub(crate) fn not_found(kind: &ResourceKind, name: &str) -> Refusal {
     about(kind, name, failure(StatusCode::NOT_FOUND, reason::NOT_FOUND, message))
 }
 
-pub(crate) fn already_exists(kind: &ResourceKind, name: &str) -> Refusal {
-    let message = format!("{} \"{name}\" already exists", kind.qualified_plural());
+/// Returns the error of a create whose name is in use. `terminating` tells whether the existing
+/// object is being deleted.
+pub(crate) fn already_exists(kind: &ResourceKind, name: &str, terminating: bool) -> Refusal {
+    let state = if terminating { "object is being deleted: " } else { "" };
+    let message = format!("{state}{} \"{name}\" already exists", kind.qualified_plural());
     about(kind, name, failure(StatusCode::CONFLICT, reason::ALREADY_EXISTS, message))
 }
 
@@ -128,6 +131,13 @@ impl FieldError {
     pub(crate) fn too_long(field: impl Into<Cow<'static, str>>, most: usize) -> Self {
         let message = format!("Too long: may not be more than {most} bytes");
         Self { reason: "FieldValueTooLong", field: field.into(), message }
+    }
+
+    /// Returns the error of a list element that repeats an earlier element. The message contains
+    /// `value` as given.
+    pub(crate) fn duplicate(field: impl Into<Cow<'static, str>>, value: &str) -> Self {
+        let message = format!("Duplicate value: {value}");
+        Self { reason: "FieldValueDuplicate", field: field.into(), message }
     }
 
     pub(crate) fn forbidden(field: impl Into<Cow<'static, str>>, why: &str) -> Self {
@@ -230,13 +240,16 @@ pub(crate) fn too_many_requests(message: impl Into<String>, retry_after_seconds:
     refusal
 }
 
+/// Returns the error of a request that the server forbids for the reason `why`.
+pub(crate) fn forbidden(kind: &ResourceKind, name: &str, why: &str) -> Refusal {
+    let message = format!("{} \"{name}\" is forbidden: {why}", kind.qualified_plural());
+    about(kind, name, failure(StatusCode::FORBIDDEN, reason::FORBIDDEN, message))
+}
+
 /// Returns the error of a create in a namespace that is being deleted.
 pub(crate) fn namespace_terminating(kind: &ResourceKind, name: &str, namespace: &str) -> Refusal {
-    let message = format!(
-        "{} \"{name}\" is forbidden: unable to create new content in namespace {namespace} because it is being terminated",
-        kind.qualified_plural()
-    );
-    let mut refusal = failure(StatusCode::FORBIDDEN, reason::FORBIDDEN, message);
+    let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+    let mut refusal = forbidden(kind, name, &why);
     let why = format!("namespace {namespace} is being terminated");
     refusal.details = Some(StatusDetails {
         causes: vec![cause("NamespaceTerminating", &why, "metadata.namespace")],
@@ -283,6 +296,14 @@ pub(crate) fn store_read_error() -> Refusal {
 
 pub(crate) fn internal(message: impl Into<String>) -> Refusal {
     failure(StatusCode::INTERNAL_SERVER_ERROR, reason::UNKNOWN, message)
+}
+
+/// Returns an internal error with the reason `InternalError`, which only some operations use.
+pub(crate) fn internal_error(why: &str) -> Refusal {
+    let message = format!("Internal error occurred: {why}");
+    let mut refusal = failure(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message);
+    refusal.details = Some(StatusDetails { causes: vec![cause("", why, "")], ..details("", "", "") });
+    refusal
 }
 
 /// Returns the `Success` status of a delete that does not return the removed object.

@@ -164,9 +164,9 @@ impl FaultPlan {
 fn draw(random: &mut fastrand::Rng, options: &FaultPlanOptions) -> Option<PlannedFault> {
     let whole = u64::try_from(options.duration.as_millis()).unwrap_or(u64::MAX);
     let fault = match *random.choice(&options.faults)? {
-        ServerFault::StallBodies(least) => ServerFault::StallBodies(least + draw_bytes(random)),
-        ServerFault::CloseBodies(least) => ServerFault::CloseBodies(least + draw_bytes(random)),
-        ServerFault::AbortBodies(least) => ServerFault::AbortBodies(least + draw_bytes(random)),
+        ServerFault::StallBodies(least) => ServerFault::StallBodies(least.saturating_add(draw_bytes(random))),
+        ServerFault::CloseBodies(least) => ServerFault::CloseBodies(least.saturating_add(draw_bytes(random))),
+        ServerFault::AbortBodies(least) => ServerFault::AbortBodies(least.saturating_add(draw_bytes(random))),
         other => other,
     };
     let at = random.u64(..=whole);

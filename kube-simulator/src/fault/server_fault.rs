@@ -14,19 +14,20 @@ use crate::http::RequestFilter;
 use crate::simulator::Simulator;
 use crate::storage::Backup;
 
-/// A kind of server fault. Some kinds happen at once or at the next event of each watch; the others
-/// [last for a while](Self::has_duration). Faults of watches, requests and bodies affect only those
-/// that `FaultPlanOptions::requests` selects.
+/// A kind of server fault. Some kinds happen immediately or at the next event of each watch; the
+/// others [last for a while](Self::has_duration). `FaultPlanOptions::requests` selects the requests
+/// and watches that a fault affects. Faults of the whole server, such as a restart or expired
+/// tokens, ignore this filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerFault {
-    /// At once: all open watches end cleanly.
+    /// Immediately: all open watches end cleanly.
     CloseWatches,
-    /// At once: the connections of all open watches are aborted.
+    /// Immediately: the connections of all open watches are aborted.
     AbortWatches,
-    /// At once: all open watches receive 410 `Expired`.
+    /// Immediately: all open watches receive 410 `Expired`.
     ExpireWatches,
-    /// At once: all open watches receive an internal error.
+    /// Immediately: all open watches receive an internal error.
     FailWatches,
     /// At the next event of each open watch: only half of the event is sent, and then the
     /// connection is aborted.
@@ -34,14 +35,15 @@ pub enum ServerFault {
     /// At the next event of each open watch: the event is replaced by a message that has correct
     /// framing (such as a whole line of JSON) but is not a valid event. The watch continues.
     GarbleNextEvent,
-    /// At once: the history is removed ([`Simulator::compact`]).
+    /// Immediately: the history is removed ([`Simulator::compact`]).
     Compact,
-    /// At once: the server restarts, with its history.
+    /// Immediately: the server restarts, and keeps its history.
     Restart,
-    /// At once: the server restarts without its history.
+    /// Immediately: the server restarts without its history.
     RestartWithoutHistory,
-    /// At once: all clients have to move to new connections ([`Simulator::drain_connections`]). Has
-    /// no effect on clients of [`Simulator::service`], which use no connections.
+    /// Immediately: the server makes all clients move to new connections
+    /// ([`Simulator::drain_connections`]). Clients of [`Simulator::service`] use no connections, so
+    /// the fault does not affect them.
     DrainConnections,
     /// For a while: requests are not answered at all.
     Refuse,
@@ -108,8 +110,8 @@ enum Effect {
 }
 
 impl ServerFault {
-    /// Returns whether this fault lasts for a while. The other faults happen at once or at the next
-    /// event of each watch.
+    /// Returns whether this fault lasts for a while. The other faults happen immediately or at the
+    /// next event of each watch.
     #[must_use]
     pub fn has_duration(self) -> bool {
         !matches!(
@@ -158,7 +160,7 @@ impl ServerFault {
     }
 
     /// Starts a fault that is not an injection into watches. Returns the effect to undo when the
-    /// fault ends, which is [`Effect::Nothing`] for a fault that happens at once, such as a
+    /// fault ends, which is [`Effect::Nothing`] for a fault that happens immediately, such as a
     /// restart.
     fn start_lasting(self, simulator: &Simulator, requests: &RequestFilter) -> Effect {
         let fail = |fault: Fault| simulator.fail_while(requests.clone(), fault);

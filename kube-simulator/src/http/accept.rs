@@ -1,10 +1,11 @@
-//! Content negotiation: selects the form and the encoding of a response, by the first offer of the
-//! `Accept` header that the server supports.
+//! Content negotiation: selects the form (whole objects, metadata or a table) and the encoding of a
+//! response. The entries of the `Accept` header, called offers, are sorted. The first offer that
+//! the server supports applies.
 //!
 //! Counterpart: `NegotiateMediaTypeOptions` of the API server
-//! (`pkg/endpoints/handlers/negotiation`). As in the parser of `Accept` headers of the API server,
-//! an offer moves before the previous one if its `q` is higher, or if only the previous one has a
-//! `*`.
+//! (`pkg/endpoints/handlers/negotiation`). The offers are sorted as in the API server: an offer
+//! moves towards the front while its `q` is higher than that of the offer before it. It also moves
+//! while that offer has a `*` where this offer has a name.
 
 use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
 use http::{HeaderMap, StatusCode};
@@ -39,7 +40,7 @@ pub(super) struct Endpoint {
     pub(super) exact: bool,
 }
 
-/// One media type of an `Accept` header.
+/// One entry of an `Accept` header: a media type with its parameters.
 struct Offer<'a> {
     media_type: &'a str,
     q: f64,
@@ -87,14 +88,14 @@ pub(super) fn media_types(cbor: bool) -> String {
     all.join(", ")
 }
 
-/// Returns the version of aggregated discovery that the client requests, if any.
-pub(super) fn aggregated_discovery(headers: &HeaderMap) -> Option<&'static str> {
-    let offers = offers(headers);
-    let first = offers.iter().find(|offer| offer.is_json())?;
-    let is_it = first.parameter("g") == Some("apidiscovery.k8s.io")
-        && first.parameter("as") == Some("APIGroupDiscoveryList");
-    let version = first.parameter("v").filter(|_| is_it)?;
-    ["v2", "v2beta1"].into_iter().find(|known| *known == version)
+/// Returns whether the client accepts aggregated discovery, which has precedence over other
+/// documents.
+pub(super) fn takes_aggregated_discovery(headers: &HeaderMap) -> bool {
+    let wanted = [("g", "apidiscovery.k8s.io"), ("v", "v2"), ("as", "APIGroupDiscoveryList")];
+    let is_it = |offer: &Offer<'_>| {
+        offer.is_json() && wanted.iter().all(|(name, value)| offer.parameter(name) == Some(*value))
+    };
+    offers(headers).iter().any(is_it)
 }
 
 /// Returns whether a client requests the `OpenAPI` v2 document in protobuf (with Gnostic's schema).
@@ -196,8 +197,9 @@ impl<'a> Offer<'a> {
         self.parameters.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 
-    /// Returns the form that this offer requests, with the given encoding. Returns `None` if the
-    /// offer excludes the encoding, or if the endpoint lacks the form in this encoding.
+    /// Returns the form (whole objects, metadata or a table) that this entry of the `Accept` header
+    /// requests, together with `encoding`. Returns `None` if the entry excludes the encoding, or if
+    /// the endpoint cannot send the form in this encoding.
     fn accepted(&self, encoding: Encoding, endpoint: Endpoint) -> Option<Accepted> {
         let takes_any = matches!(self.media_type, "*/*" | "application/*");
         let streams = match self.parameter("stream") {

@@ -10,12 +10,12 @@ use serde_json::Value;
 use super::accept::{self, Accepted};
 use super::{manager, patch};
 use crate::api::catalogue::Served;
-use crate::api::status::{self, Refusal};
+use crate::api::status::{self, FieldError, Refusal};
 use crate::api::writes::{Body, DeleteOptions, Patch, WriteOptions, Writer};
 use crate::http::encoding::{cbor, protobuf};
 use crate::http::request::RecordedRequest;
 use crate::http::server::Server;
-use crate::http::shape::{Include, Shape};
+use crate::http::shape::{Form, Include, Shape};
 use crate::kinds::ResourceKind;
 use crate::storage::Revision;
 
@@ -58,11 +58,11 @@ impl Call {
 
     /// Parses the options of a delete, from the body or the query.
     pub(super) fn delete_options(&self) -> Result<DeleteOptions, Refusal> {
-        if !self.body.is_empty() && matches!(self.content_type(), protobuf::MEDIA_TYPE | cbor::MEDIA_TYPE) {
-            let options = Value::Object(self.object("DeleteOptions")?);
-            return DeleteOptions::parse(options.to_string().as_bytes(), "");
+        if self.body.is_empty() || matches!(self.content_type(), "" | "application/json") {
+            return DeleteOptions::parse(&self.body, &self.recorded.query);
         }
-        DeleteOptions::parse(&self.body, &self.recorded.query)
+        let options = Value::Object(self.object("DeleteOptions")?);
+        DeleteOptions::parse(options.to_string().as_bytes(), "")
     }
 
     /// Parses the body of the request as a patch for an object of this kind.
@@ -72,28 +72,42 @@ impl Call {
 
     /// Returns the shape (form and encoding) in which the client requests objects of a resource.
     pub(super) fn shape(&self, served: &Served) -> Result<Shape, Refusal> {
+        let Accepted { form, encoding, .. } = self.accepted;
+        let include = match form {
+            Form::Table(_) => self.included_object()?,
+            Form::Full | Form::Metadata => Include::default(),
+        };
+        Ok(Shape::new(form, encoding, served, include, self.server.api.clock))
+    }
+
+    /// Parses the query parameter `includeObject`: the part of an object that its row in a `Table`
+    /// contains.
+    fn included_object(&self) -> Result<Include, Refusal> {
         let text = self.recorded.parameter("includeObject").unwrap_or_default();
-        let include = Include::parse(&text).ok_or_else(|| {
+        Include::parse(&text).ok_or_else(|| {
             status::bad_request(format!(
                 "Unable to convert to Table as requested: includeObject: Invalid value: {text:?}: must be 'Metadata', \
                  'Object', 'None', or empty"
             ))
-        })?;
-        let Accepted { form, encoding, .. } = self.accepted;
-        Ok(Shape::new(form, encoding, served, include, self.server.api.clock))
+        })
     }
 
-    /// Returns an error for an invalid field manager or an unsupported `dryRun` value. `options` is
-    /// the type of the options in the error message, such as `CreateOptions`.
+    /// Returns an error for an invalid field manager, or for an unsupported value of `dryRun` or
+    /// `fieldValidation`. `options` is the type of the options in the error message, such as
+    /// `CreateOptions`.
     pub(super) fn check_options(&self, options: &str) -> Result<(), Refusal> {
-        let errors = manager::check(&self.recorded.parameter("fieldManager").unwrap_or_default());
-        if !errors.is_empty() {
-            return Err(status::invalid("meta.k8s.io", options, "", errors));
+        let given = |name: &str| self.recorded.parameter(name).unwrap_or_default();
+        let mut errors = manager::check(&given("fieldManager"));
+        let dry_run = given("dryRun");
+        if !matches!(dry_run.as_str(), "" | "All") {
+            errors.push(FieldError::unsupported_list("dryRun", &[dry_run], "\"All\""));
         }
-        match self.recorded.parameter("dryRun").as_deref() {
-            None | Some("" | "All") => Ok(()),
-            Some(other) => Err(status::bad_dry_run(options, &[other.to_owned()])),
+        let validation = given("fieldValidation");
+        if !matches!(validation.as_str(), "" | "Ignore" | "Strict" | "Warn") {
+            let supported = "\"\", \"Ignore\", \"Strict\", \"Warn\"";
+            errors.push(FieldError::unsupported("fieldValidation", &validation, supported));
         }
+        if errors.is_empty() { Ok(()) } else { Err(status::invalid("meta.k8s.io", options, "", errors)) }
     }
 
     /// Returns a [`Writer`], which writes objects of this resource in this namespace, with the

@@ -8,7 +8,7 @@ use super::call::Call;
 use super::respond::{self, HttpResponse};
 use super::{unchecked, unknown_fields};
 use crate::api::catalogue::Served;
-use crate::api::list::{self, List, ListOptions, Source};
+use crate::api::list::{self, ListOptions, Source};
 use crate::api::selector::Filter;
 use crate::api::status::{self, Refusal};
 use crate::api::writes::WriteSource;
@@ -30,7 +30,12 @@ pub(super) async fn answer(
         Verb::List => list(call, served, namespace).await,
         Verb::Watch => watch(call, served, namespace).await,
         Verb::Create | Verb::DeleteCollection if served.kind.namespaced && namespace.is_none() => {
-            Err(status::method_not_allowed())
+            // For custom resources, a real server does not know this path in these requests.
+            if served.kind.is_built_in() {
+                Err(status::method_not_allowed())
+            } else {
+                Ok(respond::page_not_found())
+            }
         }
         // Deleting all namespaces would empty the cluster.
         Verb::DeleteCollection if served.kind.is_namespace() => Err(status::method_not_allowed()),
@@ -77,33 +82,28 @@ fn create(call: &Call, served: &Served, namespace: Option<&str>) -> Result<HttpR
     let body = call.object(&served.kind.kind)?;
     let warnings = unknown_fields::check(call, &served.kind, &body)?;
     let created = call.writer(served, namespace).create(body, WriteSource::Client)?;
-    let response = respond::object(StatusCode::CREATED, created.object(), call.shape(served)?, false);
+    let (shape, gzip) = (call.shape(served)?, call.takes_gzip());
+    let response = respond::object(StatusCode::CREATED, created.object(), shape, gzip);
     Ok(unchecked::warn(response, warnings, &served.kind, created.object()))
 }
 
 /// Deletes the objects that the request selects, one by one. Other writes can happen in between, as
-/// on a real server.
+/// on a real server. The answer is the list of these objects before the deletes.
 async fn delete(call: &Call, served: &Served, namespace: Option<&str>) -> Result<HttpResponse, Refusal> {
     let delete_options = call.delete_options()?;
     let options = ListOptions::parse(&call.recorded.query)?;
     let filter = filter(served, namespace, &options)?;
-    let found = list::list(source(call, served), &filter, &options).await?;
-    let mut deleted = Vec::new();
-    for object in found.objects {
-        // Another client may have deleted the object in the meantime.
+    let list = list::list(source(call, served), &filter, &options).await?;
+    for object in &list.objects {
         let mut writer = call.writer(served, object.namespace());
         writer.options.dry_run |= delete_options.is_dry_run();
-        if let Ok(outcome) = writer.delete(object.name(), &delete_options) {
-            deleted.push(outcome.into_object());
+        match writer.delete(object.name(), &delete_options) {
+            // Another client may have deleted the object in the meantime.
+            Err(refusal) if !refusal.is_not_found() => return Err(refusal),
+            _ => {}
         }
     }
-    let list = List {
-        objects: deleted,
-        resource_version: call.server.api.revision.current(),
-        continue_token: found.continue_token,
-        remaining: found.remaining,
-    };
-    Ok(respond::list(list, call.shape(served)?, false))
+    Ok(respond::list(list, call.shape(served)?, call.takes_gzip()))
 }
 
 fn source<'a>(call: &'a Call, served: &'a Served) -> Source<'a> {

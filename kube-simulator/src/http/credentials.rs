@@ -12,7 +12,8 @@ pub(crate) struct Credentials(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     accepted: Accepted,
-    /// The number of active faults that expire all tokens. They do not change `accepted`.
+    /// The number of active faults that expire all tokens. If there is such a fault, the server
+    /// rejects every request, whatever `accepted` contains.
     expirations: usize,
 }
 

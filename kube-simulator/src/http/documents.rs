@@ -1,4 +1,5 @@
-//! Requests for discovery and `OpenAPI` documents, and for reviews of rights.
+//! Requests for discovery and `OpenAPI` documents, and for reviews such as
+//! `SelfSubjectAccessReview`.
 
 use http::header::{CONTENT_TYPE, ETAG, HeaderValue};
 use http::{Method, StatusCode};
@@ -23,8 +24,8 @@ pub(super) fn answer(call: &Call, document: &Document) -> Result<HttpResponse, R
     let found = match document {
         Document::Paths => Some(discovery::paths(server)),
         Document::CoreVersions | Document::Groups => {
-            if let Some(version) = accept::aggregated_discovery(&call.recorded.headers) {
-                return Ok(aggregated(call, document, version));
+            if accept::takes_aggregated_discovery(&call.recorded.headers) {
+                return Ok(aggregated(call, document));
             }
             Some(match document {
                 Document::Groups => discovery::groups(server),
@@ -63,17 +64,11 @@ pub(super) fn review(call: &Call, review: &Review) -> Result<HttpResponse, Refus
     Ok(respond::value(StatusCode::CREATED, call.accepted.encoding, &review.grant(Value::Object(question))))
 }
 
-fn aggregated(call: &Call, document: &Document, version: &'static str) -> HttpResponse {
+fn aggregated(call: &Call, document: &Document) -> HttpResponse {
     let core = matches!(document, Document::CoreVersions);
-    let mut response = respond::value(
-        StatusCode::OK,
-        call.accepted.encoding,
-        &discovery::aggregated(&call.server, core, version),
-    );
-    let content_type = match version {
-        "v2" => "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
-        _ => "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",
-    };
+    let list = discovery::aggregated(&call.server, core);
+    let mut response = respond::value(StatusCode::OK, call.accepted.encoding, &list);
+    let content_type = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }

@@ -33,7 +33,7 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// Processes bytes from the client.
+    /// Updates this state with the bytes that have arrived from the client.
     pub(super) fn take(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             if self.missing > 0 {
@@ -62,8 +62,9 @@ impl Frames {
         self.has_settings = true;
     }
 
-    /// Returns whether the client must send more bytes: the first frame (`SETTINGS`) has not
-    /// arrived, or a frame header, a frame other than `DATA`, or a header block is incomplete.
+    /// Returns whether the client must send more bytes. This is the case until its first frame
+    /// (`SETTINGS`) has arrived. It is also the case while a frame header, a header block, or a
+    /// frame other than `DATA` is incomplete.
     pub(super) fn is_incomplete(&self) -> bool {
         let is_within_frame = self.header_length > 0 || (self.missing > 0 && !self.is_data);
         !self.has_settings || is_within_frame || self.is_block_open

@@ -40,6 +40,9 @@ pub(super) struct HeadLimit<S> {
     stream: S,
     progress: Progress,
     deadline: Pin<Box<Sleep>>,
+    /// The part of HTTP/2's preface that has not arrived; `None` if the connection began with other
+    /// bytes.
+    missing_preface: Option<&'static [u8]>,
     /// The state of the received frames; `None` unless the client has sent the preface of HTTP/2.
     frames: Option<Frames>,
 }
@@ -74,8 +77,18 @@ impl<S> HeadLimit<S> {
     pub(super) fn new(stream: S) -> (Self, Progress) {
         let progress = Progress(Arc::new(AtomicU8::new(READING)));
         let deadline = Box::pin(sleep(HEAD_TIMEOUT));
-        let limit = Self { stream, progress: progress.clone(), deadline, frames: None };
+        let missing_preface = Some(PREFACE);
+        let limit = Self { stream, progress: progress.clone(), deadline, missing_preface, frames: None };
         (limit, progress)
+    }
+
+    /// Compares bytes at the beginning of the connection with HTTP/2's preface, which can arrive in
+    /// several parts. Returns the bytes after the preface when it is complete.
+    fn after_preface<'b>(&mut self, arrived: &'b [u8]) -> Option<&'b [u8]> {
+        let missing = self.missing_preface?;
+        let (part, rest) = arrived.split_at(missing.len().min(arrived.len()));
+        self.missing_preface = missing.strip_prefix(part);
+        self.missing_preface?.is_empty().then_some(rest)
     }
 }
 
@@ -99,7 +112,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for HeadLimit<S> {
                 return Poll::Ready(Err(io::Error::from(io::ErrorKind::TimedOut)));
             }
         } else if self.progress.is(READING) {
-            if let Some(rest) = arrived.strip_prefix(PREFACE) {
+            if let Some(rest) = self.after_preface(arrived) {
                 let mut frames = Frames::default();
                 frames.take(rest);
                 self.frames = Some(frames);
@@ -142,5 +155,34 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for HeadLimit<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Tests of the beginning of HTTP/2 connections.
+
+    use std::time::Duration;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    use tokio::time::timeout;
+
+    use super::{HeadLimit, PREFACE};
+
+    /// A `SETTINGS` frame without settings, the first frame of a client.
+    const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+
+    #[tokio::test(start_paused = true)]
+    async fn preface_in_two_parts_begins_an_http_2_connection() {
+        let (mut client, server) = duplex(64);
+        let (mut server, _) = HeadLimit::new(server);
+        let (first, second) = PREFACE.split_at(10);
+        let mut buffer = [0; 64];
+        for part in [first, second, SETTINGS] {
+            client.write_all(part).await.unwrap();
+            assert_eq!(server.read(&mut buffer).await.unwrap(), part.len());
+        }
+        let read = timeout(Duration::from_secs(300), server.read(&mut buffer)).await;
+        assert!(read.is_err(), "an idle HTTP/2 connection must stay open: {read:?}");
     }
 }

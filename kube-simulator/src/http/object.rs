@@ -42,6 +42,8 @@ pub(super) async fn answer(call: &Call, target: &Target<'_>) -> Result<HttpRespo
             target.writer(call).evict(target.name, &eviction)?;
             Ok(respond::done(StatusCode::CREATED, call.accepted.encoding))
         }
+        // A real server reports the object, and not the subresource, as missing.
+        (Subresource::Missing, _) => Err(status::not_found(&target.served.kind, target.name)),
         _ => Err(status::method_not_allowed()),
     }
 }
@@ -111,7 +113,8 @@ fn written(
     warnings: Vec<String>,
 ) -> Result<HttpResponse, Refusal> {
     let code = if matches!(outcome, Outcome::Created(_)) { StatusCode::CREATED } else { StatusCode::OK };
-    let response = respond::object(code, outcome.object(), call.shape(target.served)?, false);
+    let (shape, gzip) = (call.shape(target.served)?, call.takes_gzip());
+    let response = respond::object(code, outcome.object(), shape, gzip);
     Ok(unchecked::warn(response, warnings, &target.served.kind, outcome.object()))
 }
 
@@ -125,7 +128,10 @@ fn delete(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
             let deleted = status::deleted(kind, target.name, &last.uid);
             Ok(respond::status(&deleted, call.accepted.encoding))
         }
-        outcome => Ok(respond::object(StatusCode::OK, outcome.object(), call.shape(target.served)?, false)),
+        outcome => {
+            let (shape, gzip) = (call.shape(target.served)?, call.takes_gzip());
+            Ok(respond::object(StatusCode::OK, outcome.object(), shape, gzip))
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use http::Method;
 use percent_encoding::percent_decode_str;
 
 use crate::api::catalogue::Served;
-use crate::http::discovery::{Review, review};
+use crate::http::discovery::{Review, has_reviews, is_served, review};
 use crate::http::request::Verb;
 use crate::http::server::Server;
 
@@ -30,7 +30,8 @@ pub(super) enum Route {
     Version,
     Metrics,
     Health(Health),
-    /// An unknown path in the group of a served built-in kind.
+    /// An unknown path in the group of a served built-in kind, or in a group with kinds of reviews
+    /// such as `TokenReview`.
     Missing,
     /// Any other unknown path.
     Unknown,
@@ -59,6 +60,9 @@ pub(super) enum Subresource {
     Eviction,
     /// A subresource of namespaces only.
     Finalize,
+    /// A subresource that a custom resource lacks. Subresources that a built-in kind lacks are
+    /// [`Route::Missing`].
+    Missing,
 }
 
 /// A discovery, `OpenAPI` or similar document.
@@ -102,8 +106,9 @@ pub(super) fn route(server: &Server, path: &str) -> Route {
     found.unwrap_or_else(|| unknown_path(server, &segments))
 }
 
-/// Returns [`Route::Missing`] for an unknown path in the group of a served built-in kind, and
-/// [`Route::Unknown`] for other unknown paths, including those in groups of custom resources.
+/// Returns [`Route::Missing`] for an unknown path in the group of a served built-in kind, or in a
+/// group with kinds of reviews such as `TokenReview`. Returns [`Route::Unknown`] for other unknown
+/// paths, including those in groups of custom resources.
 fn unknown_path(server: &Server, segments: &[&str]) -> Route {
     let group = match segments {
         ["api", ..] => "",
@@ -111,7 +116,8 @@ fn unknown_path(server: &Server, segments: &[&str]) -> Route {
         _ => return Route::Unknown,
     };
     let is_its_own = |served: &Arc<Served>| served.kind.group == group && served.kind.is_built_in();
-    if server.api.catalogue.all().iter().any(is_its_own) { Route::Missing } else { Route::Unknown }
+    let is_built_in = has_reviews(group) || server.api.catalogue.all().iter().any(is_its_own);
+    if is_built_in { Route::Missing } else { Route::Unknown }
 }
 
 /// Finds the target of a path from its segments after group and version. `prefix` is the part of
@@ -120,14 +126,15 @@ fn within(server: &Server, prefix: &str, segments: &[&str]) -> Option<Route> {
     let served = |plural: &str| server.api.catalogue.at(&format!("/{prefix}/{plural}"));
     let namespaced = |plural: &str| served(plural).filter(|served| served.kind.namespaced);
     let reviewed = match segments {
-        [plural] | ["namespaces", _, plural] => review(prefix, plural),
+        [plural] => review(prefix, plural, false),
+        ["namespaces", _, plural] => review(prefix, plural, true),
         _ => None,
     };
     if let Some(review) = reviewed {
         return Some(Route::Review(review));
     }
     match segments {
-        [] => Some(Route::Document(Document::Resources(prefix.to_owned()))),
+        [] => is_served(server, prefix).then(|| Route::Document(Document::Resources(prefix.to_owned()))),
         // The path of a namespace's subresource looks like the path of a collection in the
         // namespace.
         ["namespaces", name, subresource @ ("status" | "finalize")] => {
@@ -158,6 +165,7 @@ fn object(served: Arc<Served>, namespace: Option<String>, name: &str, segments: 
         ["binding"] if is_pod => Subresource::Binding,
         ["eviction"] if is_pod => Subresource::Eviction,
         ["finalize"] if kind.is_namespace() => Subresource::Finalize,
+        _ if !kind.is_built_in() => Subresource::Missing,
         _ => return None,
     };
     Some(Route::Object { served, namespace, name: name.to_owned(), subresource })

@@ -17,7 +17,8 @@ use crate::api::{Api, Behavior};
 use crate::fault::{FaultQueue, ShutdownAnswer};
 use crate::storage::Revision;
 
-/// The time between the ends of two watches if watches end one after another: 200 per second.
+/// The time between the ends of two watches in a shutdown with [`ShutdownAnswer::TooManyRequests`],
+/// in which the server ends 200 watches per second.
 const WATCH_END_INTERVAL: Duration = Duration::from_millis(5);
 
 /// How long watches continue after the start of a shutdown, if the server runs without the flag

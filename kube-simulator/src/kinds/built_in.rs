@@ -136,8 +136,8 @@ impl Strategy {
         Self { counted_metadata, ..self }
     }
 
-    /// Sets which of the metadata fields `labels` and `annotations` writes to `/status` do not
-    /// change.
+    /// Sets the metadata fields that a write to `/status` does not change. Possible fields are
+    /// `labels` and `annotations`.
     const fn status_keeps(self, status_keeps: &'static [&'static str]) -> Self {
         Self { status_keeps, ..self }
     }

@@ -52,11 +52,11 @@ pub struct ResourceKind {
     pub(crate) counts_generations: bool,
     /// The metadata fields whose changes also increase the generation.
     pub(crate) counted_metadata: &'static [&'static str],
-    /// Those of the metadata fields `labels` and `annotations` that a write to `/status` of a
-    /// built-in kind does not change.
+    /// The metadata fields that a write to `/status` of a built-in kind does not change. Possible
+    /// fields are `labels` and `annotations`.
     pub(crate) status_keeps: &'static [&'static str],
-    /// The rules for selectable fields, for fields that need one. The value of any other field is
-    /// the value at the path with its name, or an empty string if there is none.
+    /// The rules that determine the values of selectable fields. The name of a field without a rule
+    /// is the path of its value. If there is no value at this path, the value is an empty string.
     pub(crate) sources: &'static [FieldSource],
     /// Whether a delete returns the last object instead of a `Status`.
     pub(crate) returns_deleted: bool,
@@ -220,6 +220,7 @@ impl ResourceKind {
     /// Returns whether an update without `metadata.resourceVersion` is invalid.
     pub(crate) fn needs_version(&self) -> bool {
         let built_in = [
+            "customresourcedefinitions",
             "poddisruptionbudgets",
             "csidrivers",
             "csinodes",
@@ -299,6 +300,11 @@ impl ResourceKind {
             Some(namespace) if self.namespaced => format!("{namespace}/{name}"),
             _ => name.to_owned(),
         }
+    }
+
+    /// Returns whether names are DNS labels. The names of other kinds can contain dots and be longer.
+    pub(crate) fn is_named_by_label(&self) -> bool {
+        self.group.is_empty() && matches!(self.kind.as_str(), "Namespace" | "Service")
     }
 
     pub(crate) fn is_namespace(&self) -> bool {

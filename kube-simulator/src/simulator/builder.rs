@@ -79,15 +79,16 @@ impl SimulatorBuilder {
         self.resource(ResourceKind::of::<K>())
     }
 
-    /// Sets the number of events that the simulator keeps per resource, at least 1. Watches and
-    /// lists of past states can use these events regardless of their age. Only for lists, and for
-    /// watches of the kind `Event`, a [compaction](Self::compaction_interval) can remove events.
+    /// Sets the number of events that the simulator keeps per resource, at least 1. An event is one
+    /// change of one object. Watches can begin at any kept event, regardless of its age. Lists of
+    /// past states, and watches of `Event` objects (which have no watch cache), cannot go back
+    /// further than the last [compaction](Self::compaction_interval) allows.
     ///
-    /// The default is the rule of a real server. A watch can begin at any of the resource's last
-    /// 100 events, and further back at events of the last 75 seconds (at most 102,400 events in
-    /// total). Lists at an exact version, and watches of the kind `Event` (which has no watch
-    /// cache), can go back to the compacted revision, but not further than 102,400 events. Each
-    /// kept event has up to three versions of its object in memory.
+    /// The default is the rule of a real server. A watch can begin at any event of the last 75
+    /// seconds, but at most 102,400 events back. It can also begin at any of the resource's last
+    /// 100 events, whatever their age. Lists of past states, and watches of `Event` objects, can go
+    /// back as far as the last compaction allows, but at most 102,400 events. Each kept event has
+    /// up to three versions of its object in memory.
     #[doc(alias = "watch-cache-sizes")]
     #[must_use]
     pub fn history_limit(mut self, events: usize) -> Self {
@@ -320,7 +321,8 @@ impl SimulatorBuilder {
     }
 }
 
-/// Creates the objects that every cluster has, if the builder requires namespaces.
+/// Creates the objects that every cluster has, such as the namespace `default`, if
+/// [`SimulatorBuilder::require_namespaces`] was called.
 fn create_initial_objects(server: &Server, port: Option<u16>) {
     if server.settings.behavior.namespaces_required {
         first_objects::create(&server.api, port);

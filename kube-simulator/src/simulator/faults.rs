@@ -42,8 +42,9 @@ impl Simulator {
         self.server.credentials.reject_all();
     }
 
-    /// Expires all tokens, or ends the expiry. The token of [`require_token`](Self::require_token)
-    /// does not change.
+    /// Answers all requests with 401 `Unauthorized` from a call with `true` until a call with
+    /// `false`. Calls are counted: after two calls with `true`, two calls with `false` are needed.
+    /// The token of [`require_token`](Self::require_token) does not change.
     pub(crate) fn set_tokens_expired(&self, expired: bool) {
         if expired { self.server.credentials.expire() } else { self.server.credentials.renew() }
     }
@@ -99,9 +100,10 @@ impl Simulator {
         self.server.api.compact();
     }
 
-    /// Restarts the server without downtime: all watches end, a [shutdown](Self::begin_shutdown)
-    /// ends, and the counters in `/metrics` are reset. The objects and the history remain. For a
-    /// client, the effect is the same as a move to another API server.
+    /// Restarts the server without downtime. All watches end, and the counters in `/metrics` are
+    /// reset. A server that was [shutting down](Self::begin_shutdown) serves requests again as
+    /// usual. The objects and the history remain. For a client, the effect is the same as a move to
+    /// another API server.
     pub fn restart(&self) {
         self.server.restart();
     }
@@ -143,10 +145,11 @@ impl Simulator {
     /// requests. Refusals have a `Retry-After` header. Requests in flight complete, and watches end
     /// as described at [`ShutdownAnswer`]. Any [restart](Self::restart) ends the shutdown.
     ///
-    /// Health checks are always answered. The socket stays open, so requests on new connections are
-    /// answered like others; for a closed socket, use [`Fault::refuse`]. The watches of
-    /// [lagging replicas](Self::lagging_replica) end like other watches, and their connections are
-    /// drained like others, but replicas continue to answer requests as usual.
+    /// Health checks are always answered. The socket stays open, so clients can open new
+    /// connections and get the same answers there; for a closed socket, use [`Fault::refuse`].
+    /// [Lagging replicas](Self::lagging_replica) continue to answer requests as usual. But if the
+    /// shutdown ends watches or [drains connections](Self::drain_connections), it also does so on
+    /// the replicas.
     #[doc(alias = "shutdown-send-retry-after")]
     pub fn begin_shutdown(&self, answer: ShutdownAnswer) {
         self.server.begin_shutdown(answer);
@@ -169,10 +172,11 @@ impl Simulator {
     /// Restarts the server with the objects and the resource version of a backup. Writes since the
     /// backup are lost, and new writes reuse the resource versions of the lost writes.
     ///
-    /// With a watch from a future version, a client cannot detect the restore. The watch sends
-    /// nothing, as on a real server, until new writes reach that version, and then sends later
-    /// writes. The watch reports neither the undone writes nor the new writes up to that version.
-    /// For this reason, etcd offers a restore that [skips resource versions](Self::restore_ahead).
+    /// A client cannot detect the restore if it continues its watch from the version of a lost
+    /// write. As on a real server, the watch sends nothing until new writes reach this version, and
+    /// then sends later writes. It reports neither that writes were lost, nor the new writes up to
+    /// this version. For this reason, etcd offers a restore that [skips resource
+    /// versions](Self::restore_ahead).
     pub fn restore(&self, backup: &Backup) {
         self.server.api.restore(backup, backup.resource_version());
         self.server.restart();

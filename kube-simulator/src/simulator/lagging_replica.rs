@@ -14,9 +14,10 @@ use crate::storage::Revision;
 /// As on a real server, the lag affects reads from the watch cache: watches, and lists and gets
 /// with a resource version. A list at version `0` returns an older state. A list at a version that
 /// the cache has not reached fails after 3 seconds, as does a streaming list of the newest state. A
-/// list without a version also waits for the cache, and is then read from the storage or
-/// [refused](crate::SimulatorBuilder::refuse_late_lists). Gets without a version, and writes other
-/// than `deletecollection`, use the storage at once.
+/// list without a version waits up to 3 seconds for the cache. If the cache is still too old, the
+/// list is read from the storage, or [refused](crate::SimulatorBuilder::refuse_late_lists) if the
+/// builder requests this. Gets without a version, and writes other than `deletecollection`, use the
+/// storage at once.
 ///
 /// The replica has its own address and service. Recorded requests, faults, bookmark rules and
 /// `/metrics` are shared with the simulator.

@@ -19,7 +19,7 @@ use crate::storage::Object;
 ///
 /// Objects are stored as given: the status is not reset, the generation is not incremented, and no
 /// schema is applied. Only missing fields are added (such as the UID, the creation time, and the
-/// namespace `default`).
+/// namespace `default`). Objects that are nested more than 100 levels deep are refused.
 /// Each write gets a resource version and is an event for watches.
 #[derive(Clone, Debug)]
 pub struct ObjectStore {
@@ -86,14 +86,17 @@ impl ObjectStore {
     /// # Errors
     ///
     /// [`Error::Refused`] if there is no such object, or if the result is not a JSON object of this
-    /// kind.
+    /// kind, or has another UID or resource version than the copy.
     pub fn modify(&self, key: &str, mut change: impl FnMut(&mut Value)) -> Result<StoredObject, Error> {
         loop {
-            let mut value = self.get(key)?.value();
+            let before = self.get(key)?;
+            let mut value = before.value();
             change(&mut value);
-            match self.update_body(into_body(value)?) {
-                Err(Error::Refused(refusal)) if refusal.is_conflict() => {}
-                outcome => return outcome,
+            let outcome = self.update_body(into_body(value)?);
+            let is_conflict = matches!(&outcome, Err(Error::Refused(refusal)) if refusal.is_conflict());
+            // If the object has not changed, the closure itself has caused the conflict.
+            if !is_conflict || self.get(key)?.resource_version() == before.resource_version() {
+                return outcome;
             }
         }
     }
@@ -109,6 +112,15 @@ impl ObjectStore {
         let (namespace, name) = self.served.kind.split_key(key);
         let outcome = self.writer(namespace).delete(name, &DeleteOptions::default())?;
         Ok(StoredObject(outcome.into_object()))
+    }
+
+    /// Deletes the object with this key without a grace period.
+    pub(crate) fn delete_at_once(&self, key: &str) -> Result<(), Error> {
+        let (namespace, name) = self.served.kind.split_key(key);
+        let mut options = DeleteOptions::default();
+        options.grace_period_seconds = Some(0);
+        self.writer(namespace).delete(name, &options)?;
+        Ok(())
     }
 
     /// Deletes the object with this key as if its stored bytes were unreadable, and returns its

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::object::Object;
+use super::revision::Revision;
+use super::table::Table;
 
 /// All objects of a simulator at one moment, without history, like an etcd snapshot. Cheap to
 /// clone.
@@ -16,6 +18,15 @@ pub struct Backup {
 }
 
 impl Backup {
+    /// Copies the objects of these tables. During the copy, all tables are locked, so that the
+    /// backup contains exactly the writes up to its revision.
+    pub(crate) fn of(tables: &[Arc<Table>], revision: &Revision) -> Self {
+        let locked: Vec<_> =
+            tables.iter().map(|table| (table.kind.collection_path(), table.lock())).collect();
+        let copies = locked.iter().map(|(path, state)| (path.clone(), state.objects.clone()));
+        Self { revision: revision.current(), tables: Arc::new(copies.collect()) }
+    }
+
     /// Returns the newest resource version when the backup was made.
     #[must_use]
     pub fn resource_version(&self) -> u64 {

@@ -35,9 +35,9 @@ impl Compaction {
         Self { interval, due: Instant::now() + interval.unwrap_or_default(), noted: 0, compacted: 0 }
     }
 
-    /// Applies all compactions that are due, and returns the compacted revision. Call this before
-    /// each write: the method assumes that `current` was already the revision when those
-    /// compactions became due.
+    /// Applies all compactions that are due. Returns the revision before which the history has been
+    /// removed. `current` is the current revision. Call this method before each write, so that the
+    /// revision has not changed since the compactions became due.
     pub(super) fn apply_due(&mut self, current: u64) -> u64 {
         let late = Instant::now().checked_duration_since(self.due);
         if let (Some(interval), Some(late)) = (self.interval, late) {

@@ -90,7 +90,7 @@ pub(crate) struct History {
     /// The sequence number of the first event since the last reset.
     began: u64,
     /// The lowest resource version whose objects can be reconstructed from the stored events. A
-    /// compaction does not change this version until the events are removed.
+    /// compaction alone does not change this version; it changes when a later write removes events.
     reachable: u64,
     /// The range of the latest events that the watch cache holds.
     window: Window,
@@ -219,20 +219,21 @@ impl History {
         }
     }
 
-    /// Returns whether the buffer of a reader is full. The buffer contains `taken` events, and the
-    /// unread events up to `up_to` for which `counts` is true.
+    /// Returns whether the buffer of a watch would be full on a real server. The buffer would
+    /// contain `unsent` events that the watch has read but not sent, and the unread events up to
+    /// the resource version `up_to` for which `is_buffered` is true.
     pub(crate) fn is_full(
         &self,
         reader: &Reader,
         up_to: u64,
-        taken: usize,
-        counts: impl Fn(&Event) -> bool,
+        unsent: usize,
+        is_buffered: impl Fn(&Event) -> bool,
     ) -> bool {
         let waiting = reader.cursor.max(reader.joined).saturating_sub(self.first);
         let waiting = usize::try_from(waiting).unwrap_or(usize::MAX).min(self.events.len());
         let known = self.events.range(waiting..).take_while(|event| event.resource_version() <= up_to);
         let room = usize::try_from(reader.slow_watch_limit.room).unwrap_or(usize::MAX);
-        known.filter(|event| counts(event)).take(room).count().saturating_add(taken) >= room
+        known.filter(|event| is_buffered(event)).take(room).count().saturating_add(unsent) >= room
     }
 
     /// Iterates over the events after a resource version, newest first.

@@ -1,9 +1,15 @@
 //! The simulator's etcd and watch cache: current objects, and their history.
 //!
-//! Lock order: first a table's lock, then the locks of the revision counter (a replica's lag, the
-//! compaction, a notifier) or the lock of a history's budget. A server-side apply that creates an
-//! object in a namespace also takes the locks of the catalogue and of the table of namespaces. No
-//! other lock is taken under a table's lock, and no lock is held across an await.
+//! Lock order: first a table's lock, then one of these locks: that of a replica's lag, of the
+//! compaction, of a notifier, or of a history's budget. Two operations also take other locks while
+//! they hold a table's lock:
+//!
+//! - A server-side apply that creates an object: the locks of the catalogue, and of the tables of
+//!   namespaces and of custom resource definitions.
+//! - A backup: the locks of all tables.
+//!
+//! Both operations lock the other tables with `Table::lock`, which prevents a deadlock. No lock is
+//! held across an await.
 
 mod backup;
 mod compaction;

@@ -36,7 +36,7 @@ pub(crate) struct Object {
 }
 
 impl Object {
-    /// Serializes a version of an object, and sets its resource version unless `version` is 0.
+    /// Serializes an object. Sets `metadata.resourceVersion` to `version`, unless `version` is 0.
     ///
     /// The JSON keys are in the real server's order: `kind`, `apiVersion`, `metadata`, then the
     /// other fields.
@@ -96,8 +96,8 @@ impl Object {
 
     /// Parses the object, so that it can be changed.
     pub(crate) fn decode(&self) -> Map<String, Value> {
-        // `encode` has written these bytes as a JSON object, so parsing fails only for an object
-        // that is nested more deeply than the JSON parser accepts.
+        // `encode` has written these bytes as a JSON object, so parsing could fail only for an object
+        // that is nested more deeply than the JSON parser accepts. `api::writes` refuses such objects.
         serde_json::from_slice(&self.json).unwrap_or_default()
     }
 

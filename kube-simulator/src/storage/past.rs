@@ -19,8 +19,8 @@ pub(crate) enum At {
     Latest,
     /// The state at exactly this resource version.
     Exactly(u64),
-    /// The state at exactly this resource version in a watch cache, which ignores compactions. If
-    /// the history is too short, the read returns the oldest available state.
+    /// The state at this resource version in a watch cache, which ignores compactions. If the
+    /// history does not reach back to this version, the read returns the oldest available state.
     Cached(u64),
 }
 
@@ -65,7 +65,7 @@ pub(super) fn page(state: &State, request: &PageRequest<'_>, revision: &Revision
     Ok(page)
 }
 
-/// Returns all objects of a state, and the resource version of the state.
+/// Returns all objects in the state that `at` selects, and the resource version of this state.
 pub(super) fn everything(
     state: &State,
     at: At,
@@ -75,7 +75,8 @@ pub(super) fn everything(
     Ok((in_key_order(state, &undone, "").cloned().collect(), resource_version))
 }
 
-/// Returns an object as it was in a state; `None` if it did not exist.
+/// Returns an object as it was in the state that `at` selects: the latest state, or the state at a
+/// resource version. Returns `None` if the object did not exist in this state.
 pub(super) fn object(
     state: &State,
     key: &str,

@@ -29,25 +29,30 @@ pub(crate) struct Revision {
     watch_cache: WatchCache,
 }
 
-/// The counter and the compactions, which all API servers of the storage share.
+/// The state that all API servers of the storage share: the counter of writes, and the progress of
+/// etcd's compactions.
 #[derive(Debug)]
 struct Stored {
     revision: AtomicU64,
-    /// Notified after each change of the revision, and of the lag of an API server.
+    /// Notified after each change of the revision, and after each change of an API server's lag.
     notifier: Notifier,
     compaction: Mutex<Compaction>,
 }
 
-/// The lag of an API server's watch cache. The cache is `behind` revisions older than the storage,
-/// but not older than the revision `floor`, unless the storage itself is older after a reset.
+/// The lag of an API server's watch cache.
 #[derive(Clone, Copy, Debug)]
 struct Lag {
+    /// The number of revisions by which the cache is older than the storage. The difference is
+    /// smaller if the cache would otherwise go back before `floor`.
     behind: u64,
+    /// The revision of the cache when the lag was set.
     floor: u64,
 }
 
 impl Lag {
     fn of(self, stored: u64) -> u64 {
+        // After a reset, the storage can be at a revision before `floor`. The cache is never newer
+        // than the storage.
         stored.min(self.floor.max(stored.saturating_sub(self.behind)))
     }
 }
@@ -151,9 +156,9 @@ impl Revision {
         if wanted <= stored { Ok(()) } else { Err(ReadError::NotStored { wanted, stored }) }
     }
 
-    /// Returns a listener that is notified when this API server, which can lag, may have reached
-    /// another revision. Returns `None` for the first API server, which never lags: its tables
-    /// notify watches about each write.
+    /// Returns a listener for the watches of an API server that can lag. The listener is notified
+    /// after each write and each change of a lag, because the API server can then have more events.
+    /// Returns `None` for the first API server, which never lags.
     pub(crate) fn progress(&self) -> Option<Listener> {
         self.lag.is_some().then(|| self.stored.notifier.listen())
     }

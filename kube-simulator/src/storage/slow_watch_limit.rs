@@ -1,18 +1,22 @@
-//! [`SlowWatchLimit`]: the maximum lag of a watch. The server ends a slower watch without an error.
+//! [`SlowWatchLimit`]: the maximum number of events by which a watch can lag. The server ends a
+//! slower watch without an error.
 //!
-//! As in `cacher.go` and `time_budget.go` of the API server (`pkg/storage/cacher`), events fill the
-//! channels of a watch. When the channels of one watch are full, all watches of the resource wait
-//! for that watch, within a common time budget.
+//! Counterpart: `cacher.go` and `time_budget.go` of the API server (`pkg/storage/cacher`). Each
+//! watch has a buffer for events that its client has not read. When the buffer of one watch is
+//! full, the server waits for that watch before it sends more events of the resource to any watch.
+//! The resource has a time budget for such waits. When the budget is used up, the server ends the
+//! slow watch.
 
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The maximum time budget of a resource for its slow watches.
+/// The maximum of a [`Budget`], which is the time for which the server waits for the slow watches
+/// of a resource.
 const MAX_BUDGET: Duration = Duration::from_millis(100);
 
-/// The growth of a resource's time budget for slow watches, in seconds of budget per second.
+/// The growth of a [`Budget`], in seconds of waiting time per second.
 const REFILL_RATE: f64 = 0.05;
 
 /// The maximum lag of one watch.
@@ -32,12 +36,12 @@ pub(super) struct Budget(Mutex<BudgetState>);
 /// The state of a [`Budget`].
 #[derive(Debug)]
 struct BudgetState {
-    /// The remaining budget at the time `filled`.
+    /// The remaining time for waits, as of the time `filled`.
     left: Duration,
-    /// The time up to which the budget has been refilled.
+    /// The time up to which the growth of the budget has been added to `left`.
     filled: Instant,
-    /// The end of the last wait for a slow watch that the budget covered. Only the part of the next
-    /// wait after this time is deducted, so that simultaneous waits are deducted once.
+    /// The end of the last wait that the budget covered completely. Waiting time before this moment
+    /// is not deducted again, so that simultaneous waits are deducted once.
     waited: Instant,
 }
 
@@ -47,8 +51,8 @@ impl Budget {
         Self(Mutex::new(BudgetState { left: Duration::ZERO, filled: now, waited: now }))
     }
 
-    /// Deducts a wait of the server for a slow watch from the budget. The wait began at `since` and
-    /// ends now. Returns whether the budget was sufficient.
+    /// Deducts from the budget the time for which the server has waited for a slow watch: from
+    /// `since` until now. Returns whether the remaining budget was sufficient.
     pub(super) fn spend(&self, since: Instant) -> bool {
         let mut state = self.0.lock();
         let now = Instant::now();

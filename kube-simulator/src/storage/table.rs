@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use parking_lot::RwLock;
+use parking_lot::{RwLock, RwLockReadGuard};
 
 use super::error::ReadError;
 use super::history::{Event, History, Reader, ReaderError};
@@ -44,6 +44,19 @@ impl Table {
 
     pub(crate) fn get(&self, key: &str) -> Option<Arc<Object>> {
         self.state.read().objects.get(key).cloned()
+    }
+
+    /// Like [`get`](Self::get), for a caller that may hold the lock of another table.
+    pub(crate) fn get_nested(&self, key: &str) -> Option<Arc<Object>> {
+        self.lock().objects.get(key).cloned()
+    }
+
+    /// Locks the table for reading. A caller that may hold the lock of another table must use this
+    /// method, because an ordinary read lock could cause a deadlock.
+    pub(super) fn lock(&self) -> RwLockReadGuard<'_, State> {
+        // An ordinary read lock waits until waiting writers are done. Such a writer can wait for a
+        // backup, and the backup can wait for the table that the caller has locked.
+        self.state.read_recursive()
     }
 
     /// Returns the objects that have this UID as their owner, in key order.
@@ -126,19 +139,14 @@ impl Table {
         self.changed.notify_all();
     }
 
-    /// Returns a copy of all objects by key.
-    pub(crate) fn copy(&self) -> BTreeMap<String, Arc<Object>> {
-        self.state.read().objects.clone()
-    }
-
     /// Returns a listener for later writes.
     pub(crate) fn changes(&self) -> Listener {
         self.changed.listen()
     }
 
-    /// Returns the lowest resource version from which a watch can start on one API server, and a
-    /// reader of the events after `resource_version`. `known` is the revision that the API server
-    /// has reached.
+    /// Returns the lowest resource version from which a watch can start, and a reader of the events
+    /// after `resource_version`. `known` is the revision that the API server of the watch has
+    /// reached.
     pub(crate) fn start_after(
         &self,
         resource_version: u64,
@@ -175,8 +183,9 @@ impl Table {
         Ok((objects, version, Reader { cursor, joined, slow_watch_limit }))
     }
 
-    /// Returns a reader's next events up to the revision that the reader's API server has reached
-    /// (`known`), and this revision. For `is_sent` and the errors, see [`History::read`].
+    /// Returns the next events of a watch, and the resource version up to which they are complete.
+    /// This is the version that the API server of the watch has reached, according to `known`. For
+    /// `is_sent` and the errors, see [`History::read`].
     pub(crate) fn read(
         &self,
         reader: &Reader,
@@ -188,17 +197,18 @@ impl Table {
         Ok((state.history.read(reader, up_to, is_sent)?, up_to))
     }
 
-    /// Returns whether the buffer of a reader is full. The buffer contains `taken` events, and the
-    /// unread events up to `known` for which `counts` is true. `known` is the revision that the
-    /// reader's API server has reached.
+    /// Returns whether the buffer of a watch would be full on a real server. The buffer would
+    /// contain `unsent` events that the watch has read but not sent, and the unread events for
+    /// which `is_buffered` is true. Events that the API server of the watch has not received yet do
+    /// not count; `known` is the revision that this server has reached.
     pub(crate) fn is_full(
         &self,
         reader: &Reader,
         known: &Revision,
-        taken: usize,
-        counts: impl Fn(&Event) -> bool,
+        unsent: usize,
+        is_buffered: impl Fn(&Event) -> bool,
     ) -> bool {
-        self.state.read().history.is_full(reader, known.current(), taken, counts)
+        self.state.read().history.is_full(reader, known.current(), unsent, is_buffered)
     }
 }
 

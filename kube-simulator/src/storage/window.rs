@@ -72,8 +72,8 @@ impl Window {
         self.floor
     }
 
-    /// Removes all events. From now on, the window contains all events after the resource version
-    /// `floor`. The capacity does not change.
+    /// Removes all events. Later writes, whose resource versions are above `floor`, fill the window
+    /// again. The capacity does not change.
     pub(super) fn clear(&mut self, floor: u64) {
         self.len = 0;
         self.floor = floor;

@@ -94,6 +94,18 @@ async fn churn_makes_all_kinds_of_changes_and_keeps_the_size() {
     assert!((190..=210).contains(&pods), "{pods} pods");
 }
 
+#[tokio::test]
+async fn churn_replaces_pods_with_a_grace_period() {
+    let simulator = Simulator::builder().built_in_kinds().graceful_pod_deletion().start_in_process();
+    let mut churn = simulator.populate(&ClusterSpec::default()).unwrap().churn(1.0);
+    for _ in 0..400 {
+        churn.step().unwrap();
+    }
+    let pods = simulator.list_all::<Pod>().unwrap();
+    assert!((190..=210).contains(&pods.len()), "{} pods", pods.len());
+    assert!(pods.iter().all(|pod| pod.metadata.deletion_timestamp.is_none()));
+}
+
 #[tokio::test(start_paused = true)]
 async fn churn_keeps_to_its_rate() {
     let (simulator, cluster) = populated(&ClusterSpec::default()).await;

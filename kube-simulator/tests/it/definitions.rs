@@ -184,13 +184,31 @@ async fn unserved_version_is_not_found_and_its_watches_end() {
     let simulator = simulator().await;
     let beta = "/apis/stable.example.com/v1beta1/namespaces/a/crontabs";
     let mut watch = Lines::open(&simulator, &format!("{beta}?watch=true&resourceVersion=0")).await;
-    let mut changed = cron_tabs();
-    changed["spec"]["versions"][1]["served"] = false.into();
-    assert_eq!(call(&simulator, Method::PUT, DEFINITION, &changed).await.0, StatusCode::OK);
+    let mut versions = cron_tabs()["spec"]["versions"].clone();
+    versions[1]["served"] = false.into();
+    let changed = json!({ "spec": { "versions": versions } });
+    assert_eq!(patch(&simulator, DEFINITION, "merge-patch", &changed).await.0, StatusCode::OK);
     assert!(watch.next().await.is_none());
     assert_eq!(get(&simulator, CRON_TABS).await.0, StatusCode::OK);
     let gone = http::Request::get(beta).body(Default::default()).unwrap();
     assert_eq!(send(&simulator, gone).await.status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn backup_contains_objects_without_a_served_version() {
+    let simulator = simulator().await;
+    post(&simulator, &cron_tab("one")).await;
+    let mut unserved = cron_tabs()["spec"]["versions"].clone();
+    for version in unserved.as_array_mut().unwrap() {
+        version["served"] = false.into();
+    }
+    let unserved = json!({ "spec": { "versions": unserved } });
+    assert_eq!(patch(&simulator, DEFINITION, "merge-patch", &unserved).await.0, StatusCode::OK);
+    let backup = simulator.backup();
+    simulator.restore(&backup);
+    let served = json!({ "spec": { "versions": cron_tabs()["spec"]["versions"] } });
+    assert_eq!(patch(&simulator, DEFINITION, "merge-patch", &served).await.0, StatusCode::OK);
+    assert_eq!(names(&get(&simulator, CRON_TABS).await.1), ["one"]);
 }
 
 #[tokio::test]

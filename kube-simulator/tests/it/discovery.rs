@@ -35,9 +35,9 @@ async fn openapi_contains_the_documents_that_kubectl_requests() {
     assert_eq!(schema["properties"]["spec"]["properties"]["cronSpec"]["type"], "string");
 
     // The URL changes with the content, so that clients can cache the document.
-    let mut changed = cron_tabs();
-    changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = "Others.".into();
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/crontabs.stable.example.com";
+    let (_, mut changed) = get(&simulator, path).await;
+    changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = "Others.".into();
     let (code, _) = call(&simulator, Method::PUT, path, &changed).await;
     assert_eq!(code, StatusCode::OK);
     let (_, index) = get(&simulator, "/openapi/v3").await;

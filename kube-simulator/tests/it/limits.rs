@@ -77,6 +77,20 @@ async fn object_that_is_nested_too_deeply_is_refused() {
 }
 
 #[tokio::test]
+async fn direct_write_that_is_nested_too_deeply_is_refused() {
+    let simulator = with_a_map();
+    let nested = |levels| (0..levels).fold(json!(1), |inner, _| json!({ "a": inner }));
+    let mut map = config_map("a", "one");
+    map["data"] = nested(130);
+    assert!(simulator.update(&map).is_err());
+    map["metadata"]["name"] = "two".into();
+    assert!(simulator.create(&map).is_err());
+    map["data"] = nested(90);
+    let stored = simulator.create(&map).unwrap();
+    assert_eq!(stored.value()["data"], nested(90));
+}
+
+#[tokio::test]
 async fn many_controlling_owners_lead_to_a_short_error() {
     let simulator = with_a_map();
     let owner = |at| json!({ "apiVersion": "v1", "kind": "Pod", "name": "p", "uid": format!("{at}"), "controller": true });

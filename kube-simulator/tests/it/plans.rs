@@ -38,6 +38,18 @@ fn plans_contain_all_fault_kinds_and_end_in_time() {
     assert_eq!(seen, all);
 }
 
+#[test]
+fn planned_number_of_bytes_does_not_overflow() {
+    let faults = vec![
+        ServerFault::StallBodies(u64::MAX),
+        ServerFault::CloseBodies(u64::MAX),
+        ServerFault::AbortBodies(u64::MAX),
+    ];
+    let options = FaultPlanOptions { faults: faults.clone(), ..FaultPlanOptions::default() };
+    let plan = FaultPlan::from_seed(1, &options);
+    assert!(plan.faults().iter().all(|planned| faults.contains(&planned.fault)), "{plan}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn every_planned_fault_starts_and_ends_as_planned() {
     let options = FaultPlanOptions {

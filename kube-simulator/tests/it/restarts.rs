@@ -71,6 +71,29 @@ async fn restored_backup_restores_objects_and_versions() {
 }
 
 #[tokio::test]
+async fn backup_during_writes_has_all_writes_up_to_its_version() {
+    let simulator = simulator().await;
+    simulator.create(&config_map("a", "one")).unwrap();
+    let maps = simulator.objects_of::<ConfigMap>().unwrap();
+    let backups = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for _ in 0..2_000 {
+                maps.apply(&config_map("a", "one")).unwrap();
+            }
+        });
+        let mut backups = Vec::new();
+        while !writer.is_finished() {
+            backups.push(simulator.backup());
+        }
+        backups
+    });
+    for backup in backups {
+        simulator.restore(&backup);
+        assert_eq!(maps.get("a/one").unwrap().resource_version(), backup.resource_version());
+    }
+}
+
+#[tokio::test]
 async fn backup_restored_ahead_expires_all_earlier_versions() {
     let simulator = simulator().await;
     let kept = simulator.create(&config_map("a", "kept")).unwrap().resource_version();
@@ -131,6 +154,20 @@ async fn older_server_sends_changes_before_the_list_end() {
     let end = watch.next().await.unwrap();
     assert_eq!(end["object"]["metadata"]["resourceVersion"], deleted.to_string());
     assert_eq!(end["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_reader_gets_changes_before_the_late_list_end() {
+    let builder = Simulator::builder().built_in_kinds().streaming_lists(StreamingLists::ServedLate);
+    let simulator = builder.start_in_process();
+    simulator.create(&config_map("a", "one")).unwrap();
+    let query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    let mut watch = Lines::open(&simulator, &format!("{MAPS}?watch=1&{query}")).await;
+    assert_eq!(watch.brief().await.unwrap().1, "one");
+    let version = simulator.create(&config_map("a", "two")).unwrap().resource_version();
+    tokio::time::advance(Duration::from_secs(2)).await;
+    assert_eq!(watch.brief().await.unwrap(), ("ADDED".to_owned(), "two".to_owned(), version));
+    assert_eq!(watch.brief().await.unwrap(), ("BOOKMARK".to_owned(), String::new(), version));
 }
 
 #[tokio::test(start_paused = true)]

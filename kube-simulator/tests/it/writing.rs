@@ -2,10 +2,10 @@
 
 use http::{Method, StatusCode};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-use kube_simulator::ResourceKind;
+use kube_simulator::{Error, ResourceKind, Simulator};
 use serde_json::json;
 
-use crate::support::{call, config_map, get, pod, simulator};
+use crate::support::{MAPS, call, config_map, get, pod, simulator};
 
 #[tokio::test]
 async fn replace_of_registered_kinds_needs_a_version() {
@@ -56,4 +56,36 @@ async fn eviction_checks_the_resource_version_of_the_pod() {
         assert_eq!(call(&simulator, Method::POST, &format!("{path}/eviction"), &eviction).await.0, code);
     }
     assert_eq!(get(&simulator, path).await.0, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn modify_that_sets_another_uid_or_version_is_a_conflict() {
+    let simulator = simulator().await;
+    simulator.create(&config_map("a", "one")).unwrap();
+    let maps = simulator.objects_of::<ConfigMap>().unwrap();
+    for field in ["uid", "resourceVersion"] {
+        let mut runs = 0;
+        let outcome = maps.modify("a/one", |map| {
+            runs += 1;
+            assert_eq!(runs, 1, "another attempt cannot succeed");
+            map["metadata"][field] = "1".into();
+        });
+        assert!(matches!(outcome, Err(Error::Refused(refusal)) if refusal.is_conflict()));
+    }
+}
+
+#[tokio::test]
+async fn generated_name_in_use_is_replaced_by_another() {
+    let builder = || Simulator::builder().built_in_kinds().seed(7);
+    let generated = json!({ "metadata": { "generateName": "map-" } });
+    // Equal seeds give equal names, so the second simulator first generates the name that is in use.
+    let first = builder().start_in_process();
+    first.create(&config_map("a", "other")).unwrap();
+    let (_, created) = call(&first, Method::POST, MAPS, &generated).await;
+    let name = created["metadata"]["name"].as_str().unwrap();
+    let second = builder().start_in_process();
+    second.create(&config_map("a", name)).unwrap();
+    let (code, created) = call(&second, Method::POST, MAPS, &generated).await;
+    assert_eq!(code, StatusCode::CREATED, "{created}");
+    assert_ne!(created["metadata"]["name"], name);
 }

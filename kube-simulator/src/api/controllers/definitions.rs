@@ -1,5 +1,7 @@
-//! Custom resource definitions: the resource of a valid definition is served until the definition
-//! is being deleted and no object of the resource is left.
+//! Custom resource definitions. The simulator serves the resource of each valid definition. When a
+//! definition is deleted, the simulator first deletes the objects of the resource, and serves the
+//! resource until no object is left. A resource keeps its objects while none of its versions is
+//! served.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +12,7 @@ use crate::api::Api;
 use crate::api::catalogue::Served;
 use crate::api::custom::{self, Definition};
 use crate::api::writes::{self, Outcome, Propagation};
-use crate::storage::Object;
+use crate::storage::{Object, Table};
 
 /// Reacts to a write to a custom resource definition: serves its resource, or deletes the objects
 /// of the resource while the definition is being deleted, or stops serving the resource after the
@@ -25,7 +27,9 @@ pub(super) fn follow(api: &Api, definitions: &Served, outcome: &Outcome) {
     match outcome {
         Outcome::Removed(_) => stop_serving(api, &definition),
         Outcome::Stored(_) if object.terminating => {
-            if let Some(resource) = known(api, &definition) {
+            if let Some(table) = known(api, &definition) {
+                // The writes use the stored version, because possibly no version is served.
+                let resource = Served::new(table.kind.clone(), table, api.stop.child_token());
                 for instance in resource.table.snapshot().0 {
                     super::delete(api, &resource, &instance, Propagation::Background);
                 }
@@ -78,7 +82,7 @@ pub(super) fn after_removal(api: &Api, served: &Served) {
 /// Stops serving the resource of a custom resource definition that is being deleted, if no object
 /// of the resource is left. Then removes the definition, unless it has other finalizers.
 fn finish(api: &Api, definitions: &Served, object: &Object, definition: &Definition) {
-    let left = known(api, definition).map_or(0, |resource| resource.table.len());
+    let left = known(api, definition).map_or(0, |table| table.len());
     if left == 0 {
         stop_serving(api, definition);
         super::release(api, definitions, &object.key, writes::CUSTOM_RESOURCES);
@@ -89,10 +93,8 @@ fn finish(api: &Api, definitions: &Served, object: &Object, definition: &Definit
 /// one table, which stores the objects of the resource. Watches of unchanged versions continue;
 /// watches of changed versions end, so that clients reconnect.
 fn serve(api: &Api, definition: &Definition) {
-    let table = match known(api, definition) {
-        Some(known) => known.table.clone(),
-        None => api.new_table(definition.stored.clone()),
-    };
+    let table = known(api, definition).unwrap_or_else(|| api.new_table(definition.stored.clone()));
+    let table = api.catalogue.define(definition.stored.qualified_plural(), table);
     for kind in &definition.served {
         let path = kind.collection_path();
         match api.catalogue.at(&path) {
@@ -112,16 +114,23 @@ fn serve(api: &Api, definition: &Definition) {
     }
 }
 
-/// Finds the resource of a custom resource definition, if a version of the resource is already
-/// served.
-fn known(api: &Api, definition: &Definition) -> Option<Arc<Served>> {
-    api.catalogue.resources().into_iter().find(|served| defines(definition, served))
+/// Returns the table that stores the objects of a definition's resource; `None` if the resource has
+/// no table yet.
+fn known(api: &Api, definition: &Definition) -> Option<Arc<Table>> {
+    api.catalogue.defined(&definition.stored.qualified_plural()).or_else(|| {
+        // A test can register a resource with `Simulator::register` before its definition exists.
+        let resources = api.catalogue.resources();
+        let served = resources.iter().find(|served| defines(definition, served));
+        served.map(|served| Arc::clone(&served.table))
+    })
 }
 
+/// Stops serving the resource of a custom resource definition, and drops its table.
 fn stop_serving(api: &Api, definition: &Definition) {
     for path in paths(api, definition) {
         api.catalogue.remove(&path);
     }
+    api.catalogue.undefine(&definition.stored.qualified_plural());
 }
 
 /// Returns the collection paths at which versions of a custom resource definition are currently

@@ -189,10 +189,10 @@ fn staying_dependants(api: &Api, object: &Object) -> Vec<(Arc<Served>, Arc<Objec
     found
 }
 
-/// Returns whether an object has an owner that keeps the object: an owner that is not in foreground
-/// deletion and whose UID is not `going`.
-fn is_held(api: &Api, object: &Object, going: &str) -> bool {
-    let stays = |owner: &Object| *owner.uid != *going && !waits_for_dependants(owner);
+/// Returns whether an owner keeps an object. Owners in foreground deletion do not count, nor does
+/// the deleted owner, whose UID is `deleted_owner`.
+fn is_held(api: &Api, object: &Object, deleted_owner: &str) -> bool {
+    let stays = |owner: &Object| *owner.uid != *deleted_owner && !waits_for_dependants(owner);
     owners(api, object).iter().any(|(_, owner)| stays(owner))
 }
 

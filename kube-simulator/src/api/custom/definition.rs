@@ -1,5 +1,6 @@
 //! Parses and validates custom resource definitions.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -22,7 +23,9 @@ pub(crate) struct Definition {
 struct Spec {
     group: String,
     names: Names,
+    #[serde(default)]
     scope: String,
+    #[serde(default)]
     versions: Vec<Version>,
 }
 
@@ -43,7 +46,9 @@ struct Names {
 #[serde(rename_all = "camelCase")]
 struct Version {
     name: String,
+    #[serde(default)]
     served: bool,
+    #[serde(default)]
     storage: bool,
     schema: Option<Schema>,
     #[serde(default)]
@@ -110,9 +115,14 @@ impl Definition {
             let why = "must have exactly one version marked as storage version";
             return Err(FieldError::invalid("spec.versions", "\"\"", why));
         };
-        if spec.versions.iter().any(|version| version.open_api().is_none()) {
-            let field = "spec.versions[0].schema.openAPIV3Schema";
-            return Err(FieldError::required(field, "schemas are required"));
+        spec.check_scope()?;
+        let names: BTreeSet<&str> = spec.versions.iter().map(|version| version.name.as_str()).collect();
+        if names.len() < spec.versions.len() {
+            let why = "must contain unique version names";
+            return Err(FieldError::invalid("spec.versions", "\"\"", why));
+        }
+        if let Some(at) = spec.versions.iter().position(|version| version.open_api().is_none()) {
+            return Err(FieldError::required(format!("spec.versions[{at}].schema.openAPIV3Schema"), ""));
         }
         let served = spec.versions.iter().filter(|version| version.served);
         Ok(Self {
@@ -123,6 +133,14 @@ impl Definition {
 }
 
 impl Spec {
+    fn check_scope(&self) -> Result<(), FieldError> {
+        match self.scope.as_str() {
+            "Cluster" | "Namespaced" => Ok(()),
+            "" => Err(FieldError::required("spec.scope", "")),
+            other => Err(FieldError::unsupported("spec.scope", other, "\"Cluster\", \"Namespaced\"")),
+        }
+    }
+
     fn describe(&self, version: &Version) -> ResourceKind {
         let names = &self.names;
         let mut kind = ResourceKind::namespaced(&self.group, &version.name, &names.kind, &names.plural);

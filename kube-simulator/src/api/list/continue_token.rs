@@ -73,8 +73,9 @@ impl ContinueToken {
     }
 }
 
-/// Returns a storage key as it appears in a token: relative to the scope of the list. Keys from the
-/// watch cache begin with a slash; keys from etcd do not.
+/// Returns a storage key as it appears in a token: relative to the scope of the list. The result
+/// begins with a slash if the list is read from the watch cache (`cached`), but not if it is read
+/// from etcd.
 fn relative(cached: bool, filter: &Filter, key: &str) -> String {
     let relative = key.strip_prefix(filter.key_prefix().as_str()).unwrap_or(key);
     if cached { format!("/{relative}") } else { relative.to_owned() }

@@ -26,12 +26,12 @@ pub(crate) struct Conflict {
     pub(crate) field: String,
 }
 
-/// Applies a configuration to an object, and returns the result. For a new object, `before` already
-/// contains the configuration.
+/// Applies a configuration to an object, and returns the result. `before` is the object before the
+/// apply. If the object does not exist yet, the caller creates `before` from the configuration.
 ///
-/// Fields that the manager applied before, but not now, are removed unless they have other owners.
-/// Fields that another manager owns and has set to another value are conflicts; with `force`, the
-/// applying manager becomes their owner instead.
+/// Fields that the manager applied earlier, but not now, are removed unless they have other owners.
+/// Fields that another manager owns and has set to another value are conflicts. With `force`, the
+/// applying manager becomes the owner of these fields, and the other managers lose them.
 pub(crate) fn apply(
     kind: &ResourceKind,
     before: &Body,

@@ -1,5 +1,6 @@
-//! The leaf paths of an object, in the steps of `FieldsV1`: `f:spec`, `k:{"name":"main"}`, `v:"x"`,
-//! `.`.
+//! The leaves of an object: the values and list elements that field managers can own. The path of a
+//! leaf is a list of steps. Each step has the format of `FieldsV1`: `f:spec`, `k:{"name":"main"}`,
+//! `v:"x"` or `.`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,11 +16,12 @@ use crate::kinds::ResourceKind;
 /// the parent in memory.
 pub(super) type Path = Vec<Arc<str>>;
 
-/// The leaves of an object, with their values. The value is `None` for a path that denotes a list
-/// element itself: an element of a set, or an element of a keyed list (the last step is `.`).
+/// The leaves of an object: their paths and values. The value is `None` for an element of a set,
+/// because the last step of the path contains the element. The value is also `None` for an element
+/// of a keyed list: its path ends with `.`, and its fields are separate leaves.
 pub(super) type Leaves<'v> = BTreeMap<Path, Option<&'v Value>>;
 
-/// The fields of the metadata that have no owner.
+/// The metadata fields that no field manager owns.
 const UNOWNED: [&str; 10] = [
     "name",
     "namespace",
@@ -56,8 +58,8 @@ pub(super) fn form(schema: Option<&Value>, value: &Value) -> Form {
     }
 }
 
-/// Returns the leaves of an object. Omits fields that never have an owner, such as `apiVersion` and
-/// `metadata.name`.
+/// Returns the leaves of an object, such as scalars and list elements. Omits fields that no field
+/// manager can own, such as `apiVersion` and `metadata.name`.
 pub(super) fn leaves<'v>(kind: &ResourceKind, body: &'v Body) -> Leaves<'v> {
     collect_all(kind, body).leaves
 }

@@ -15,7 +15,8 @@ pub(crate) enum ListKind {
 }
 
 impl ListKind {
-    /// Returns the kind of a list for server-side apply.
+    /// Returns how server-side apply merges a list with this schema: as one value, as a set, or by
+    /// keys.
     pub(crate) fn of(schema: Option<&Value>) -> Self {
         let Some(schema) = schema else {
             return Self::Atomic;
@@ -31,7 +32,8 @@ impl ListKind {
         }
     }
 
-    /// Returns the kind of a list for strategic merge patches.
+    /// Returns how a strategic merge patch merges a list with this schema: as one value, as a set,
+    /// or by a key.
     pub(crate) fn of_patch(schema: Option<&Value>) -> Self {
         match schema.map(|schema| (schema["x-kubernetes-patch-strategy"].as_str(), schema)) {
             Some((Some(_), schema)) => match schema["x-kubernetes-patch-merge-key"].as_str() {

@@ -1,9 +1,12 @@
 //! Validates values against a schema, with the server's messages.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value};
 
 use super::place::Place;
 use super::{OF_EVERY_OBJECT, of_field};
+use crate::api::ownership::ListKind;
 use crate::api::status::{FieldError, FieldErrors};
 
 /// Returns the errors of an object that does not match its schema.
@@ -34,6 +37,7 @@ fn walk(schema: &Value, value: &Value, path: &Place<'_>, errors: &mut FieldError
         Value::Object(fields) => walk_fields(schema, fields, path, errors),
         Value::Array(elements) => {
             bounds(schema, ["minItems", "maxItems"], elements.len(), "items", path, errors);
+            unique(&ListKind::of(Some(schema)), elements, path, errors);
             for (at, element) in elements.iter().enumerate() {
                 walk(&schema["items"], element, &path.element(at), errors);
             }
@@ -114,6 +118,29 @@ fn bounds(
     if let Some(most) = schema[most].as_u64().filter(|most| size > *most) {
         let why = format!("{path} in body should be at most {most} {unit}");
         errors.push(FieldError::invalid(path.to_string(), "\"\"", &why));
+    }
+}
+
+/// Adds one error for each repeated value in a list of type `set`, and for each repeated
+/// combination of keys in a list of type `map`.
+fn unique(list: &ListKind, elements: &[Value], path: &Place<'_>, errors: &mut FieldErrors) {
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    for (at, element) in elements.iter().enumerate() {
+        let identity = match list {
+            ListKind::Atomic => return,
+            ListKind::Set => element.clone(),
+            ListKind::Map(keys) => {
+                let given = keys.iter().filter_map(|key| Some((key.clone(), element.get(key)?.clone())));
+                Value::Object(given.collect())
+            }
+        };
+        let identity = identity.to_string();
+        let count = counts.entry(identity.clone()).or_default();
+        *count += 1;
+        // A third occurrence adds no error.
+        if *count == 2 {
+            errors.push(FieldError::duplicate(path.element(at).to_string(), &identity));
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Structural schemas: prunes, completes and validates custom resources before they are stored.
 //!
-//! Validation covers types, required fields, enums and bounds. [`unchecked`] reports rules that are
-//! not checked: patterns, formats, `oneOf` and similar keywords, and CEL rules. The code works on
-//! the schema's JSON directly, because general JSON Schema libraries support neither pruning nor
-//! defaults and are much larger.
+//! Validation covers types, required fields, enums, bounds, and repeated elements of sets and keyed
+//! lists. [`unchecked`] reports rules that are not checked: patterns, formats, `oneOf` and similar
+//! keywords, and CEL rules. The code works on the schema's JSON directly, because general JSON
+//! Schema libraries support neither pruning nor defaults and are much larger.
 
 mod check;
 mod fill;

@@ -78,7 +78,7 @@ fn describe(keyword: &str, fields: &Fields) -> String {
 }
 
 fn walk(schema: &Value, value: &Value, path: &Place<'_>, found: &mut BTreeMap<&'static str, Fields>) {
-    for keyword in UNCHECKED.into_iter().filter(|keyword| applies(schema, keyword)) {
+    for keyword in UNCHECKED.into_iter().filter(|keyword| needs_warning(schema, keyword)) {
         note(found, keyword, path);
     }
     if value.is_string() && schema["format"].as_str().is_some_and(|format| FORMATS.contains(&format)) {
@@ -101,10 +101,10 @@ fn walk(schema: &Value, value: &Value, path: &Place<'_>, found: &mut BTreeMap<&'
     }
 }
 
-/// Returns whether a schema contains a keyword that needs a warning. In a schema with
-/// `x-kubernetes-int-or-string`, `anyOf` and `allOf` only repeat that the value is an integer or a
-/// string, so they need no warning.
-fn applies(schema: &Value, keyword: &str) -> bool {
+/// Returns whether a schema contains `keyword`, so that the client needs a warning that the
+/// simulator ignores this keyword. In a schema with `x-kubernetes-int-or-string`, `anyOf` and
+/// `allOf` need no warning: they only repeat that the value is an integer or a string.
+fn needs_warning(schema: &Value, keyword: &str) -> bool {
     let is_set = schema.get(keyword).is_some_and(|value| *value != false);
     is_set && !(schema["x-kubernetes-int-or-string"] == true && matches!(keyword, "anyOf" | "allOf"))
 }

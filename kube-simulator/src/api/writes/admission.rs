@@ -1,20 +1,40 @@
 //! Admission: checks and completes objects before they are stored. The metadata of all objects is
 //! checked; custom resources are checked by their schema, and custom resource definitions by rules
-//! of their own.
+//! of their own. Clients cannot create objects while the namespace or the custom resource
+//! definition of these objects is being deleted.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
-use super::{Body, limits, metadata, metadata_str, object_mut};
-use crate::api::custom::Definition;
+use super::{Body, Writer, limits, metadata, metadata_str, namespace, object_mut};
+use crate::api::custom::{DEFINITIONS, Definition};
 use crate::api::schema;
 use crate::api::status::{self, FieldError, Refusal};
 use crate::kinds::ResourceKind;
 
+/// Returns an error if the custom resource definition or the namespace of a new object is being
+/// deleted. If the simulator requires namespaces, also returns an error if the namespace does not
+/// exist.
+pub(super) fn check_open(writer: &Writer<'_>, body: &Body) -> Result<(), Refusal> {
+    let kind = &*writer.served.kind;
+    if !kind.is_built_in()
+        && let Some(definitions) = writer.api.catalogue.at(DEFINITIONS)
+        && let Some(definition) = definitions.table.get_nested(&kind.qualified_plural())
+        && definition.terminating
+    {
+        let why = "create not allowed while custom resource definition is terminating";
+        return Err(status::forbidden(kind, metadata_str(body, "name").unwrap_or_default(), why));
+    }
+    namespace::check_open(writer, body)
+}
+
 /// Prunes and validates an object and applies defaults.
 pub(super) fn admit(kind: &ResourceKind, body: &mut Body) -> Result<(), Refusal> {
     limits::check_depth(body)?;
+    if kind.is_namespace() {
+        namespace::set_name_label(body);
+    }
     if kind.is_built_in() && kind.scale.is_some() {
         // Of the defaults of scalable built-in kinds, the simulator applies only this one: `/scale`
         // needs `replicas`.
@@ -59,7 +79,54 @@ fn admit_definition(body: &mut Body) -> Vec<FieldError> {
     let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
     names.entry("singular").or_insert_with(|| kind.to_lowercase().into());
     names.entry("listKind").or_insert_with(|| format!("{kind}List").into());
-    Definition::read(&Value::Object(body.clone())).err().into_iter().collect()
+    let definition = Value::Object(body.clone());
+    match Definition::read(&definition) {
+        Ok(_) => check_stored_versions(&definition),
+        Err(error) => vec![error],
+    }
+}
+
+/// Returns an error for each version in `status.storedVersions` that is missing from the spec of a
+/// custom resource definition. Objects may be stored in such a version.
+fn check_stored_versions(definition: &Value) -> Vec<FieldError> {
+    let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
+    let names: Vec<&str> = versions.filter_map(|version| version["name"].as_str()).collect();
+    let stored = definition["status"]["storedVersions"].as_array().into_iter().flatten();
+    let stored = stored.filter_map(Value::as_str).enumerate();
+    let missing = stored.filter(|(_, version)| !names.contains(version));
+    let errors = missing.map(|(at, version)| {
+        let why = format!(
+            "missing from spec.versions; {version} was previously a storage version, and must remain in spec.versions \
+             until a storage migration ensures no data remains persisted in {version} and removes {version} from \
+             status.storedVersions"
+        );
+        FieldError::invalid(format!("status.storedVersions[{at}]"), &format!("{version:?}"), &why)
+    });
+    errors.collect()
+}
+
+/// Returns an error if an update changes the scope or the kind of an established custom resource
+/// definition.
+pub(super) fn check_names(kind: &ResourceKind, before: &Body, after: &Body) -> Result<(), Refusal> {
+    let conditions = before.get("status").and_then(|status| status.get("conditions")?.as_array());
+    let is_established =
+        |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";
+    if !conditions.into_iter().flatten().any(is_established) {
+        return Ok(());
+    }
+    let mut errors = Vec::new();
+    for (field, path) in [("spec.scope", "/scope"), ("spec.names.kind", "/names/kind")] {
+        let text = |body: &Body| body.get("spec")?.pointer(path)?.as_str().map(str::to_owned);
+        let changed = text(after).unwrap_or_default();
+        if text(before).unwrap_or_default() != changed {
+            errors.push(FieldError::immutable(field, &changed));
+        }
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let name = metadata_str(after, "name").unwrap_or_default();
+    Err(status::invalid(&kind.group, &kind.kind, name, errors))
 }
 
 /// Moves a secret's `stringData` into `data`, and sets the default type of the secret.

@@ -5,10 +5,10 @@ use http::StatusCode;
 use kube::core::response::{StatusCause, StatusDetails};
 use serde_json::Value;
 
-use super::create::{WriteSource, check_storable, prepare};
+use super::create::{self, WriteSource, check_storable, prepare};
 use super::identity::{check_name, check_same_uid, check_type_and_namespace};
 use super::update::{Change, Part, replace};
-use super::{Body, Outcome, Writer, metadata_mut, metadata_str, namespace};
+use super::{Body, Outcome, Writer, admission, metadata_mut, metadata_str};
 use crate::api::ownership::{self, Conflict, Manager, Operation};
 use crate::api::status::{self, FieldError, Refusal};
 use crate::kinds::ResourceKind;
@@ -40,7 +40,8 @@ pub(super) fn apply(
                 );
                 return Err(status::conflict(kind, name, &why));
             }
-            namespace::check_open(writer, configuration)?;
+            admission::check_open(writer, configuration)?;
+            create::check_name(kind, name, WriteSource::Client)?;
             let mut body = applied.clone();
             prepare(kind, &mut body, &stamp, WriteSource::Client)?;
             let body = ownership::apply(kind, &body, &applied, &manager, true).unwrap_or(body);
@@ -58,7 +59,9 @@ pub(super) fn apply(
     })
 }
 
-/// Checks a configuration, and returns only the fields that a write to `part` can change.
+/// Checks the configuration that a client sends for server-side apply, such as its type and name.
+/// Returns the configuration without the fields that a write to this part of an object ignores. For
+/// example, a write through `/status` ignores the spec.
 pub(super) fn check(
     kind: &ResourceKind,
     writer: &Writer<'_>,

@@ -6,7 +6,6 @@ use super::identity::check_type_and_namespace;
 use super::stamp::Stamp;
 use super::{
     Body, Outcome, Part, Writer, admission, drop_empty, job, limits, metadata_mut, metadata_str, namespace,
-    object_mut,
 };
 use crate::api::naming;
 use crate::api::ownership;
@@ -18,24 +17,40 @@ use crate::storage::Object;
 /// shortened.
 const MAX_GENERATED_NAME: usize = 63;
 
+/// Maximum number of generated names that are tried until one is free.
+const MAX_NAME_ATTEMPTS: usize = 8;
+
 /// The source of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteSource {
-    /// A client that sends an HTTP request, or the server that creates its initial objects. The
-    /// server alone sets UID and creation time, and for most kinds generation and initial status.
+    /// A client that sends an HTTP request. The server ignores the UID and the creation time in the
+    /// body and, for most kinds, also the generation and the status. The simulator creates its
+    /// initial objects, such as the namespace `default`, by the same rules.
     Client,
     /// A test that calls a method of the simulator. The given values are stored, and only missing
     /// fields are filled in.
     Test,
 }
 
-/// Creates an object.
-pub(super) fn create(writer: &Writer<'_>, mut body: Body, source: WriteSource) -> Result<Outcome, Refusal> {
+/// Creates an object. If its name is generated and in use, another name is generated.
+pub(super) fn create(writer: &Writer<'_>, body: Body, source: WriteSource) -> Result<Outcome, Refusal> {
+    if metadata_str(&body, "name").is_none() {
+        for _ in 1..MAX_NAME_ATTEMPTS {
+            match create_once(writer, body.clone(), source) {
+                Err(refusal) if refusal.is_already_exists() => {}
+                outcome => return outcome,
+            }
+        }
+    }
+    create_once(writer, body, source)
+}
+
+fn create_once(writer: &Writer<'_>, mut body: Body, source: WriteSource) -> Result<Outcome, Refusal> {
     let kind = &*writer.served.kind;
     let stamp = &writer.api.stamp();
     check_type_and_namespace(kind, writer.namespace, &mut body)?;
     if source == WriteSource::Client {
-        namespace::check_open(writer, &body)?;
+        admission::check_open(writer, &body)?;
     }
     let name = determine_name(kind, &mut body, stamp, source)?;
     prepare(kind, &mut body, stamp, source)?;
@@ -48,8 +63,8 @@ pub(super) fn create(writer: &Writer<'_>, mut body: Body, source: WriteSource) -
         check_storable(&body)?;
     }
     writer.served.table.write(|transaction| {
-        if transaction.current(&key).is_some() {
-            return Err(status::already_exists(kind, &name));
+        if let Some(existing) = transaction.current(&key) {
+            return Err(status::already_exists(kind, &name, existing.terminating));
         }
         if writer.options.dry_run {
             return Ok(Outcome::Created(Object::encode(transaction.kind, key.clone(), body, 0)));
@@ -87,12 +102,13 @@ fn determine_name(
     Ok(name)
 }
 
-/// Returns an error if the name cannot be a path segment, or if a client's name is not the DNS name
-/// that the kind requires.
-fn check_name(kind: &ResourceKind, name: &str, source: WriteSource) -> Result<(), Refusal> {
+/// Returns an error if the name of a new object cannot be a segment of a URL path. If a client
+/// creates the object, most kinds also require that the name is a DNS label or a DNS subdomain.
+pub(super) fn check_name(kind: &ResourceKind, name: &str, source: WriteSource) -> Result<(), Refusal> {
     // Names of roles and role bindings can contain colons, as in `system:node`.
     let is_strict = source == WriteSource::Client && kind.group != "rbac.authorization.k8s.io";
     let wrong = match name {
+        _ if is_strict && kind.is_named_by_label() => naming::label(name),
         _ if is_strict => naming::subdomain(name),
         "." | ".." => vec!["may not be '.' or '..'".to_owned()],
         _ if name.contains('/') => vec!["may not contain '/'".to_owned()],
@@ -106,9 +122,10 @@ fn check_name(kind: &ResourceKind, name: &str, source: WriteSource) -> Result<()
     Err(status::invalid(&kind.group, &kind.kind, name, wrong.iter().map(error).collect()))
 }
 
-/// Converts a body, whose type and name have been checked, into a new object. For a client, removes
-/// fields that only the server sets, and adds the server's values and the schema's defaults. For a
-/// test, adds only missing values such as the UID.
+/// Completes the body of a new object, whose type and name have been checked. If a client sent the
+/// body, removes fields that only the server sets, and adds the server's values and the schema's
+/// defaults. If a test passed the body to a method of the simulator, adds only missing values such
+/// as the UID.
 pub(super) fn prepare(
     kind: &ResourceKind,
     body: &mut Body,
@@ -121,10 +138,6 @@ pub(super) fn prepare(
             namespace::add_finalizer(body);
         }
         let metadata = metadata_mut(body);
-        if kind.is_namespace() {
-            let name = metadata.get("name").cloned().unwrap_or_default();
-            object_mut(metadata, "labels").insert("kubernetes.io/metadata.name".to_owned(), name);
-        }
         drop_empty(metadata);
         // For kinds whose generation the server does not count, the client's value is kept.
         if kind.counts_generations {
@@ -138,7 +151,7 @@ pub(super) fn prepare(
     }
     fill_in(kind, metadata_mut(body), stamp);
     if source == WriteSource::Test {
-        return Ok(());
+        return limits::check_depth(body);
     }
     if kind.kind == "Job" && kind.group == "batch" {
         job::select_by_uid(body);

@@ -25,8 +25,8 @@ const API_SERVER: &str = "kube-apiserver";
 /// evictions that the disruption controller has not processed yet.
 const MAX_NOTED: usize = 2_000;
 
-/// Deletes a pod and subtracts the eviction from the pod's disruption budget, if the eviction needs
-/// it. Returns an error if the budget forbids the eviction.
+/// Deletes a pod. If the eviction can disrupt the pod's workload, first subtracts one disruption
+/// from the pod's disruption budget. Returns an error if the budget forbids the disruption.
 pub(super) fn evict(writer: &Writer<'_>, name: &str, eviction: &Value) -> Result<Outcome, Refusal> {
     let options = delete_options(eviction)?;
     let dry_run = writer.options.dry_run || options.is_dry_run();
@@ -57,8 +57,9 @@ fn is_inactive(pod: &Object) -> bool {
     pod.terminating || matches!(body["status"]["phase"].as_str(), Some("Pending" | "Succeeded" | "Failed"))
 }
 
-/// Subtracts the eviction from the pod's disruption budget, if there is one and the eviction needs
-/// it. Returns an error if the budget forbids the eviction or the pod has several budgets.
+/// Subtracts one disruption from the disruption budget that selects the pod. Does nothing if no
+/// budget selects the pod, or if the pod is unready and its eviction needs no budget. Returns an
+/// error if the budget forbids the disruption, or if several budgets select the pod.
 fn spend(writer: &Writer<'_>, pod: &Object) -> Result<(), Refusal> {
     let (Some(budgets), Some(namespace)) =
         (writer.api.catalogue.at("/apis/policy/v1/poddisruptionbudgets"), writer.namespace)

@@ -8,25 +8,27 @@ use crate::api::status::{self, Refusal};
 /// Maximum nesting of an object, in levels.
 ///
 /// A real server accepts 10,000 levels. The simulator stores objects as JSON, and its JSON parser
-/// accepts 128 levels. The limit is lower than 128 because `managedFields` is nested a few levels
+/// accepts 127 levels. The limit is lower than 127 because `managedFields` is nested a few levels
 /// deeper than the fields that it describes.
 pub(super) const MAX_DEPTH: usize = 100;
+
+/// Maximum nesting of `metadata.managedFields`, in levels. The managed fields that the server
+/// computes for an object within [`MAX_DEPTH`] stay below this limit. A client can send others.
+const MAX_MANAGED_DEPTH: usize = 120;
 
 /// Maximum size of an object's JSON, in bytes: etcd's default `--max-request-bytes`.
 const MAX_STORED: usize = 1536 * 1024;
 
 /// Returns an error if an object is nested too deeply to be stored.
-///
-/// `metadata.managedFields` does not count, because its depth depends on the other fields.
 pub(super) fn check_depth(body: &Body) -> Result<(), Refusal> {
-    let fields = body.iter().flat_map(|(name, value)| match value {
+    let limit = |name: &str| if name == "managedFields" { MAX_MANAGED_DEPTH } else { MAX_DEPTH };
+    let is_too_deep = body.iter().any(|(name, value)| match value {
         Value::Object(metadata) if name == "metadata" => {
-            metadata.iter().filter(|(name, _)| *name != "managedFields").map(|(_, value)| value).collect()
+            metadata.iter().any(|(name, value)| depth(value) >= limit(name))
         }
-        value => vec![value],
+        value => depth(value) >= MAX_DEPTH,
     });
-    let deepest = fields.map(depth).max().unwrap_or(0);
-    if deepest >= MAX_DEPTH { Err(too_deep()) } else { Ok(()) }
+    if is_too_deep { Err(too_deep()) } else { Ok(()) }
 }
 
 /// Returns an error if an object is too large for etcd.
@@ -73,6 +75,35 @@ pub(super) fn json_size(value: &Value) -> usize {
         Value::Array(elements) => elements.iter().map(|element| json_size(element) + 1).sum::<usize>() + 1,
         Value::Object(fields) => {
             fields.iter().map(|(name, value)| name.len() + json_size(value) + 4).sum::<usize>() + 1
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Tests of the limit on the depth.
+
+    use serde_json::{Value, json};
+
+    use super::{Body, MAX_DEPTH, MAX_MANAGED_DEPTH, check_depth};
+
+    fn nested(levels: usize) -> Value {
+        (1..levels).fold(json!({}), |inner, _| json!({ "a": inner }))
+    }
+
+    #[test]
+    fn objects_that_cannot_be_parsed_are_too_deep() {
+        for (field, managed, is_accepted) in [
+            (MAX_DEPTH - 1, MAX_MANAGED_DEPTH - 2, true),
+            (MAX_DEPTH, 1, false),
+            (1, MAX_MANAGED_DEPTH - 1, false),
+        ] {
+            let mut body = Body::new();
+            body.insert("data".to_owned(), nested(field));
+            body.insert("metadata".to_owned(), json!({ "managedFields": [nested(managed)] }));
+            assert_eq!(check_depth(&body).is_ok(), is_accepted, "{field} {managed}");
+            let text = Value::Object(body).to_string();
+            assert!(!is_accepted || serde_json::from_str::<Value>(&text).is_ok());
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Writes: the rules that turn a client's body into a stored version.
 //!
-//! A [`Writer`] is one write with its context. Each write of a writer changes one object, under
-//! the lock of the table that contains the object. (An eviction consists of several writes.) Then
-//! the simulated [`controllers`](crate::api::controllers) apply the consequences, such as the
-//! deletion of dependants.
+//! A [`Writer`] contains the context of a write, such as the resource and the namespace. Each
+//! method that writes changes one object, under the lock of the table that contains the object.
+//! (Only an eviction changes several objects, one after another.) Then the simulated
+//! [`controllers`](crate::api::controllers) apply the consequences, such as the deletion of
+//! dependants.
 
 mod admission;
 mod apply;
@@ -69,7 +70,7 @@ pub(crate) struct WriteOptions {
     pub(crate) force: bool,
 }
 
-/// A write to one resource.
+/// The context of a write to one resource.
 #[derive(Debug)]
 pub(crate) struct Writer<'a> {
     pub(crate) api: &'a Api,

@@ -1,17 +1,18 @@
-//! The check that a namespace accepts new objects, and the finalizers in the spec of a namespace.
+//! The check that a namespace accepts new objects, and the label and the finalizers of a namespace.
 
 use serde_json::Value;
 
-use super::{Body, Writer, metadata_str, object_mut};
+use super::{Body, Writer, metadata_mut, metadata_str, object_mut};
 use crate::api::status::{self, Refusal};
 
-/// Returns an error if the namespace of a new object is being deleted, or is required and missing.
+/// Returns an error if the namespace of a new object is being deleted. If the simulator requires
+/// namespaces, also returns an error if the namespace does not exist.
 pub(super) fn check_open(writer: &Writer<'_>, body: &Body) -> Result<(), Refusal> {
     let (Some(name), Some(namespaces)) = (writer.namespace, writer.api.catalogue.at("/api/v1/namespaces"))
     else {
         return Ok(());
     };
-    match namespaces.table.get(name) {
+    match namespaces.table.get_nested(name) {
         Some(namespace) if namespace.terminating => Err(status::namespace_terminating(
             &writer.served.kind,
             metadata_str(body, "name").unwrap_or_default(),
@@ -20,6 +21,15 @@ pub(super) fn check_open(writer: &Writer<'_>, body: &Body) -> Result<(), Refusal
         None if writer.api.behavior.namespaces_required => Err(status::not_found(&namespaces.kind, name)),
         _ => Ok(()),
     }
+}
+
+/// The label of each namespace with its name.
+const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
+/// Sets the label with the name of a namespace. Clients can neither change nor remove this label.
+pub(super) fn set_name_label(namespace: &mut Body) {
+    let name = metadata_str(namespace, "name").unwrap_or_default().to_owned();
+    object_mut(metadata_mut(namespace), "labels").insert(NAME_LABEL.to_owned(), name.into());
 }
 
 /// The finalizer of the namespace controller, in the spec of each namespace.

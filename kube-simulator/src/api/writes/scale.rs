@@ -23,7 +23,13 @@ pub(crate) enum Rescale<'a> {
 pub(super) fn get(writer: &Writer<'_>, name: &str) -> Result<Value, Refusal> {
     let found = writer.served.table.get(&writer.key(name));
     let object = found.ok_or_else(|| status::not_found(&writer.served.kind, name))?;
-    get_from(&writer.served.kind, &object)
+    let (kind, replicas) = (&*writer.served.kind, &paths(&writer.served.kind)?.spec_replicas);
+    // In built-in kinds, the number of replicas has a default.
+    if !kind.is_built_in() && at(&Value::Object(object.decode()), replicas).is_none() {
+        let path = format!(".{replicas}");
+        return Err(status::internal_error(&format!("the spec replicas field {path:?} does not exist")));
+    }
+    get_from(kind, &object)
 }
 
 /// Returns the `Scale` of one version of an object.

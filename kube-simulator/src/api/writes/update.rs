@@ -32,8 +32,8 @@ pub(crate) enum Part {
     /// The number of replicas, through `/scale`. As with [`Main`](Self::Main), the status does not
     /// change.
     Scale,
-    /// Everything except the status, through `/finalize` of a namespace. Clients can change the
-    /// finalizers in the spec of the namespace only with this part.
+    /// The finalizers in the spec of a namespace, which clients can change only through
+    /// `/finalize`. Such a write also changes all other fields except the status.
     Finalizers,
     /// Everything. Only the server itself writes this part.
     Whole,
@@ -55,7 +55,8 @@ pub(super) fn update(
     }
     writer.served.table.write(|transaction| {
         let old = transaction.current(&key).ok_or_else(|| status::not_found(kind, name))?;
-        if metadata_str(&body, "resourceVersion").is_none() && kind.needs_version() {
+        let version = metadata_str(&body, "resourceVersion");
+        if version.is_none_or(|version| parse_uint(version) == Ok(0)) && kind.needs_version() {
             let error =
                 FieldError::invalid("metadata.resourceVersion", "0", "must be specified for an update");
             return Err(status::invalid(&kind.group, &kind.plural, name, vec![error]));
@@ -81,6 +82,7 @@ fn create_instead(writer: &Writer<'_>, name: &str, mut body: Body) -> Result<Out
 pub(super) fn update_verbatim(writer: &Writer<'_>, mut body: Body) -> Result<Outcome, Refusal> {
     let kind = &*writer.served.kind;
     check_type_and_namespace(kind, writer.namespace, &mut body)?;
+    limits::check_depth(&body)?;
     let name = metadata_str(&body, "name").unwrap_or_default().to_owned();
     let key = writer.key(&name);
     writer.served.table.write(|transaction| {
@@ -139,8 +141,8 @@ impl Change {
     }
 }
 
-/// Replaces `old`, whose content is `before`, with the new version in `change`. The rules for
-/// writes of clients apply, unlike in [`update_verbatim`].
+/// Replaces the stored object `old` with the new version in `change`. `before` is the decoded JSON
+/// of `old`. Unlike [`update_verbatim`], applies the rules for writes of clients.
 pub(super) fn replace(
     transaction: &mut Transaction<'_>,
     writer: &Writer<'_>,
@@ -164,6 +166,9 @@ pub(super) fn replace(
     };
     if matches!(part, Part::Main | Part::Finalizers) {
         check_deletion(kind, old.name(), before, &after)?;
+    }
+    if kind.is_definition() && part == Part::Main {
+        admission::check_names(kind, before, &after)?;
     }
     keep_server_owned(before, &mut after);
     if part != Part::Whole {
@@ -198,15 +203,12 @@ pub(super) fn replace(
 }
 
 /// Returns an error if a write sets the deletion timestamp, or adds finalizers to an object that is
-/// being deleted.
+/// being deleted. For such an object, another deletion timestamp is not an error, but ignored.
 fn check_deletion(kind: &ResourceKind, name: &str, before: &Body, after: &Body) -> Result<(), Refusal> {
     let refuse = |error| Err(status::invalid(&kind.group, &kind.kind, name, vec![error]));
     let marked = metadata_str(before, "deletionTimestamp");
-    match metadata_str(after, "deletionTimestamp") {
-        Some(given) if Some(given) != marked => {
-            return refuse(FieldError::immutable("metadata.deletionTimestamp", given));
-        }
-        _ => {}
+    if let (None, Some(given)) = (marked, metadata_str(after, "deletionTimestamp")) {
+        return refuse(FieldError::immutable("metadata.deletionTimestamp", given));
     }
     let held = finalizers(before);
     let new: Vec<&str> =

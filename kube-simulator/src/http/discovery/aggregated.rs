@@ -9,7 +9,7 @@ use crate::kinds::ResourceKind;
 
 /// Returns the document of `/api`, which contains the core group, or of `/apis`, which contains all
 /// other groups.
-pub(crate) fn aggregated(server: &Server, core: bool, api_version: &str) -> Value {
+pub(crate) fn aggregated(server: &Server, core: bool) -> Value {
     let mut items: Vec<Value> = Vec::new();
     for version in group_versions(server) {
         if version.group.is_empty() != core {
@@ -33,7 +33,7 @@ pub(crate) fn aggregated(server: &Server, core: bool, api_version: &str) -> Valu
     }
     json!({
         "kind": "APIGroupDiscoveryList",
-        "apiVersion": format!("apidiscovery.k8s.io/{api_version}"),
+        "apiVersion": "apidiscovery.k8s.io/v2",
         "metadata": {},
         "items": items,
     })
@@ -84,11 +84,10 @@ fn resource(kind: &ResourceKind) -> Value {
     resource
 }
 
-/// Returns the `responseKind` of the resource `of` or of one of its subresources, from `group`,
-/// `version` and `kind`. If `of` is a built-in kind with the same group and version, both are empty
-/// strings in the result.
-fn response_kind(of: &ResourceKind, group: &str, version: &str, kind: &str) -> Value {
-    let is_own = of.is_built_in() && group == of.group && version == of.version;
+/// Returns the discovery field `responseKind` for a resource or for one of its subresources. If the
+/// resource is built in and has this group and version, both are empty, as on a real server.
+fn response_kind(resource: &ResourceKind, group: &str, version: &str, kind: &str) -> Value {
+    let is_own = resource.is_built_in() && group == resource.group && version == resource.version;
     let (group, version) = if is_own { ("", "") } else { (group, version) };
     json!({ "group": group, "version": version, "kind": kind })
 }

@@ -81,6 +81,11 @@ pub(crate) fn group_versions(server: &Server) -> Vec<GroupVersion> {
     found
 }
 
+/// Returns whether a group version is served. `path` is its path, such as `apis/apps/v1`.
+pub(crate) fn is_served(server: &Server, path: &str) -> bool {
+    group_versions(server).iter().any(|version| version.path() == path)
+}
+
 /// Returns the sort key of a version in Kubernetes' order: stable before beta before alpha, and
 /// higher numbers first. Versions of any other form come last, by name.
 fn priority(version: &str) -> (Reverse<u8>, Reverse<u32>, Reverse<u32>, String) {

@@ -11,5 +11,5 @@ mod review;
 
 pub(crate) use aggregated::aggregated;
 pub(crate) use documents::{core_versions, group, groups, paths, resources};
-pub(crate) use group::{GroupVersion, group_versions};
-pub(crate) use review::{Review, review};
+pub(crate) use group::{GroupVersion, group_versions, is_served};
+pub(crate) use review::{Review, has_reviews, review};

@@ -3,7 +3,8 @@
 
 use serde_json::{Value, json};
 
-/// One kind of review.
+/// One kind of review, such as `TokenReview`: a request that asks about the rights or the identity
+/// of a user.
 #[derive(Debug)]
 pub(crate) struct Review {
     pub(super) group: &'static str,
@@ -65,11 +66,17 @@ pub(super) const ALL: &[Review] = &[
     },
 ];
 
-/// Finds a kind of review by its plural, such as `tokenreviews`, and by the path of its group and
-/// version, such as `apis/authentication.k8s.io/v1`.
-pub(crate) fn review(group_version_path: &str, plural: &str) -> Option<&'static Review> {
+/// Finds a kind of review by its plural, such as `tokenreviews`, by the path of its group and
+/// version, such as `apis/authentication.k8s.io/v1`, and by its scope.
+pub(crate) fn review(group_version_path: &str, plural: &str, namespaced: bool) -> Option<&'static Review> {
     let group = group_version_path.strip_prefix("apis/")?.strip_suffix("/v1")?;
-    ALL.iter().find(|review| review.group == group && review.plural == plural)
+    let found = ALL.iter().find(|review| review.group == group && review.plural == plural);
+    found.filter(|review| review.namespaced == namespaced)
+}
+
+/// Returns whether a group has kinds of reviews.
+pub(crate) fn has_reviews(group: &str) -> bool {
+    ALL.iter().any(|review| review.group == group)
 }
 
 impl Review {

@@ -1,6 +1,7 @@
 //! Formats durations as `kubectl get` prints ages.
 
-/// Formats a duration like apimachinery's `duration.HumanDuration`: at most two units.
+/// Formats a duration like apimachinery's `duration.HumanDuration`: at most two units, and
+/// `<invalid>` for a negative duration.
 pub(super) fn human_duration(seconds: i64) -> String {
     const MINUTE: i64 = 60;
     const HOUR: i64 = 60 * MINUTE;
@@ -12,7 +13,9 @@ pub(super) fn human_duration(seconds: i64) -> String {
         if rest == 0 { format!("{whole}{unit}") } else { format!("{whole}{unit}{rest}{small_unit}") }
     };
     match seconds {
-        i64::MIN..0 => "0s".to_owned(),
+        i64::MIN..-1 => "<invalid>".to_owned(),
+        // Two clocks can differ by a second.
+        -1 => "0s".to_owned(),
         0..120 => format!("{seconds}s"),
         120..600 => two(seconds, MINUTE, "m", 1, "s"),
         600..10_800 => format!("{}m", seconds / MINUTE),
@@ -34,6 +37,9 @@ mod tests {
     #[test]
     fn human_duration_matches_kubectl() {
         let cases = [
+            (i64::MIN, "<invalid>"),
+            (-2, "<invalid>"),
+            (-1, "0s"),
             (5, "5s"),
             (119, "119s"),
             (185, "3m5s"),

@@ -9,7 +9,7 @@ mod path;
 mod table;
 mod text;
 
-pub(crate) use table::{Include, Rows};
+pub(crate) use table::{INITIAL_EVENTS_END, Include, Rows};
 
 use std::sync::Arc;
 
@@ -131,8 +131,8 @@ impl Shape {
         }
     }
 
-    /// Appends the JSON of a list item. Whole objects of built-in kinds have no `kind` and
-    /// `apiVersion` there.
+    /// Appends the JSON of a list item. With [`Form::Full`], items of built-in kinds omit `kind`
+    /// and `apiVersion`.
     pub(crate) fn append_item(&self, buffer: &mut BytesMut, object: &Object) {
         match self.form {
             Form::Full if self.kind.is_built_in() => {
@@ -149,7 +149,8 @@ impl Shape {
     }
 
     /// Returns a bookmark event. As in the real server, the object of a bookmark has only its type,
-    /// its metadata and Go's zero values, and need not be valid. The zero values are simplified.
+    /// its metadata and Go's zero values, and need not be valid. Some of the zero values are
+    /// omitted.
     pub(crate) fn bookmark(&mut self, metadata: &Value) -> Vec<u8> {
         let object = match self.form {
             Form::Full => {
@@ -241,7 +242,7 @@ fn append_metadata(buffer: &mut BytesMut, object: &Object) {
 }
 
 /// Returns the JSON that follows the metadata in a bookmark's object: Go's zero values of `spec`
-/// and `status`, simplified. Empty for custom resources and kinds without a status.
+/// and `status`, without some nested fields. Empty for custom resources and kinds without a status.
 fn zero_values(kind: &ResourceKind) -> &'static str {
     if !kind.is_built_in() {
         return "";

@@ -7,6 +7,9 @@ use super::path::JsonPath;
 use crate::api::clock::Clock;
 use crate::kinds::ResourceKind;
 
+/// The annotation of the bookmark that ends the initial events of a streaming list.
+pub(crate) const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
 /// The part of an object that its table row contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Include {
@@ -67,10 +70,13 @@ impl Rows {
         });
         let cells: Vec<Value> = cells.collect();
         let mut row = json!({ "cells": cells });
+        // The row of the bookmark that ends an initial list always has the metadata, which contain
+        // the annotation.
+        let ends_list = object["metadata"]["annotations"][INITIAL_EVENTS_END] == "true";
         match self.include {
-            Include::None => {}
+            Include::None if !ends_list => {}
             Include::Object => row["object"] = object.clone(),
-            Include::Metadata => {
+            Include::None | Include::Metadata => {
                 row["object"] = json!({
                     "kind": "PartialObjectMetadata",
                     "apiVersion": format!("meta.k8s.io/{version}"),

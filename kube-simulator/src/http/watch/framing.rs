@@ -6,7 +6,7 @@ use kube::core::Status;
 use serde_json::json;
 
 use crate::api::status;
-use crate::http::shape::Shape;
+use crate::http::shape::{INITIAL_EVENTS_END, Shape};
 use crate::storage::Object;
 
 /// Approximate size of a piece of a watch response's body, in bytes, unless each event is a
@@ -27,7 +27,8 @@ impl Framing {
         Self { shape, one_by_one }
     }
 
-    /// Returns whether the buffer contains a whole piece of the body.
+    /// Returns whether the buffer has enough bytes for the next piece of the response body: one
+    /// event if each event is a separate piece, otherwise 64 KiB.
     pub(super) fn is_full(&self, buffer: &BytesMut) -> bool {
         buffer.len() >= if self.one_by_one { 1 } else { PIECE }
     }
@@ -53,7 +54,7 @@ impl Framing {
     ) {
         let mut metadata = json!({ "resourceVersion": resource_version.to_string() });
         if ends_initial_events {
-            metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
+            metadata["annotations"] = json!({ INITIAL_EVENTS_END: "true" });
         }
         let bookmark = self.shape.bookmark(&metadata);
         self.append(buffer, &bookmark);

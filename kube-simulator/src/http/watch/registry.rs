@@ -27,7 +27,8 @@ pub(crate) struct WatchRegistry {
 #[derive(Debug, Default)]
 struct Open {
     streams: BTreeMap<u64, OpenWatch>,
-    /// The time at which newly opened streams end; `None` unless a shutdown ends all watches.
+    /// The time at which a stream ends if it is opened now; `None` unless a shutdown that ends all
+    /// watches is in progress.
     end: Option<Instant>,
 }
 
@@ -122,10 +123,9 @@ impl WatchRegistry {
         matching.filter(|watch| watch.commands.send(inject()).is_ok()).count()
     }
 
-    /// Ends all streams in the order of their opening: the first stream when the time `after` has
-    /// passed, and each following stream the time `apart` later than the previous one. Streams
-    /// that are opened later, but before the next [`Self::reset`], all end at the same time:
-    /// `apart` after the last of the current streams.
+    /// Ends all streams for a shutdown, in the order of their opening. The first stream ends after
+    /// the duration `after`. The duration between the ends of two successive streams is `apart`.
+    /// Streams that are opened during the shutdown end too.
     pub(crate) fn end_all(&self, after: Duration, apart: Duration) {
         let mut open = self.open.lock();
         let mut end = Instant::now() + after;
@@ -134,11 +134,12 @@ impl WatchRegistry {
             let _ = watch.commands.send(Command::EndBy(end));
             end += apart;
         }
+        // If this time has passed when a stream is opened, that stream ends at once.
         open.end = Some(end);
     }
 
-    /// Undoes the effect of [`Self::end_all`] on streams that are opened from now on, and resets
-    /// the counts of streams that ended because clients read too slowly. A restart calls this.
+    /// Ends a shutdown: streams that are opened from now on have no end time. Also resets the
+    /// counts of streams that ended because clients read too slowly. A restart calls this method.
     pub(crate) fn reset(&self) {
         self.open.lock().end = None;
         self.terminated.lock().clear();

@@ -204,13 +204,12 @@ async fn begin(opening: Opening, options: &ListOptions, start: Start) -> Result<
             let (objects, version, reader) =
                 opening.table.snapshot_and_reader(&opening.revision, slow_watch_limit)?;
             initial.objects = objects.into_iter();
-            let delay = match opening.rules.streaming_lists {
-                StreamingLists::Served => Some(Duration::ZERO),
-                StreamingLists::ServedLate => Some(TICK),
+            let end_bookmark = match opening.rules.streaming_lists {
+                StreamingLists::Served => Some(EndBookmark { version, due: None }),
+                StreamingLists::ServedLate => Some(EndBookmark { version, due: Some(deadline_after(TICK)) }),
                 StreamingLists::Refused | StreamingLists::Ignored => None,
             };
-            let delay = delay.filter(|_| options.allow_bookmarks);
-            initial.end_bookmark = delay.map(|delay| EndBookmark { version, due: deadline_after(delay) });
+            initial.end_bookmark = end_bookmark.filter(|_| options.allow_bookmarks);
             (reader, version)
         }
     };

@@ -46,8 +46,8 @@ pub(super) struct WatchStream {
     pub(super) table: Arc<Table>,
     /// The resource version that the server has reached.
     pub(super) revision: Revision,
-    /// Notifies this watch when an API server that can lag may have received more events. `None`
-    /// for the first API server, which never lags.
+    /// Notifies a watch of a lagging replica after each write and each change of the lag, because
+    /// the replica can then have more events. `None` for other watches.
     pub(super) progress: Option<Listener>,
     pub(super) filter: Filter,
     pub(super) framing: Framing,
@@ -90,7 +90,9 @@ pub(super) struct EndBookmark {
     /// The resource version of the initial objects. If the watch reads the history beyond this
     /// version before it sends the bookmark, the bookmark gets the later version.
     pub(super) version: u64,
-    pub(super) due: Instant,
+    /// The earliest time at which the bookmark is sent. `None` if the bookmark directly follows the
+    /// initial objects, as on current servers.
+    pub(super) due: Option<Instant>,
 }
 
 /// The schedule of a watch's periodic bookmarks.
@@ -111,19 +113,19 @@ impl Bookmarks {
 
     /// Schedules the next bookmark after one interval, or shortly before the deadline if that is
     /// sooner. The time is shifted at random by about a second, because a real server checks for
-    /// due bookmarks only once per second. `pause` is the minimum time until the bookmark, but is
-    /// limited to the time between two checks.
-    fn schedule(&mut self, pause: Duration) {
+    /// due bookmarks only once per second. The wait for the bookmark is at least `min_wait`; an
+    /// interval shorter than a minute reduces this minimum.
+    fn schedule(&mut self, min_wait: Duration) {
         let now = Instant::now();
         let regular = deadline_after(self.interval);
         let last = self.deadline.checked_sub(LAST_BOOKMARK).filter(|last| *last > now);
         let due = last.map_or(regular, |last| last.min(regular));
         // If the interval is shorter than a minute, the time between two checks is shorter than a
-        // second in proportion, and so is the shift.
+        // second in proportion, and so are the shift and the minimum wait.
         let tick = (self.interval / 60).min(TICK);
         let (earlier, later) =
             (tick.mul_f64(self.random.f64()), tick.mul_f64(self.random.f64() * MAX_TICK_DELAY));
-        let earliest = now + pause.min(tick);
+        let earliest = now + min_wait.min(tick);
         self.next = (due + later).checked_sub(earlier).map_or(earliest, |next| next.max(earliest));
     }
 
@@ -172,6 +174,8 @@ impl WatchStream {
         // cancellation are sent.
         let gone = self.gone.is_cancelled();
         self.fill_events(buffer);
+        let now = Instant::now();
+        self.end_initial(buffer, |end| end.due.is_some_and(|due| due <= now));
         self.check_deadlines(buffer);
         if gone && self.pending.is_empty() && self.ended.is_none() {
             self.ended = Some(Ending::Close);
@@ -187,15 +191,16 @@ impl WatchStream {
                 }
             }
         }
-        self.end_initial(buffer);
+        self.end_initial(buffer, |end| end.due.is_none());
     }
 
-    /// Sends the bookmark that ends the initial events, if it is due. The version of the bookmark
-    /// covers all events that were sent before.
-    fn end_initial(&mut self, buffer: &mut BytesMut) {
-        let now = Instant::now();
-        if let Some(end) = self.initial.end_bookmark.take_if(|end| end.due <= now && self.pending.is_empty())
-        {
+    /// Sends the bookmark that ends the initial events, if `is_due` returns true for it. The version
+    /// of the bookmark covers all events that were sent before.
+    fn end_initial(&mut self, buffer: &mut BytesMut, is_due: impl FnOnce(&EndBookmark) -> bool) {
+        if self.framing.is_full(buffer) || self.ended.is_some() || !self.pending.is_empty() {
+            return;
+        }
+        if let Some(end) = self.initial.end_bookmark.take_if(|end| is_due(end)) {
             let version = end.version.max(self.complete_to);
             self.framing.append_bookmark(buffer, version, true);
         }
@@ -255,8 +260,8 @@ impl WatchStream {
         // Events from before the watch was opened do not occupy the buffer.
         let first = self.reader.cursor - self.pending.len() as u64;
         let replayed = usize::try_from(self.reader.joined.saturating_sub(first)).unwrap_or(usize::MAX);
-        let taken = self.pending.iter().skip(replayed).filter(|event| waited(event)).count();
-        !self.table.is_full(&self.reader, &self.revision, taken, waited)
+        let unsent = self.pending.iter().skip(replayed).filter(|event| waited(event)).count();
+        !self.table.is_full(&self.reader, &self.revision, unsent, waited)
     }
 
     fn append(&mut self, buffer: &mut BytesMut, event: &Event) {
@@ -304,8 +309,9 @@ impl WatchStream {
         }
     }
 
-    /// Handles the injections that a test has placed before the event with this resource version:
-    /// sends them, or moves those that replace an event to `substitutes`.
+    /// Handles the injections that a test has placed before the event with this resource version.
+    /// Sends each injection, unless it replaces an event: then moves it to `substitutes`, so that
+    /// it replaces the next event that is sent.
     fn execute_before(&mut self, version: u64, buffer: &mut BytesMut) {
         while !self.framing.is_full(buffer) && self.inbox.front().is_some_and(|placed| placed.after < version)
         {
@@ -359,8 +365,8 @@ impl WatchStream {
     /// Waits for an event, a command, a deadline or a due bookmark.
     async fn wait(&mut self) {
         let next_bookmark = self.bookmarks.as_ref().map_or(self.deadline, |bookmarks| bookmarks.next);
-        let end_bookmark = self.initial.end_bookmark.as_ref().map_or(self.deadline, |end| end.due);
-        let alarm = self.deadline.min(next_bookmark).min(end_bookmark);
+        let end_bookmark = self.initial.end_bookmark.as_ref().and_then(|end| end.due);
+        let alarm = self.deadline.min(next_bookmark).min(end_bookmark.unwrap_or(self.deadline));
         // The futures are polled in this order, so that runs are reproducible.
         tokio::select! {
             biased;
@@ -375,8 +381,8 @@ impl WatchStream {
     }
 }
 
-/// Waits until an API server that can lag may have received more events. Never returns if
-/// `progress` is `None`, which is the case for an API server that never lags.
+/// Waits for a notification of `progress`. Never returns if `progress` is `None`: then no lagging
+/// replica serves the watch.
 async fn progress(progress: Option<&Listener>) {
     match progress {
         Some(progress) => progress.notified().await,

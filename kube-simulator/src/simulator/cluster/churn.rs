@@ -39,7 +39,10 @@ pub enum Change {
 
 /// Changes a cluster continuously. The cluster's seed determines the sequence of changes.
 ///
-/// The number of pods stays approximately the same. Each change is one event for watches.
+/// The number of pods stays approximately the same. Each change is one event for watches. Pods are
+/// deleted without a grace period. With
+/// [`graceful_pod_deletion`](crate::SimulatorBuilder::graceful_pod_deletion), a deletion is two
+/// events: an update with the deletion timestamp, and the removal.
 #[derive(Debug)]
 pub struct Churn {
     cluster: Cluster,
@@ -63,14 +66,14 @@ impl Churn {
         Self { cluster, rate, vacancies: VecDeque::new(), starting: VecDeque::new() }
     }
 
-    /// Makes changes at the given rate until `stop` is ready. Returns the churn, so that it can
-    /// continue later.
+    /// Makes changes until `stop` is ready, at the rate that was passed to [`Cluster::churn`].
+    /// Returns the churn, so that it can continue later.
     ///
     /// # Errors
     ///
     /// [`Error::Refused`] if the simulator refuses a change. This happens only if an object with
-    /// the name of a new pod exists. For example, another client has created it, or a finalizer or
-    /// a grace period keeps the deleted pod.
+    /// the name of a new pod exists. For example, another client has created it, or a finalizer
+    /// keeps the deleted pod.
     ///
     /// # Cancel safety
     ///
@@ -181,7 +184,7 @@ impl Churn {
             return Ok(Change::Missed);
         };
         let pod = self.cluster.pods.swap_remove(index);
-        let deleted = self.cluster.pod_store.delete(&pod.key);
+        let deleted = self.cluster.pod_store.delete_at_once(&pod.key);
         self.vacancies.push_back(pod);
         deleted?;
         Ok(Change::PodDeleted)

@@ -102,7 +102,8 @@ pub(super) fn status_fields() -> Value {
     }))
 }
 
-/// Draws the spec of a workload's pods, with an application container and a proxy sidecar.
+/// Returns the spec of a workload's pods, with an application container and a proxy sidecar. The
+/// memory of the application container is random.
 pub(super) fn spec(team: &str, name: &str, version: &str, draw: &mut Draw) -> Value {
     json!({
         "containers": [main_container(team, name, version, draw), proxy_container()],

@@ -49,6 +49,11 @@ async fn a_long_response_is_compressed_on_request(server: Server) {
     let answer = get(&server, &server.secret_path("long"), "gzip").await;
     assert_eq!((answer.header("content-encoding"), answer.header("vary")), ("gzip", "Accept-Encoding"));
     assert!(answer.bytes.starts_with(&GZIP) && answer.bytes.len() < 10_000);
+    // The same applies to the answer of a write.
+    let headers = [("accept-encoding", "gzip"), ("content-type", MERGE)];
+    let answer = server.call(http::Method::PATCH, &server.secret_path("long"), &headers, "{}").await;
+    assert_eq!((answer.code, answer.header("content-encoding")), (200, "gzip"));
+    assert!(answer.bytes.starts_with(&GZIP) && answer.bytes.len() < 10_000);
 }
 
 async fn a_long_list_is_compressed_on_request(server: Server) {

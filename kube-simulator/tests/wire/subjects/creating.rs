@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::objects::{deployment, name, names, pod, secret, uid, version};
 use crate::scenario::{Scenario, scenario};
-use crate::server::{JSON, Server};
+use crate::server::{APPLY, JSON, Server};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
@@ -13,11 +13,13 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(versions_grow_with_each_write),
         scenario(built_in_kinds_can_omit_kind_and_version),
         scenario(a_duplicate_name_is_a_conflict),
+        scenario(name_of_an_object_being_deleted_is_in_use),
         scenario(a_deleted_name_is_free_again),
         scenario(a_name_is_needed),
         scenario(generated_name_begins_with_the_requested_text),
         scenario(a_long_generated_name_is_cut_before_its_suffix),
         scenario(an_invalid_name_is_refused),
+        scenario(name_of_a_service_or_namespace_is_a_label),
         scenario(a_create_with_a_resource_version_is_refused),
         scenario(uid_and_times_from_clients_are_ignored),
         scenario(generation_is_kept_for_kinds_that_do_not_count_it),
@@ -88,6 +90,16 @@ async fn a_duplicate_name_is_a_conflict(server: Server) {
     refusal.is_about("apps", "deployments", "d");
 }
 
+async fn name_of_an_object_being_deleted_is_in_use(server: Server) {
+    let mut object = secret("a");
+    object["metadata"]["finalizers"] = json!(["wire.test/hold"]);
+    server.create(&server.secrets(), &object).await;
+    server.delete(&server.secret_path("a")).await.expect(200);
+    let answer = server.post(&server.secrets(), &secret("a")).await;
+    let message = "object is being deleted: secrets \"a\" already exists";
+    answer.refused(409, "AlreadyExists", message).is_about("", "secrets", "a");
+}
+
 async fn a_deleted_name_is_free_again(server: Server) {
     let old = server.create_secrets(&["a"]).await;
     server.delete(&server.secret_path("a")).await.expect(200);
@@ -135,6 +147,22 @@ async fn an_invalid_name_is_refused(server: Server) {
             server.post(&server.secrets(), &secret(name)).await.refused_with(422, "Invalid", &message);
         refusal.is_about("", "Secret", name);
         refusal.has_causes(&[("FieldValueInvalid", "metadata.name")]);
+    }
+    let path = format!("{}?fieldManager=one", server.secret_path("A_b"));
+    let message = "Secret \"A_b\" is invalid: metadata.name: Invalid value: \"A_b\": ";
+    server.patch(&path, APPLY, &secret("A_b")).await.refused_with(422, "Invalid", message);
+}
+
+async fn name_of_a_service_or_namespace_is_a_label(server: Server) {
+    let services = server.core("services");
+    for name in ["a.b", "A", &"x".repeat(64)] {
+        for path in [services.as_str(), "/api/v1/namespaces"] {
+            // A namespace ignores the ports.
+            let object = json!({ "metadata": { "name": name }, "spec": { "ports": [{ "port": 80 }] } });
+            let message = format!("metadata.name: Invalid value: \"{name}\": ");
+            let refusal = server.post(path, &object).await.refused_with(422, "Invalid", &message);
+            refusal.has_causes(&[("FieldValueInvalid", "metadata.name")]);
+        }
     }
 }
 

@@ -16,13 +16,17 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(update_of_a_custom_object_needs_a_version),
         scenario(a_custom_object_of_another_kind_is_refused),
         scenario(a_missing_custom_object_is_not_found),
+        scenario(an_unknown_subresource_of_a_custom_object_is_not_found),
+        scenario(custom_object_is_not_created_outside_of_a_namespace),
         scenario(an_unknown_field_is_pruned),
         scenario(a_default_of_the_schema_is_filled_in),
         scenario(missing_required_field_is_refused),
         scenario(field_of_another_type_than_the_schema_is_refused),
+        scenario(repeated_element_of_a_keyed_list_or_set_is_refused),
         scenario(status_in_a_create_of_a_custom_object_is_dropped),
         scenario(status_of_a_custom_object_has_its_own_path),
         scenario(the_scale_of_a_custom_object),
+        scenario(scale_of_a_custom_object_needs_replicas),
         scenario(a_custom_object_is_selected_by_its_fields),
         scenario(custom_object_accepts_merge_and_json_patches),
         scenario(custom_object_refuses_strategic_merge_patches),
@@ -108,6 +112,27 @@ async fn a_missing_custom_object_is_not_found(server: Server) {
     refusal.is_about(&widgets.group, "widgets", "a");
 }
 
+/// The error names the object, even if it exists.
+async fn an_unknown_subresource_of_a_custom_object_is_not_found(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    widgets.create("a", "red").await;
+    let message = format!("widgets.{} \"a\" not found", widgets.group);
+    let path = format!("{}/nonsense", path_of(&widgets, "a"));
+    server.get(&path).await.refused(404, "NotFound", &message).is_about(&widgets.group, "widgets", "a");
+    server.patch(&path, MERGE, &json!({})).await.refused(404, "NotFound", &message);
+}
+
+async fn custom_object_is_not_created_outside_of_a_namespace(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    let everywhere = format!("/apis/{}/v1/widgets", widgets.group);
+    assert_eq!(server.get(&everywhere).await.expect(200)["items"], json!([]));
+    for answer in
+        [server.post(&everywhere, &widgets.widget("a", "red")).await, server.delete(&everywhere).await]
+    {
+        assert_eq!((answer.code, answer.text().as_str()), (404, "404 page not found\n"));
+    }
+}
+
 async fn an_unknown_field_is_pruned(server: Server) {
     let widgets = Widgets::define(&server).await;
     let mut object = widgets.widget("a", "red");
@@ -148,6 +173,44 @@ async fn field_of_another_type_than_the_schema_is_refused(server: Server) {
     refusal.has_causes(&[("FieldValueTypeInvalid", "spec.color")]);
 }
 
+/// Defines widgets with these additional properties of their spec.
+async fn define_with<'a>(server: &'a Server, properties: &Value) -> Widgets<'a> {
+    let widgets = Widgets::of(server);
+    let mut definition = widgets.definition();
+    for version in definition["spec"]["versions"].as_array_mut().expect("versions") {
+        let spec = &mut version["schema"]["openAPIV3Schema"]["properties"]["spec"];
+        for (name, schema) in properties.as_object().expect("properties") {
+            spec["properties"][name] = schema.clone();
+        }
+    }
+    server.create(DEFINITIONS, &definition).await;
+    widgets.served().await;
+    widgets
+}
+
+async fn repeated_element_of_a_keyed_list_or_set_is_refused(server: Server) {
+    let properties = json!({ "name": { "type": "string" } });
+    let parts = json!({
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["name"],
+        "items": { "type": "object", "required": ["name"], "properties": properties },
+    });
+    let tags = json!({ "type": "array", "x-kubernetes-list-type": "set", "items": { "type": "string" } });
+    let widgets = define_with(&server, &json!({ "parts": parts, "tags": tags })).await;
+    let (x, y) = (json!({ "name": "x" }), json!({ "name": "y" }));
+    for (field, value, repeated) in
+        [("parts", json!([x, y, x, x]), "{\"name\":\"x\"}"), ("tags", json!(["x", "y", "x", "x"]), "\"x\"")]
+    {
+        let mut object = widgets.widget("a", "red");
+        object["spec"][field] = value;
+        let (group, path) = (&widgets.group, format!("spec.{field}[2]"));
+        let message = format!("Widget.{group} \"a\" is invalid: {path}: Duplicate value: {repeated}");
+        let refusal = server.post(&widgets.path(), &object).await.refused(422, "Invalid", &message);
+        refusal.has_causes(&[("FieldValueDuplicate", path.as_str())]);
+    }
+}
+
 async fn status_in_a_create_of_a_custom_object_is_dropped(server: Server) {
     let widgets = Widgets::define(&server).await;
     let mut object = widgets.widget("a", "red");
@@ -186,6 +249,16 @@ async fn the_scale_of_a_custom_object(server: Server) {
     server.put(&path, &scale).await.refused_with(409, "Conflict", "the object has been modified");
     let object = server.get(&path_of(&widgets, "a")).await.expect(200);
     assert_eq!((&object["spec"]["replicas"], &object["metadata"]["generation"]), (&json!(6), &json!(3)));
+}
+
+async fn scale_of_a_custom_object_needs_replicas(server: Server) {
+    let widgets = define_with(&server, &json!({ "replicas": { "type": "integer" } })).await;
+    widgets.create("a", "red").await;
+    let path = format!("{}/scale", path_of(&widgets, "a"));
+    let message = "Internal error occurred: the spec replicas field \".spec.replicas\" does not exist";
+    server.get(&path).await.refused(500, "InternalError", message);
+    server.patch(&path, MERGE, &json!({ "spec": { "replicas": 2 } })).await.expect(200);
+    assert_eq!(server.get(&path).await.expect(200)["spec"]["replicas"], 2);
 }
 
 async fn a_custom_object_is_selected_by_its_fields(server: Server) {

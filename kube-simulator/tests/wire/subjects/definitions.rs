@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::answer::Answer;
 use crate::custom::{DEFINITIONS, Widgets};
 use crate::objects::names;
 use crate::scenario::{Scenario, scenario};
@@ -14,6 +15,11 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(definition_gets_default_names),
         scenario(definition_must_be_named_after_its_resource),
         scenario(definition_must_have_one_storage_version),
+        scenario(definition_must_have_different_version_names),
+        scenario(definition_must_have_a_known_scope),
+        scenario(update_of_a_definition_needs_a_version),
+        scenario(kind_of_a_definition_cannot_be_changed),
+        scenario(stored_version_cannot_be_removed),
         scenario(a_defined_resource_is_in_discovery),
         scenario(a_new_definition_has_an_empty_list),
         scenario(a_deleted_definition_removes_its_resource),
@@ -21,6 +27,9 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_recreated_definition_has_no_objects),
         scenario(unserved_version_is_not_found),
         scenario(a_version_can_stop_being_served),
+        scenario(objects_are_kept_without_a_served_version),
+        scenario(unserved_definition_is_deleted_with_its_objects),
+        scenario(definition_being_deleted_accepts_no_new_objects),
         scenario(objects_are_the_same_in_each_version),
     ]
 }
@@ -196,4 +205,118 @@ async fn definition_must_have_one_storage_version(server: Server) {
         let causes = refusal.details()["causes"].as_array().expect("causes");
         assert!(causes.iter().any(|cause| cause["field"] == "spec.versions"), "{}", refusal.0);
     }
+}
+
+async fn definition_must_have_different_version_names(server: Server) {
+    let mut definition = Widgets::of(&server).definition();
+    definition["spec"]["versions"][1]["name"] = "v1".into();
+    let message = "must contain unique version names";
+    let refusal = server.post(DEFINITIONS, &definition).await.refused_with(422, "Invalid", message);
+    let causes = refusal.details()["causes"].as_array().expect("causes");
+    assert!(causes.iter().any(|cause| cause["field"] == "spec.versions"), "{}", refusal.0);
+}
+
+async fn definition_must_have_a_known_scope(server: Server) {
+    let mut definition = Widgets::of(&server).definition();
+    definition["spec"]["scope"] = "Everywhere".into();
+    let message =
+        "spec.scope: Unsupported value: \"Everywhere\": supported values: \"Cluster\", \"Namespaced\"";
+    let refusal = server.post(DEFINITIONS, &definition).await.refused_with(422, "Invalid", message);
+    refusal.has_causes(&[("FieldValueNotSupported", "spec.scope")]);
+}
+
+async fn update_of_a_definition_needs_a_version(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    let mut definition = widgets.definition();
+    for version in [None, Some("0")] {
+        definition["metadata"]["resourceVersion"] = version.into();
+        let answer = server.put(&widgets.definition_path(), &definition).await;
+        let message = "metadata.resourceVersion: Invalid value: 0: must be specified for an update";
+        let refusal = answer.refused_with(422, "Invalid", message);
+        refusal.is_about("apiextensions.k8s.io", "customresourcedefinitions", &widgets.name());
+        refusal.has_causes(&[("FieldValueInvalid", "metadata.resourceVersion")]);
+    }
+}
+
+async fn patch_definition(widgets: &Widgets<'_>, server: &Server, spec: &Value) -> Answer {
+    server.patch(&widgets.definition_path(), MERGE, &json!({ "spec": spec })).await
+}
+
+async fn kind_of_a_definition_cannot_be_changed(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    let established = ("Established".to_owned(), "True".to_owned());
+    let mut ticks = tokio::time::interval(POLL_INTERVAL);
+    while !conditions(&server.get(&widgets.definition_path()).await.body).contains(&established) {
+        ticks.tick().await;
+    }
+    let answer = patch_definition(&widgets, &server, &json!({ "names": { "kind": "Gadget" } })).await;
+    let message = "spec.names.kind: Invalid value: \"Gadget\": field is immutable";
+    answer.refused_with(422, "Invalid", message).has_causes(&[("FieldValueInvalid", "spec.names.kind")]);
+}
+
+async fn stored_version_cannot_be_removed(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    let mut version = widgets.definition()["spec"]["versions"][1].clone();
+    version["storage"] = true.into();
+    let answer = patch_definition(&widgets, &server, &json!({ "versions": [version] })).await;
+    let message = "status.storedVersions[0]: Invalid value: \"v1\": missing from spec.versions";
+    let refusal = answer.refused_with(422, "Invalid", message);
+    refusal.has_causes(&[("FieldValueInvalid", "status.storedVersions[0]")]);
+}
+
+/// Changes whether the versions of widgets are served.
+async fn serve(widgets: &Widgets<'_>, server: &Server, served: bool) {
+    let mut versions = widgets.definition()["spec"]["versions"].clone();
+    for version in versions.as_array_mut().expect("versions") {
+        version["served"] = served.into();
+    }
+    patch_definition(widgets, server, &json!({ "versions": versions })).await.expect(200);
+}
+
+async fn objects_are_kept_without_a_served_version(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    let created = widgets.create("a", "red").await;
+    serve(&widgets, &server, false).await;
+    widgets.until_not_served().await;
+    serve(&widgets, &server, true).await;
+    assert_eq!(widgets.served().await["items"], json!([created]));
+}
+
+async fn unserved_definition_is_deleted_with_its_objects(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    widgets.create("a", "red").await;
+    serve(&widgets, &server, false).await;
+    widgets.until_not_served().await;
+    server.delete(&widgets.definition_path()).await.expect(200);
+    let mut ticks = tokio::time::interval(POLL_INTERVAL);
+    while server.get(&widgets.definition_path()).await.code != 404 {
+        ticks.tick().await;
+    }
+    server.create(DEFINITIONS, &widgets.definition()).await;
+    assert_eq!(names(&widgets.served().await), [""; 0]);
+}
+
+async fn definition_being_deleted_accepts_no_new_objects(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    let mut held = widgets.widget("a", "red");
+    held["metadata"]["finalizers"] = json!(["wire.test/hold"]);
+    server.create(&widgets.path(), &held).await;
+    server.delete(&widgets.definition_path()).await.expect(200);
+    let probe = format!("{}?dryRun=All", widgets.path());
+    let mut ticks = tokio::time::interval(POLL_INTERVAL);
+    // A real server observes the deletion a little later.
+    let answer = loop {
+        let answer = server.post(&probe, &widgets.widget("b", "red")).await;
+        if answer.code == 403 {
+            break answer;
+        }
+        ticks.tick().await;
+    };
+    let message = format!(
+        "widgets.{} \"b\" is forbidden: create not allowed while custom resource definition is terminating",
+        widgets.group
+    );
+    answer.refused(403, "Forbidden", &message).is_about(&widgets.group, "widgets", "b");
+    let released = json!({ "metadata": { "finalizers": null } });
+    server.patch(&format!("{}/a", widgets.path()), MERGE, &released).await.expect(200);
 }

@@ -27,6 +27,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(an_object_with_a_finalizer_is_only_marked),
         scenario(a_second_delete_of_a_marked_object_changes_nothing),
         scenario(a_marked_object_can_be_changed),
+        scenario(a_marked_object_keeps_its_deletion_timestamp),
         scenario(a_marked_object_is_removed_with_its_last_finalizer),
         scenario(a_marked_object_gets_no_new_finalizers),
         scenario(pod_without_node_is_deleted_at_once),
@@ -207,6 +208,16 @@ async fn a_marked_object_can_be_changed(server: Server) {
     assert_eq!(changed["metadata"]["deletionTimestamp"], marked["metadata"]["deletionTimestamp"]);
 }
 
+async fn a_marked_object_keeps_its_deletion_timestamp(server: Server) {
+    let marked = held_back(&server).await;
+    let mut object = marked.clone();
+    for given in [json!("2000-01-01T00:00:00Z"), Value::Null] {
+        object["metadata"]["deletionTimestamp"] = given;
+        let kept = server.put(&server.secret_path("a"), &object).await.expect(200);
+        assert_eq!(kept["metadata"]["deletionTimestamp"], marked["metadata"]["deletionTimestamp"]);
+    }
+}
+
 async fn set_finalizers(server: &Server, finalizers: Value) -> crate::answer::Answer {
     server.patch(&server.secret_path("a"), MERGE, &json!({ "metadata": { "finalizers": finalizers } })).await
 }
@@ -352,10 +363,15 @@ async fn default_policy_of_jobs_and_rcs_is_orphan(server: Server) {
 }
 
 async fn deletecollection_returns_the_deleted_objects(server: Server) {
-    server.create_secrets(&["a", "b"]).await;
+    let last = server.create_secrets(&["a", "b"]).await;
     let deleted = server.delete(&server.secrets()).await.expect(200);
     assert_eq!((&deleted["kind"], names(&deleted)), (&json!("SecretList"), vec!["a", "b"]));
     assert!(names(&server.list(&[]).await.expect(200)).is_empty());
+    // The answer is the list before the deletes.
+    assert_eq!(version(&deleted["items"][1]), version(&last));
+    let before = version(&deleted).to_string();
+    let mut watch = server.watch(&[("resourceVersion", &before)]).await;
+    assert_eq!(watch.briefs(2).await, ["DELETED a", "DELETED b"]);
 }
 
 async fn deletecollection_deletes_the_selected_objects(server: Server) {

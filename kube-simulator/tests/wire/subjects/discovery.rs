@@ -21,6 +21,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(namespaces_have_no_deletecollection),
         scenario(aggregated_discovery_of_groups_on_request),
         scenario(aggregated_discovery_of_the_core_on_request),
+        scenario(aggregated_discovery_has_no_beta_version),
         scenario(openapi_v3_has_an_index),
         scenario(schemas_of_built_in_kinds_name_their_fields),
         scenario(openapi_v2_is_served_in_protobuf),
@@ -156,6 +157,15 @@ async fn aggregated_discovery_of_groups_on_request(server: Server) {
 async fn aggregated_discovery_of_the_core_on_request(server: Server) {
     let list = server.get_as("/api", AGGREGATED).await.expect(200);
     assert_eq!(aggregated(&list, "", "nodes")["scope"], "Cluster");
+}
+
+async fn aggregated_discovery_has_no_beta_version(server: Server) {
+    let beta = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
+    let only_beta = format!("{beta},application/json");
+    assert_eq!(server.get_as("/apis", &only_beta).await.expect(200)["kind"], "APIGroupList");
+    let also_beta = format!("{beta},application/json,{AGGREGATED}");
+    let list = server.get_as("/apis", &also_beta).await.expect(200);
+    assert_eq!(list["apiVersion"], "apidiscovery.k8s.io/v2");
 }
 
 async fn openapi_v3_has_an_index(server: Server) {

@@ -26,6 +26,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(metadata_alone_is_paged_like_any_list),
         scenario(a_refusal_is_a_status_in_any_form),
         scenario(answer_to_a_delete_is_a_status_in_any_form),
+        scenario(delete_options_of_an_unknown_type_are_refused),
         scenario(an_error_within_a_watch_is_a_status_in_any_form),
         scenario(an_error_within_a_watch_of_etcd_is_a_status_in_any_form).alone(),
         scenario(list_as_single_metadata_object_is_not_acceptable),
@@ -198,6 +199,19 @@ async fn protobuf_is_preferred_to_json_if_both_are_accepted(server: Server) {
     let answer = server.get_as(&server.secret_path("a"), &format!("{PROTOBUF},application/json")).await;
     assert_eq!((answer.code, answer.header("content-type")), (200, PROTOBUF));
     assert!(answer.bytes.starts_with(b"k8s\0"));
+}
+
+async fn delete_options_of_an_unknown_type_are_refused(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let delete = async |media_type: &str, options: &str| {
+        let headers = [("content-type", media_type)];
+        server.call(http::Method::DELETE, &server.secret_path("a"), &headers, options).await
+    };
+    let message =
+        "the body of the request was in an unknown format - accepted media types include: application/json";
+    let answer = delete("application/x-www-form-urlencoded", "{}").await;
+    answer.refused_with(415, "UnsupportedMediaType", message);
+    delete("application/yaml", "propagationPolicy: Background\n").await.expect(200);
 }
 
 async fn yaml_is_supported(server: Server) {

@@ -105,7 +105,7 @@ async fn a_timeout_must_be_a_number(server: Server) {
 }
 
 async fn version_of_a_list_must_be_a_number(server: Server) {
-    for version in ["abc", "-1", "1.5"] {
+    for version in ["abc", "-1", "+1", "1.5"] {
         let message = format!(
             "invalid resource version: resourceVersion: Invalid value: \"{version}\": \
              strconv.ParseUint: parsing \"{version}\": invalid syntax"

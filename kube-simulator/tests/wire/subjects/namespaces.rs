@@ -12,6 +12,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
             .differs("The real server of these tests does not maintain its own endpoints, because it listens on loopback."),
         scenario(a_new_namespace_is_active),
         scenario(a_new_namespace_is_labelled_with_its_name),
+        scenario(label_with_the_name_of_a_namespace_is_fixed),
         scenario(a_new_namespace_has_a_finalizer_in_its_spec),
         scenario(a_deleted_namespace_is_terminating_first),
         scenario(second_delete_of_a_namespace_changes_nothing),
@@ -31,6 +32,15 @@ async fn a_new_namespace_is_active(server: Server) {
 async fn a_new_namespace_is_labelled_with_its_name(server: Server) {
     let namespace = server.get(&format!("/api/v1/namespaces/{}", server.namespace)).await.expect(200);
     assert_eq!(namespace["metadata"]["labels"]["kubernetes.io/metadata.name"], server.namespace);
+}
+
+async fn label_with_the_name_of_a_namespace_is_fixed(server: Server) {
+    for value in [Value::Null, json!("other")] {
+        let change = json!({ "metadata": { "labels": { "kubernetes.io/metadata.name": value, "x": "1" } } });
+        let changed = server.patch(&path(&server), MERGE, &change).await.expect(200);
+        let labels = json!({ "kubernetes.io/metadata.name": server.namespace, "x": "1" });
+        assert_eq!(changed["metadata"]["labels"], labels);
+    }
 }
 
 async fn a_new_namespace_has_a_finalizer_in_its_spec(server: Server) {

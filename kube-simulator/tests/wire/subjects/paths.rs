@@ -49,10 +49,16 @@ async fn an_unknown_resource_of_a_group_is_not_found(server: Server) {
         server.get(path).await.refused(404, "NotFound", NOT_FOUND);
     }
     server.post(&server.core("things"), &json!({})).await.refused(404, "NotFound", NOT_FOUND);
+    // These groups have only kinds of reviews.
+    for path in ["/apis/authentication.k8s.io/v1/things", "/apis/authorization.k8s.io/v1/things/a"] {
+        server.get(path).await.refused(404, "NotFound", NOT_FOUND);
+    }
+    let review = server.group("authorization.k8s.io/v1", "selfsubjectaccessreviews");
+    server.post(&review, &json!({})).await.refused(404, "NotFound", NOT_FOUND);
 }
 
 async fn an_unknown_version_of_a_group_is_not_found(server: Server) {
-    for path in ["/api/v9/secrets", "/apis/apps/v9/deployments"] {
+    for path in ["/api/v9", "/api/v9/secrets", "/apis/apps/v9", "/apis/apps/v9/deployments"] {
         server.get(path).await.refused(404, "NotFound", NOT_FOUND);
     }
 }

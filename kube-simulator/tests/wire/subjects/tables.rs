@@ -19,9 +19,11 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_table_is_paged_like_any_list),
         scenario(an_empty_table_has_columns_and_no_rows),
         scenario(a_watch_as_tables),
+        scenario(list_end_of_a_table_has_metadata_without_objects),
         scenario(the_columns_of_pods),
         scenario(the_columns_of_deployments),
         scenario(the_columns_of_events_begin_with_the_time),
+        scenario(time_in_the_future_is_shown_as_invalid),
         scenario(the_columns_of_custom_objects),
         scenario(the_cells_of_workloads),
         scenario(the_cells_of_services_and_ingresses),
@@ -108,8 +110,10 @@ async fn unknown_value_of_include_object_is_refused(server: Server) {
     make(&server).await;
     let message = "Unable to convert to Table as requested: includeObject: Invalid value: \"Some\": \
         must be 'Metadata', 'Object', 'None', or empty";
-    let answer = server.get_as(&format!("{}?includeObject=Some", server.secrets()), TABLE).await;
-    answer.refused(400, "BadRequest", message);
+    let path = format!("{}?includeObject=Some", server.secrets());
+    server.get_as(&path, TABLE).await.refused(400, "BadRequest", message);
+    // The parameter applies to tables only.
+    server.get_as(&path, JSON).await.expect(200);
 }
 
 async fn a_table_is_paged_like_any_list(server: Server) {
@@ -145,6 +149,20 @@ async fn a_watch_as_tables(server: Server) {
     let metadata = &rows(&bookmark["object"])[0]["object"]["metadata"];
     assert_eq!(metadata["annotations"], json!({ "k8s.io/initial-events-end": "true" }));
     assert_eq!(metadata["resourceVersion"], bookmark["object"]["metadata"]["resourceVersion"]);
+}
+
+async fn list_end_of_a_table_has_metadata_without_objects(server: Server) {
+    make(&server).await;
+    let parameters = [("allowWatchBookmarks", "true"), ("includeObject", "None")];
+    let mut watch = server.watch_as(&server.secrets(), TABLE, &parameters).await;
+    for _ in ["a", "b"] {
+        let event = watch.event().await.expect("an event");
+        assert_eq!((&event["type"], &rows(&event["object"])[0]["object"]), (&json!("ADDED"), &Value::Null));
+    }
+    let end = watch.event().await.expect("a bookmark");
+    let metadata = &rows(&end["object"])[0]["object"]["metadata"];
+    assert_eq!((&end["type"], metadata["resourceVersion"].is_string()), (&json!("BOOKMARK"), true));
+    assert_eq!(metadata["annotations"], json!({ "k8s.io/initial-events-end": "true" }));
 }
 
 async fn the_columns_of_pods(server: Server) {
@@ -184,6 +202,21 @@ async fn the_columns_of_events_begin_with_the_time(server: Server) {
     let expected =
         r#"["<unknown>","Normal","Tested","pod/web","","tester, here","it works","<unknown>",1,"a"]"#;
     assert_eq!(rows(&table)[0]["cells"].to_string(), expected);
+}
+
+async fn time_in_the_future_is_shown_as_invalid(server: Server) {
+    let event = json!({
+        "metadata": { "name": "a" },
+        "involvedObject": { "kind": "Pod", "name": "web", "namespace": server.namespace },
+        "firstTimestamp": "2100-01-01T00:00:00Z",
+        "lastTimestamp": "2100-01-01T00:00:00Z",
+    });
+    let path = server.core("events");
+    server.create(&path, &event).await;
+    let table = server.get_as(&path, TABLE).await.expect(200);
+    let cells = &rows(&table)[0]["cells"];
+    let (last_seen, first_seen) = (&cells[0], &cells[7]);
+    assert_eq!((last_seen, first_seen), (&json!("<invalid>"), &json!("<invalid>")));
 }
 
 /// Creates an object, and compares the cells of its table row, without the age.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::objects::{deployment, ingress, secret, uid, version};
 use crate::scenario::{Scenario, scenario};
-use crate::server::{MERGE, Server};
+use crate::server::{JSON_PATCH, MERGE, Server};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
@@ -22,6 +22,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(an_update_of_a_collection_is_not_allowed),
         scenario(update_with_invalid_version_is_an_internal_error),
         scenario(dry_run_of_an_update_stores_nothing),
+        scenario(unknown_field_validation_is_refused),
         scenario(update_keeps_the_servers_fields),
         scenario(update_cannot_set_a_deletion_timestamp),
         scenario(update_removes_omitted_fields),
@@ -145,6 +146,21 @@ async fn dry_run_of_an_update_stores_nothing(server: Server) {
     assert_eq!(shown["metadata"]["labels"]["x"], "1");
     assert_eq!(version(&shown), version(&old));
     assert_eq!(server.get(&server.secret_path("a")).await.expect(200), old);
+}
+
+async fn unknown_field_validation_is_refused(server: Server) {
+    let created = server.create_secrets(&["a"]).await;
+    let path = format!("{}?fieldValidation=strict", server.secret_path("a"));
+    let why = "fieldValidation: Unsupported value: \"strict\": \
+               supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"";
+    let message = |options: &str| format!("{options}.meta.k8s.io \"\" is invalid: {why}");
+    let causes = [("FieldValueNotSupported", "fieldValidation")];
+    let answer = server.put(&path, &created).await;
+    answer.refused(422, "Invalid", &message("UpdateOptions")).has_causes(&causes);
+    for (kind, patch) in [(MERGE, json!({})), (JSON_PATCH, json!([]))] {
+        let answer = server.patch(&path, kind, &patch).await;
+        answer.refused(422, "Invalid", &message("PatchOptions")).has_causes(&causes);
+    }
 }
 
 async fn update_keeps_the_servers_fields(server: Server) {

@@ -16,7 +16,8 @@ pub(crate) struct FieldType {
 
 #[cfg(feature = "cbor")]
 impl FieldType {
-    /// Returns the type of a field that contains one message with this name.
+    /// Returns the type of a field that contains a single message, not a list or a map of messages.
+    /// `name` is the name of the message type.
     pub(crate) fn message(name: &'static str) -> Self {
         Self { name, is_map: false, is_list: false }
     }

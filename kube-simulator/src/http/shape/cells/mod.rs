@@ -28,8 +28,9 @@ pub(super) fn at_path(path: Option<&JsonPath>, column: &Column, object: &Value, 
     }
 }
 
-/// Returns the cell of a column that has no path, as in all built-in kinds; `None` if the column is
-/// unknown.
+/// Returns the cell of a column that has no JSON path. In built-in kinds, no column has a path: the
+/// name of the column determines how its cells are computed from objects. Returns `None` if the
+/// column is unknown.
 pub(super) fn cell(kind: &str, column: &str, object: &Value, now: Timestamp) -> Option<Value> {
     let metadata = &object["metadata"];
     let of_kind = match kind {
@@ -63,12 +64,13 @@ pub(super) fn cell(kind: &str, column: &str, object: &Value, now: Timestamp) -> 
     })
 }
 
-/// Returns the time since a timestamp, as `kubectl get` prints it.
+/// Returns the time since a timestamp, as `kubectl get` prints it: `<invalid>` for a time in the
+/// future.
 fn since(time: Option<&Value>, now: Timestamp) -> String {
     match time.and_then(Value::as_str).map(str::parse::<Timestamp>) {
         None => "<unknown>".to_owned(),
         Some(Err(_)) => "<invalid>".to_owned(),
-        Some(Ok(time)) => human_duration(now.as_second() - time.as_second()),
+        Some(Ok(time)) => human_duration(now.duration_since(time).as_secs()),
     }
 }
 

@@ -71,7 +71,7 @@ pub(super) fn of_job(kind: &str, column: &str, object: &Value, now: Timestamp) -
             let at = |field: &str| status[field].as_str()?.parse::<Timestamp>().ok();
             let ended = at("completionTime").unwrap_or(now);
             let duration =
-                at("startTime").map(|started| human_duration(ended.as_second() - started.as_second()));
+                at("startTime").map(|started| human_duration(ended.duration_since(started).as_secs()));
             duration.unwrap_or_default().into()
         }
         "Schedule" => text(&spec["schedule"]).into(),
